@@ -15,6 +15,7 @@ from raterscope.algorithms.labels.data import OPEN, ClassArray, LabelFusion, Lab
 from raterscope.algorithms.labels.foresight import foresight, is_modelled, tempered
 from raterscope.algorithms.labels.ibcc import IBCCSettings
 from raterscope.algorithms.labels.prior import PriorSettings
+from raterscope.algorithms.labels.rates import rates_of
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.unvoted import bar_unvoted
 from raterscope.algorithms.plan import Plan
@@ -178,7 +179,7 @@ def fuse(
     groups = None
     if asked:
         groups = communities(
-            fusion.confusion.mean(), labels.votes_of_annotators(), CommunitySettings(),
+            rates_of(labels, fusion).mean, labels.votes_of_annotators(), CommunitySettings(),
             part(watch, _FUSED, 1.0),
         )  # fmt: skip
     return LabelResult(fusion, use, groups)

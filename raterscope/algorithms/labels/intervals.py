@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import ClassArray, Confusion, FloatArray
 
-__all__ = ["accuracy_of", "credible", "crowd", "difference_from_crowd"]
+__all__ = ["accuracy_of", "beta_quantile", "credible", "crowd", "difference_from_crowd"]
 
 _MANY = 1e5
 """With both parameters of a Beta distribution above it, an expansion about the normal is right to 1e-7."""
@@ -96,21 +96,23 @@ def difference_from_crowd(confusion: Confusion, votes: NDArray[np.int64]) -> Flo
     return difference
 
 
-def _beta_interval(first: FloatArray, second: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-    """Give the ends; where the second parameter is 0, the share is one."""
+def beta_quantile(first: FloatArray, second: FloatArray, at: float) -> FloatArray:
+    """Give a quantile of Beta distributions; where the second parameter is 0, the share is one."""
     from scipy.special import betaincinv
 
-    tail = (1.0 - level) / 2.0
     certain = second <= 0.0
     many = np.minimum(first, second) > _MANY
     few = ~(certain | many)
-    ends = []
-    for at in (tail, 1.0 - tail):
-        end = np.ones(first.shape)
-        end[few] = betaincinv(first[few], second[few], at)
-        end[many] = _near_normal(first[many], second[many], at)
-        ends.append(end)
-    return ends[0], ends[1]
+    end = np.ones(first.shape)
+    end[few] = betaincinv(first[few], second[few], at)
+    end[many] = _near_normal(first[many], second[many], at)
+    return end
+
+
+def _beta_interval(first: FloatArray, second: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+    """Give the ends, which leave out as much below as above."""
+    tail = (1.0 - level) / 2.0
+    return beta_quantile(first, second, tail), beta_quantile(first, second, 1.0 - tail)
 
 
 def _near_normal(first: FloatArray, second: FloatArray, at: float) -> FloatArray:

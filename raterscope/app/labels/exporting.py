@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import ClassArray, FloatArray
+from raterscope.algorithms.labels.rates import rates_of
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.exports import Request, files_for
@@ -172,7 +173,7 @@ def _write_probability(study: Study, entry: QuestionEntry, _: str, path: Path, w
 def _write_annotators(study: Study, entry: QuestionEntry, _: str, path: Path, watch: Watch) -> list[Path]:
     answered = _answer(study, entry)
     labels = answered.question.labels
-    accuracy, _low, _high = accuracies(labels, answered.result.fusion)
+    accuracy, _low, _high = accuracies(labels, rates_of(labels, answered.result.fusion))
     watch(0.5, "writing annotators")
     groups = groups_of(labels, answered.result, accuracy)
     return [write_annotators(path, labels.annotators, _votes(answered), accuracy, community_column(groups))]
@@ -181,15 +182,16 @@ def _write_annotators(study: Study, entry: QuestionEntry, _: str, path: Path, wa
 def _write_confusion(study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch) -> list[Path]:
     answered = _answer(study, entry)
     labels, fusion = answered.question.labels, answered.result.fusion
+    rates = rates_of(labels, fusion)
     if form == "crowd-kit":
         return [
             write_crowdkit_confusion(
-                path, labels.annotators, fusion.outputs, fusion.classes, fusion.confusion.mean(), watch
+                path, labels.annotators, fusion.outputs, fusion.classes, rates.mean, watch
             )
         ]
     return [
         write_confusion(
-            path, labels.annotators, fusion.outputs, fusion.classes, fusion.confusion, _votes(answered),
+            path, labels.annotators, fusion.outputs, fusion.classes, rates, _votes(answered),
             drift=fusion.drift, watch=watch,
         )
     ]  # fmt: skip
@@ -199,7 +201,7 @@ def _write_communities(study: Study, entry: QuestionEntry, _: str, path: Path, w
     answered = _answer(study, entry)
     labels, fusion = answered.question.labels, answered.result.fusion
     watch(0.5, "writing communities")
-    groups = groups_of(labels, answered.result, accuracies(labels, fusion)[0])
+    groups = groups_of(labels, answered.result, accuracies(labels, rates_of(labels, fusion))[0])
     rows = () if groups is None else community_rows(groups)
     return [write_table(path, community_columns(fusion), rows)]
 

@@ -14,7 +14,7 @@ from raterscope.algorithms.labels.asking import next_votes
 from raterscope.algorithms.labels.assessment import Assessment
 from raterscope.algorithms.labels.data import FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.fusion import LabelPlan
-from raterscope.algorithms.labels.intervals import accuracy_of
+from raterscope.algorithms.labels.rates import Rates, rates_of
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.formats.export import shortest, take_away, write_record, write_table
@@ -96,7 +96,8 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
         When something cannot be written.
     """
     labels, fusion = output.labels, output.result.fusion
-    accuracy, _, _ = accuracies(labels, fusion)
+    rates = rates_of(labels, fusion)
+    accuracy, _, _ = accuracies(labels, rates)
     groups = groups_of(labels, output.result, accuracy)
     take_away(folder / "run.json")
     votes = counted_votes(labels, output.plan)
@@ -111,7 +112,7 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
     ]  # fmt: skip
     if has_confusion(output):
         confusion = write_confusion(
-            folder / "confusion.csv", labels.annotators, fusion.outputs, fusion.classes, fusion.confusion,
+            folder / "confusion.csv", labels.annotators, fusion.outputs, fusion.classes, rates,
             votes, drift=fusion.drift, steps=output.steps, watch=part(watch, 0.2, 0.7),
         )  # fmt: skip
         written.append(confusion)
@@ -158,10 +159,9 @@ def counted_votes(labels: Labels, plan: LabelPlan) -> NDArray[np.int64]:
     return labels.settled(getattr(plan.settings, "repeats", "all")).votes_of_annotators()
 
 
-def accuracies(labels: Labels, fusion: LabelFusion) -> tuple[FloatArray, FloatArray, FloatArray]:
+def accuracies(labels: Labels, rates: Rates) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Give how often each annotator is right, (K,), with its interval; NaN for who has no votes."""
-    assert labels.meaning is not None
-    mean, low, high = accuracy_of(fusion.confusion, fusion.shares, labels.meaning)
+    mean, low, high = rates.accuracies()
     mute = labels.votes_of_annotators() == 0
     return np.where(mute, np.nan, mean), np.where(mute, np.nan, low), np.where(mute, np.nan, high)
 

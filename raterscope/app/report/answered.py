@@ -13,6 +13,7 @@ from raterscope.algorithms.labels.assessment import Assessment, assess
 from raterscope.algorithms.labels.data import OPEN, FloatArray
 from raterscope.algorithms.labels.drift import moved, trend
 from raterscope.algorithms.labels.fusion import LabelPlan
+from raterscope.algorithms.labels.rates import Rates, rates_of
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.labels.answers import Answered, Groups, groups_of, plan_of, read_answer
@@ -49,7 +50,7 @@ class AnsweredQuestion:
     judged : mapping of method to Assessment
         The answer's own first, the vote second, then earlier runs; empty without truths.
     advice : tuple of str
-    accuracy, low, high : (K,) float64
+    rates : Rates
     groups : Groups or None
     moved, trend : (K,) float64 or None
         Of a dynamic model.
@@ -64,9 +65,7 @@ class AnsweredQuestion:
     excluded: Mapping[str, str]
     judged: Mapping[str, Assessment]
     advice: tuple[str, ...]
-    accuracy: FloatArray
-    low: FloatArray
-    high: FloatArray
+    rates: Rates
     groups: Groups | None
     moved: FloatArray | None
     trend: FloatArray | None
@@ -90,7 +89,8 @@ def read_question(
     if judged:
         judged |= _earlier(study, answered, part(watch, 0.4, 0.6))
     watch(0.6, "measuring annotators")
-    accuracy, low, high = accuracies(labels, fusion)
+    rates = rates_of(labels, fusion)
+    accuracy, _, _ = accuracies(labels, rates)
     drift = fusion.drift
     now = settled(study, answered)
     disputed = _disputed(now, fusion.votes)
@@ -100,9 +100,7 @@ def read_question(
         excluded=excluded,
         judged=judged,
         advice=advised,
-        accuracy=accuracy,
-        low=low,
-        high=high,
+        rates=rates,
         groups=groups_of(labels, result, accuracy),
         moved=None if drift is None else moved(drift, labels, fusion),
         trend=None if drift is None else trend(drift, labels, fusion),

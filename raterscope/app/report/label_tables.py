@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.communities import in_words
 from raterscope.algorithms.labels.assessment import Assessment, better_than
-from raterscope.algorithms.labels.data import Confusion, FloatArray
+from raterscope.algorithms.labels.data import FloatArray
 from raterscope.algorithms.labels.drift import ChangePoint
-from raterscope.algorithms.labels.intervals import credible
+from raterscope.algorithms.labels.rates import Rates
 from raterscope.app.errors import plain
 from raterscope.app.labels.answers import Answered, Groups
 from raterscope.app.labels.comparing import VOTE
@@ -40,7 +40,7 @@ _ENOUGH = 10
 """Votes of those who are ranked."""
 
 _MOST_CLASSES, _MOST_WITH_INTERVALS = 12, 6
-_WITH_INTERVALS = "with 95 % credible intervals"
+_WITH_INTERVALS = "with 95 % intervals"
 _FEWEST = 0.005
 """Probabilities below it are left out of a cell."""
 
@@ -85,15 +85,14 @@ def methods_table(answered: Answered, judged: Mapping[str, Assessment]) -> Table
     return Table("Methods compared", columns, rows, note)
 
 
-def crowd_table(answered: Answered) -> Table:
+def crowd_table(answered: Answered, rates: Rates) -> Table:
     """Show the confusion matrix of all annotators taken for one, darker for more, with intervals."""
     fusion = answered.result.fusion
-    pooled = fusion.confusion.counts().sum(axis=0, keepdims=True) + fusion.confusion.prior
-    together = Confusion(pooled, fusion.confusion.prior)
-    mean, (low, high) = together.mean()[0], credible(together)
+    together = rates.together(np.flatnonzero(answered.question.labels.votes_of_annotators()))
+    mean, (low, high) = together.mean[0], together.interval()
     rows_shown = _largest(fusion.shares)
     same = fusion.outputs == fusion.classes
-    columns_shown = rows_shown if same else _largest(pooled[0].sum(axis=0))
+    columns_shown = rows_shown if same else _largest(together.counts[0].sum(axis=0))
     narrow = len(columns_shown) > _MOST_WITH_INTERVALS
     write = figure if narrow else estimate
     rows: list[list[Cell | str]] = []
@@ -102,10 +101,10 @@ def crowd_table(answered: Answered) -> Table:
         for m in columns_shown:
             ends = float(low[0, j, m]), float(high[0, j, m])
             cells.append(Cell(write(float(mean[j, m]), *ends), *tint(float(mean[j, m]))))
-        rows.append([*cells, f"{together.counts()[0, j].sum():,.0f}"])
+        rows.append([*cells, f"{together.counts[0, j].sum():,.0f}"])
     heads = [plain(fusion.outputs[m], 24) for m in columns_shown]
     note = "Rows: what is true, by the answer; columns: what annotators say. Probabilities, "
-    note += "with as many digits as their 95 % credible intervals support" if narrow else _WITH_INTERVALS
+    note += "with as many digits as their 95 % intervals support" if narrow else _WITH_INTERVALS
     note += ", everybody's votes counted together."
     if narrow:
         named = [f"{at} {plain(fusion.outputs[m], 40)}" for at, m in enumerate(columns_shown, start=1)]
@@ -142,21 +141,21 @@ def communities_table(groups: Groups) -> Table:
 
 def annotators_table(
     answered: Answered,
-    accuracy: tuple[FloatArray, FloatArray, FloatArray],
+    rates: Rates,
     groups: Groups | None,
     excluded: Mapping[str, str],
 ) -> Table:
     """List the best and the worst annotators, and those that are left out."""
     labels, fusion = answered.question.labels, answered.result.fusion
     assert labels.meaning is not None
-    mean, low, high = accuracy
+    mean, low, high = rates.accuracies()
     votes = labels.votes_of_annotators()
     ranked = np.flatnonzero(votes >= _ENOUGH)
     if not len(ranked):
         ranked = np.flatnonzero(votes > 0)
     order = ranked[np.argsort(-mean[ranked], kind="stable")]
     shown = order if len(order) <= 2 * _MOST else np.concatenate([order[:_MOST], order[-_MOST:]])
-    rates, meaning = fusion.confusion.mean(), labels.meaning.tolist()
+    meaning = labels.meaning.tolist()
     rows: list[list[Cell | str]] = []
     for place, k in enumerate(shown.tolist()):
         if place == _MOST and len(shown) < len(order):
@@ -170,15 +169,16 @@ def annotators_table(
                 f"{int(votes[k]):,}",
                 estimate(float(mean[k]), float(low[k]), float(high[k])),
                 of or NONE,
-                plain(in_words(rates[k], fusion.classes, fusion.outputs, meaning), 80),
+                plain(in_words(rates.mean[k], fusion.classes, fusion.outputs, meaning), 80),
             ]
         )
     for name in sorted(set(answered.run.excluded) & set(labels.annotators)):
         reason = plain(excluded.get(name, "")) or "no reason given"
         rows.append([f"{plain(name, 40)} (excluded: {reason})", *[NONE] * 4])
     note = (
-        "Accuracy: the share of right votes to expect on tasks of the classes' expected shares, with its 95 %"
-        f" credible interval. Ranked are those with at least {_ENOUGH} votes; `raterscope export --what "
+        "Accuracy: the expected share of right votes among the annotator's own, with its 95 % interval"
+        f"{'' if fusion.drift is None else f', at {rates.time}'}."
+        f" Ranked are those with at least {_ENOUGH} votes; `raterscope export --what "
         "annotators` writes all."
     )
     columns = ("Annotator", "Votes", "Accuracy", "Community", "Behaviour")

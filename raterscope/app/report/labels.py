@@ -49,12 +49,11 @@ def question_section(found: AnsweredQuestion, watch: Watch = silent) -> Section:
         blocks.append(Notices(notices))
     if found.judged:
         blocks += [methods_table(found.answered, found.judged), _curves(found)]
-    blocks.append(crowd_table(found.answered))
+    blocks.append(crowd_table(found.answered, found.rates))
     if found.groups is not None:
         blocks.append(communities_table(found.groups))
         blocks += _prototypes(found.answered, found.groups)
-    three = (found.accuracy, found.low, found.high)
-    blocks.append(annotators_table(found.answered, three, found.groups, found.excluded))
+    blocks.append(annotators_table(found.answered, found.rates, found.groups, found.excluded))
     blocks += _movers(found)
     if found.disputed:
         blocks.append(disputed_table(found.answered, found.now, found.disputed))

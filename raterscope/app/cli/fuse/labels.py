@@ -12,6 +12,7 @@ from pathlib import Path
 from raterscope.algorithms.labels.assessment import Assessment
 from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.labels.fusion import LabelPlan
+from raterscope.algorithms.labels.rates import rates_of
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.cli.questions import asked_for, by_option
@@ -119,7 +120,8 @@ def _of_question(question: Question, result: LabelResult, judged: Mapping[str, A
     yield "; ".join(words + ([f"{counted(held, 'truth')} held fixed"] if held else []))
     if fusion.power < 1.0:
         yield f"each vote counts for {fusion.power:g} of one, as the votes on a task foretell each other best"
-    groups = groups_of(question.labels, result, accuracies(question.labels, fusion)[0])
+    accuracy, _, _ = accuracies(question.labels, rates_of(question.labels, fusion))
+    groups = groups_of(question.labels, result, accuracy)
     if groups is not None:
         sizes = groups.found.sizes().tolist()
         parts = [f"{plain(name)} ({size:,})" for name, size in zip(groups.names, sizes, strict=True)]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import ClassArray, Confusion, Drift, FloatArray, Labels
 from raterscope.algorithms.labels.intervals import credible
+from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.formats.export import harmless, replacing, write_table
 
@@ -142,25 +143,25 @@ def write_confusion(
     annotators: Sequence[str],
     outputs: Sequence[str],
     classes: Sequence[str],
-    confusion: Confusion,
+    rates: Rates,
     votes: NDArray[np.integer],
     *,
     drift: Drift | None = None,
     steps: int | None = 1,
     watch: Watch = silent,
 ) -> Path:
-    """Write every entry of the confusion matrices with its credible interval, a row each.
+    """Write every entry of the confusion matrices with its 95 % interval, a row each.
 
     Parameters
     ----------
     path : Path
     annotators, outputs, classes : sequence of K, L and J names
-    confusion : Confusion
+    rates : Rates
     votes : (K,) integer
         The step that is told where nothing moves: the number of the annotator's votes.
     drift : Drift, optional
         Where it is given, the matrices are those after some of the annotator's votes, counted from 1; who has
-        no votes keeps the row of `confusion`, at step 0.
+        no votes keeps the row of `rates`, at step 0, as does everybody's last vote.
     steps : int, optional
         At most so many steps an annotator, evenly spaced, the first and the last one among them; 1 is the
         last one alone, None all.
@@ -178,16 +179,18 @@ def write_confusion(
     gifts = np.tile(np.arange(len(outputs)), len(classes))
 
     def block(rows: slice) -> Columns:
-        alpha = confusion.alpha[who[rows]]
+        these = rates.chosen(who[rows])
+        values = [these.mean.copy(), *these.interval()]
         if drift is not None:
-            moved = at[rows] >= 0
-            alpha[moved] = drift.alpha[at[rows][moved]]
-        these = Confusion(alpha, confusion.prior)
-        count = len(alpha)
+            before = (at[rows] >= 0) & (at[rows] < drift.start[who[rows] + 1] - 1)
+            then = Confusion(drift.alpha[at[rows][before]].astype(np.float64), np.ones(entries))
+            for value, then_value in zip(values, (then.mean(), *credible(then)), strict=True):
+                value[before] = then_value
+        count = len(these.votes)
         return [
             _of(people, np.repeat(who[rows], entries)), np.repeat(step[rows], entries).tolist(),
             _of(true, np.tile(truths, count)), _of(given, np.tile(gifts, count)),
-            *(_figures(values.ravel(), 6) for values in (these.mean(), *credible(these))),
+            *(_figures(value.ravel(), 6) for value in values),
         ]  # fmt: skip
 
     # An interval takes ten times as long as a row.

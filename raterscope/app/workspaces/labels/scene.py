@@ -9,12 +9,12 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels import Confusion, LabelFusion, Labels
+from raterscope.algorithms.labels import LabelFusion, Labels
 from raterscope.algorithms.labels.advice import advice
 from raterscope.algorithms.labels.assessment import Assessment, assess
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray
 from raterscope.algorithms.labels.drift import moved
-from raterscope.algorithms.labels.intervals import accuracy_of, credible, crowd
+from raterscope.algorithms.labels.rates import Rates, rates_of
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch, part
@@ -25,7 +25,7 @@ from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.labels import labels_of, pictures_of
 from raterscope.app.study.records import ImageEntry, QuestionEntry
 
-__all__ = ["Analysis", "Groups", "Index", "Scene", "analyse", "pooled", "read_scene"]
+__all__ = ["Analysis", "Groups", "Index", "Scene", "analyse", "read_scene"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,9 +137,11 @@ class Analysis:
         Votes a task.
     entropy : (N,) float64 or None
         Doubt of the answer, 0 to 1. This and the following are None before there is an answer.
+    rates : Rates or None
     mean, low, high : (K, J, L) float64 or None
+        Of the rates, with intervals.
     accuracy : tuple of three (K,) float64 or None
-        Expected share of right votes with its interval.
+        Expected share of right votes among each annotator's own, with its interval.
     crowd : (J, L) float64 or None
     difference : (K,) float64 or None
         From the crowd: total variation, mean over classes.
@@ -163,6 +165,7 @@ class Analysis:
     vote: FloatArray
     votes: NDArray[np.int64]
     entropy: FloatArray | None = None
+    rates: Rates | None = None
     mean: FloatArray | None = None
     low: FloatArray | None = None
     high: FloatArray | None = None
@@ -194,11 +197,9 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
     if fusion is None or scene.result is None:
         return plainly()
     watch(0.5, "measuring annotators")
-    assert labels.meaning is not None
-    confusion = fusion.confusion
-    mean, (low, high) = confusion.mean(), credible(confusion)
-    accuracy = accuracy_of(confusion, fusion.shares, labels.meaning)
-    everybody = crowd(confusion)
+    rates = rates_of(labels, fusion, watch=part(watch, 0.5, 0.7))
+    mean, (low, high), accuracy = rates.mean, rates.interval(), rates.accuracies()
+    everybody = rates.together(np.flatnonzero(np.diff(by_annotator.start))).mean[0]
     truths = measured(scene.result, scene.truth)
     watch(0.8, "measuring the answer")
     model = assess(fusion.posterior, truths, fusion.classes)
@@ -206,6 +207,7 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
     foretold = foretold_of(labels, fusion)
     return plainly(
         entropy=fusion.entropy(),
+        rates=rates,
         mean=mean,
         low=low,
         high=high,
@@ -227,9 +229,3 @@ def _steps(vote: NDArray[np.int32]) -> NDArray[np.int32]:
     step = np.empty(len(vote), dtype=np.int32)
     step[vote] = np.arange(len(vote), dtype=np.int32)
     return step
-
-
-def pooled(confusion: Confusion, annotators: NDArray[np.integer]) -> Confusion:
-    """Take several annotators for one: their counts together, with one prior."""
-    counts = confusion.counts()[annotators].sum(axis=0, keepdims=True)
-    return Confusion(counts + confusion.prior, confusion.prior)

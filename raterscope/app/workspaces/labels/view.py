@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtGui import QImage
 
-from raterscope.algorithms.labels import OPEN, Confusion
+from raterscope.algorithms.labels import OPEN
 from raterscope.algorithms.labels.catalogue import labeller_title
 from raterscope.algorithms.labels.data import ClassArray, FloatArray
-from raterscope.algorithms.labels.intervals import accuracy_of, credible
-from raterscope.app.workspaces.labels.scene import Analysis, Scene, pooled
+from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.widgets.figures import count, estimate, figure
 from raterscope.widgets.panels.task_list import TasksView
 from raterscope.widgets.panels.task_panel import TaskView, TaskVote
@@ -78,33 +77,30 @@ def matrix_view(
 ) -> MatrixView | None:
     """Give the confusion matrix of some annotators, or of nobody in particular the crowd's."""
     fusion = scene.fusion
-    if fusion is None or analysis.mean is None or analysis.low is None or analysis.high is None:
+    if fusion is None or analysis.rates is None:
         return None
     several = np.array(annotators if len(annotators) else np.flatnonzero(analysis.votes_of), dtype=np.int64)
-    assert scene.labels.meaning is not None
+    rates = analysis.rates.together(several)
     if len(several) == 1:
         one = int(several[0])
-        confusion = Confusion(fusion.confusion.alpha[one : one + 1], fusion.confusion.prior)
         title = "Annotator"
         name = str(scene.people[one] + 1) if blind else name_of(scene, one, blind=False)
-        low, high = analysis.low[one], analysis.high[one]
     else:
-        confusion = pooled(fusion.confusion, several)
         title, name = (count(len(several), "annotator") if len(annotators) else "The crowd"), ""
-        both = credible(confusion)
-        low, high = both[0][0], both[1][0]
-    accuracy = [float(value[0]) for value in accuracy_of(confusion, fusion.shares, scene.labels.meaning)]
+    low, high = rates.interval()
+    accuracy = [float(value[0]) for value in rates.accuracies()]
+    when = "" if fusion.drift is None else f" at {rates.time}"
     votes = int(analysis.votes_of[several].sum())
     return MatrixView(
         title=title,
         name=name,
-        subtitle=f"{count(votes, 'vote')} | accuracy {estimate(*accuracy)}",
+        subtitle=f"{count(votes, 'vote')} | accuracy {estimate(*accuracy)}{when}",
         classes=scene.classes,
         outputs=scene.labels.outputs,
-        mean=confusion.mean()[0],
-        low=low,
-        high=high,
-        counts=confusion.counts()[0],
+        mean=rates.mean[0],
+        low=low[0],
+        high=high[0],
+        counts=rates.counts[0],
         crowd=analysis.crowd if len(annotators) else None,
     )
 

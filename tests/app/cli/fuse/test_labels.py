@@ -36,8 +36,9 @@ def test_the_tables_hold_what_was_planted(fuse, votes):
     entries = {(row["annotator"], row["true"], row["given"]): row for row in rows_of(out / "confusion.csv")}
     assert len(entries) == 4 * len(PEOPLE)
     lazy = entries[LAZY, "dog", "cat"]
-    # 80 dogs, all said to be cats: counts 80 + 1 of 80 + 3 with the usual prior.
-    assert float(lazy["probability"]) == pytest.approx(81 / 83, abs=1e-3)
+    # 80 dogs, all said to be cats: the annotator's own mistakes are the prior's too.
+    assert float(lazy["low"]) > 0.8
+    assert float(lazy["probability"]) > 0.97
     assert float(lazy["low"]) < 81 / 83 < float(lazy["high"])
     assert lazy["step"] == "120"
     groups = rows_of(out / "communities.csv")

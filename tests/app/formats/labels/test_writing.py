@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from raterscope.algorithms.labels.data import Confusion, Drift, Labels
+from raterscope.algorithms.labels.data import Drift, Labels
+from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
 from raterscope.app.formats.labels.write_label_studio import write_label_studio
@@ -45,8 +45,11 @@ def some_votes(time: bool = True) -> Labels:
     )
 
 
-def matrices(people: int, rng: np.random.Generator) -> Confusion:
-    return Confusion(rng.gamma(2.0, 3.0, (people, 2, 3)) + 1.0, np.ones((2, 3)))
+def some_rates(people: int, rng: np.random.Generator) -> Rates:
+    counts = rng.gamma(2.0, 3.0, (people, 2, 3))
+    votes = counts.sum(axis=(1, 2))
+    prior = np.broadcast_to([[0.6, 0.2, 0.2], [0.1, 0.2, 0.7]], counts.shape)
+    return Rates(counts, 0.05 * counts, prior, 2.0, votes, 0.7 * votes, 0.05 * votes, (0.7, 5.0))
 
 
 def test_labels_hold_what_was_found_of_every_task(tmp_path: Path) -> None:
@@ -141,20 +144,20 @@ def test_annotators(tmp_path: Path) -> None:
 
 
 def test_confusion_of_a_model_that_stands_still(tmp_path: Path) -> None:
-    confusion = matrices(300, np.random.default_rng(2))
+    rates = some_rates(300, np.random.default_rng(2))
     names = [f"a{number}" for number in range(300)]
     votes = np.arange(300)
-    path = write_confusion(tmp_path / "c.csv", names, ("-1", "1", "3"), CLASSES, confusion, votes)
+    path = write_confusion(tmp_path / "c.csv", names, ("-1", "1", "3"), CLASSES, rates, votes)
+    low, high = rates.interval()
     rows = rows_of(path)
     assert len(rows) == 300 * 6
     for row in rows[:60] + rows[-60:]:
         k, j = names.index(row["annotator"]), CLASSES.index(row["true"])
         one = ("-1", "1", "3").index(row["given"])
-        alpha = confusion.alpha[k, j]
-        beta = stats.beta(alpha[one], alpha.sum() - alpha[one])
+        expected = [rates.mean[k, j, one], low[k, j, one], high[k, j, one]]
         assert int(row["step"]) == votes[k]
         figures = [float(row[name]) for name in ("probability", "low", "high")]
-        np.testing.assert_allclose(figures, [beta.mean(), *beta.interval(0.95)], rtol=1e-5)
+        np.testing.assert_allclose(figures, expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -171,12 +174,12 @@ def test_confusion_after_some_votes(
     tmp_path: Path, steps: int | None, expected: dict[str, list[int]]
 ) -> None:
     rng = np.random.default_rng(3)
-    confusion = matrices(3, rng)
+    rates = some_rates(3, rng)
     moved = rng.gamma(2.0, 3.0, (7, 2, 3)).astype(np.float32) + np.float32(1)
     drift = Drift(np.array([0, 5, 5, 7]), np.arange(7, dtype=np.int32), moved)
     votes = np.array([5, 0, 2])
     path = write_confusion(
-        tmp_path / "c.csv", "abc", ("-1", "1", "3"), CLASSES, confusion, votes, drift=drift, steps=steps
+        tmp_path / "c.csv", "abc", ("-1", "1", "3"), CLASSES, rates, votes, drift=drift, steps=steps
     )
     found: dict[str, list[int]] = {}
     for row in rows_of(path):
@@ -185,8 +188,9 @@ def test_confusion_after_some_votes(
         step = int(row["step"])
         found.setdefault(row["annotator"], []).append(step)
         k = "abc".index(row["annotator"])
-        alpha = (confusion.alpha[k] if step == 0 else moved[drift.start[k] + step - 1])[1]
-        assert float(row["probability"]) == pytest.approx(alpha[2] / alpha.sum(), rel=1e-5)
+        alpha = moved[drift.start[k] + step - 1, 1] if step else np.ones(3)
+        mean = rates.mean[k, 1, 2] if step == votes[k] else alpha[2] / alpha.sum()
+        assert float(row["probability"]) == pytest.approx(mean, rel=1e-5)
         assert float(row["low"]) < float(row["probability"]) < float(row["high"])
     assert found == expected
 

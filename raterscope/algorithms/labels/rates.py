@@ -1,0 +1,376 @@
+"""Annotators' confusion matrices and accuracies, with intervals that cover, from any consensus.
+
+Votes are counted by the consensus, and each row is drawn towards a prior estimated from the crowd: a skill
+for every annotator, an accuracy for every class, and the usual confusions (a hierarchical model as in
+B. Carpenter, "Multilevel Bayesian models of categorical data annotation", 2008). So a 30 by 30 matrix can be
+estimated from 100 votes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels
+from raterscope.algorithms.labels.intervals import beta_quantile
+from raterscope.algorithms.progress import Watch, part, silent
+
+__all__ = ["Rates", "estimate_rates", "rates_of"]
+
+_LEVEL = 0.95
+
+_STRENGTHS: tuple[float, ...] = tuple(2.0 ** (step / 2) for step in range(-2, 5))
+"""Votes that a row's prior counts for; the likeliest is taken. More than 4 made intervals too narrow."""
+
+_SKILLS: tuple[float, ...] = tuple(2.0 ** (step / 2) for step in range(23))
+"""Votes that the crowd's accuracy counts for; penalised about 8 by a log-normal of deviation 1.5."""
+
+_USUAL_SKILL, _SKILL_SPREAD = 8.0, 1.5
+_SKILL_LIMITS = (2.0, 20.0)
+_LOOKED_AT = 5_000
+"""Annotators, and rows of matrices, that the prior is estimated from."""
+
+_CLASS_WEIGHT, _WRONG_WEIGHT, _OWN_WEIGHT = 10.0, 5.0, 10.0
+"""Votes by which a class is drawn to the crowd's accuracy, mistakes to the use of labels (a class), and an
+annotator's mistakes to the crowd's."""
+
+_MOST = 0.995
+_SHARED_ENTRY, _SHARED_ACCURACY = 0.8, 0.5
+"""Correlation of the errors of the consensus: share of its doubt that does not average out over votes."""
+
+_FLOOR = 0.3
+"""Standard deviation that remains however many votes there are, as a share of M (1 - M)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rates:
+    """Confusion matrices and accuracies of K annotators, with their uncertainty.
+
+    Attributes
+    ----------
+    counts, doubt : (K, J, L) float64
+        Votes by the probability Q of the class, and summed D (1 - D), the uncertainty of the labels; for
+        D see `estimate_rates`.
+    prior : (K, J, L) float64
+        Expected probabilities without the annotator's own row.
+    strength : float
+        Votes that `prior` counts for.
+    votes : (K,) float64
+        The votes that count: for annotators who change those that tell of the time in question.
+    right, right_doubt : (K,) float64
+        Their expected number of right ones, and its variance.
+    skill : tuple of two floats
+        The crowd's accuracy, and the votes that it counts for.
+    time : str
+        The time that the rates refer to: "all votes" or "the last vote".
+    """
+
+    counts: FloatArray
+    doubt: FloatArray
+    prior: FloatArray
+    strength: float
+    votes: FloatArray
+    right: FloatArray
+    right_doubt: FloatArray
+    skill: tuple[float, float]
+    time: str = "all votes"
+
+    @cached_property
+    def mean(self) -> FloatArray:
+        """The expected probabilities of the outputs, (K, J, L)."""
+        total = self.counts.sum(axis=2, keepdims=True) + self.strength
+        return np.asarray((self.counts + self.strength * self.prior) / total)
+
+    def interval(self, level: float = _LEVEL) -> tuple[FloatArray, FloatArray]:
+        """Give the ends of the interval of every entry, two (K, J, L).
+
+        The variance has four parts: sampling, doubt of the labels, doubt that errors of the consensus share,
+        and a floor for what the votes cannot tell. The interval is that of a Beta distribution with this
+        mean and variance, widened by half a vote (C. J. Clopper and E. S. Pearson, Biometrika 26 (1934)
+        404-413).
+        """
+        mean = self.mean
+        total = self.counts.sum(axis=2, keepdims=True) + self.strength
+        other = self.doubt.sum(axis=2, keepdims=True) - self.doubt
+        spread = self.doubt * np.square(1 - mean) + other * np.square(mean)
+        shared = self.doubt * (1 - mean) + other * mean
+        variance = mean * (1 - mean) / (total + 1)
+        variance += (spread + np.square(_SHARED_ENTRY * shared)) / np.square(total)
+        return _widened(mean, variance, total, level)
+
+    @cached_property
+    def accuracy(self) -> FloatArray:
+        """The expected share of right votes among each annotator's own, (K,)."""
+        centre, strength = self.skill
+        return np.asarray((self.right + centre * strength) / (self.votes + strength))
+
+    def accuracy_interval(self, level: float = _LEVEL) -> tuple[FloatArray, FloatArray]:
+        """Give the ends of the interval of every accuracy, two (K,)."""
+        mean, total = self.accuracy, self.votes + self.skill[1]
+        variance = mean * (1 - mean) / (total + 1)
+        variance += (self.right_doubt + np.square(_SHARED_ACCURACY * self.right_doubt)) / np.square(total)
+        return _widened(mean, variance, total, level)
+
+    def accuracies(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Give every annotator's accuracy with its interval, three (K,)."""
+        return (self.accuracy, *self.accuracy_interval())
+
+    def chosen(self, annotators: NDArray[np.integer]) -> Rates:
+        """Give the rates of some annotators, each by themselves."""
+        return Rates(
+            self.counts[annotators], self.doubt[annotators], self.prior[annotators], self.strength,
+            self.votes[annotators], self.right[annotators], self.right_doubt[annotators],
+            self.skill, self.time,
+        )  # fmt: skip
+
+    def together(self, annotators: NDArray[np.integer]) -> Rates:
+        """Take several annotators for one: K is 1.
+
+        The accuracy is the mean of theirs, weighed by votes, so that figures of groups average to the
+        crowd's.
+        """
+        some = self.chosen(annotators)
+        if len(some.votes) == 1:
+            return some
+        votes = some.votes.sum(keepdims=True)
+        weight = some.votes if votes[0] > 0 else np.ones(len(some.votes))
+        mean = float(np.average(some.accuracy, weights=weight)) if len(weight) else self.skill[0]
+        prior = np.full((1, *some.prior.shape[1:]), 1 / some.prior.shape[2])
+        if len(weight):
+            prior = np.tensordot(weight / weight.sum(), some.prior, axes=(0, 0))[None]
+        centre, strength = self.skill
+        return Rates(
+            some.counts.sum(axis=0, keepdims=True), some.doubt.sum(axis=0, keepdims=True), prior,
+            self.strength, votes, mean * (votes + strength) - centre * strength,
+            some.right_doubt.sum(keepdims=True), self.skill, self.time,
+        )  # fmt: skip
+
+
+def rates_of(
+    labels: Labels, fusion: LabelFusion, excluded: Labels | None = None, watch: Watch = silent
+) -> Rates:
+    """Estimate every annotator's rates from a result; see `estimate_rates`.
+
+    Of a dynamic model they refer to each annotator's last vote: its last matrix tells how many votes of each
+    class still count.
+
+    Parameters
+    ----------
+    labels : Labels
+        What was fused; repeated votes all count.
+    fusion : LabelFusion
+    excluded : Labels, optional
+        The votes that were left out, tasks and annotators numbered in the same way. These annotators are
+        measured by the others' consensus.
+    watch : Watch
+    """
+    last = None if fusion.drift is None else fusion.confusion.counts()
+    labels = replace(labels, known=fusion.known)
+    return estimate_rates(labels, fusion.posterior, excluded=excluded, last=last, watch=watch)
+
+
+def estimate_rates(
+    labels: Labels,
+    posterior: FloatArray,
+    *,
+    excluded: Labels | None = None,
+    last: FloatArray | None = None,
+    watch: Watch = silent,
+) -> Rates:
+    """Estimate annotators' confusion matrices and accuracies, given the probabilities of the classes.
+
+    With N_kjl the votes l of annotator k weighed by class j, skill_k the share of right votes drawn to the
+    crowd's by a beta-binomial model, and A_j a class's share of right votes, the prior of row j has
+    logit d_kj = logit A_j + logit skill_k - logit mean A on its diagonal. The rest is shared as the crowd's
+    and the annotator's own mistakes are. The prior counts for c votes, of largest likelihood (Dirichlet
+    multinomial) in the crowd.
+
+    Models of crowds are too sure: their intervals of entries cover 86 % on ten public crowds, by IBCC. So the
+    doubt of a label is that of the mean of the posterior and the smoothed vote.
+
+    Parameters
+    ----------
+    labels : Labels
+    posterior : (N, J) float64
+        0 and 1 where the class is known.
+    excluded : Labels, optional
+        Votes of annotators who did not take part. The prior is not estimated from them.
+    last : (K, J, L) float64, optional
+        Counts to take in place of the votes', for annotators who change.
+    watch : Watch
+
+    Returns
+    -------
+    Rates
+        Annotators without votes have the crowd's.
+    """
+    assert labels.meaning is not None
+    stands = labels.meaning[None, :] == np.arange(len(labels.classes))[:, None]
+    every = labels if excluded is None else _joined(labels, excluded)
+    counts = _weighed(every, posterior, part(watch, 0.0, 0.3))
+    cautious = _cautious(labels, posterior)
+    unsure = cautious * (1 - cautious)
+    doubt = _weighed(every, unsure, part(watch, 0.3, 0.6))
+    votes = every.votes_of_annotators().astype(np.float64)
+    meant = labels.meaning[every.label]
+    sure = np.where(meant >= 0, posterior[every.task, meant], 0.0)
+    right = _summed(every, sure)
+    wavering = np.where(meant >= 0, unsure[every.task, meant], 0.0)
+    right_doubt = _summed(every, wavering)
+    if last is not None:
+        # Of the past so much counts as the model still knows of it.
+        kept = last.sum(axis=2, keepdims=True) / np.maximum(counts.sum(axis=2, keepdims=True), 1e-9)
+        kept = np.minimum(kept, 1.0)
+        mixture = counts.sum(axis=2) / np.maximum(votes[:, None], 1e-9)
+        row = np.maximum(last.sum(axis=2), 1e-9)
+        share = (mixture * (last * stands).sum(axis=2) / row).sum(axis=1)
+        counts, doubt = last, doubt * kept
+        now = counts.sum(axis=(1, 2))
+        right_doubt *= np.minimum(now / np.maximum(votes, 1e-9), 1.0)
+        votes, right = now, share * now
+    there = labels.votes_of_annotators() > 0
+    watch(0.6, "estimating the crowd's prior")
+    skill = _skill(right[there], votes[there])
+    prior = _prior(counts, stands, there, (right + skill[0] * skill[1]) / (votes + skill[1]))
+    watch(0.8, "estimating the crowd's prior")
+    strength = _strength(counts[there], prior[there])
+    centre, weight = skill
+    return Rates(
+        counts, doubt, prior, strength, votes, right, right_doubt,
+        (centre, float(np.clip(weight, *_SKILL_LIMITS))), "all votes" if last is None else "the last vote",
+    )  # fmt: skip
+
+
+def _joined(labels: Labels, excluded: Labels) -> Labels:
+    return Labels(
+        task=np.concatenate([labels.task, excluded.task]),
+        annotator=np.concatenate([labels.annotator, excluded.annotator]),
+        label=np.concatenate([labels.label, excluded.label]),
+        tasks=labels.tasks,
+        annotators=labels.annotators,
+        outputs=labels.outputs,
+        classes=labels.classes,
+        meaning=labels.meaning,
+    )
+
+
+def _weighed(labels: Labels, weight: FloatArray, watch: Watch) -> FloatArray:
+    """Sum a weight of each class over the votes of each annotator and output, (K, J, L)."""
+    annotators, outputs = len(labels.annotators), len(labels.outputs)
+    pair = labels.annotator.astype(np.int64) * outputs + labels.label
+    total = np.empty((annotators, weight.shape[1], outputs))
+    for j in range(weight.shape[1]):
+        watch(j / weight.shape[1], "counting votes")
+        one = np.bincount(pair, weight[labels.task, j], minlength=annotators * outputs)
+        total[:, j] = one.reshape(annotators, outputs)
+    return total
+
+
+def _summed(labels: Labels, values: FloatArray) -> FloatArray:
+    """Sum a value of each vote over the annotator's votes, (K,)."""
+    total = np.bincount(labels.annotator, values, minlength=len(labels.annotators))
+    return np.asarray(total, dtype=np.float64)
+
+
+def _cautious(labels: Labels, posterior: FloatArray) -> FloatArray:
+    """Give the mean of the posterior and the smoothed vote (votes + 1/J) / (n + 1); known tasks stay so."""
+    assert labels.meaning is not None
+    tasks, classes = posterior.shape
+    meant = labels.meaning[labels.label]
+    vote = np.empty((tasks, classes))
+    for j in range(classes):
+        vote[:, j] = np.bincount(labels.task[meant == j], minlength=tasks)
+    vote = (vote + 1 / classes) / (vote.sum(axis=1, keepdims=True) + 1)
+    mean = (posterior + vote) / 2
+    if labels.known is not None:
+        held = np.flatnonzero(labels.known != OPEN)
+        mean[held] = posterior[held]
+    return np.asarray(mean)
+
+
+def _skill(right: FloatArray, votes: FloatArray) -> tuple[float, float]:
+    """Fit a beta-binomial distribution to the annotators' right votes: its mean, and its pseudo-counts."""
+    from scipy.special import betaln, expit, logit
+
+    if not len(votes):
+        return 0.5, _USUAL_SKILL
+    some = slice(None, None, -(-len(votes) // _LOOKED_AT))
+    right, wrong = right[some], np.maximum(votes[some] - right[some], 0.0)
+    middle = logit(np.clip(right.sum() / max(float(votes[some].sum()), 1e-9), 0.02, 0.98))
+    best, found = -np.inf, (0.5, _USUAL_SKILL)
+    for centre in expit(middle + np.linspace(-0.9, 0.9, 7)).tolist():
+        for strength in _SKILLS:
+            first, second = strength * centre, strength * (1 - centre)
+            value = float((betaln(first + right, second + wrong) - betaln(first, second)).sum())
+            value -= 0.5 * (np.log(strength / _USUAL_SKILL) / _SKILL_SPREAD) ** 2
+            if value > best:
+                best, found = value, (centre, strength)
+    return found
+
+
+def _prior(
+    counts: FloatArray, stands: NDArray[np.bool_], there: NDArray[np.bool_], skill: FloatArray
+) -> FloatArray:
+    """Give what is to be expected of every row before its own votes are looked at, (K, J, L)."""
+    from scipy.special import expit, logit
+
+    classes, outputs = stands.shape
+    crowd = counts[there].sum(axis=0)
+    whole = crowd.sum(axis=1)
+    mean = float((crowd * stands).sum() + 1) / float(whole.sum() + 2)
+    of_class = ((crowd * stands).sum(axis=1) + _CLASS_WEIGHT * mean) / (whole + _CLASS_WEIGHT)
+    lowest = 0.05 if classes == 2 else 0.2 / classes
+    ends = (lowest, _MOST)
+    shift = logit(np.clip(skill, *ends))[:, None] - logit(np.clip(mean, *ends))
+    diagonal = np.clip(expit(logit(np.clip(of_class, *ends)) + shift), *ends)
+    diagonal = np.where(stands.all(axis=1), 1.0, np.where(stands.any(axis=1), diagonal, 0.0))
+    use = (crowd.sum(axis=0) + 1) / (crowd.sum() + outputs)
+    usual = np.where(stands, 0.0, crowd + _WRONG_WEIGHT * classes * use)
+    usual /= np.maximum(usual.sum(axis=1, keepdims=True), 1e-300)
+    own = np.where(stands, 0.0, counts).sum(axis=1)
+    wrong = np.where(stands, 0.0, _OWN_WEIGHT * usual + own[:, None, :])
+    wrong /= np.maximum(wrong.sum(axis=2, keepdims=True), 1e-300)
+    right = np.where(stands, crowd + use, 0.0)
+    right /= np.maximum(right.sum(axis=1, keepdims=True), 1e-300)
+    return np.asarray((1 - diagonal)[:, :, None] * wrong + diagonal[:, :, None] * right)
+
+
+def _strength(counts: FloatArray, prior: FloatArray) -> float:
+    """Give the strength of the rows' prior that makes their votes most likely."""
+    from scipy.special import gammaln
+
+    outputs = counts.shape[2]
+    rows, centre = counts.reshape(-1, outputs), prior.reshape(-1, outputs)
+    many = rows.sum(axis=1)
+    seen = np.flatnonzero(many >= 1.0)
+    seen = seen[:: max(1, -(-len(seen) // _LOOKED_AT))]
+    if not len(seen):
+        return _STRENGTHS[-1]
+    rows, centre, many = rows[seen], np.maximum(centre[seen], 1e-12), many[seen]
+    found = [
+        float((gammaln(c * centre + rows) - gammaln(c * centre)).sum())
+        + float((gammaln(c) - gammaln(c + many)).sum())
+        for c in _STRENGTHS
+    ]
+    return _STRENGTHS[int(np.argmax(found))]
+
+
+def _widened(
+    mean: FloatArray, variance: FloatArray, total: FloatArray, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Give the interval of a Beta distribution with a mean and variance, widened by half a vote."""
+    possible = mean * (1 - mean)
+    variance = np.minimum(variance + np.square(_FLOOR * possible), 0.99 * possible)
+    certain = possible <= 1e-12
+    with np.errstate(divide="ignore", invalid="ignore"):
+        whole = np.where(certain, 1.0, possible / variance - 1.0)
+    first, second = mean * whole, (1 - mean) * whole
+    tail = (1 - level) / 2
+    low = beta_quantile(np.maximum(first - 0.5, 1e-3), second + 0.5, tail)
+    high = beta_quantile(first + 0.5, np.maximum(second - 0.5, 1e-3), 1 - tail)
+    low = np.where((first <= 0.5) | (mean * total < 1.0), 0.0, np.minimum(low, mean))
+    high = np.where(second <= 0.5, 1.0, np.maximum(high, mean))
+    return np.where(certain, mean, low), np.where(certain, mean, high)

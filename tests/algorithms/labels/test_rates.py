@@ -1,0 +1,136 @@
+"""Annotators' rates: their intervals cover what is true, and figures of one annotator and of groups agree."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.annotators.communities import in_words
+from raterscope.algorithms.labels import OPEN, Labels
+from raterscope.algorithms.labels.dynamic import dynibcc
+from raterscope.algorithms.labels.fusion import LabelPlan, fuse
+from raterscope.algorithms.labels.ibcc import ibcc
+from raterscope.algorithms.labels.rates import estimate_rates, rates_of
+from tests.algorithms.labels.crowds import crowd, make
+
+
+def simulated(annotators: int, classes: int, tasks: int, accuracy: np.ndarray, seed: int = 0):
+    """Give labels with 5 votes a task, the truth, and the annotators' matrices."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, classes, tasks)
+    rates = rng.dirichlet(np.ones(classes), (annotators, classes)) * (1 - accuracy)[:, None, None]
+    own = np.arange(classes)
+    wrong = 1 - np.eye(classes)
+    rates = rates * wrong
+    rates *= ((1 - accuracy)[:, None] / rates.sum(axis=2))[:, :, None]
+    rates[:, own, own] = accuracy[:, None]
+    task = np.repeat(np.arange(tasks), 5)
+    who = np.argsort(rng.random((tasks, annotators)), axis=1)[:, :5].ravel()
+    label = (rng.random(len(task))[:, None] > rates[who, truth[task]].cumsum(axis=1)).sum(axis=1)
+    labels = make(task, who, np.minimum(label, classes - 1), classes)
+    return labels, truth, rates
+
+
+@pytest.mark.parametrize("classes", [2, 4, 10])
+def test_intervals_cover_entries_and_accuracies(classes: int) -> None:
+    accuracy = np.random.default_rng(classes).beta(6, 2, 40)
+    labels, truth, true = simulated(40, classes, 500, accuracy)
+    rates = rates_of(labels, ibcc(labels))
+    low, high = rates.interval()
+    seen = rates.counts.sum(axis=2) >= 5
+    assert ((low <= true) & (true <= high))[seen].mean() >= 0.93
+    right = np.bincount(labels.annotator, labels.label == truth[labels.task], minlength=40)
+    share = right / labels.votes_of_annotators()
+    mean, low, high = rates.accuracies()
+    assert ((low <= share) & (share <= high)).mean() >= 0.93
+    assert np.abs(mean - share).mean() <= 0.05
+
+
+def test_good_annotators_of_many_classes_are_not_called_guessing() -> None:
+    accuracy = np.full(60, 0.9)
+    accuracy[50:] = 1 / 30
+    labels, truth, _ = simulated(60, 30, 1500, accuracy)
+    result = fuse(labels, LabelPlan.make("ibcc", {"communities": "yes"}))
+    rates = rates_of(labels, result.fusion)
+    names = [in_words(one, labels.classes, labels.outputs, range(30)) for one in rates.mean[:50]]
+    assert not any("guessing" in name for name in names)
+    right = np.bincount(labels.annotator, labels.label == truth[labels.task], minlength=60)
+    share = right / labels.votes_of_annotators()
+    assert np.abs(rates.accuracy - share)[labels.votes_of_annotators() >= 25].mean() <= 0.05
+    assert rates.accuracy[50:].max() < 0.3
+
+
+def test_known_classes_leave_no_doubt_of_labels() -> None:
+    labels = crowd(tasks=200, annotators=4)
+    posterior = np.eye(3)[np.arange(200) % 3]
+    known = np.arange(200, dtype=np.int16) % 3
+    free = estimate_rates(labels, posterior)
+    held = estimate_rates(Labels(**{**vars(labels), "known": known}), posterior)
+    assert held.doubt.max() == 0.0
+    assert (free.doubt > 0).any()
+    width = [np.subtract(*one.interval()[::-1]).mean() for one in (held, free)]
+    assert width[0] < width[1]
+
+
+def test_groups_average_to_the_crowd() -> None:
+    labels = crowd(tasks=100, annotators=6)
+    rates = rates_of(labels, ibcc(labels))
+    votes = labels.votes_of_annotators()
+    first, second = np.array([0, 1, 4]), np.array([2, 3, 5])
+    parts = [rates.together(some).accuracy[0] for some in (first, second)]
+    weights = [votes[some].sum() for some in (first, second)]
+    assert np.average(parts, weights=weights) == pytest.approx(rates.together(np.arange(6)).accuracy[0])
+    assert np.average(rates.accuracy, weights=votes) == pytest.approx(np.average(parts, weights=weights))
+
+
+def test_one_annotator_alone_has_the_same_figures() -> None:
+    labels = crowd(tasks=80, annotators=5)
+    rates = rates_of(labels, ibcc(labels))
+    alone = rates.together(np.array([3]))
+    np.testing.assert_array_equal(alone.mean[0], rates.mean[3])
+    np.testing.assert_array_equal(alone.interval()[0][0], rates.interval()[0][3])
+    assert alone.accuracies() == tuple(one[3:4] for one in rates.accuracies())
+
+
+def test_an_excluded_annotator_is_measured_by_the_others() -> None:
+    labels = crowd(tasks=200, annotators=6, accuracy=0.8)
+    named = labels.annotators[2]
+    fewer = labels.without([named])
+    fusion = ibcc(fewer)
+    out = labels.subset(labels.annotator == 2)
+    with_them, without = rates_of(fewer, fusion, out), rates_of(fewer, fusion)
+    assert without.votes[2] == 0
+    assert with_them.votes[2] == 200
+    assert np.diagonal(with_them.mean[2]).min() > 0.7
+    np.testing.assert_allclose(with_them.mean[:2], without.mean[:2])
+    assert with_them.skill == without.skill
+
+
+def test_rates_of_a_dynamic_model_are_those_of_the_last_vote() -> None:
+    rng = np.random.default_rng(1)
+    tasks = 400
+    truth = rng.integers(0, 3, tasks)
+    task, who = np.repeat(np.arange(tasks), 5), np.tile(np.arange(5), tasks)
+    good = np.where(who == 0, np.where(task < 200, 0.95, 0.35), 0.9)
+    wrong = (truth[task] + rng.integers(1, 3, len(task))) % 3
+    labels = make(task, who, np.where(rng.random(len(task)) < good, truth[task], wrong), 3)
+    fusion = dynibcc(labels)
+    rates = rates_of(labels, fusion)
+    assert rates.time == "the last vote"
+    assert rates.accuracy[0] < 0.55
+    assert rates.accuracy[1:].min() > 0.8
+
+
+def test_a_crowd_of_nobody_has_rates() -> None:
+    labels = make([], [], [], 3)
+    rates = estimate_rates(labels, np.full((0, 3), 1 / 3))
+    assert rates.mean.shape == (0, 3, 3)
+    assert rates.together(np.arange(0)).mean.shape == (1, 3, 3)
+
+
+def test_an_output_that_stands_for_no_class_is_never_right() -> None:
+    labels = make([0, 0, 1, 1], [0, 1, 0, 1], [0, 2, 1, 2], 2, 3, meaning=np.array([0, 1, OPEN], np.int16))
+    rates = estimate_rates(labels, np.eye(2))
+    assert rates.right[1] == 0.0
+    assert np.isfinite(rates.mean).all()
+    np.testing.assert_allclose(rates.mean.sum(axis=2), 1.0)
