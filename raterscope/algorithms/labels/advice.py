@@ -80,8 +80,8 @@ def advice(
     if foretold is not None and foretold.dependent:
         said.append(
             "People err together here: the votes on a task foretell each other best if each counts for"
-            f" {foretold.power:g} of one. The model counts all of it and is too sure:"
-            " let votes count in part."
+            f" {foretold.power:g} of one. The model counts all of it and is too sure: fuse by the pooled"
+            " consensus, or let votes count in part."
         )
     said += [*_of_the_truth(model, vote, _is_strong(fusion)), *_of_little(labels, fusion)]
     if fusion.known.max(initial=OPEN) == OPEN:
@@ -92,7 +92,12 @@ def advice(
 
 
 def _is_strong(fusion: LabelFusion) -> bool:
-    """Whether what is advised of the prior is done already; each row's greatest entry is the right one's."""
+    """Whether what is advised of the prior is done already; each row's greatest entry is the right one's.
+
+    The pooled consensus estimates the prior from the crowd.
+    """
+    if fusion.algorithm == "pooled":
+        return True
     prior = fusion.confusion.prior
     row = prior.sum(axis=1)
     strength, accuracy = _STRONG

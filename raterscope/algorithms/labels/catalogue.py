@@ -30,8 +30,8 @@ LABELLERS: dict[str, Algorithm] = {
             PooledSettings, pooled,
         ),
         Algorithm(
-            "ibcc", "IBCC", "Learns every annotator's confusion matrix and weighs votes by it. Take it "
-            "unless annotators change.",
+            "ibcc", "IBCC", "Learns every annotator's confusion matrix and weighs votes by it. Too sure "
+            "where annotators err together.",
             "dynamic combination paper, sections 2 and 3", IBCCSettings, ibcc,
         ),
         Algorithm(

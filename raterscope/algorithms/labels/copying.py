@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels.data import FloatArray, LabelFusion, Labels
+from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels
 from raterscope.algorithms.progress import Watch, silent
 
 __all__ = ["Copying", "copies"]
@@ -103,7 +103,8 @@ def copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Copyin
     wanted = wanted[np.argsort(-together.data[wanted], kind="stable")[:_MOST_PAIRS]]
     pairs = np.column_stack([together.row, together.col])[wanted].astype(np.int32)
     tail = float(-ndtri(_CHANCE / max(len(pairs), 1)))
-    rates, posterior = np.log(fusion.confusion.mean()), np.log(np.maximum(fusion.posterior, 1e-300))
+    rates = np.log(fusion.confusion.mean())
+    posterior, power = _log_posterior(labels, fusion, rates)
     found = []
     for at, (one, other) in enumerate(pairs.tolist()):
         if at % 64 == 0:
@@ -112,7 +113,7 @@ def copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Copyin
         both, here, there = np.intersect1d(task[mine], task[theirs], assume_unique=True, return_indices=True)
         first_said, second_said = said[mine][here], said[theirs][there]
         same = int((first_said == second_said).sum())
-        left = posterior[both] - fusion.power * (rates[one][:, first_said] + rates[other][:, second_said]).T
+        left = posterior[both] - power * (rates[one][:, first_said] + rates[other][:, second_said]).T
         left = np.exp(left - left.max(axis=1, keepdims=True))
         left /= left.sum(axis=1, keepdims=True)
         agree = left @ (_rates(left, first_said, labels) * _rates(left, second_said, labels)).sum(axis=1)
@@ -126,6 +127,24 @@ def copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Copyin
         columns[:, :2].astype(np.int32), columns[:, 2].astype(np.int64), columns[:, 3].astype(np.int64),
         columns[:, 4],
     )  # fmt: skip
+
+
+def _log_posterior(labels: Labels, fusion: LabelFusion, rates: FloatArray) -> tuple[FloatArray, float]:
+    """Give the logarithm of a posterior from which votes can be taken away, and what each counts for.
+
+    An opinion pool is no product of likelihoods. Its posterior is also less sure than that of independent
+    votes, so that annotators who look for themselves would seem to agree too often. The classes are then
+    estimated from the annotators' rates.
+    """
+    if fusion.algorithm != "pooled":
+        return np.log(np.maximum(fusion.posterior, 1e-300)), fusion.power
+    total = np.tile(np.log(np.maximum(fusion.shares, 1e-300)), (len(fusion.posterior), 1))
+    for j in range(total.shape[1]):
+        votes = rates[labels.annotator, j, labels.label]
+        total[:, j] += np.bincount(labels.task, votes, minlength=len(total))
+    held = np.flatnonzero(fusion.known != OPEN)
+    total[held] = np.log(np.maximum(fusion.posterior[held], 1e-300))
+    return total, 1.0
 
 
 def _rates(weight: FloatArray, said: NDArray[np.integer], labels: Labels) -> FloatArray:

@@ -13,7 +13,7 @@ from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.crossing import cross_validate
 from raterscope.algorithms.labels.data import OPEN, ClassArray, LabelFusion, Labels
 from raterscope.algorithms.labels.foresight import foresight, is_modelled, tempered
-from raterscope.algorithms.labels.ibcc import IBCCSettings
+from raterscope.algorithms.labels.pooled import PooledSettings
 from raterscope.algorithms.labels.prior import PriorSettings
 from raterscope.algorithms.labels.rates import rates_of
 from raterscope.algorithms.labels.result import LabelResult
@@ -81,8 +81,8 @@ class LabelPlan(Plan):
     catalogue = LABELLERS
     noun = "algorithm for labels"
 
-    algorithm: str = "ibcc"
-    settings: Settings = field(default_factory=IBCCSettings)
+    algorithm: str = "pooled"
+    settings: Settings = field(default_factory=PooledSettings)
     about: QuestionSettings = field(default_factory=QuestionSettings)
 
     @classmethod
@@ -155,7 +155,7 @@ def fuse(
     labels : Labels
         What is known in them is held fixed whatever the plan says.
     plan : LabelPlan, optional
-        By default IBCC.
+        By default the pooled consensus.
     truth : (N,) int16, optional
         Known truths that the plan says the use of, `OPEN` where there is none.
     watch : Watch

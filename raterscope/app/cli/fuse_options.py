@@ -115,7 +115,7 @@ def _describe_labels(kinds: Commands) -> None:
                         help="hold the truths fixed but for a fifth that is measured, by turns")  # fmt: skip
     labels.add_argument("--compare", action="store_true",
                         help="measure all algorithms against the truths, in evaluation.csv")  # fmt: skip
-    add_algorithm(labels, "--algorithm", "ibcc", "how labels are fused")
+    add_algorithm(labels, "--algorithm", "pooled", "how labels are fused")
     add_settings(labels)
     add_names(labels, "--outputs", "A,B,...", "what annotators may say, in order (default: what they did)")
     add_names(

@@ -21,7 +21,7 @@ from raterscope.app.study import Study
 __all__ = ["METHODS", "REPORT", "demonstrate"]
 
 REPORT = "labels-report.html"
-METHODS = ("majority", "ibcc", "dynibcc")
+METHODS = ("majority", "pooled", "dynibcc")
 """The last is what the window shows."""
 
 

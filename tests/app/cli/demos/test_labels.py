@@ -43,7 +43,7 @@ def test_each_method_has_a_folder_with_the_same_comparison(shown):
         with (here / "evaluation.csv").open() as file:
             rows = {row["method"]: float(row["log_loss"]) for row in csv.DictReader(file)}
         assert set(rows) == set(METHODS)
-        assert rows["ibcc"] < rows["majority"]
+        assert rows["pooled"] < rows["majority"]
 
 
 def test_the_report_tells_the_question(shown):

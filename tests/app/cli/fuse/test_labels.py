@@ -19,7 +19,7 @@ def votes(tmp_path):
 
 
 def test_the_tables_hold_what_was_planted(fuse, votes):
-    out, _ = fuse(votes)
+    out, _ = fuse(votes, "--algorithm", "ibcc")
     labels = rows_of(out / "labels.csv")
     assert list(labels[0]) == ["task", "label", *CLASSES, "entropy", "votes"]
     assert {row["task"]: row["label"] for row in labels} == TRUE
@@ -48,7 +48,8 @@ def test_the_tables_hold_what_was_planted(fuse, votes):
 
 
 def test_the_record_says_how_it_was_made(fuse, votes):
-    out, _ = fuse(votes, "--set", "prior_strength=7", "communities=no", "--prior", "3 1; 1 3")
+    options = ("--algorithm", "ibcc", "--set", "prior_strength=7", "communities=no", "--prior", "3 1; 1 3")
+    out, _ = fuse(votes, *options)
     record = json.loads((out / "run.json").read_text(encoding="utf-8"))
     assert record["settings"]["settings"]["prior_strength"] == 7
     assert record["prior"] == [[3, 1], [1, 3]]
@@ -56,6 +57,13 @@ def test_the_record_says_how_it_was_made(fuse, votes):
     assert record["inputs"][0]["file"] == "votes.csv"
     assert record["questions"][0]["converged"] is True
     assert not (out / "communities.csv").exists()
+
+
+def test_without_options_the_consensus_is_pooled(fuse, votes):
+    out, _ = fuse(votes)
+    record = json.loads((out / "run.json").read_text(encoding="utf-8"))
+    assert record["settings"]["algorithm"] == "pooled"
+    assert {row["task"]: row["label"] for row in rows_of(out / "labels.csv")} == TRUE
 
 
 @pytest.mark.parametrize("text", ["3,1\n1,3\n", "cat,dog\n3,1\n1,3\n", ",cat,dog\ncat,3,1\ndog,1,3\n"])

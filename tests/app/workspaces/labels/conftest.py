@@ -9,6 +9,7 @@ from PIL import Image
 from raterscope.algorithms.labels import Labels
 from raterscope.algorithms.labels.dynamic import dynibcc
 from raterscope.algorithms.labels.ibcc import ibcc
+from raterscope.algorithms.labels.pooled import pooled
 from raterscope.app.formats.images import read_image
 from raterscope.app.formats.labels.records import TrueLabels
 from raterscope.app.study import Study
@@ -24,6 +25,7 @@ def compiled():
     few = np.array([0, 0, 1, 1], dtype=np.int32)
     labels = Labels(few, few[::-1].copy(), np.array([0, 1, 1, 0]), ("a", "b"), ("x", "y"), CLASSES, CLASSES)
     ibcc(labels)
+    pooled(labels)
     dynibcc(labels)
 
 

@@ -28,7 +28,7 @@ def test_runs_are_called_the_same_everywhere(fused, qtbot):
     assert "run 2: weighted majority, no change after" in fused.status._text.text()
     assert "fuse weighted majority, 1 question" in [line.words for line in workspace.history.view.lines]
     titles = [row.title for row in workspace.comparing.table.view.model().rows]
-    assert titles == ["IBCC", "weighted majority", "the vote"]
+    assert titles == ["pooled consensus", "weighted majority", "the vote"]
 
 
 def test_what_an_import_said_goes_when_something_else_is_done(opened, qtbot):
@@ -61,6 +61,7 @@ def test_where_no_vote_is_missing_nobody_is_told_to_fuse_first(agreed, qtbot):
     workspace = agreed.workspace
     workspace.left_tabs.setCurrentWidget(workspace.ask)
     assert "Fuse first" in visible_words(workspace.ask)
+    workspace.fuse_panel.algorithm.choose("ibcc")
     fuse(agreed, qtbot)
     assert "No further vote" in visible_words(workspace.ask)
 

@@ -44,7 +44,7 @@ def test_fusing_shows_the_wall_the_doubt_and_how_good_the_answer_is(fused):
     doubt = workspace.analysis.entropy[[workspace.scene.number_of[name] for name in queue(fused)]]
     assert (np.diff(doubt) <= 0).all()
     titles = [row.title for row in workspace.comparing.table.view.model().rows]
-    assert titles == ["IBCC", "the vote"]
+    assert titles == ["pooled consensus", "the vote"]
     assert workspace.curves.filled
     assert workspace.calibration.filled
     assert "accuracy" in fused.status._text.text()
@@ -187,8 +187,9 @@ def test_votes_of_people_who_repeat_each_other_can_count_in_part(window, qtbot, 
     window.open_paths([tmp_path / "copies.rscope"])
     qtbot.waitUntil(lambda: window.workspace is not None and window.workspace.analysis is not None)
     idle(window, qtbot)
-    fuse(window, qtbot)
     workspace = window.workspace
+    workspace.fuse_panel.algorithm.choose("ibcc")
+    fuse(window, qtbot)
     sure = workspace.analysis.entropy.min()
     assert workspace.comparing.in_part.isVisible()
     workspace.comparing.in_part.click()
@@ -286,7 +287,7 @@ def test_an_old_run_is_shown_as_it_was(fused, qtbot):
     assert workspace.scene.run.algorithm == "majority"
     workspace.runs.choose(fused.document.contents.runs[0].id)
     idle(fused, qtbot)
-    assert workspace.scene.run.algorithm == "ibcc"
+    assert workspace.scene.run.algorithm == "pooled"
 
 
 def test_closing_the_study_leaves_an_empty_workspace(fused, qtbot):
