@@ -27,7 +27,7 @@ from raterscope.algorithms.clicks.data import FloatArray
 
 __all__ = ["Honesty", "honesty_of"]
 
-LEVEL = np.linspace(0.5, 8.5, 31)
+LEVEL = np.linspace(-5.5, 8.5, 36)
 """Nodes of the level a of the run."""
 
 SLOPE = np.linspace(0.0, 3.5, 10)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.catalogue import Algorithm
+from raterscope.algorithms.clicks._rates import interval, precision_of
 from raterscope.algorithms.clicks.assignment import (
     AssignmentSettings,
     assign,
@@ -272,8 +273,9 @@ def rates_of(clicks: Clicks, votes: BoolArray, detection: Detection) -> Annotato
     The reliability is the share of an annotator's marks that are votes: no outlier, and not wide of the
     cluster (eq. 12 judges by the outliers alone).
 
-    Each rate is the mean of a Beta posterior of the expected counts: with Jeffreys' prior for reliability,
-    for sensitivity and specificity with a prior of two votes about the mean of all annotators.
+    Reliability and sensitivity are means of Beta posteriors of the expected counts: with Jeffreys' prior for
+    reliability, with a prior of two votes about the mean of all annotators for sensitivity. For the
+    precision, see `precision_of`.
 
     Parameters
     ----------
@@ -293,8 +295,6 @@ def rates_of(clicks: Clicks, votes: BoolArray, detection: Detection) -> Annotato
         np.bincount(clicks.annotator, votes, minlength=len(counts)).astype(np.float64),
         detection.true_positive,
         detection.false_negative,
-        detection.true_negative,
-        detection.false_positive,
     )
 
 
@@ -320,7 +320,7 @@ def pool_rates(
     for names in annotators:
         for name in names:
             index.setdefault(name, len(index))
-    counts = np.zeros((6, len(index)))
+    counts = np.zeros((4, len(index)))
     for fusion, names in zip(fusions, annotators, strict=True):
         rows = np.array([index[name] for name in names], dtype=np.int64)
         marks = fusion.rates.clicks
@@ -331,25 +331,16 @@ def pool_rates(
             np.maximum(reliability * (marks + 1) - 0.5, 0),  # Jeffreys' prior taken out again
             votes.true_positive,
             votes.false_negative,
-            votes.true_negative,
-            votes.false_positive,
         )
     return tuple(index), _rates(counts[0].astype(np.int64), *counts[1:])
 
 
-def _rates(
-    marks: IntArray,
-    inliers: FloatArray,
-    hit: FloatArray,
-    miss: FloatArray,
-    quiet: FloatArray,
-    false: FloatArray,
-) -> AnnotatorRates:
+def _rates(marks: IntArray, inliers: FloatArray, hit: FloatArray, miss: FloatArray) -> AnnotatorRates:
     return AnnotatorRates(
         clicks=marks,
-        reliability=_interval(inliers, marks - inliers, 0.5, 0.5),
-        sensitivity=_interval(hit, miss, *_common(hit, miss)),
-        specificity=_interval(quiet, false, *_common(quiet, false)),
+        reliability=interval(inliers, marks - inliers, 0.5, 0.5),
+        sensitivity=interval(hit, miss, *_common(hit, miss)),
+        precision=precision_of(hit, marks),
     )
 
 
@@ -358,23 +349,6 @@ def _common(right: FloatArray, wrong: FloatArray) -> tuple[float, float]:
     whole = float(np.sum(right) + np.sum(wrong))
     mean = (float(np.sum(right)) + 0.5) / (whole + 1)
     return 2 * mean, 2 * (1 - mean)
-
-
-def _interval(right: FloatArray, wrong: FloatArray, prior: float, other: float) -> FloatArray:
-    """Give mean, 2.5 and 97.5 percent of a Beta posterior; NaN where nothing was seen."""
-    from scipy.special import betaincinv
-
-    right, wrong = np.maximum(right, 0), np.maximum(wrong, 0)
-    seen = right + wrong > 1e-9
-    first, second = right + prior, wrong + other
-    three = np.column_stack(
-        [
-            first / (first + second),
-            betaincinv(first, second, 0.025),
-            betaincinv(first, second, 0.975),
-        ]
-    )
-    return np.where(seen[:, None], three, np.nan)
 
 
 def _named(catalogue: Mapping[str, Algorithm], name: str) -> Algorithm:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.clicks._rates import precision_of
 from raterscope.algorithms.clicks.data import BoolArray, ClicksError, FloatArray, IntArray
 
 __all__ = ["AnnotatorRates", "Clustering", "Detection", "Fusion", "Trace", "Votes"]
@@ -171,6 +172,10 @@ class Detection:
     converged: bool
 
 
+def _no_rates() -> FloatArray:
+    return np.empty((0, 3))
+
+
 @dataclass(frozen=True, eq=False)
 class AnnotatorRates:
     """What is said of R annotators, with 95 % intervals; NaN where nothing can be said.
@@ -179,14 +184,18 @@ class AnnotatorRates:
     ----------
     clicks : (R,) int64
         Marks made, duplicates merged.
-    reliability, sensitivity, specificity : (R, 3) float64
-        Estimate, low, high.
+    reliability, sensitivity, precision : (R, 3) float64
+        Estimate, low, high. The precision is the sum of the posteriors of an annotator's marks over their
+        number.
+    specificity : (R, 3) float64
+        Of stored results of earlier versions only: it says nothing where nearly all clusters are structures.
     """
 
     clicks: IntArray
     reliability: FloatArray
     sensitivity: FloatArray
-    specificity: FloatArray
+    precision: FloatArray = field(default_factory=_no_rates)
+    specificity: FloatArray = field(default_factory=_no_rates)
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,6 +222,13 @@ class Fusion:
     verdict: NDArray[np.int8]
     rates: AnnotatorRates
     mark: IntArray
+
+    def __post_init__(self) -> None:
+        """Estimate the precision where a result of an earlier version has none."""
+        rates, hit = self.rates, self.detection.true_positive
+        if not rates.precision.size and rates.clicks.ndim == 1 and rates.clicks.shape == hit.shape:
+            precision = precision_of(hit, rates.clicks)
+            object.__setattr__(self, "rates", replace(rates, precision=precision, specificity=_no_rates()))
 
     @property
     def votes(self) -> IntArray:
@@ -242,7 +258,7 @@ class Fusion:
             clustering=_taken(self.clustering, order, "reliability"),
             marked=self.marked[order],
             detection=_taken(self.detection, order, *of_votes, *counts),
-            rates=_taken(self.rates, order, "clicks", "reliability", *of_votes),
+            rates=_taken(self.rates, order, "clicks", "reliability", "sensitivity", "precision"),
         )
 
 

@@ -35,7 +35,7 @@ __all__ = [
 Row = Sequence[object]
 
 DETECTIONS = ("image", "cluster", "x", "y", "sxx", "sxy", "syy", "weight", "votes", "posterior", "detected")
-ANNOTATORS = ("annotator", "clicks", "reliability", "sensitivity", "specificity")
+ANNOTATORS = ("annotator", "clicks", "reliability", "sensitivity", "precision")
 CLICKS = ("annotator", "image", "x", "y", "inlier_probability", "cluster")
 TIMED_CLICKS = ("annotator", "image", "x", "y", "time", "inlier_probability", "cluster")
 EVALUATION = ("image", "truths", "detections", "matched", "sensitivity", "precision", "f0.5", "f1", "f2")
@@ -121,7 +121,7 @@ def detection_rows(image: str, fusion: Fusion) -> Iterator[Row]:
 def annotator_rows(names: Sequence[str], rates: AnnotatorRates) -> Iterator[Row]:
     """Give the rows of annotators.csv; what nothing can be said of is empty."""
     for r, name in enumerate(names):
-        shares = (rates.reliability[r, 0], rates.sensitivity[r, 0], rates.specificity[r, 0])
+        shares = (rates.reliability[r, 0], rates.sensitivity[r, 0], rates.precision[r, 0])
         yield (name, int(rates.clicks[r]), *map(shortest, shares))
 
 

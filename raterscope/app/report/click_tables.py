@@ -121,13 +121,13 @@ def annotators_table(
         name = names[r]
         if place < _MOST_ANNOTATORS or name in weighed:
             since = " (excluded since)" if name in excluded else ""
-            figures = (_rate(each[r]) for each in (rates.reliability, rates.sensitivity, rates.specificity))
+            figures = (_rate(each[r]) for each in (rates.reliability, rates.sensitivity, rates.precision))
             means = (share(each.get(name, math.nan), 2) for each in standing)
             clicks = f"{int(rates.clicks[r]):,}"
             rows.append((plain(name, 40) + since, clicks, *figures, *means, _weight(weighed.get(name))))
     left_out = [name for name in weighed if name not in set(names)]
     rows += [(plain(name, 40), *[NONE] * 6, _weight(weighed[name])) for name in left_out]
-    columns = ["Annotator", "Clicks", "Reliability", "Sensitivity", "Specificity", "Dice", "Kappa", "Weight"]
+    columns = ["Annotator", "Clicks", "Reliability", "Sensitivity", "Precision", "Dice", "Kappa", "Weight"]
     note = _note_of(agreement, len(names))
     if weighed:
         note += " Weight: as how much of an annotator one counted in the last run."

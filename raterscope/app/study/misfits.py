@@ -48,7 +48,7 @@ def misfit_of_clicks(fusion: Fusion, clicks: Clicks) -> str | None:
         ("removed", trace.removed, (t,)),
         ("clicks", rates.clicks, (r,)),
     ]
-    shapes += [(f"rates {name}", getattr(rates, name), (r, 3)) for name in _PER_ANNOTATOR[:2]]
+    shapes += [(f"rates {name}", getattr(rates, name), (r, 3)) for name in ("sensitivity", "precision")]
     shapes += [("reliability rate", rates.reliability, (r, 3))]
     shapes += [(name, getattr(detection, name), (m,)) for name in _PER_CLUSTER]
     shapes += [(name, getattr(detection, name), (r,)) for name in _PER_ANNOTATOR]

@@ -20,7 +20,7 @@ HELP = {
     "clicks": "Clicks on the images shown",
     "reliability": "Share of the clicks that are no outliers, with its 95 % interval",
     "sensitivity": "Share of the structures that the annotator marks, with its 95 % interval",
-    "specificity": "Share of the artefacts that the annotator leaves alone, with its 95 % interval",
+    "precision": "Share of the annotator's marks that lie on structures, with its 95 % interval",
     "weight": "Who is left out of fusions, or counts as a part of an annotator, and why",
     "by image": "Reliability on each image in the study's order, 0 below, 1 above; sorts by the worst",
 }
@@ -37,7 +37,7 @@ class AnnotatorRow:
         Gives colour and symbol.
     name : str
     clicks : int
-    reliability, sensitivity, specificity : (value, low, high)
+    reliability, sensitivity, precision : (value, low, high)
         NaN where not known.
     weight : float
         As how much of an annotator one counts; 0 for who is excluded.
@@ -52,7 +52,7 @@ class AnnotatorRow:
     clicks: int
     reliability: Figures
     sensitivity: Figures
-    specificity: Figures
+    precision: Figures
     weight: float = 1.0
     why: str = ""
     course: Course | None = None
@@ -74,7 +74,7 @@ class AnnotatorRow:
         return {
             "reliability": self.reliability,
             "sensitivity": self.sensitivity,
-            "specificity": self.specificity,
+            "precision": self.precision,
         }[column]
 
 

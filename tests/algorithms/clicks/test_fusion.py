@@ -19,6 +19,7 @@ from raterscope.algorithms.clicks import (
     pool_rates,
 )
 from raterscope.algorithms.clicks.hac import HACSettings
+from raterscope.algorithms.clicks.results import AnnotatorRates
 from raterscope.algorithms.evaluation import evaluate
 from raterscope.algorithms.settings import SettingsError
 from raterscope.algorithms.simulation.mixtures import separated_crowd
@@ -61,7 +62,7 @@ def test_no_clicks_give_an_empty_answer(algorithm, detector):
     assert len(fusion.clustering) == len(fusion.detection.posterior) == len(fusion.mark) == 0
     assert fusion.marked.shape == (3, 0)
     assert fusion.rates.clicks.tolist() == [0, 0, 0]
-    for rate in (fusion.rates.reliability, fusion.rates.sensitivity, fusion.rates.specificity):
+    for rate in (fusion.rates.reliability, fusion.rates.sensitivity, fusion.rates.precision):
         assert np.isnan(rate).all()
 
 
@@ -122,7 +123,7 @@ def test_unreliable_annotators_are_found_out():
     fusion = fuse(CROWD.clicks)
     order = np.argsort(fusion.rates.reliability[:, 0])
     assert set(CROWD.reliability[order[:2]]) == {0.25}
-    for rate in (fusion.rates.reliability, fusion.rates.sensitivity, fusion.rates.specificity):
+    for rate in (fusion.rates.reliability, fusion.rates.sensitivity, fusion.rates.precision):
         seen = ~np.isnan(rate[:, 0])
         assert (rate[seen, 1] <= rate[seen, 0]).all()
         assert (rate[seen, 0] <= rate[seen, 2]).all()
@@ -242,3 +243,23 @@ def test_annotators_in_another_order_keep_what_is_said_of_them():
     np.testing.assert_array_equal(turned.reordered(place).rates.sensitivity, fusion.rates.sensitivity)
     with pytest.raises(ValueError, match="each of them once"):
         fusion.reordered(np.array([0, 0, 1]))
+
+
+def test_the_precision_is_the_share_of_an_annotators_marks_on_structures():
+    fusion = fuse(CROWD.clicks)
+    marks, posterior = fusion.rates.clicks, fusion.detection.posterior
+    expected = fusion.marked @ posterior / np.maximum(marks, 1)
+    assert fusion.rates.precision[:, 0] == pytest.approx(expected)
+    names, pooled = pool_rates([fusion, fusion], [CROWD.clicks.annotators] * 2)
+    assert names == CROWD.clicks.annotators
+    assert pooled.precision[:, 0] == pytest.approx(expected)
+    assert (np.ptp(pooled.precision[:, 1:], axis=1) < np.ptp(fusion.rates.precision[:, 1:], axis=1)).all()
+
+
+def test_a_result_of_an_earlier_version_gets_its_precision():
+    fusion = fuse(CROWD.clicks)
+    old = AnnotatorRates(
+        fusion.rates.clicks, fusion.rates.reliability, fusion.rates.sensitivity,
+        specificity=fusion.rates.sensitivity,
+    )  # fmt: skip
+    assert np.array_equal(replace(fusion, rates=old).rates.precision, fusion.rates.precision)

@@ -176,7 +176,7 @@ def test_html_is_made_without_qt(module):
 
 @pytest.mark.parametrize("names", [("An annotator of theirs",), ("a" * 300, "b " * 200)])
 def test_columns_fill_the_paper_and_no_word_of_a_heading_is_broken(names):
-    heads = ("Annotator", "Reliability", "Sensitivity", "Specificity", "Kappa", "Weight")
+    heads = ("Annotator", "Reliability", "Sensitivity", "Precision", "Kappa", "Weight")
     rows = [[name, *["0.95 (0.76 to 1.00)"] * 3, "1.00", "left out: " + name] for name in names]
     widths = Table("Made", heads, rows).widths()
     assert sum(widths) == pytest.approx(100, abs=0.5)

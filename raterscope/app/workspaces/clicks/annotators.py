@@ -150,15 +150,15 @@ def rows_of(
     columns = (
         (nothing, nothing, nothing)
         if rates is None
-        else (_triples(rates.reliability), _triples(rates.sensitivity), _triples(rates.specificity))
+        else (_triples(rates.reliability), _triples(rates.sensitivity), _triples(rates.precision))
     )
     how = [counted.get(name, FULLY) for name in clicks.annotators]
     rows = [
         AnnotatorRow(
             index=numbers[name], name=name, clicks=marked, reliability=reliability, sensitivity=sensitivity,
-            specificity=specificity, weight=one.weight, why=one.reason,
+            precision=precision, weight=one.weight, why=one.reason,
         )
-        for name, marked, one, reliability, sensitivity, specificity in zip(
+        for name, marked, one, reliability, sensitivity, precision in zip(
             clicks.annotators, counts.tolist(), how, *columns, strict=True
         )
     ]  # fmt: skip

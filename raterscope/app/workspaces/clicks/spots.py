@@ -226,14 +226,13 @@ def _model_in_words(posterior: float, detected: bool) -> str:
 
 
 def _expected(fusion: Fusion) -> str:
-    """Say how many of these annotators would mark a structure, and how many an artefact."""
-    would, wrongly = fusion.rates.sensitivity[:, 0], 1 - fusion.rates.specificity[:, 0]
-    known = np.isfinite(would) & np.isfinite(wrongly)
+    """Say how many of these annotators would mark a structure."""
+    would = fusion.rates.sensitivity[:, 0]
+    known = np.isfinite(would)
     if not known.any():
         return ""
     of = "these" if known.all() else f"the {int(known.sum())} that are known"
-    structure, artefact = float(would[known].sum()), float(wrongly[known].sum())
-    return f"Of {of}, about {structure:.0f} would mark a structure and {artefact:.0f} an artefact."
+    return f"Of {of}, about {float(would[known].sum()):.0f} would mark a structure."
 
 
 def _voters_in_words(cluster: int, fusion: Fusion) -> str:

@@ -40,7 +40,7 @@ def test_the_files_and_their_columns(clicks, tmp_path):
     assert fuse(clicks, out, "--extent", 200, 200) == 0
     headers = {path.name: path.read_text().splitlines()[0] for path in sorted(out.glob("*.csv"))}
     assert headers == {
-        "annotators.csv": "annotator,clicks,reliability,sensitivity,specificity",
+        "annotators.csv": "annotator,clicks,reliability,sensitivity,precision",
         "clicks.csv": "annotator,image,x,y,inlier_probability,cluster",
         "detections.csv": "image,cluster,x,y,sxx,sxy,syy,weight,votes,posterior,detected",
     }
