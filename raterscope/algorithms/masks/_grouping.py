@@ -151,10 +151,15 @@ def _effective_places(
     from scipy import fft
 
     steps = [math.ceil(size / _SIDE) for size in mean.shape]
+    look = partial(watch, 0.6, "measuring how far errors reach")
     thinned = []
     for values, shift in zip(distances, bias, strict=True):
-        watch(0.6, "measuring how far errors reach")
-        thinned.append(_thin((values - mean) * use - np.float32(shift) * moves, steps))
+        look()
+        rest = values - mean
+        rest *= use
+        look()
+        rest -= np.float32(shift) * moves
+        thinned.append(_thin(rest, steps))
     coarse = np.stack(thinned)
     sides = [step * side for step, side in zip(steps, spacing, strict=True)]
     variance = np.asarray(np.mean(coarse**2, axis=0, dtype=np.float64))

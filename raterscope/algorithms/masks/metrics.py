@@ -12,6 +12,7 @@ voxel of A to the nearest one of B:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -38,6 +39,7 @@ __all__ = [
     "RaterAgreement",
     "SignedRank",
     "against",
+    "against_and_pairwise",
     "compare",
     "dice",
     "distance_to",
@@ -141,6 +143,29 @@ class _Shape:
     size: int
     surface: NDArray[np.int64]
     away: Float32Array
+
+
+@dataclass(frozen=True, eq=False)
+class _Scene:
+    """One structure on the box of all that is marked.
+
+    Attributes
+    ----------
+    masks : Masks
+    judged : list of P (Z, Y, X) bool
+    target : (Z, Y, X) bool, optional
+        The reference.
+    positions : (Z,) float64, optional
+        mm, where the slices are uneven.
+    first : int
+        The first slice in the whole image.
+    """
+
+    masks: Masks
+    judged: list[BoolArray]
+    target: BoolArray | None
+    positions: FloatArray | None
+    first: int
 
 
 def dice(a: BoolArray, b: BoolArray) -> float:
@@ -248,45 +273,72 @@ def against(
     tuple of P Comparison
         Specificities are over the voxels of the masks' values.
     """
-    if isinstance(reference, MaskFusion):
-        reference = placed(reference, reference.mask[structure], masks.origin, masks.shape)
-    judged, target, cut, first = _cropped(masks, structure, watch, reference)
-    other = _shape(target, masks.spacing, cut, partial(watch, 0.0, "measuring the reference"))
-    rows = []
-
-    def volume(mask: BoolArray) -> float:
-        return float(volumes_of(mask, masks.spacing, masks.slice_positions, first))
-
-    size = volume(target)
-    for p, mask in enumerate(judged):
-        look = partial(watch, p / len(judged), f"measuring {masks.annotators[p]}")
-        look()
-        common = int(np.count_nonzero(mask & target))
-        shape = _shape(mask, masks.spacing, cut, look)
-        rows.append(_comparison(shape, other, common, reference.size, volume(mask) - size))
-    return tuple(rows)
+    scene = _cropped(masks, structure, watch, _reference(masks, reference, structure))
+    shapes = _shapes(scene, part(watch, 0.0, 1.0))
+    return _compared(scene, shapes, partial(watch, 1.0, "comparing to the reference"))
 
 
 def pairwise(masks: Masks, structure: int = 0, watch: Watch = silent) -> RaterAgreement:
     """Compare every pair of raters on one structure; probabilities count as marked above one half."""
-    inside, _, cut, _ = _cropped(masks, structure, watch)
+    scene = _cropped(masks, structure, watch)
+    return _paired(scene, _shapes(scene, part(watch, 0.0, 0.5)), part(watch, 0.5, 1.0))
+
+
+def against_and_pairwise(
+    masks: Masks, reference: BoolArray | MaskFusion, structure: int = 0, watch: Watch = silent
+) -> tuple[tuple[Comparison, ...], RaterAgreement]:
+    """Give what `against` and `pairwise` give, and measure each rater's surface once."""
+    scene = _cropped(masks, structure, watch, _reference(masks, reference, structure))
+    shapes = _shapes(scene, part(watch, 0.0, 0.6))
+    compared = _compared(scene, shapes, partial(watch, 0.6, "comparing to the reference"))
+    return compared, _paired(scene, shapes, part(watch, 0.6, 1.0))
+
+
+def _reference(masks: Masks, reference: BoolArray | MaskFusion, structure: int) -> BoolArray:
+    if isinstance(reference, MaskFusion):
+        return placed(reference, reference.mask[structure], masks.origin, masks.shape)
+    return reference
+
+
+def _shapes(scene: _Scene, watch: Watch) -> list[_Shape]:
+    """Measure the raters' masks, and the reference after them where there is one."""
+    masks = [*scene.judged, *([] if scene.target is None else [scene.target])]
+    names = [*scene.masks.annotators, "the reference"]
+    shapes = []
+    for n, mask in enumerate(masks):
+        look = partial(watch, n / len(masks), f"measuring {names[n]}")
+        look()
+        shapes.append(_shape(mask, scene.masks.spacing, scene.positions, look))
+    return shapes
+
+
+def _compared(scene: _Scene, shapes: list[_Shape], look: Look) -> tuple[Comparison, ...]:
+    masks, target = scene.masks, scene.target
+    assert target is not None
+
+    def volume(mask: BoolArray) -> float:
+        return float(volumes_of(mask, masks.spacing, masks.slice_positions, scene.first))
+
+    rows, size, voxels = [], volume(target), math.prod(masks.shape)
+    for mask, shape in zip(scene.judged, shapes[:-1], strict=True):
+        look()
+        common = int(np.count_nonzero(mask & target))
+        rows.append(_comparison(shape, shapes[-1], common, voxels, volume(mask) - size))
+    return tuple(rows)
+
+
+def _paired(scene: _Scene, shapes: list[_Shape], watch: Watch) -> RaterAgreement:
+    inside, names = scene.judged, scene.masks.annotators
     raters = len(inside)
     tables = {name: np.zeros((raters, raters)) for name in ("hausdorff", "hausdorff_95", "mean")}
-    overlap = np.eye(raters)
-    shapes = []
-    for p, mask in enumerate(inside):
-        look = partial(watch, 0.5 * p / raters, f"measuring {masks.annotators[p]}")
-        look()
-        shapes.append(_shape(mask, masks.spacing, cut, look))
-        if not shapes[p].size:
-            overlap[p, p] = np.nan
+    overlap = np.diag([1.0 if shape.size else float("nan") for shape in shapes[:raters]])
     for p in range(raters):
         for q in range(p):
-            watch(0.5 + 0.5 * (p + q / p) / raters, f"comparing {masks.annotators[p]} to the others")
+            watch((p + q / p) / raters, f"comparing {names[p]} to the others")
             overlap[p, q] = overlap[q, p] = _dice(shapes[p], shapes[q], inside[p], inside[q])
             for table, value in zip(tables.values(), _distances(shapes[p], shapes[q]), strict=True):
                 table[p, q] = table[q, p] = value
-    return RaterAgreement(masks.annotators, overlap, *tables.values())
+    return RaterAgreement(names, overlap, *tables.values())
 
 
 def wilcoxon(a: ArrayLike, b: ArrayLike) -> SignedRank:
@@ -330,13 +382,8 @@ def placed(fusion: MaskFusion, values: NDArray[Value], origin: Box, shape: Box) 
     return out
 
 
-def _cropped(
-    masks: Masks, structure: int, watch: Watch, reference: BoolArray | None = None
-) -> tuple[list[BoolArray], BoolArray, FloatArray | None, int]:
-    """Cut the raters' masks of a structure, and a reference, to the box around all that is marked.
-
-    Also gives the positions of its slices, where they are uneven, and the first one's number in the image.
-    """
+def _cropped(masks: Masks, structure: int, watch: Watch, reference: BoolArray | None = None) -> _Scene:
+    """Cut the raters' masks of a structure, and a reference, to the box around all that is marked."""
     labels = labels_of(masks)
     look = partial(watch, 0.0, "looking for what is marked")
     found = box_of(labels, None if reference is None else reference.view(np.int8), part(watch, 0.0, 0.0))
@@ -345,9 +392,14 @@ def _cropped(
     for label in labels:
         look()
         judged.append(np.ascontiguousarray(label[crop] == structure + 1))
-    target = np.zeros_like(judged[0]) if reference is None else np.ascontiguousarray(reference[crop])
     first = masks.origin[0] + crop[0].start
-    return judged, target, cut_positions(masks.slice_positions, first, len(target)), first
+    return _Scene(
+        masks,
+        judged,
+        None if reference is None else np.ascontiguousarray(reference[crop]),
+        cut_positions(masks.slice_positions, first, len(judged[0])),
+        first,
+    )
 
 
 def _empty() -> _Shape:

@@ -10,7 +10,7 @@ import numpy as np
 from raterscope.algorithms.masks.data import FloatArray, MaskFusion, Masks
 from raterscope.algorithms.masks.disputes import Dispute, dispute_by_slice, disputes
 from raterscope.algorithms.masks.distance import signed_distance
-from raterscope.algorithms.masks.metrics import Comparison, against, pairwise, placed
+from raterscope.algorithms.masks.metrics import Comparison, against_and_pairwise, placed
 from raterscope.algorithms.progress import Look, Watch, part, silent
 
 __all__ = ["CaseResult", "Report", "report_on"]
@@ -82,8 +82,7 @@ def report_on(fusion: MaskFusion, masks: Masks, watch: Watch = silent) -> Report
         What was fused.
     watch : Watch
     """
-    compared = against(masks, fusion, 0, part(watch, 0.0, 0.2))
-    pairs = pairwise(masks, 0, part(watch, 0.2, 0.6))
+    compared, pairs = against_and_pairwise(masks, fusion, 0, part(watch, 0.0, 0.6))
     offset, spread = _offsets(fusion, masks, part(watch, 0.6, 0.7))
     found = disputes(fusion, masks, watch=part(watch, 0.7, 1.0))
     look = partial(watch, 1.0, "adding up the report")

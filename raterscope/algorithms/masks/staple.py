@@ -37,7 +37,7 @@ START = 0.99999
 _WORK = 2_000_000
 """Terms between two reports."""
 
-_SLAB = 500_000
+_SLAB = 200_000
 """Voxels between two reports."""
 
 

@@ -11,6 +11,7 @@ from scipy import ndimage
 from raterscope.algorithms.masks import _surface_kernels, metrics
 from raterscope.algorithms.masks.metrics import (
     against,
+    against_and_pairwise,
     compare,
     distance_to,
     pairwise,
@@ -181,3 +182,13 @@ def test_wilcoxon_leaves_out_pairs_that_are_equal():
     assert result.p_value == pytest.approx(2 / 2**5)
     assert (result.statistic, result.pairs, result.zeros) == (0.0, 5, 1)
     assert math.isnan(wilcoxon([1.0, 2.0], [1.0, 2.0]).p_value)
+
+
+def test_both_comparisons_at_once_are_those_one_by_one():
+    organ = ball((9, 20, 22), (4, 9, 10), 4)
+    masks = named(np.stack([organ, organ | ball((9, 20, 22), (4, 9, 14), 3), np.zeros_like(organ)]))
+    compared, pairs = against_and_pairwise(masks, organ)
+    assert compared == against(masks, organ)
+    alone = pairwise(masks)
+    for name in ("dice", "hausdorff", "hausdorff_95", "mean_surface_distance"):
+        assert np.array_equal(getattr(pairs, name), getattr(alone, name), equal_nan=True)
