@@ -10,6 +10,7 @@ import numpy as np
 
 from raterscope.algorithms.annotators.communities import CommunitySettings, communities
 from raterscope.algorithms.labels.catalogue import LABELLERS
+from raterscope.algorithms.labels.constancy import changes_in_words, constancy
 from raterscope.algorithms.labels.crossing import cross_validate
 from raterscope.algorithms.labels.data import OPEN, ClassArray, LabelFusion, Labels
 from raterscope.algorithms.labels.foresight import foresight, is_modelled, tempered
@@ -176,10 +177,14 @@ def fuse(
         fusion = run(labels, plan, step)
     if labels.prior is not None and _has_prior(plan.settings):
         fusion = replace(fusion, notices=(*fusion.notices, _OVERRIDDEN))
+    rates = rates_of(labels, fusion)
+    if fusion.drift is not None:
+        changed = changes_in_words(constancy(labels, fusion), labels)
+        fusion = replace(fusion, notices=(*fusion.notices, *changed))
     groups = None
     if asked:
         groups = communities(
-            rates_of(labels, fusion).mean, labels.votes_of_annotators(), CommunitySettings(),
+            rates.mean, labels.votes_of_annotators(), CommunitySettings(),
             part(watch, _FUSED, 1.0),
         )  # fmt: skip
     return LabelResult(fusion, use, groups)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from raterscope.algorithms.labels.assessment import Assessment, assess
+from raterscope.algorithms.labels.constancy import Constancy, constancy
 from raterscope.algorithms.labels.data import OPEN, FloatArray
 from raterscope.algorithms.labels.drift import moved, trend
 from raterscope.algorithms.labels.fusion import LabelPlan
@@ -54,6 +55,8 @@ class AnsweredQuestion:
     groups : Groups or None
     moved, trend : (K,) float64 or None
         Of a dynamic model.
+    constancy : Constancy or None
+        Of a dynamic model: who changed.
     pictures : mapping of task to Picture
         Of tasks in dispute.
     disputed : list of int
@@ -69,6 +72,7 @@ class AnsweredQuestion:
     groups: Groups | None
     moved: FloatArray | None
     trend: FloatArray | None
+    constancy: Constancy | None
     pictures: Mapping[int, Picture]
     disputed: Sequence[int]
 
@@ -104,6 +108,7 @@ def read_question(
         groups=groups_of(labels, result, accuracy),
         moved=None if drift is None else moved(drift, labels, fusion),
         trend=None if drift is None else trend(drift, labels, fusion),
+        constancy=None if drift is None else constancy(labels, fusion),
         pictures=_thumbnails(study, entry, disputed[:_MOST_THUMBNAILS], part(watch, 0.7, 1.0)),
         disputed=disputed,
     )

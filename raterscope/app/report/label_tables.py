@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.communities import in_words
 from raterscope.algorithms.labels.assessment import Assessment, better_than
+from raterscope.algorithms.labels.constancy import FALSE_ALARMS
 from raterscope.algorithms.labels.data import FloatArray
-from raterscope.algorithms.labels.drift import ChangePoint
+from raterscope.algorithms.labels.drift import RIGHT, ChangePoint
 from raterscope.algorithms.labels.rates import Rates
 from raterscope.app.errors import plain
 from raterscope.app.labels.answers import Answered, Groups
@@ -198,8 +199,7 @@ def moved_table(
     rows = []
     for k in order:
         changes = [
-            f"vote {one.step + 1:,}: of {fusion.classes[one.true]} {one.in_words(fusion.outputs)}"
-            for one in points[k][:3]
+            f"vote {one.step + 1:,}: {_changed(one, fusion.classes, fusion.outputs)}" for one in points[k][:3]
         ]
         if len(points[k]) > 3:
             changes.append(f"{len(points[k]) - 3} more")
@@ -213,12 +213,20 @@ def moved_table(
             )
         )
     note = (
-        "Moved: how far a row of the confusion matrix went from the first third of the votes to the last, 0 "
-        "to 1, beyond what chance explains. Trend: by how much the share of right votes grew. Changes: where "
-        "the evidence for one is decisive (Bayes factor over 100)."
+        f"Listed are those whose share of right votes is not constant, each at p < {FALSE_ALARMS:g}; of "
+        "those who do not change so many are listed too. Moved: how far a row of the confusion matrix went "
+        "from the first third of the votes to the last, 0 to 1, beyond what chance explains. Trend: by how "
+        "much the share of right votes grew. Changes: rows with decisive evidence for one (Bayes factor "
+        "over 100), else the share of right votes."
     )
     columns = ("Annotator", "Votes", "Moved", "Trend", "Changes")
     return Table("Annotators who changed the most", columns, rows, note, frozenset({4}))
+
+
+def _changed(change: ChangePoint, classes: Sequence[str], outputs: Sequence[str]) -> str:
+    if change.true == RIGHT:
+        return f"right {change.before[0]:.2f} before and {change.after[0]:.2f} after"
+    return f"of {classes[change.true]} {change.in_words(tuple(outputs))}"
 
 
 def disputed_table(answered: Answered, now: Settled, tasks: Sequence[int]) -> Table:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from raterscope.algorithms.labels.constancy import main_change
 from raterscope.algorithms.labels.data import OPEN, FloatArray
 from raterscope.algorithms.labels.drift import change_points, row_over_time
 from raterscope.algorithms.progress import Watch, silent
@@ -159,10 +160,13 @@ def _movers(found: AnsweredQuestion) -> list[Block]:
     drift = fusion.drift
     if drift is None or found.moved is None or found.trend is None:
         return []
-    order = [int(k) for k in np.argsort(-found.moved, kind="stable")[:_MOST_MOVED] if found.moved[k] > 0]
-    if not order:
+    test = found.constancy
+    order = [] if test is None else test.changed()[:_MOST_MOVED].tolist()
+    if test is None or not order:
         return []
-    points = {k: change_points(drift, labels, fusion, k) for k in order}
+    points = {
+        k: change_points(drift, labels, fusion, k) or (main_change(test, labels, fusion, k),) for k in order
+    }
     table = moved_table(found.answered, order, found.moved, found.trend, points)
     assert labels.meaning is not None
     named = [j for j in range(len(fusion.classes)) if (labels.meaning == j).any()][:_MOST_LINES]

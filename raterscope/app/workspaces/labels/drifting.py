@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log
 
 import numpy as np
 
 from raterscope.algorithms.labels import drift
+from raterscope.algorithms.labels.constancy import FALSE_ALARMS, LEAST_VOTES, main_change
 from raterscope.algorithms.progress import Watch
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.labels.view import name_of, time_of
@@ -17,13 +17,9 @@ from raterscope.widgets.plots.drift_view import DriftView
 
 __all__ = ["Changed", "change_line", "drift_view", "who_changed"]
 
-LEAST, MOST = 10, 2_000
-"""Who has fewer votes cannot be seen to change; so many who have the most are looked at."""
-
-MISTAKEN = 0.2
-"""So many are expected to be named, of all, where nobody changes: their Bayes factors ask for it (Markov)."""
-
 MOST_TOLD = 3
+LEAST_P = 0.001
+"""Smaller ones are not written out."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +29,10 @@ class Changed:
     annotator: int
     change: drift.ChangePoint
     changes: int
+    p: float
 
 
-def drift_view(scene: Scene, annotator: int) -> DriftView | None:
+def drift_view(scene: Scene, analysis: Analysis, annotator: int) -> DriftView | None:
     """Give an annotator's way; None for one without votes, or an answer without time."""
     fusion = scene.fusion
     if fusion is None or fusion.drift is None:
@@ -45,7 +42,9 @@ def drift_view(scene: Scene, annotator: int) -> DriftView | None:
     if not steps:
         return None
     about = fusion.drift, scene.labels, fusion, annotator
-    changes = drift.change_points(*about)
+    found = analysis.constancy
+    named = found is not None and found.p[annotator] < FALSE_ALARMS
+    changes = drift.change_points(*about) if named else ()
     return DriftView(
         classes=fusion.classes,
         outputs=fusion.outputs,
@@ -55,29 +54,24 @@ def drift_view(scene: Scene, annotator: int) -> DriftView | None:
         informed=drift.aligned(*about).informed,
         changes=tuple((one.step, one.true, _words(one, fusion.outputs)) for one in changes),
         step=steps - 1,
-        summary=_summary(scene, annotator, (*changes, *(() if changes else drift.turns(*about)))),
+        summary=_summary(scene, analysis, annotator, changes),
     )
 
 
 def who_changed(scene: Scene, analysis: Analysis, watch: Watch) -> tuple[Changed, ...]:
-    """Find who changed beyond chance, of those with the most votes; who changed most comes first."""
-    fusion = scene.fusion
+    """Describe those whom the test against constancy names; who changed most comes first."""
+    fusion, found = scene.fusion, analysis.constancy
     assert fusion is not None
     assert fusion.drift is not None
-    about = fusion.drift, scene.labels, fusion
-    many = np.argsort(-analysis.votes_of, kind="stable")[:MOST]
-    many = many[analysis.votes_of[many] >= LEAST]
-    wanted = log(max(len(many), 1) * (len(fusion.classes) + 1) / MISTAKEN)
-    found = []
-    for at, annotator in enumerate(many.tolist()):
-        watch(at / len(many), "looking for who changed")
-        rows, right = drift.change_points(*about, annotator), drift.turns(*about, annotator)
-        sure = [one for one in (*rows, *right) if one.evidence >= wanted]
-        if sure:
-            # What one row says is told rather than all together, where it changed by as much.
-            largest = max(sure, key=lambda one: (one.size, one.true))
-            found.append(Changed(annotator, largest, max(len(rows), 1)))
-    return tuple(sorted(found, key=lambda one: -one.change.size))
+    assert found is not None
+    changed = []
+    named = found.changed().tolist()
+    for at, annotator in enumerate(named):
+        watch(at / len(named), "looking for who changed")
+        rows = drift.change_points(fusion.drift, scene.labels, fusion, annotator)
+        largest = main_change(found, scene.labels, fusion, annotator)
+        changed.append(Changed(annotator, largest, max(len(rows), 1), float(found.p[annotator])))
+    return tuple(changed)
 
 
 def change_line(scene: Scene, one: Changed, *, blind: bool) -> ChangeLine:
@@ -95,20 +89,25 @@ def change_line(scene: Scene, one: Changed, *, blind: bool) -> ChangeLine:
     )
 
 
-def _summary(scene: Scene, annotator: int, changes: tuple[drift.ChangePoint, ...]) -> str:
+def _summary(scene: Scene, analysis: Analysis, annotator: int, changes: tuple[drift.ChangePoint, ...]) -> str:
     """Say when an annotator changed most, and how: "Changed at vote 241 (2026-03-01): where ring ..."."""
-    if not changes:
-        return "No change beyond chance."
-    largest = max(changes, key=lambda one: one.evidence)
+    found = analysis.constancy
     assert scene.fusion is not None
     assert scene.fusion.drift is not None
+    if found is None or not np.isfinite(found.p[annotator]):
+        return f"Too few votes to see a change: at least {LEAST_VOTES} are needed."
+    p = float(found.p[annotator])
+    chance = f"p {'<' if p < LEAST_P else '='} {max(p, LEAST_P):.2g}"
+    if p >= FALSE_ALARMS:
+        return f"No change beyond chance ({chance})."
+    largest = main_change(found, scene.labels, scene.fusion, annotator)
     vote = int(scene.fusion.drift.vote[scene.fusion.drift.steps(annotator)][largest.step])
     day = time_of(scene.labels.time, vote)
     when = f"vote {largest.step + 1:,}" + (f" ({day})" if day else "")
-    others = [f"{one.step + 1:,}" for one in changes if one is not largest]
+    others = [f"{one.step + 1:,}" for one in changes if one.step != largest.step]
     more = f" and {len(others) - MOST_TOLD:,} more" if len(others) > MOST_TOLD else ""
     beside = f"; changes too at vote {', '.join(others[:MOST_TOLD])}{more}" if others else ""
-    return f"Changed at {when}: {_row(scene, largest)}{beside}."
+    return f"Changed at {when}: {_row(scene, largest)}{beside} ({chance})."
 
 
 def _row(scene: Scene, change: drift.ChangePoint) -> str:

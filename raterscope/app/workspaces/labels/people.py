@@ -24,7 +24,10 @@ __all__ = ["People"]
 
 NO_TIMES = "These votes have no times: the order in which they came is taken for it."
 LOOKING = "Looking for who changed."
-CHANGED = "These changed beyond chance, those who changed most first. Choose one: its way is drawn here."
+CHANGED = (
+    "These changed (p < 0.05 each: 1 in 20 who did not change is listed too), those who changed most first. "
+    "Select one to plot its rates over time."
+)
 UNCHANGED = "Nobody changed beyond chance. Choose an annotator: its way from vote to vote is drawn here."
 
 
@@ -189,10 +192,10 @@ class People(QObject):
             panel.show_drift(None)
         elif scene.fusion.drift is None:
             panel.show_static()
-        elif len(self.current) != 1:
+        elif len(self.current) != 1 or self._analysis is None:
             self._show_changed()
         else:
-            work = partial(_drift, scene, self.current[0])
+            work = partial(_drift, scene, self._analysis, self.current[0])
             job = self._jobs.start("Following an annotator", work, quiet=True)
             job.finished.connect(partial(self._on_drift, self._asked))
 
@@ -225,6 +228,6 @@ class People(QObject):
             self._screen.drift.show_drift(drawn)
 
 
-def _drift(scene: Scene, annotator: int, watch: Watch) -> DriftView | None:
+def _drift(scene: Scene, analysis: Analysis, annotator: int, watch: Watch) -> DriftView | None:
     watch(0.0, "following an annotator")
-    return drift_view(scene, annotator)
+    return drift_view(scene, analysis, annotator)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.labels import LabelFusion, Labels
 from raterscope.algorithms.labels.advice import advice
 from raterscope.algorithms.labels.assessment import Assessment, assess
+from raterscope.algorithms.labels.constancy import Constancy, constancy
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray
 from raterscope.algorithms.labels.drift import moved
 from raterscope.algorithms.labels.rates import Rates, rates_of
@@ -147,6 +148,8 @@ class Analysis:
         From the crowd: total variation, mean over classes.
     moved : (K,) float64 or None
         How much each annotator changed; of a dynamic answer.
+    constancy : Constancy or None
+        The test of each annotator for a change; of a dynamic answer.
     step_of : (V,) int32 or None
         The step that each vote is, of a dynamic answer.
     groups : Groups or None
@@ -173,6 +176,7 @@ class Analysis:
     crowd: FloatArray | None = None
     difference: FloatArray | None = None
     moved: FloatArray | None = None
+    constancy: Constancy | None = None
     step_of: NDArray[np.int32] | None = None
     groups: Groups | None = None
     measured: ClassArray | None = None
@@ -215,6 +219,7 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
         crowd=everybody,
         difference=np.abs(mean - everybody).sum(axis=2).mean(axis=1) / 2,
         moved=None if fusion.drift is None else moved(fusion.drift, labels, fusion),
+        constancy=None if fusion.drift is None else constancy(labels, fusion),
         step_of=None if fusion.drift is None else _steps(fusion.drift.vote),
         groups=groups_of(labels, scene.result, accuracy[0]),
         measured=truths,
