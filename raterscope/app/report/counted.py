@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from raterscope.algorithms.clicks.data import BoolArray
 from raterscope.algorithms.clicks.results import Fusion
 from raterscope.app.clicks.deciding import Decided, decided_on
+from raterscope.app.disputes import DISPUTED
 from raterscope.app.review import Spot
 from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.records import TruePoints
 
 __all__ = ["CountedImage", "read_counted"]
-
-DOUBTFUL = (0.1, 0.9)
-"""Posteriors between which a spot that nobody decided is in dispute."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +44,7 @@ class CountedImage:
     @property
     def disputed(self) -> BoolArray:
         """Which spots are in dispute, (M,)."""
-        low, high = DOUBTFUL
+        low, high = DISPUTED
         return ~self.spots.decided & (self.spots.posterior > low) & (self.spots.posterior < high)
 
 

@@ -14,6 +14,7 @@ from raterscope.app.review import Decision
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.records import Item
 from raterscope.app.workspaces import lines
+from raterscope.app.workspaces.changes import RunChanges
 from raterscope.app.workspaces.fusing import Fusing, FusionWork
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.panels.fuse_panel import RunRequest
@@ -55,6 +56,9 @@ class Runs(QObject):
         self._said: dict[int, HistoryEntry] = {}
         self._said_of: tuple[object, ...] = ()
         self.fusing = Fusing(document, jobs, self)
+        self.changes = RunChanges(document, screen)
+        self._chosen_before: int | None = None
+        """The run chosen to be shown when the fusion under way began."""
         self.shown: int | None = None
         """The run chosen to be shown; None for the latest of each item."""
         self.on_screen: RunEntry | None = None
@@ -71,7 +75,7 @@ class Runs(QObject):
         screen.fuse_panel.run_chosen.connect(self.choose)
         screen.fuse_panel.run_delete_requested.connect(self._on_delete_requested)
         self.fusing.changed.connect(self._on_fusing)
-        self.fusing.stored.connect(self._on_stored)
+        self.fusing.stored.connect(self._on_fused)
         self.fusing.said.connect(screen.said)
         self.fusing.refused.connect(screen.refused)
 
@@ -82,6 +86,7 @@ class Runs(QObject):
             return
         items = [one.id for one in contents.of(self._kind) if wanted.all_items or one.id == here]
         if items:
+            self._chosen_before = self.shown
             self._choose(None)
             self._screen.close_fuse_panel()
             self._screen.said.emit("")  # what was said is of before
@@ -189,6 +194,10 @@ class Runs(QObject):
     def _on_delete_requested(self, run: int) -> None:
         job = self._document.ask("Deleting a run", partial(_delete_run, run), changes=True)
         job.finished.connect(self._on_stored)
+
+    def _on_fused(self, run: int) -> None:
+        self.changes.find(run, self._chosen_before)
+        self._on_stored()
 
     def _on_stored(self) -> None:
         self.changed.emit()

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 from raterscope.widgets import theme
 from raterscope.widgets.menu import without_checked
 from raterscope.widgets.own_keys import OwnKeys
+from raterscope.widgets.panels.changes_panel import BACK, NEXT, PREVIOUS, ChangesPanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.history_panel import HistoryPanel
 from raterscope.widgets.panels.jobs_panel import JobsPanel
@@ -28,6 +29,7 @@ from raterscope.widgets.standing_notes import StandingNotes
 from raterscope.widgets.text_size import text_size
 
 if TYPE_CHECKING:
+    from raterscope.app.changes import Change
     from raterscope.app.workspaces.hiding import Hiding
     from raterscope.app.workspaces.runs import Runs
 
@@ -96,7 +98,9 @@ class WorkspaceScreen(QWidget):
         self.history, self.job_list, self.left_tabs = HistoryPanel(), JobsPanel(), QTabWidget()
         self.left_tabs.addTab(self.history, "History")
         self.left_tabs.addTab(self.job_list, "Jobs")
-        self.left_tabs.tabBar().setAccessibleName("History and jobs")
+        self.changes_panel = ChangesPanel()
+        self.left_tabs.addTab(self.changes_panel, "Changes")
+        self.left_tabs.tabBar().setAccessibleName("History, jobs and changes")
         self.actions_made: list[QAction] = []
         """What the Review menu offers here."""
         self.digits: OwnKeys | None = None
@@ -173,6 +177,9 @@ class WorkspaceScreen(QWidget):
         ]
         everywhere: tuple[Described, ...] = (
             ("Fuse again", "F5", self.fuse_again),
+            ("Next change of the last fusion", NEXT, partial(self._step_change, 1)),
+            ("Previous change of the last fusion", PREVIOUS, partial(self._step_change, -1)),
+            ("Show the previous run, or the latest again", BACK, self._toggle_run),
             ("Next region of the window", "F6", partial(self.go_to_region, 1)),
             ("Previous region of the window", "Shift+F6", partial(self.go_to_region, -1)),
             ("Next part of the region", "Ctrl+F6", partial(self.go_to_part, 1)),
@@ -234,6 +241,16 @@ class WorkspaceScreen(QWidget):
     def go_to(self, item: int) -> None:
         """Show an image, a case, a question."""
         raise NotImplementedError
+
+    def go_to_change(self, change: Change) -> None:
+        """Show what another run sees otherwise."""
+        raise NotImplementedError
+
+    def _step_change(self, step: int) -> None:
+        self.runs.changes.step(step)
+
+    def _toggle_run(self) -> None:
+        self.runs.changes.toggle()
 
     def show_run(self, run: int) -> None:
         """Show a run."""

@@ -6,10 +6,11 @@ import math
 
 from PySide6.QtCore import QObject, Signal
 
+from raterscope.app.disputes import DISPUTED
 from raterscope.app.document import Document
 from raterscope.app.review import Decision, SpotSubject
 from raterscope.app.workspaces.clicks.scene import Scene
-from raterscope.app.workspaces.clicks.spots import DISPUTED, Spot, spots_of
+from raterscope.app.workspaces.clicks.spots import Spot, spots_of
 from raterscope.app.workspaces.order import ELSEWHERE, Elsewhere, next_item
 
 __all__ = ["Reviewing"]

@@ -12,11 +12,11 @@ import numpy as np
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.clicks.results import Fusion
 from raterscope.app import review
+from raterscope.app.disputes import DISPUTED
 from raterscope.app.study.outlines import Answers
 from raterscope.widgets.figures import figure
 
 __all__ = [
-    "DISPUTED",
     "Known",
     "Settling",
     "Spot",
@@ -26,8 +26,6 @@ __all__ = [
 ]
 
 State = Literal["detected", "rejected", "disputed", "accepted", "turned down", "added"]
-
-DISPUTED = (0.1, 0.9)
 
 
 @dataclass(frozen=True, eq=False)

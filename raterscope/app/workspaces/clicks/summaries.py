@@ -10,10 +10,11 @@ import numpy as np
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app import review
+from raterscope.app.disputes import DISPUTED
 from raterscope.app.errors import counted
 from raterscope.app.study import Study
 from raterscope.app.study.outlines import Answers
-from raterscope.app.workspaces.clicks.spots import DISPUTED, Known, Settling
+from raterscope.app.workspaces.clicks.spots import Known, Settling
 from raterscope.app.workspaces.order import Part
 
 __all__ = ["Summary", "read_outlines", "read_results", "summarize"]

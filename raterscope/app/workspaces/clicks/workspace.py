@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 from raterscope.algorithms.clicks import FusionPlan
 from raterscope.algorithms.clicks.assignment import AssignmentSettings
 from raterscope.algorithms.progress import Watch
+from raterscope.app.changes import Change
 from raterscope.app.clicks.batch import Draft
 from raterscope.app.clicks.running import Answer, Inputs, fuse_inputs, gather, keep
 from raterscope.app.convergence import of_clicks
@@ -197,6 +198,12 @@ class ClicksWorkspace(ClicksScreen):
         """Show an image."""
         self.walk.choose(item)
 
+    def go_to_change(self, change: Change) -> None:
+        """Look at a spot that another run sees otherwise."""
+        if change.point is None:
+            return
+        self._look_at_place(change.item, SpotSubject(x=change.point[0], y=change.point[1]))
+
     def annotators_here(self) -> Sequence[str]:
         """Name the annotators who looked at the image."""
         return () if self._scene is None else self._scene.clicks.annotators
@@ -373,6 +380,9 @@ class ClicksWorkspace(ClicksScreen):
                 self.explaining.show_elsewhere(one, known, self.many.shelf)
 
     def _go_to_spot(self, image: int, spot: Spot) -> None:
+        self._look_at_place(image, spot)
+
+    def _look_at_place(self, image: int, spot: Spot | SpotSubject) -> None:
         """Show a spot on its image."""
         self.show_grid(False)
         self.canvas.setFocus()

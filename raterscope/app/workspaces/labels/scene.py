@@ -19,6 +19,7 @@ from raterscope.algorithms.labels.rates import Rates, rates_of
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch, part
+from raterscope.app.disputes import CERTAIN
 from raterscope.app.labels.answers import Groups, as_it_was, groups_of, truth_about
 from raterscope.app.labels.comparing import foretold_of
 from raterscope.app.labels.running import measured
@@ -72,10 +73,6 @@ class Scene:
     def classes(self) -> tuple[str, ...]:
         """As the answer has them, or without one the question."""
         return self.labels.classes if self.result is None else self.result.fusion.classes
-
-
-CERTAIN = 0.05
-"""A task of less doubt is not waiting for a decision."""
 
 
 def disputed_tasks(question: int, study: Study) -> frozenset[str] | None:

@@ -12,11 +12,12 @@ from PySide6.QtGui import QImage
 from raterscope.algorithms.labels import OPEN
 from raterscope.algorithms.labels.data import ClassArray
 from raterscope.algorithms.progress import Watch
+from raterscope.app.disputes import CERTAIN
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.review import Decision, TaskSubject
 from raterscope.app.workspaces.labels import view
-from raterscope.app.workspaces.labels.scene import CERTAIN, Analysis, Scene
+from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.order import ELSEWHERE, Elsewhere, ends, next_item
 from raterscope.app.workspaces.pictures import Pictures
 from raterscope.widgets.panels.task_list import TaskList

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.labels.fusion import LabelPlan, QuestionSettings
 from raterscope.algorithms.progress import Watch
+from raterscope.app.changes import Change
 from raterscope.app.convergence import of_labels
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
@@ -59,6 +60,8 @@ class LabelsWorkspace(LabelsScreen):
             document, "labels", self, "Hide names, and votes until you decide",
             "Names are hidden, and votes until you decide.", "Names and votes are shown.",
         )  # fmt: skip
+        self._change: Change | None = None
+        """The change to be looked at once its question is on screen."""
         self._cell: tuple[tuple[int, ...], int, int] | None = None
         """Whose cell the tasks shown are behind, true class and output."""
         self.runs = Runs(document, jobs, self, "labels")
@@ -130,6 +133,16 @@ class LabelsWorkspace(LabelsScreen):
         """Show a question."""
         self.questions.show(item)
 
+    def go_to_change(self, change: Change) -> None:
+        """Look at a task that another run answers otherwise."""
+        self._change = None
+        scene = self.scene
+        if scene is None or scene.question.id != change.item:
+            self._change = change
+            self.questions.show(change.item)
+        elif change.name in scene.number_of:
+            self.tasks.select(scene.number_of[change.name])
+
     def annotators_here(self) -> Sequence[str]:
         """Name the annotators of the question."""
         return () if self.scene is None else self.scene.labels.annotators
@@ -177,6 +190,8 @@ class LabelsWorkspace(LabelsScreen):
         self._cell = None
         self.behind.show_tasks(None)
         self.behind.forget_pictures()
+        if self._change is not None:
+            self.go_to_change(self._change)
         self._show_status()
         # What is drawn slowly has a turn of its own, so that events come between.
         QTimer.singleShot(0, self, partial(self._show_plots, scene))

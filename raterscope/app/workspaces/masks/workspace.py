@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QWidget
 from raterscope.algorithms.masks.data import MaskTrace
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.progress import Watch
+from raterscope.app.changes import Change
 from raterscope.app.convergence import of_masks
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
@@ -142,6 +143,14 @@ class MasksWorkspace(MasksScreen):
     def go_to(self, item: int) -> None:
         """Show a case."""
         self.walk.choose(item)
+
+    def go_to_change(self, change: Change) -> None:
+        """Look at a region where another run draws the consensus otherwise."""
+        if self.current_item() != change.item:
+            self.walk.visit(change.item, partial(self.go_to_change, change))
+        elif change.box is not None:
+            self._show_one(change.name)
+            self.volume.look_at(*change.box)
 
     def annotators_here(self) -> Sequence[str]:
         """Name the raters of the case."""

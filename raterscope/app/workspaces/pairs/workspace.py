@@ -18,6 +18,7 @@ from raterscope.algorithms.pairs.evidence import Evidence, PairIndex, evidence
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.pairs.knockoffs import HIGHEST_RATE
 from raterscope.algorithms.progress import Watch
+from raterscope.app.changes import Change
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.pairs.running import Answer, Inputs, fuse_questions, gather, keep
@@ -62,6 +63,8 @@ class PairsWorkspace(PairsScreen):
         self.hiding = Hiding(document, "pairs", self, "Hide names", "Names are hidden.", "Names are shown.")
         self._between: tuple[int, int] | None = None
         """The items whose comparisons are listed."""
+        self._change: Change | None = None
+        """The change to be looked at once its question is on screen."""
         self._filter = ("", "undecided")
         self._notices = ""
         self.runs = Runs(document, jobs, self, "pairs")
@@ -130,6 +133,15 @@ class PairsWorkspace(PairsScreen):
         """Show a question."""
         self.questions.show(item)
 
+    def go_to_change(self, change: Change) -> None:
+        """Look at an annotator that another run judges otherwise."""
+        self._change = None
+        if self.scene is None or self.scene.question.id != change.item:
+            self._change = change
+            self.questions.show(change.item)
+        elif change.name in self.annotators_here():
+            self.choose_annotator(change.name)
+
     def annotators_here(self) -> Sequence[str]:
         """Name the annotators of the question."""
         return () if self.scene is None else self.scene.pairs.annotators
@@ -196,6 +208,8 @@ class PairsWorkspace(PairsScreen):
         self._draw()
         self.cutting.rank(self.flagged)
         self.choose(self.queue.first if kept is None else kept)
+        if self._change is not None:
+            self.go_to_change(self._change)
 
     def _kept(self, scene: Scene | None, analysis: Analysis | None) -> int | None:
         """Give who is still looked at with another answer; where it is the first one, one begins anew."""

@@ -1,0 +1,131 @@
+"""What a fusion changed: said in one line, listed, walked by keys, and the way back to the previous run."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from PySide6.QtCore import QObject
+
+from raterscope.app.changes import Changes, changes_of_run
+from raterscope.app.document import Document
+from raterscope.app.jobs import Job
+from raterscope.app.study.shown import run_name
+from raterscope.app.workspaces.screen import WorkspaceScreen
+
+__all__ = ["RunChanges"]
+
+HIDDEN = "The changes are hidden as long as you review blind."
+
+
+class RunChanges(QObject):
+    """Joins the list of changes of a screen with the runs of the document.
+
+    Parameters
+    ----------
+    document : Document
+    screen : WorkspaceScreen
+    """
+
+    def __init__(self, document: Document, screen: WorkspaceScreen) -> None:
+        super().__init__(screen)
+        self._document = document
+        self._screen = screen
+        self._job: Job | None = None
+        self.changes: Changes | None = None
+        """What the last fusion of this session changed."""
+        screen.changes_panel.chosen.connect(self._on_chosen)
+        screen.changes_panel.back_requested.connect(self.toggle)
+        document.replaced.connect(self.forget)
+        document.run_chosen.connect(self._show_back)
+        screen.hiding.changed.connect(self._show_again)
+
+    def find(self, run: int, chosen: int | None) -> None:
+        """Compare a run that came with what was shown before; `chosen` was chosen when it was asked for."""
+        self._cancel()
+        work = partial(changes_of_run, run, chosen)
+        self._job = self._document.read_beside("Comparing with the run before", work, quiet=True)
+        self._job.finished.connect(partial(self._on_found, self._job))
+
+    def forget(self) -> None:
+        """Drop what changed: another study."""
+        self._cancel()
+        self._show(None)
+
+    def step(self, step: int) -> None:
+        """Go to the next change of the list, round the end."""
+        found = self.changes
+        if self._screen.hiding.on:
+            self._screen.said.emit(HIDDEN)
+            return
+        if found is None or not found.listed:
+            self._screen.said.emit("There is no change to go to.")
+            return
+        panel = self._screen.changes_panel
+        here = panel.current
+        first = 0 if step > 0 else len(found.listed) - 1
+        panel.select(first if here is None else (here + step) % len(found.listed))
+
+    def toggle(self) -> None:
+        """Show the run before the last fusion, or that one again."""
+        found, contents = self.changes, self._document.contents
+        wanted = self._other_run()
+        there = set() if contents is None else {run.id for run in contents.runs}
+        if found is None or wanted not in there:
+            self._screen.said.emit("There is no previous run to show: fuse again (F5) first.")
+            return
+        runs = self._screen.runs
+        runs.choose(wanted)
+        run = found.before if wanted == found.before.id else found.after
+        self._screen.said.emit(f"{run_name(run).capitalize()} is shown.")
+
+    def _other_run(self) -> int:
+        found = self.changes
+        if found is None:
+            return 0
+        return found.after.id if self._screen.runs.shown == found.before.id else found.before.id
+
+    def _on_found(self, job: Job, found: Changes | None) -> None:
+        if job is self._job:
+            self._job = None
+            self._show(found)
+            if found is not None:
+                self._screen.said.emit(f"Fused again: {found.in_words()}.")
+
+    def _show(self, found: Changes | None) -> None:
+        self.changes = found
+        panel = self._screen.changes_panel
+        if found is None:
+            panel.set_changes("", ())
+        else:
+            more = found.count - len(found.listed)
+            words = f"Run {found.before.id} to run {found.after.id}: {found.in_words()}."
+            if self._screen.hiding.on:
+                words += f" {HIDDEN}"
+            elif more:
+                words += f" The {len(found.listed):,} largest are listed."
+            lines = () if self._screen.hiding.on else tuple(one.words for one in found.listed)
+            panel.set_changes(words, lines)
+        self._show_back()
+
+    def _show_again(self) -> None:
+        self._show(self.changes)
+
+    def _show_back(self) -> None:
+        found = self.changes
+        if found is None:
+            self._screen.changes_panel.set_back("", "")
+            return
+        back = self._other_run() == found.before.id
+        run = found.before if back else found.after
+        self._screen.changes_panel.set_back(
+            "previous run" if back else "latest run", f"Show {run_name(run)}, in exports and reports too"
+        )
+
+    def _on_chosen(self, number: int) -> None:
+        if self.changes is not None and number < len(self.changes.listed):
+            self._screen.go_to_change(self.changes.listed[number])
+
+    def _cancel(self) -> None:
+        job, self._job = self._job, None
+        if job is not None:
+            job.cancel()

@@ -1,0 +1,98 @@
+"""Changes from one run to the next, of all four kinds."""
+
+import pytest
+
+from raterscope.app.changes import changes_of_run
+from raterscope.app.cli.program import main
+from raterscope.app.review import Decision, SpotSubject, TaskSubject
+from raterscope.app.study import Study
+from tests.app.labels.made import write_votes
+from tests.app.masks.made import four_raters
+from tests.app.pairs.made import HEADER, answers
+from tests.app.tables import write
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "one.rscope"
+
+
+def run(path, *options):
+    assert main(["run", str(path), *options]) == 0
+
+
+def changes(path, chosen=None):
+    with Study.open(path) as study:
+        return changes_of_run(study.runs()[-1].id, chosen, study)
+
+
+def test_clicks_that_a_stricter_run_no_longer_detects(path, study_fused):
+    path.write_bytes(study_fused.read_bytes())
+    with Study.open(path) as study:
+        assert changes_of_run(1, None, study) is None  # nothing came before the first run
+        x, y = (float(value) for value in study.result(1, 1).clustering.mean[0])
+        study.record(Decision(verb="reject", item=1, subject=SpotSubject(x=x, y=y), run=1))
+        spots = sum(int(study.result(1, image).detection.detected.sum()) for image in (1, 2))
+    run(path, "oem", "--set", "detection_threshold=1.0")
+    found = changes(path)
+    assert found.count == len(found.listed) == spots - 1  # what was rejected is no news
+    assert all("no detection any more" in one.words for one in found.listed)
+    assert {one.item for one in found.listed} == {1, 2}
+    assert all(abs(one.point[0] - x) + abs(one.point[1] - y) > 1 for one in found.listed if one.item == 1)
+    assert found.in_words().endswith(f"disputed, {spots - 1} detections changed")
+
+
+def test_labels_that_another_method_answers_otherwise(tmp_path, path):
+    votes = write_votes(tmp_path / "votes.csv")
+    assert main(["import", str(path), str(votes)]) == 0
+    run(path, "majority")
+    with Study.open(path) as study:
+        task = TaskSubject(task="t0", label="dog")
+        study.record(Decision(verb="label", item=1, subject=task, run=1))
+    run(path, "ibcc")
+    found = changes(path)
+    with Study.open(path) as study:
+        before, after = (study.result(number, 1).fusion for number in (1, 2))
+        names = study.crowd(1).tasks
+    differ = {names[task] for task in range(len(names)) if before.label()[task] != after.label()[task]}
+    flipped = {one.name for one in found.listed if " before, " in one.words}
+    assert "t0" in differ
+    assert flipped == differ - {"t0"}
+    assert changes(path, chosen=2) is not None
+
+
+def test_masks_are_compared_region_by_region(tmp_path, path):
+    files = [str(one) for one in four_raters(tmp_path, "case_")]
+    assert main(["import", str(path), *files, "--structure", "nodule"]) == 0
+    run(path, "majority", "--kind", "masks")
+    run(path, "staple")
+    found = changes(path)
+    with Study.open(path) as study:
+        case = study.items()["masks"][0].id
+        volumes = [int(study.result(number, case).fusions[0].mask.sum()) for number in (1, 2)]
+    assert volumes[0] != volumes[1]
+    assert sum(one.size for one in found.listed) == abs(volumes[0] - volumes[1])
+    assert all(one.box is not None and one.name == "nodule" for one in found.listed)
+
+
+def test_pairs_whose_flags_change(tmp_path, path):
+    table = write(tmp_path / "pairs.csv", HEADER, answers())
+    assert main(["import", str(path), str(table)]) == 0
+    run(path, "lasso", "--set", "draws=1")
+    run(path, "lasso", "--set", "draws=1", "--set", "rate=0.01")
+    found = changes(path)
+    assert found.disputed_before > found.disputed_after
+    assert found.count == found.disputed_before - found.disputed_after
+    assert all("not flagged any more" in one.words for one in found.listed)
+    assert "flagged" in found.in_words()
+
+
+def test_the_run_before_is_that_which_was_chosen(tmp_path, path):
+    votes = write_votes(tmp_path / "votes.csv")
+    assert main(["import", str(path), str(votes)]) == 0
+    for method in ("ibcc", "majority", "ibcc"):
+        run(path, method)
+    assert changes(path).before.id == 2
+    same = changes(path, chosen=1)
+    assert (same.before.id, same.count) == (1, 0)
+    assert same.in_words().endswith("no task changed")

@@ -1,0 +1,56 @@
+"""What a fusion changed, as the window shows it."""
+
+from dataclasses import replace
+
+import pytest
+from PySide6.QtCore import Qt
+
+from tests.app.driving import LONG, idle, press
+
+CTRL = Qt.KeyboardModifier.ControlModifier
+SHIFT = Qt.KeyboardModifier.ShiftModifier
+
+
+@pytest.fixture
+def fused_again(fused, qtbot):
+    """Give the window after a spot was rejected and everything fused at a stricter threshold."""
+    workspace = fused.workspace
+    workspace.reviewing.select(0)
+    with qtbot.waitSignal(fused.document.decided, timeout=LONG):
+        press(fused, qtbot, Qt.Key.Key_R)
+    idle(fused, qtbot)
+    detector = workspace.fuse_panel.detector
+    detector.choose(detector.algorithm, replace(detector.settings(), detection_threshold=1.0))
+    press(fused, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: workspace.runs.changes.changes is not None, timeout=LONG)
+    idle(fused, qtbot)
+    return fused
+
+
+def test_changes_are_said_walked_and_taken_back(fused_again, qtbot):
+    window, workspace = fused_again, fused_again.workspace
+    panel, changes = workspace.changes_panel, workspace.runs.changes.changes
+    assert changes.in_words() in panel.summary.text()
+    assert panel.view.model().rowCount() == changes.count > 1
+    for place, modifiers in ((0, CTRL), (1, CTRL), (0, CTRL | SHIFT)):
+        press(window, qtbot, Qt.Key.Key_J, modifiers)
+        idle(window, qtbot)
+        change, spot = changes.listed[place], workspace.reviewing.spot
+        assert workspace.current_item() == change.item
+        assert (spot.x, spot.y) == pytest.approx(change.point)
+    press(window, qtbot, Qt.Key.Key_B, CTRL)
+    idle(window, qtbot)
+    assert window.document.contents.chosen == {"clicks": 1}
+    assert workspace.reviewing.scene.run.id == 1
+    assert panel.back.text() == "latest run"
+    press(window, qtbot, Qt.Key.Key_B, CTRL)
+    idle(window, qtbot)
+    assert workspace.reviewing.scene.run.id == 2
+    workspace.hiding.toggle()
+    assert panel.view.model().rowCount() == 0
+    assert "hidden" in panel.summary.text()
+    workspace.hiding.toggle()
+    assert panel.view.model().rowCount() == changes.count
+    window.files.close_study()
+    idle(window, qtbot)
+    assert workspace.runs.changes.changes is None
