@@ -24,6 +24,7 @@ CHAPTERS = {"window": "The window", **{kind: one.title for kind, one in WORKSPAC
 EVERYWHERE = {
     "history": "window/history",
     "job_list": "window/jobs",
+    "changes_panel": "window/changes",
     "fuse_panel": "window/fuse",
 }
 
