@@ -36,6 +36,9 @@ __all__ = ["Dispute", "dispute_by_slice", "disputes", "in_words", "radius_of", "
 IntArray = NDArray[np.int64]
 Value = TypeVar("Value", bound=np.generic)
 
+_AT_ONCE = 1_000_000
+"""Voxels between two looks whether the work is still wanted."""
+
 _TOLERANCE = 1.5
 """mm that outlines may differ by, where voxels are small and so is the structure."""
 
@@ -416,10 +419,15 @@ def _disputed(scene: _Scene, beyond_depth: Float32Array, look: Look) -> _Dispute
         if drew[p]:
             away = distance_to(mask, scene.fusion.spacing, scene.positions, look)
             depth[p] = np.where(inside, beyond, away.ravel()[places]) * (inside != held)
+    doubt = np.empty(len(places), dtype=np.float32)
+    for begin in range(0, len(places), _AT_ONCE):
+        look()
+        here = slice(begin, begin + _AT_ONCE)
+        votes = 1 - abs(2 * (share[here] / np.float32(len(depth))) - 1)
+        chance = scene.sampled(scene.fusion.probability[scene.structure], places[here])
+        doubt[here] = np.maximum(votes, 1 - abs(2 * chance - 1))
     look()
-    votes = 1 - abs(2 * (share / np.float32(len(depth))) - 1)
-    chance = scene.sampled(scene.fusion.probability[scene.structure], places)
-    return _Disputed(places, depth, held, np.maximum(votes, 1 - abs(2 * chance - 1)))
+    return _Disputed(places, depth, held, doubt)
 
 
 def _thickness(marked: BoolArray, scene: _Scene, flat: bool, look: Look) -> Float32Array:
