@@ -179,6 +179,8 @@ EXPORTS = (
     Export("detections", ("clicks",), "Detections", ("csv", "geojson", "coco", "napari"), _DETECTIONS),
     Export("consensus", ("masks",), "Consensus", _EVERY_MASK, _MAPS, by_case=True, deidentifies=True),
     Export("probability", ("masks",), "Probability", _SHARES, _MAPS, by_case=True, deidentifies=True),
+    Export("another-rater", ("masks",), "Another rater", _SHARES, _MAPS, by_case=True, deidentifies=True),
+    Export("true-outline", ("masks",), "True outline", _SHARES, _MAPS, by_case=True, deidentifies=True),
     Export("uncertainty", ("masks",), "Uncertainty", ("nifti",), _MAPS, by_case=True, deidentifies=True),
     Export("weights", ("masks",), "Raters' weights", ("nifti",), _MAPS, by_case=True, deidentifies=True),
     Export("alternatives", ("masks",), "Alternatives", _EVERY_MASK, _MAPS, by_case=True, deidentifies=True),

@@ -90,7 +90,7 @@ def measure(driven: Driven, slices: int, rows: int) -> None:
                    driven.deciding(lambda: work.volume.painted.emit(stroke)), driven.decided)  # fmt: skip
     raters = count()
     driven.measure("solo", 50, lambda: work.on_slices.solo(next(raters) % RATERS))
-    maps = cycle(("doubt", "weight", "deviation", "none"))
+    maps = cycle(("doubt", "weight", "uncertainty", "none"))
     driven.measure("another map", 50, lambda: work.maps.choose_map(next(maps)))
     driven.measure("rater chosen in the table", 100,
                    lambda: work.raters.choose(f"rater {next(raters) % RATERS + 1}"))  # fmt: skip

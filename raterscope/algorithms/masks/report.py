@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from raterscope.algorithms.masks.calibration import Calibration, calibrate
 from raterscope.algorithms.masks.data import FloatArray, MaskFusion, Masks
 from raterscope.algorithms.masks.disputes import Dispute, dispute_by_slice, disputes
 from raterscope.algorithms.masks.distance import signed_distance
@@ -41,6 +42,9 @@ class Report:
         ml of doubt in each slice of the whole image.
     volume_ml : float
         Of the consensus.
+    calibration : Calibration, optional
+        What the raters' spread says about outlines; None for a single rater, where nobody marked anything,
+        and in results of older versions.
     """
 
     compared: tuple[Comparison, ...]
@@ -52,6 +56,7 @@ class Report:
     disputes: tuple[Dispute, ...]
     by_slice: FloatArray
     volume_ml: float
+    calibration: Calibration | None = None
 
     @property
     def doubt_ml(self) -> float:
@@ -84,7 +89,8 @@ def report_on(fusion: MaskFusion, masks: Masks, watch: Watch = silent) -> Report
     """
     compared, pairs = against_and_pairwise(masks, fusion, 0, part(watch, 0.0, 0.6))
     offset, spread = _offsets(fusion, masks, part(watch, 0.6, 0.7))
-    found = disputes(fusion, masks, watch=part(watch, 0.7, 1.0))
+    found = disputes(fusion, masks, watch=part(watch, 0.7, 0.85))
+    calibration = calibrate(masks, part(watch, 0.85, 1.0))
     look = partial(watch, 1.0, "adding up the report")
     return Report(
         compared=compared,
@@ -96,6 +102,7 @@ def report_on(fusion: MaskFusion, masks: Masks, watch: Watch = silent) -> Report
         disputes=found,
         by_slice=dispute_by_slice(fusion, look),
         volume_ml=float(fusion.volumes(fusion.mask[0])) / 1000.0,
+        calibration=calibration,
     )
 
 

@@ -35,7 +35,8 @@ KINDS = ("clicks", "masks", "labels", "pairs")
 """Of annotations that can be fused."""
 
 WHAT = (
-    "detections", "consensus", "probability", "uncertainty", "weights", "alternatives", "annotators",
+    "detections", "consensus", "probability", "another-rater", "true-outline", "uncertainty", "weights",
+    "alternatives", "annotators",
     "agreement", "disputes", "clicks", "counts", "measurements", "labels", "confusion", "communities",
     "votes", "next-votes", "decided", "ranking", "pairs", "path", "decisions",
 )  # fmt: skip

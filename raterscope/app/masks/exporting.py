@@ -29,7 +29,7 @@ from raterscope.app.masks.results import (
     annotator_columns,
     annotator_rows,
     dispute_rows,
-    uncertainty_of,
+    products_of,
     whole,
 )
 from raterscope.app.masks.structures import codings_of
@@ -44,6 +44,7 @@ __all__ = ["export_maps", "export_table", "settled_consensus"]
 _COLOURS = ((230, 159, 0), (86, 180, 233), (0, 158, 115), (240, 228, 66), (0, 114, 178), (213, 94, 0))
 
 _Make = Callable[[], np.ndarray]
+_PRODUCTS = ("another-rater", "true-outline", "uncertainty")
 _DICOM = ("dicom-seg", "rtstruct")
 
 
@@ -92,7 +93,7 @@ def export_maps(study: Study, request: Request, watch: Watch = silent) -> list[P
     empty = [case for case, structures in cases.items() if not structures]
     if len(empty) == len(cases) or (empty and request.items):
         name = plain(empty[0].entry.name)
-        raise InputError(f"the run shown of {name} has no {request.what}; another algorithm may have")
+        raise InputError(f"the run shown of {name} has no {request.what}; {_way_out(request.what)}")
     full = [(case, _file_stem(case.entry, by)) for case, structures in cases.items() if structures]
     written: list[Path] = []
     for case, path, here in files_for(request, full, watch):
@@ -152,6 +153,12 @@ def _fused(study: Study, items: Sequence[int], by: Deidentifier | None = None) -
             raise InputError(f"has no run yet on {plain(entry.name)}; fuse its masks first", file=study.path)
     if not found:
         raise InputError("has no run of masks yet; `raterscope run` makes one", file=study.path)
+
+
+def _way_out(what: str) -> str:
+    if what in _PRODUCTS:
+        return "fuse again: it takes two raters and a mark"
+    return "another algorithm may have"
 
 
 def _file_stem(entry: ImageEntry, by: Deidentifier | None) -> str:
@@ -240,13 +247,13 @@ def _structures(study: Study, case: _Fused, request: Request) -> list[_Later]:
     coding_of = codings_of(study)
     return [
         one
-        for fusion in case.result.fusions
-        for one in _of_structure(study, case, fusion, request, coding_of(fusion.structures[0]))
+        for fusion, report in zip(case.result.fusions, case.result.reports, strict=True)
+        for one in _of_structure(study, case, fusion, report, request, coding_of(fusion.structures[0]))
     ]
 
 
 def _of_structure(
-    study: Study, case: _Fused, fusion: MaskFusion, request: Request, coding: Coding
+    study: Study, case: _Fused, fusion: MaskFusion, report: Report, request: Request, coding: Coding
 ) -> list[_Later]:
     """Name what is to be written of one structure, each with what makes it."""
     name = fusion.structures[0]
@@ -255,8 +262,9 @@ def _of_structure(
         return [_Later(name, coding, lambda: settled_consensus(study, fusion, case.regions))]
     if request.what == "probability":
         return [_Later(name, coding, lambda: _settled_probability(study, fusion, case.regions))]
-    if request.what == "uncertainty":
-        return [_Later(name, coding, lambda: whole(fusion, uncertainty_of(fusion)))]
+    if request.what in _PRODUCTS:
+        make = products_of(fusion, report).get(request.what.replace("-", "_"))
+        return [] if make is None else [_Later(name, coding, make)]
     if request.what == "alternatives":
         unnamed, title = replace(coding, label=""), coding.label or name
         return [

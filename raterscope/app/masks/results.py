@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.masks.data import BoolArray, Float32Array, MaskFusion
+from raterscope.algorithms.masks.data import BoolArray, Box, Float32Array, MaskFusion
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.metrics import Comparison, compare
 from raterscope.algorithms.masks.report import CaseResult, Report
@@ -30,8 +31,8 @@ __all__ = [
     "annotator_columns",
     "annotator_rows",
     "dispute_rows",
+    "products_of",
     "run_record",
-    "uncertainty_of",
     "uncertainty_words",
     "whole",
     "whole_record",
@@ -90,12 +91,14 @@ def write_case(folder: Path, output: CaseOutput, watch: Watch = silent) -> list[
     take_away(folder / "run.json")
     taken: set[str] = set()
     maps: dict[str, dict[str, str]] = {}
-    for step, fusion in enumerate(result.fusions):
+    for step, (fusion, report) in enumerate(zip(result.fusions, result.reports, strict=True)):
         here = part(watch, step / len(result.fusions), (step + 1) / len(result.fusions))
         ending = f"_{safe(fusion.structures[0])}" if several else ""
-        for path, rater in _write_maps(folder, ending, fusion, output.grid, taken, here):
+        for path, what, rater in _write_maps(folder, ending, fusion, report, output.grid, taken, here):
             written.append(path)
             of_whom = {} if rater is None else {"annotator": rater}
+            if what in PRODUCTS:
+                of_whom["holds"] = PRODUCTS[what].format(unit="mm" if output.grid.calibrated else "pixels")
             maps[path.name] = {"structure": fusion.structures[0], **of_whom}
     pairs = list(zip(result.fusions, result.reports, strict=True))
     tables = [
@@ -123,26 +126,53 @@ def run_record(answer: Answer, name: str, inputs: Sequence[Mapping[str, object]]
         seconds=outcome.seconds,
     )  # fmt: skip
     if outcome.fusion is not None:
-        record["uncertainty"] = uncertainty_words(outcome.fusion.fusions[0])
+        calibrated = answer.inputs.given[name].grid.calibrated
+        record["uncertainty"] = uncertainty_words(outcome.fusion.reports[0], calibrated=calibrated)
     return record | {"images": [case_record(outcome, answer.inputs.given[name])]}
 
 
-def uncertainty_of(fusion: MaskFusion) -> Float32Array:
-    """Give the map of uncertainty on the part that was fused, (Z, Y, X): see `uncertainty_words`."""
-    return np.asarray(fusion.doubt()[0] if fusion.deviation is None else fusion.deviation[0])
+def products_of(fusion: MaskFusion, report: Report) -> dict[str, Callable[[], Float32Array]]:
+    """Give what makes the calibrated maps on the whole image, by name; none for a single rater."""
+    found = report.calibration
+    if found is None:
+        return {}
+    makers = {
+        "another_rater": found.another_rater,
+        "true_outline": found.true_outline,
+        "uncertainty": found.half_width,
+    }
+    return {name: partial(_placed, fusion.frame, found.origin, make) for name, make in makers.items()}
 
 
-def uncertainty_words(fusion: MaskFusion) -> str:
+def _placed(frame: Box, origin: Box, make: Callable[[], Float32Array]) -> Float32Array:
+    return _whole(frame, origin, make())
+
+
+PRODUCTS = {
+    "consensus": "probability of the model; not calibrated",
+    "another_rater": "probability that another rater of this crowd includes the voxel",
+    "true_outline": "probability that the true outline includes the voxel, under the assumption that "
+    "`calibration` states",
+    "uncertainty": "half-width of the 95 % band of another rater's outline, {unit}; pointwise",
+}
+"""What each map holds, by name."""
+
+
+def uncertainty_words(report: Report, *, calibrated: bool) -> str:
     """Say what the map of uncertainty holds."""
-    if fusion.deviation is None:
-        return "doubt: 1 where a voxel may as well belong as not, 0 where it is certain"
-    return "standard deviation of the consensus's signed distance, mm"
+    if report.calibration is None:
+        return "not written: it takes two raters and a mark"
+    return PRODUCTS["uncertainty"].format(unit="mm" if calibrated else "pixels")
 
 
 def whole(fusion: MaskFusion, values: NDArray[Any]) -> NDArray[Any]:
     """Put a map of a fusion, (Z, Y, X), onto the whole image, 0 where nothing was fused."""
-    found = np.zeros(fusion.frame, dtype=values.dtype)
-    ends = zip(fusion.origin, values.shape, strict=True)
+    return _whole(fusion.frame, fusion.origin, values)
+
+
+def _whole(frame: Box, origin: Box, values: NDArray[Any]) -> NDArray[Any]:
+    found = np.zeros(frame, dtype=values.dtype)
+    ends = zip(origin, values.shape, strict=True)
     found[tuple(slice(at, at + n) for at, n in ends)] = values
     return found
 
@@ -221,24 +251,33 @@ def _table(path: Path, columns: Sequence[str], rows: Iterator[tuple[str, Row]], 
 
 
 def _write_maps(
-    folder: Path, ending: str, fusion: MaskFusion, grid: Grid, taken: set[str], watch: Watch
-) -> Iterator[tuple[Path, str | None]]:
-    """Write the maps of one structure; gives each file, and whose it is where it is one rater's."""
-    maps: list[tuple[str, str | None, Any]] = [
-        ("consensus", None, fusion.probability[0]),
-        ("consensus_mask", None, fusion.mask[0].view(np.uint8)),
-        ("uncertainty", None, uncertainty_of(fusion)),
+    folder: Path, ending: str, fusion: MaskFusion, report: Report, grid: Grid, taken: set[str], watch: Watch
+) -> Iterator[tuple[Path, str, str | None]]:
+    """Write the maps of one structure; gives each file, what it holds, and the rater where it is of one."""
+    maps: list[tuple[str, str | None, Callable[[], NDArray[Any]]]] = [
+        ("consensus", None, lambda: whole(fusion, fusion.probability[0])),
+        ("consensus_mask", None, lambda: whole(fusion, fusion.mask[0].view(np.uint8))),
     ]
-    for p, name in enumerate(fusion.annotators if fusion.weight is not None else ()):
-        assert fusion.weight is not None
-        maps.append((f"weight_{safe(name)}", name, fusion.weight[0, p]))
+    products = products_of(fusion, report)
+    maps += [(what, None, make) for what, make in products.items()]
+    if fusion.weight is not None:
+        maps += [
+            (f"weight_{safe(name)}", name, partial(_shares, fusion, weight))
+            for name, weight in zip(fusion.annotators, fusion.weight[0], strict=True)
+        ]
     for number, one in enumerate(fusion.alternatives, start=1):
-        maps.append((f"alternative_{number}_mask", None, one.mask[0].view(np.uint8)))
-    for step, (what, rater, values) in enumerate(maps):
+        maps.append((f"alternative_{number}_mask", None, partial(whole, fusion, one.mask[0].view(np.uint8))))
+    for step, (what, rater, make) in enumerate(maps):
         watch(step / len(maps), f"writing {what}")
         path = folder / f"{distinct(what + ending, taken)}.nii.gz"
-        shares = values if rater is None else values.astype(np.float32) / np.float32(255)
-        yield _write_map(path, whole(fusion, shares), grid), rater
+        yield _write_map(path, make(), grid), what, rater
+    for what in PRODUCTS:
+        if what not in products and what != "consensus":
+            take_away(folder / f"{what}{ending}.nii.gz")
+
+
+def _shares(fusion: MaskFusion, weight: NDArray[np.uint8]) -> Float32Array:
+    return np.asarray(whole(fusion, weight.astype(np.float32) / np.float32(255)))
 
 
 def _write_map(path: Path, values: NDArray[Any], grid: Grid) -> Path:

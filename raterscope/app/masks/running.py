@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from raterscope.algorithms.masks.calibration import LEVELS, pooled
 from raterscope.algorithms.masks.data import FloatArray, MaskFusion, Masks, MasksError, Settled
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse
 from raterscope.algorithms.masks.grid import Grid, describe_slices
-from raterscope.algorithms.masks.report import CaseResult, report_on
+from raterscope.algorithms.masks.report import CaseResult, Report, report_on
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import outcome, running
 from raterscope.app.outcome import Outcome
@@ -101,9 +102,30 @@ def fuse_cases(
 ) -> Answer:
     """Fuse one case after the other, all processors on each; none is lost because another fails.
 
-    ``each(case, plan, watch)`` fuses one.
+    ``each(case, plan, watch)`` fuses one. The bands' multipliers are then estimated from all cases.
     """
-    return outcome.one_by_one(inputs, plan, each, watch)
+    return _pooled(outcome.one_by_one(inputs, plan, each, watch))
+
+
+def _pooled(answer: Answer) -> Answer:
+    """Estimate the multipliers of the bands from the left-out raters of all cases."""
+    reports = [
+        report
+        for one in answer.outcomes.values() if one.fusion is not None
+        for report in one.fusion.reports if report.calibration is not None
+    ]  # fmt: skip
+    found = iter(pooled([report.calibration for report in reports if report.calibration is not None]))
+
+    def again(report: Report) -> Report:
+        return report if report.calibration is None else replace(report, calibration=next(found))
+
+    outcomes = {
+        name: one
+        if one.fusion is None
+        else replace(one, fusion=replace(one.fusion, reports=tuple(again(r) for r in one.fusion.reports)))
+        for name, one in answer.outcomes.items()
+    }
+    return replace(answer, outcomes=outcomes)
 
 
 def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
@@ -142,9 +164,26 @@ def case_record(ended: Outcome[CaseResult], case: Case) -> dict[str, Any]:
                 "converged": trace.converged,
                 "objective": float(trace.objective[-1]) if len(trace.objective) else None,
                 "notices": list(fusion.notices),
+                "calibration": _calibration_record(report),
             }
         )
     return record | {"structures": structures}
+
+
+def _calibration_record(report: Report) -> dict[str, Any] | None:
+    """Say what the maps of another rater, the true outline and the uncertainty rest on."""
+    found = report.calibration
+    if found is None:
+        return None
+    return {
+        "band_multipliers": {f"{level:g}": k for level, k in zip(LEVELS, found.multipliers, strict=True)},
+        "band_cases": found.cases,
+        "band": "pointwise, another rater's outline",
+        "true_outline_correlation": found.correlation,
+        "true_outline_offset": found.offset,
+        "true_outline_gold_cases": found.gold,
+        "notices": list(found.notices()),
+    }
 
 
 def _rounded(table: FloatArray) -> list[list[float | None]]:

@@ -121,7 +121,8 @@ class Figures:
             self.masks, values=self.masks.values[:, :1, :1, :1].copy(), origin=(0, 0, 0), known=None
         )
         final = Piece((0, 0, 0), nothing[0] > 0)
-        return replace(self, fusion=fusion, masks=masks, final=final, doubt=nothing[0])
+        report = replace(self.report, calibration=None)
+        return replace(self, fusion=fusion, report=report, masks=masks, final=final, doubt=nothing[0])
 
     def said_of(self) -> Mapping[int, Region]:
         """Give the last word on each region of the run; to pass over a settled one changes nothing."""

@@ -15,6 +15,7 @@ from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.labels.result import LabelResult
+from raterscope.algorithms.masks.calibration import Calibration
 from raterscope.algorithms.masks.data import MaskFusion, Settled
 from raterscope.algorithms.masks.report import CaseResult, Report
 from raterscope.algorithms.pairs.data import BEHAVIOURS, PairFusion
@@ -160,6 +161,7 @@ def misfit_of_masks(
         if unknown:
             return f"it is of a mask by {plain(unknown[0])} that the study does not have"
         wrong = _misfit_of_fusion(fusion, frame) or _misfit_of_report(report, len(fusion.annotators), frame)
+        wrong = wrong or _misfit_of_calibration(report.calibration, len(fusion.annotators), frame)
         if wrong is not None:
             return wrong
     return None
@@ -176,6 +178,26 @@ def _misfit_of_report(report: Report, raters: int, frame: tuple[int, int, int]) 
             return "a disputed region does not lie in the image"
         if len(region.bits) * 8 < np.prod(region.shape) or not 0 <= region.leader < raters:
             return "a disputed region is of another shape"
+    return None
+
+
+def _misfit_of_calibration(found: Calibration | None, raters: int, frame: tuple[int, int, int]) -> str | None:
+    if found is None:
+        return None
+    maps = [one for one in (found.ratio, found.scale, found.settled) if one is not None]
+    if any(one.shape != found.ratio.shape for one in maps) or not np.isfinite(found.ratio).all():
+        return "the raters' spread is of another shape"
+    if (wrong := _misfit_of_box(found.origin, found.ratio, frame)) is not None:
+        return f"the raters' spread: {wrong}"
+    if found.settled is not None and not OPEN <= found.settled.min() <= found.settled.max() <= 1:
+        return "a voxel is neither inside nor outside nor open"
+    if not (np.isfinite(found.scale).all() and (found.scale > 0).all()):
+        return "the raters' spread is no length"
+    figures = (found.dof, *found.multipliers)
+    if found.raters != raters or len(figures) != 4 or not all(0 < v < 1e6 for v in figures):
+        return "the raters' spread is of other raters"
+    if not (0 <= found.correlation <= 1 and np.isfinite(found.offset)):
+        return "what is assumed of the true outline is out of range"
     return None
 
 

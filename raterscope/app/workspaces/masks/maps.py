@@ -10,6 +10,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QSlider, QWidget
 
 from raterscope.app.workspaces.masks import view
+from raterscope.app.workspaces.masks.regions import length_unit
 from raterscope.app.workspaces.masks.scene import Scene
 from raterscope.widgets import theme
 from raterscope.widgets.parts import ChoiceBox, plain_label, plain_tip
@@ -22,8 +23,10 @@ MAPS = {
     "none": "no map",
     "disagreement": "disagreement of the raters",
     "doubt": "doubt of the model",
-    "deviation": "uncertainty, mm",
-    "probability": "probability",
+    "another": "another rater includes it",
+    "truth": "the true outline includes it",
+    "uncertainty": "95 % half-width, mm",
+    "probability": "probability of the model",
     "weight": "weight of the rater chosen",
     "difference": "difference of two raters",
 }
@@ -70,7 +73,9 @@ class MapBar(QWidget):
         for name, words in MAPS.items():
             self.map.addItem(words, name)
         self.band = QCheckBox("band")
-        self.band.setToolTip(plain_tip("Where the outline lies with this probability, about the consensus"))
+        self.band.setToolTip(
+            plain_tip("Where another rater's outline lies with this probability, at each place by itself")
+        )
         self.truth = QCheckBox("truth")
         self.truth.setToolTip(plain_tip("The outline that is known to be true, dashed"))
         self.truth.toggled.connect(self.truth_chosen)
@@ -197,13 +202,11 @@ def heat_map(
     if name == "doubt":
         return HeatMap(fusion.doubt()[0], fusion.origin, 0.0, 1.0, "doubt", "doubt of the model"), ""
     if name == "probability":
-        return HeatMap(fusion.probability[0], fusion.origin, 0.0, 1.0, "probability", "probability"), ""
-    if name == "deviation":
-        if fusion.deviation is None:
-            return None, f"{fusion.algorithm} gives no uncertainty in mm; Laplace and its kin do."
-        some = fusion.deviation[0].ravel()[:: max(1, fusion.deviation[0].size // _ENOUGH)]
-        top = float(np.percentile(some, 99)) or 1.0
-        return HeatMap(fusion.deviation[0], fusion.origin, 0.0, top, "doubt", "uncertainty, mm"), ""
+        return HeatMap(
+            fusion.probability[0], fusion.origin, 0.0, 1.0, "probability", "probability of the model"
+        ), ""
+    if name in ("another", "truth", "uncertainty"):
+        return _calibrated(scene, structure, name)
     if fusion.weight is None:
         return None, view.no_weight(fusion)
     if rater not in fusion.annotators:
@@ -211,6 +214,25 @@ def heat_map(
     layer = fusion.weight[0, fusion.annotators.index(rater)]
     top = min(1.0, 2 / len(fusion.annotators))  # twice what each has where all are followed alike
     return HeatMap(layer, fusion.origin, 0.0, top, "weight", f"weight of {rater}", 1 / 255), ""
+
+
+def _calibrated(scene: Scene, structure: str, name: str) -> tuple[HeatMap | None, str]:
+    """Make a map from the raters' spread, or say why there is none."""
+    report = scene.report(structure)
+    found = None if report is None else report.calibration
+    if found is None:
+        return None, "This run has no such map: it takes two raters and a mark. Press Fuse (F5) again."
+    if name == "uncertainty":
+        values = found.half_width()
+        some = values.ravel()[:: max(1, values.size // _ENOUGH)]
+        words = f"half-width of another rater's 95 % band, {length_unit(scene.image.lattice)}"
+        return HeatMap(values, found.origin, 0.0, float(np.percentile(some, 99)) or 1.0, "doubt", words), ""
+    values = found.another_rater() if name == "another" else found.true_outline()
+    why = "" if name == "another" else found.notices()[-1] if not found.gold else ""
+    words = "probability that another rater includes it"
+    if name == "truth":
+        words = "probability that the true outline includes it"
+    return HeatMap(values, found.origin, 0.0, 1.0, "probability", words), why
 
 
 def _faint(words: str) -> QLabel:

@@ -192,11 +192,16 @@ class OnSlices(QObject):
     def _show_band(self) -> None:
         scene, covered = self._reviewing.scene, self._maps.covered
         fusion = None if scene is None else scene.fusion(self._reviewing.structure)
+        report = None if scene is None else scene.report(self._reviewing.structure)
+        found = None if report is None else report.calibration
         if fusion is None or not covered or self._reviewing.covered:
             self._volume.set_band(None)
+        elif found is None:
+            self._volume.set_band(None)
+            self._screen.said.emit("This run has no band: it takes two raters. Press Fuse (F5) again.")
         else:
-            low, high = (1 - covered) / 2, (1 + covered) / 2
-            self._volume.set_band(fusion.probability[0], low, high, fusion.origin)
+            reach = found.multiplier(covered)
+            self._volume.set_band(found.ratio, -reach, reach, found.origin)
 
     def _show_weight(self) -> None:
         scene, rater, panel = self._reviewing.scene, self._raters.current, self._screen.local_weight

@@ -43,6 +43,28 @@ def test_the_consensus_is_that_of_the_careful_raters_on_the_inputs_grid(fuse, tm
     assert "mm" in json.loads((out / "run.json").read_text())["uncertainty"]
 
 
+def test_three_products_are_written_each_under_its_own_name(fuse, tmp_path):
+    out, _ = fuse(*four_raters(tmp_path))
+    record = json.loads((out / "run.json").read_text())
+    other, truth, half = (
+        read(out / f"{name}.nii.gz")[0] for name in ("another_rater", "true_outline", "uncertainty")
+    )
+    assert other.shape == truth.shape == half.shape == SHAPE
+    assert 0 <= other.min() <= other.max() <= 1
+    (structure,) = record["images"][0]["structures"]
+    assert structure["calibration"]["band_cases"] == 1
+    assert any("assumption" in said for said in structure["calibration"]["notices"])
+    assert "95 %" in record["maps"]["uncertainty.nii.gz"]["holds"]
+    assert half[other > 0].min() > 0
+
+
+def test_a_single_rater_has_no_uncertainty(fuse, tmp_path):
+    fuse(*four_raters(tmp_path))
+    out, _ = fuse(write(tmp_path / "anna.nii.gz", a_ball()), "--annotator", "anna")
+    assert not (out / "uncertainty.nii.gz").exists()
+    assert "two raters" in json.loads((out / "run.json").read_text())["uncertainty"]
+
+
 def test_raters_weights_share_out_the_consensus(fuse, tmp_path):
     out, _ = fuse(*four_raters(tmp_path))
     weights = [read(out / f"weight_{name}.nii.gz")[0] for name in ("anna", "ben", "carl", "dora")]

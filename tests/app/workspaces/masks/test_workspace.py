@@ -192,7 +192,16 @@ def test_a_pair_of_the_matrix_shows_their_difference_and_maps_go_round(fused_mas
         heat = workspace.volume._scene.heat
         seen.add(None if heat is None else heat.label)
     assert None in seen
-    assert {"doubt of the model", "uncertainty, mm", "weight of dan", "probability"} <= seen
+    assert {"doubt of the model", "weight of dan", "probability of the model"} <= seen
+    assert {
+        "probability that another rater includes it",
+        "probability that the true outline includes it",
+    } <= seen
+    assert "half-width of another rater's 95 % band, mm" in seen
+    workspace.maps.band.setChecked(True)
+    band = workspace.volume._scene.band
+    assert band.low == -band.high
+    assert band.high > 2
 
 
 def test_each_kind_has_its_tab_and_one_without_anything_says_what_belongs_there(fused_masks, qtbot):

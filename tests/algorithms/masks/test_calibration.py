@@ -1,0 +1,130 @@
+"""Maps and bands from the raters' spread: right as often as they claim on simulated raters."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.ndimage import gaussian_filter
+
+from raterscope.algorithms.masks.calibration import LEVELS, calibrate, default_multipliers, pooled
+from raterscope.algorithms.masks.catalogue import FUSERS
+from raterscope.algorithms.masks.data import OPEN, Masks
+from raterscope.algorithms.masks.fusion import MaskPlan, fuse
+from raterscope.algorithms.masks.report import report_on
+from tests.benchmarks.calibration.masks import beyond, calibration_error, log_loss, whole
+
+
+def a_crowd(seed, raters=6, shape=(1, 90, 90)):
+    """Draw raters of one disc or ball whose outlines waver, each with a bias."""
+    generator = np.random.default_rng(seed)
+    places = np.indices(shape, dtype=float)
+    middle = (np.array(shape) - 1) / 2
+    away = 25 - np.sqrt(sum((each - at) ** 2 for each, at in zip(places, middle, strict=True)))
+    values = []
+    for _ in range(raters):
+        noise = gaussian_filter(generator.normal(size=shape), (2 if shape[0] > 1 else 0, 6, 6))
+        values.append(away + 2.0 * noise / noise.std() + generator.normal(0, 1.0) > 0)
+    return np.array(values)
+
+
+def named(values, **more):
+    return Masks(values, tuple(f"r{p}" for p in range(len(values))), **more)
+
+
+def calibrated(values, **more):
+    return calibrate(named(values, **more))
+
+
+@pytest.fixture(scope="module")
+def left_out():
+    """Give (calibration of the others, votes of the others, mask of the one left out) of several cases."""
+    found = []
+    for seed in range(8):
+        values = a_crowd(seed)
+        for p in (0, 3):
+            rest = np.delete(values, p, axis=0)
+            found.append((calibrated(rest), rest.sum(axis=0), values[p]))
+    return found
+
+
+def test_another_raters_voxels_come_as_often_as_claimed(left_out):
+    chances, shares, marks = [], [], []
+    for found, votes, mask in left_out:
+        disputed = (votes > 0) & (votes < 5)
+        chances.append(whole(found, found.another_rater(), votes.shape)[disputed])
+        shares.append(votes[disputed] / 5)
+        marks.append(mask[disputed])
+    chance, share, mark = (np.concatenate(one) for one in (chances, shares, marks))
+    assert log_loss(chance, mark) < log_loss(share, mark)
+    assert calibration_error(chance, mark) < 0.06
+
+
+def test_bands_hold_as_much_of_another_raters_outline_as_they_claim(left_out):
+    multipliers = pooled([found for found, _, _ in left_out])[0].multipliers
+    away = [beyond(found, mask) for found, _, mask in left_out]
+    for level, reach in zip(LEVELS, multipliers, strict=True):
+        assert np.mean([(one <= reach).mean() for one in away]) == pytest.approx(level, abs=0.06)
+
+
+def test_what_the_expert_settled_is_fixed_and_nothing_else_moves():
+    values = a_crowd(1)
+    known = np.full(values.shape[1:], OPEN, dtype=np.int8)
+    known[0, 20:30, 40:50] = 1
+    known[0, 60:70, 40:50] = 0
+    before, after = calibrated(values), calibrated(values, known=known)
+    truth = whole(after, after.true_outline(), known.shape)
+    earlier = whole(before, before.true_outline(), known.shape)
+    assert (truth[known == 1] == 1).all()
+    assert (truth[known == 0] == 0).all()
+    np.testing.assert_array_equal(truth[known == OPEN], earlier[known == OPEN])
+    np.testing.assert_array_equal(after.another_rater(), before.another_rater())
+
+
+def test_positions_of_even_slices_change_nothing_and_uneven_ones_do():
+    values = a_crowd(2, 4, (9, 60, 60))
+    even = calibrated(values, spacing=(2.0, 1.0, 1.0))
+    positions = 2.0 * np.arange(9)
+    told = calibrated(values, spacing=(2.0, 1.0, 1.0), slice_positions=positions)
+    np.testing.assert_allclose(told.scale, even.scale, rtol=0.02)
+    assert told.multipliers == even.multipliers
+    positions[5:] += 6.0
+    apart = calibrated(values, spacing=(2.0, 1.0, 1.0), slice_positions=positions)
+    assert np.abs(apart.scale[5] / even.scale[5] - 1).max() > 0.02
+
+
+def test_two_raters_keep_the_multipliers_of_other_crowds_and_say_so():
+    pair, crowd = calibrated(a_crowd(3, 2)), calibrated(a_crowd(4))
+    again = pooled([pair, crowd])
+    assert again[0].multipliers == default_multipliers(2)
+    assert (again[0].cases, again[1].cases) == (0, 1)
+    assert again[1].multipliers != default_multipliers(6)
+    assert any(said.startswith("Two raters say little") for said in again[0].notices())
+
+
+def test_a_single_rater_and_empty_masks_give_nothing():
+    assert calibrated(a_crowd(5, 1)) is None
+    assert calibrated(np.zeros((3, 1, 8, 8), dtype=bool)) is None
+
+
+def test_raters_who_agree_leave_a_narrow_band():
+    values = np.repeat(a_crowd(6, 1), 4, axis=0)
+    found = calibrated(values)
+    assert found.half_width().max() < 0.1
+    inside = whole(found, found.another_rater(), values[0].shape) > 0.5
+    np.testing.assert_array_equal(inside, values[0])
+
+
+def test_an_offset_moves_the_true_outline_alone():
+    found = calibrated(a_crowd(7))
+    moved = replace(found, offset=-2.0)
+    assert (moved.true_outline() > 0.5).sum() < (found.true_outline() > 0.5).sum()
+    np.testing.assert_array_equal(moved.another_rater(), found.another_rater())
+
+
+@pytest.mark.parametrize("name", FUSERS)
+def test_every_algorithm_gives_the_same_products(name):
+    masks = named(a_crowd(8, 4, (1, 70, 70)))
+    found = report_on(fuse(masks, MaskPlan.make(name)), masks).calibration
+    alone = calibrate(masks)
+    np.testing.assert_array_equal(found.another_rater(), alone.another_rater())
+    np.testing.assert_array_equal(found.half_width(), alone.half_width())

@@ -1,0 +1,147 @@
+"""Masks: left-out raters and gold outlines against the maps and bands of the others."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.masks.calibration import LEVELS, Calibration, calibrate, crossings, pooled
+from raterscope.algorithms.masks.data import BoolArray, Masks
+from raterscope.algorithms.simulation.raters import simulate_case
+from tests.benchmarks.calibration import Row
+from tests.benchmarks.masks_accuracy import bubil, nodules
+
+_BINS = 15
+_ROUND = 4
+"""Raters that are left out of a case at most."""
+
+Case = tuple[BoolArray, BoolArray | None]
+Spacing = tuple[float, float, float]
+
+
+def rows() -> list[Row]:
+    """Measure the three products on development data and on simulated raters of a known outline."""
+    found: list[Row] = []
+    for name, cases, spacing in _sets():
+        found += _another_rater(name, cases, spacing, None)
+        found += _another_rater(f"{name}, two raters", cases, spacing, 2)
+        if cases[0][1] is not None:
+            found += _true_outline(name, cases, spacing)
+    return found
+
+
+def log_loss(chance: NDArray[np.floating], right: BoolArray) -> float:
+    chance = np.clip(chance.astype(float), 1e-3, 1 - 1e-3)
+    return float(-np.mean(np.where(right, np.log(chance), np.log1p(-chance))))
+
+
+def calibration_error(chance: NDArray[np.floating], right: BoolArray) -> float:
+    bins = np.minimum((chance * _BINS).astype(int), _BINS - 1)
+    count = np.bincount(bins, minlength=_BINS)
+    apart = np.abs(np.bincount(bins, chance, _BINS) - np.bincount(bins, right, _BINS))
+    return float(apart.sum() / count.sum())
+
+
+def products(values: BoolArray, spacing: Spacing) -> Calibration | None:
+    """Calibrate masks on the whole of their array."""
+    masks = Masks(np.ascontiguousarray(values), tuple(f"rater {p}" for p in range(len(values))), spacing)
+    return calibrate(masks)
+
+
+def whole(
+    found: Calibration, values: NDArray[np.float32], shape: tuple[int, ...], beyond: float = 0.0
+) -> NDArray[np.float32]:
+    """Lay a map on the whole image."""
+    out = np.full(shape, beyond, dtype=np.float32)
+    out[tuple(slice(at, at + n) for at, n in zip(found.origin, values.shape, strict=True))] = values
+    return out
+
+
+def beyond(found: Calibration, mask: BoolArray) -> NDArray[np.float64]:
+    """Give |mean| over scale along the outline of a mask; beyond the maps it is far."""
+    return crossings(mask, whole(found, found.ratio, mask.shape, -1e6))
+
+
+def _sets() -> Iterator[tuple[str, list[Case], Spacing]]:
+    root = os.environ.get("RATERSCOPE_DATA")
+    if root:
+        folder = Path(root)
+        yield "LIDC, 4 radiologists", [(values, None) for values in nodules(folder)], (1.0, 1.0, 1.0)
+        for name in ("ds1", "ds6"):
+            yield f"BU-BIL {name}, 7 workers", list(bubil(folder, name, "crowd")), (1.0, 1.0, 1.0)
+    else:
+        print("RATERSCOPE_DATA is not set: simulated raters alone", file=sys.stderr)
+    spacing = (1.5, 0.9, 0.9)
+    found = [simulate_case(seed, (40, 110, 110), spacing, 6) for seed in range(10)]
+    yield "simulated nodules, 6 raters", [(one.masks, one.truth) for one in found], spacing
+
+
+def _another_rater(name: str, cases: Sequence[Case], spacing: Spacing, raters: int | None) -> Iterator[Row]:
+    """Leave raters out; multipliers come from the even cases and are judged on the odd, and vice versa."""
+    chances, shares, marks = [], [], []
+    judged: list[tuple[int, Calibration, BoolArray]] = []
+    for number, (values, _) in enumerate(cases):
+        for p in range(len(values))[:_ROUND]:
+            rest = [q for q in range(len(values)) if q != p]
+            rest = rest if raters is None else [rest[(number + p + j) % len(rest)] for j in range(raters)]
+            found = products(values[rest], spacing)
+            if found is None:
+                continue
+            votes = values[rest].sum(axis=0)
+            disputed = (votes > 0) & (votes < len(rest))
+            chances.append(whole(found, found.another_rater(), votes.shape)[disputed])
+            shares.append(votes[disputed] / len(rest))
+            marks.append(values[p][disputed])
+            judged.append((number, found, values[p]))
+    chance, share, mark = (np.concatenate(one) for one in (chances, shares, marks))
+    yield Row("masks", "another rater, log loss (vote share)", name, log_loss(share, mark),
+              log_loss(chance, mark), len(mark))  # fmt: skip
+    yield Row("masks", "another rater, calibration error (goal)", name, 0.05,
+              calibration_error(chance, mark), len(mark))  # fmt: skip
+    covered: dict[int, list[NDArray[np.floating]]] = {}
+    for half in (0, 1):
+        here = [one for one in judged if one[0] % 2 == half]
+        others = [one[1] for one in judged if one[0] % 2 != half]
+        for number, found, mask in here:
+            multipliers = np.array(pooled([without_ratios(found), *others])[0].multipliers)
+            away = beyond(found, mask)
+            covered.setdefault(number, []).append((away[:, None] <= multipliers).mean(axis=0))
+    by_case = np.array([np.mean(one, axis=0) for one in covered.values()])
+    for at, level in enumerate(LEVELS):
+        error = float(by_case[:, at].std(ddof=1) / np.sqrt(len(by_case)))
+        yield Row("masks", f"band of another rater, {100 * level:.0f} %", name, level,
+                  float(by_case[:, at].mean()), len(by_case), error)  # fmt: skip
+
+
+def without_ratios(found: Calibration) -> Calibration:
+    """Take a case's own left-out raters away, so that it does not judge itself."""
+    return replace(found, ratios=None)
+
+
+def _true_outline(name: str, cases: Sequence[Case], spacing: Spacing) -> Iterator[Row]:
+    chances, shares, truths, covered = [], [], [], []
+    for values, truth in cases:
+        found = products(values, spacing)
+        if found is None or truth is None:
+            continue
+        votes = values.sum(axis=0)
+        disputed = (votes > 0) & (votes < len(values))
+        chances.append(whole(found, found.true_outline(), votes.shape)[disputed])
+        shares.append(votes[disputed] / len(values))
+        truths.append(truth[disputed])
+        covered.append((beyond(found, truth)[:, None] <= np.array(found.multipliers)).mean(axis=0))
+    chance, share, right = (np.concatenate(one) for one in (chances, shares, truths))
+    yield Row("masks", "true outline, log loss (vote share)", name, log_loss(share, right),
+              log_loss(chance, right), len(right))  # fmt: skip
+    yield Row("masks", "true outline, calibration error (goal)", name, 0.05,
+              calibration_error(chance, right), len(right))  # fmt: skip
+    for at, level in enumerate(LEVELS):
+        each = np.array([one[at] for one in covered])
+        yield Row("masks", f"band holds the true outline, {100 * level:.0f} %", name, level,
+                  float(each.mean()), len(each), float(each.std(ddof=1) / np.sqrt(len(each))))  # fmt: skip
