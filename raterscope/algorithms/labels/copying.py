@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.labels.suspects import FairConsensus, fair_consensus, suspects
+from raterscope.algorithms.progress import Watch, part, silent
 
-__all__ = ["Copying", "copies"]
+__all__ = ["Copying", "copies", "copying_in_words"]
 
 _LEAST_COMMON = 20
 """Tasks in common: of fewer, agreement says nothing."""
@@ -23,6 +24,9 @@ _LEAST_SHARE = 0.5
 
 _CHANCE = 0.01
 """How probably anybody at all is named where nobody copies (Bonferroni)."""
+
+_TOLD = 10
+"""Annotators whom a sentence names."""
 
 _SMOOTHING = 5.0
 """Votes that a class's row is drawn by towards how good the annotator is in all."""
@@ -64,12 +68,30 @@ class Copying:
         return tuple(sorted(found.values(), key=lambda members: (-len(members), members)))
 
 
+def copying_in_words(found: Copying, labels: Labels) -> tuple[str, ...]:
+    """Name the annotators of each group, a sentence each."""
+    sentences = []
+    for members in found.groups():
+        some = np.isin(found.pairs[:, 0], members)
+        whole = float(found.common[some].sum())
+        names = ", ".join(labels.annotators[one] for one in members[:_TOLD])
+        more = f" and {len(members) - _TOLD:,} more" if len(members) > _TOLD else ""
+        sentences.append(
+            f"{len(members):,} annotators may copy from each other: {names}{more};"
+            f" {found.same[some].sum() / whole:.0%} of their labels are the same,"
+            f" {found.expected[some].sum() / whole:.0%} expected."
+        )
+    return tuple(sentences)
+
+
 def copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Copying:
     """Find the pairs of annotators whose votes are no two votes.
 
     Given the class of a task, annotators are taken for independent (dynamic combination paper, section 2).
     What the class is, is told here by all others: from each task's posterior both votes of the pair are
-    taken away, so that people who copy do not make each other right. How often each says what where a class
+    taken away, so that people who copy do not make each other right. A larger ring would all the same: so
+    sets of annotators who agree with each other far better than with the rest (`suspects`) count for one
+    annotator in a consensus of its own, and for each other not at all. How often each says what where a class
     is true is estimated anew from that, drawn towards how often it is right in all; the products of these
     rates say how often both would agree. A pair is named where it agrees more often by more than chance
     explains in any of the pairs (normal tail, Bonferroni's correction) and has at least half of the
@@ -103,19 +125,24 @@ def copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Copyin
     wanted = wanted[np.argsort(-together.data[wanted], kind="stable")[:_MOST_PAIRS]]
     pairs = np.column_stack([together.row, together.col])[wanted].astype(np.int32)
     tail = float(-ndtri(_CHANCE / max(len(pairs), 1)))
-    rates = np.log(fusion.confusion.mean())
-    posterior, power = _log_posterior(labels, fusion, rates)
+    count = np.asarray(together.data, dtype=np.float64)[wanted]
+    same_of = _agreements(pairs, start, task, said, part(watch, 0.0, 0.3))
+    cluster = suspects(pairs, count, same_of, labels)
+    if (cluster >= 0).any():
+        fair = fair_consensus(labels, fusion, first, cluster, part(watch, 0.3, 0.5))
+    else:
+        rates = np.log(fusion.confusion.mean())
+        posterior, power = _log_posterior(labels, fusion, rates)
+        fair = FairConsensus(cluster, np.full(people, power), rates, posterior, {})
     found = []
     for at, (one, other) in enumerate(pairs.tolist()):
         if at % 64 == 0:
-            watch(at / len(pairs), "comparing annotators")
-        mine, theirs = slice(start[one], start[one + 1]), slice(start[other], start[other + 1])
-        both, here, there = np.intersect1d(task[mine], task[theirs], assume_unique=True, return_indices=True)
-        first_said, second_said = said[mine][here], said[theirs][there]
-        same = int((first_said == second_said).sum())
-        left = posterior[both] - power * (rates[one][:, first_said] + rates[other][:, second_said]).T
-        left = np.exp(left - left.max(axis=1, keepdims=True))
-        left /= left.sum(axis=1, keepdims=True)
+            watch(0.5 + 0.5 * at / len(pairs), "comparing annotators")
+        same = int(same_of[at])
+        if same < _LEAST_SHARE * count[at]:  # too little, whatever is expected
+            continue
+        both, first_said, second_said = _common(one, other, start, task, said)
+        left = fair.without((one, other), both, (first_said, second_said))
         agree = left @ (_rates(left, first_said, labels) * _rates(left, second_said, labels)).sum(axis=1)
         expected, spread = float(agree.sum()), float(np.sqrt((agree * (1 - agree)).sum()))
         # Half a task is the step from one whole number to the next.
@@ -127,6 +154,29 @@ def copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Copyin
         columns[:, :2].astype(np.int32), columns[:, 2].astype(np.int64), columns[:, 3].astype(np.int64),
         columns[:, 4],
     )  # fmt: skip
+
+
+def _common(
+    one: int, other: int, start: NDArray[np.int64], task: NDArray[np.integer], said: NDArray[np.integer]
+) -> tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.integer]]:
+    """Give the tasks that two annotators voted on, and both votes on each."""
+    mine, theirs = slice(start[one], start[one + 1]), slice(start[other], start[other + 1])
+    both, here, there = np.intersect1d(task[mine], task[theirs], assume_unique=True, return_indices=True)
+    return both, said[mine][here], said[theirs][there]
+
+
+def _agreements(
+    pairs: NDArray[np.int32], start: NDArray[np.int64], task: NDArray[np.integer],
+    said: NDArray[np.integer], watch: Watch,
+) -> FloatArray:  # fmt: skip
+    """Count the common tasks on which each pair agrees."""
+    same = np.zeros(len(pairs))
+    for at, (one, other) in enumerate(pairs.tolist()):
+        if at % 256 == 0:
+            watch(at / len(pairs), "comparing annotators")
+        _, first_said, second_said = _common(one, other, start, task, said)
+        same[at] = (first_said == second_said).sum()
+    return same
 
 
 def _log_posterior(labels: Labels, fusion: LabelFusion, rates: FloatArray) -> tuple[FloatArray, float]:

@@ -11,6 +11,7 @@ import numpy as np
 from raterscope.algorithms.annotators.communities import CommunitySettings, communities
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.constancy import changes_in_words, constancy
+from raterscope.algorithms.labels.copying import copies, copying_in_words
 from raterscope.algorithms.labels.crossing import cross_validate
 from raterscope.algorithms.labels.data import OPEN, ClassArray, LabelFusion, Labels
 from raterscope.algorithms.labels.foresight import foresight, is_modelled, tempered
@@ -30,6 +31,7 @@ _IN_FULL = "Each vote counts in full: this algorithm has no prior of the annotat
 _TEMPERED = "The pooled consensus weights correlated votes itself: the setting for that changes nothing."
 SCORING = ("weighted-sum", "mean-score")
 _FUSED = 0.7  # share of the time, the rest goes to communities
+_GROUPED = 0.9  # from there on annotators are compared, who may copy
 _MODELLED = 0.8  # of that, the rest goes to what each vote counts for
 
 TRUTHS = {
@@ -65,7 +67,8 @@ class QuestionSettings(Settings):
     communities: bool = switch(
         True,
         "Find communities",
-        "Group the annotators by how they answer; some seconds for thousands of them.",
+        "Group the annotators by how they answer, and look for those who copy; some seconds for thousands of "
+        "them.",
     )
 
 
@@ -177,16 +180,17 @@ def fuse(
         fusion = run(labels, plan, step)
     if labels.prior is not None and _has_prior(plan.settings):
         fusion = replace(fusion, notices=(*fusion.notices, _OVERRIDDEN))
-    rates = rates_of(labels, fusion)
     if fusion.drift is not None:
-        changed = changes_in_words(constancy(labels, fusion), labels)
+        changed = changes_in_words(constancy(labels, fusion, step), labels)
         fusion = replace(fusion, notices=(*fusion.notices, *changed))
     groups = None
     if asked:
         groups = communities(
-            rates.mean, labels.votes_of_annotators(), CommunitySettings(),
-            part(watch, _FUSED, 1.0),
+            rates_of(labels, fusion).mean, labels.votes_of_annotators(), CommunitySettings(),
+            part(watch, _FUSED, _GROUPED),
         )  # fmt: skip
+        copying = copying_in_words(copies(labels, fusion, part(watch, _GROUPED, 1.0)), labels)
+        fusion = replace(fusion, notices=(*fusion.notices, *copying))
     return LabelResult(fusion, use, groups)
 
 

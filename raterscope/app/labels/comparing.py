@@ -9,12 +9,10 @@ from functools import partial
 from raterscope.algorithms.labels.advice import advice
 from raterscope.algorithms.labels.assessment import Assessment, assess
 from raterscope.algorithms.labels.catalogue import LABELLERS
-from raterscope.algorithms.labels.data import LabelFusion, Labels
-from raterscope.algorithms.labels.foresight import Foresight, foresight, is_modelled
 from raterscope.algorithms.labels.fusion import LabelPlan, fuse
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.labels.running import Question, measured
+from raterscope.app.labels.running import Question, foretold_of, measured
 from raterscope.app.outcome import attempt
 
 __all__ = ["VOTE", "advice_on", "assessed", "judgements"]
@@ -83,11 +81,6 @@ def advice_on(
     """Say what speaks against trusting a result; see `advice`."""
     labels, fusion = question.labels, result.fusion
     return advice(labels, fusion, judged.get(method), judged.get(VOTE), foretold_of(labels, fusion))
-
-
-def foretold_of(labels: Labels, fusion: LabelFusion) -> Foresight | None:
-    """Foretell the votes from each other, where a model lets each count in full."""
-    return foresight(labels, fusion) if fusion.power == 1.0 and is_modelled(fusion) else None
 
 
 def _judge(question: Question, plan: LabelPlan, watch: Watch) -> Assessment | None:

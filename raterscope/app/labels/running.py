@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from raterscope.algorithms.labels.advice import advice
 from raterscope.algorithms.labels.assessment import assess
 from raterscope.algorithms.labels.data import OPEN, ClassArray, LabelFusion, Labels, LabelsError
+from raterscope.algorithms.labels.foresight import Foresight, foresight, is_modelled
 from raterscope.algorithms.labels.fusion import LabelPlan, fuse
 from raterscope.algorithms.labels.result import LabelResult
+from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app import outcome, running
 from raterscope.app.outcome import Outcome, finite_or_none
@@ -97,15 +100,26 @@ def question_record(ended: Outcome[LabelResult], question: Question) -> dict[str
         "each_vote_counts": fusion.power,
         "truths": ended.fusion.truths,
         "communities": None if groups is None else groups.count,
-        "notices": list(fusion.notices),
     }
-    judged = assess(fusion.posterior, measured(ended.fusion, question.truth), fusion.classes)
+    truths = measured(ended.fusion, question.truth)
+    judged = assess(fusion.posterior, truths, fusion.classes)
+    vote = None
+    if judged is not None:
+        vote = assess(majority(replace(labels, known=None)).posterior, truths, fusion.classes)
+    advised = advice(labels, fusion, judged, vote, foretold_of(labels, fusion))
+    said = (*fusion.notices, *(() if groups is None else groups.notices), *advised)
+    record["notices"] = list(dict.fromkeys(said))
     if judged is not None:
         record |= {
             "accuracy": judged.accuracy, "auc": finite_or_none(judged.area), "log_loss": judged.log_loss,
             "calibration_error": finite_or_none(judged.calibration.error), "judged": judged.judged,
         }  # fmt: skip
     return record
+
+
+def foretold_of(labels: Labels, fusion: LabelFusion) -> Foresight | None:
+    """Foretell the votes from each other, where a model lets each count in full."""
+    return foresight(labels, fusion) if fusion.power == 1.0 and is_modelled(fusion) else None
 
 
 def measured(result: LabelResult, truth: ClassArray) -> ClassArray:

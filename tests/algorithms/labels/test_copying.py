@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.labels import Labels
-from raterscope.algorithms.labels.copying import copies
+from raterscope.algorithms.labels.copying import copies, copying_in_words
 from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.algorithms.progress import Cancelled
 from tests.algorithms.labels.crowds import make
@@ -79,3 +79,29 @@ def test_it_can_be_given_up():
     fusion = ibcc(labels)
     with pytest.raises(Cancelled):
         copies(labels, fusion, stop)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_ring_of_fifteen_is_one_group_though_it_sways_the_answer(seed):
+    said = sayings(seed, tasks=300, people=40, classes=5, accuracy=0.7)
+    rng = np.random.default_rng(100 + seed)
+    for copier in range(1, 15):
+        copied = rng.random(len(said)) < 0.99
+        said[copied, copier] = said[copied, 0]
+    labels = crowd(said, rng.random(said.shape) < 0.5, classes=5)
+    found = copies(labels, ibcc(labels))
+    assert found.groups() == (tuple(range(15)),)
+    (sentence,) = copying_in_words(found, labels)
+    assert sentence.startswith("15 annotators may copy from each other: 0, 1, 2")
+
+
+@pytest.mark.parametrize("share", [0.15, 0.5])
+def test_two_with_the_same_misunderstanding_are_not_accused(share):
+    said = sayings(7, tasks=400, people=30, classes=5, accuracy=0.85)
+    truth = (said[:, 2:, None] == np.arange(5)).sum(axis=1).argmax(axis=1)
+    rng = np.random.default_rng(8)
+    for one in (0, 1):
+        swapped = rng.random(len(said)) < 0.95
+        said[:, one] = np.where(swapped & (truth == 2), 3, np.where(swapped & (truth == 3), 2, said[:, one]))
+    labels = crowd(said, rng.random(said.shape) < share, classes=5)
+    assert copies(labels, ibcc(labels)).groups() == ()

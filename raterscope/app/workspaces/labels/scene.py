@@ -21,8 +21,7 @@ from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.disputes import CERTAIN
 from raterscope.app.labels.answers import Groups, as_it_was, groups_of, truth_about
-from raterscope.app.labels.comparing import foretold_of
-from raterscope.app.labels.running import measured
+from raterscope.app.labels.running import foretold_of, measured
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.labels import labels_of, pictures_of
 from raterscope.app.study.records import ImageEntry, QuestionEntry

@@ -59,6 +59,23 @@ def test_the_record_says_how_it_was_made(fuse, votes):
     assert not (out / "communities.csv").exists()
 
 
+@pytest.mark.parametrize("known", [False, True])
+def test_every_warning_is_in_the_record(fuse, tmp_path, known):
+    rng = np.random.default_rng(5)
+    right = rng.integers(0, 3, 200)
+    given = np.where(rng.random((200, 8)) < 0.75, right[:, None], rng.integers(0, 3, (200, 8)))
+    given[:, 4] = np.where(rng.random(200) < 0.97, given[:, 3], given[:, 4])
+    rows = [[f"t{t}", f"a{k}", f"c{given[t, k]}"] for t in range(200) for k in range(8)]
+    table = write(tmp_path / "copied.csv", ["task", "annotator", "label"], rows)
+    truths = write(
+        tmp_path / "true.csv", ["task", "truth"], [[f"t{t}", f"c{one}"] for t, one in enumerate(right)]
+    )
+    out, _ = fuse(table, *(["--truth", truths] if known else []))
+    (record,) = json.loads((out / "run.json").read_text())["questions"]
+    copied = [sentence for sentence in record["notices"] if "may copy from each other: a3, a4" in sentence]
+    assert len(copied) == 1
+
+
 def test_without_options_the_consensus_is_pooled(fuse, votes):
     out, _ = fuse(votes)
     record = json.loads((out / "run.json").read_text(encoding="utf-8"))

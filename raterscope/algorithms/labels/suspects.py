@@ -1,0 +1,182 @@
+"""Annotators who may copy, found without a consensus, and a consensus that they do not sway."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels
+from raterscope.algorithms.progress import Watch
+
+__all__ = ["FairConsensus", "fair_consensus", "suspects"]
+
+_LEAST_PARTNERS = 4
+"""Annotators with tasks in common from whom an annotator's skill is estimated."""
+
+_RANK = 0.4
+"""Quantile of an annotator's agreements that stands for those with the rest: a ring is to be above it."""
+
+_LEAST_SHARE = 0.5
+"""Of the agreement that skills leave open, suspects have at least this."""
+
+_SUSPICIOUS = 3.0
+"""Standard deviations of the agreement beyond what skills explain, for annotators to be suspects."""
+
+_ROUNDS = 10
+_SMOOTHING = 5.0
+"""Votes that an annotator's row is drawn by towards the crowd's."""
+
+
+@dataclass(frozen=True, eq=False)
+class FairConsensus:
+    """Log probabilities of the classes from which votes can be taken away.
+
+    Attributes
+    ----------
+    cluster : (K,) int64
+        The set of suspects that an annotator is in, -1 for none. Each set counts for one annotator.
+    weight : (K,) float64
+        What each vote of an annotator counts for.
+    rates : (K, J, L) float64
+        Logarithms.
+    posterior : (N, J) float64
+    own : dict of cluster to (N, J) float64
+        What it contributes.
+    """
+
+    cluster: NDArray[np.int64]
+    weight: FloatArray
+    rates: FloatArray
+    posterior: FloatArray
+    own: dict[int, FloatArray]
+
+    def without(
+        self, pair: tuple[int, int], task: NDArray[np.integer], labels: tuple[NDArray[np.integer], ...]
+    ) -> FloatArray:
+        """Give the probabilities on some tasks, (n, J), without a pair's votes and their fellow suspects'.
+
+        Parameters
+        ----------
+        pair : tuple of two annotators
+        task : (n,) integer
+        labels : tuple of two (n,) integer
+            Their votes on these tasks.
+        """
+        left = self.posterior[task]
+        for which, (annotator, label) in enumerate(zip(pair, labels, strict=True)):
+            number = int(self.cluster[annotator])
+            if number < 0:
+                left = left - self.weight[annotator] * self.rates[annotator][:, label].T
+            elif which == 0 or number != self.cluster[pair[0]]:
+                left = left - self.own[number][task]
+        left = np.exp(left - left.max(axis=1, keepdims=True))
+        return np.asarray(left / left.sum(axis=1, keepdims=True))
+
+
+def suspects(
+    pairs: NDArray[np.int32], common: FloatArray, same: FloatArray, labels: Labels
+) -> NDArray[np.int64]:
+    """Find the sets of annotators who agree with each other far better than with the rest.
+
+    With one skill s for each annotator, chance-corrected agreement of two who look for themselves is
+    s_1 s_2, whatever the tasks' classes. A ring of copiers agrees better within, not with others.
+
+    Parameters
+    ----------
+    pairs : (P, 2) int32
+    common, same : (P,) float64
+        Common tasks, and those on which both agree.
+    labels : Labels
+
+    Returns
+    -------
+    (K,) int64
+        -1 for annotators who are in no set.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    people = len(labels.annotators)
+    cluster = np.full(people, -1, dtype=np.int64)
+    use = np.bincount(labels.label, minlength=len(labels.outputs)) / max(len(labels), 1)
+    chance = float(np.square(use).sum())
+    if not len(pairs) or chance >= 1:
+        return cluster
+    kappa = (same / common - chance) / (1 - chance)
+    who, value = pairs.T.ravel(), np.concatenate([kappa, kappa])
+    order = np.lexsort((value, who))
+    edges = np.searchsorted(who[order], np.arange(people + 1))
+    many = np.diff(edges)
+    place = np.minimum(edges[:-1] + (_RANK * many).astype(np.int64), len(value) - 1)
+    middle = np.where(many >= _LEAST_PARTNERS, value[order][place], np.nan)
+    if not np.isfinite(middle).any():
+        return cluster
+    usual = np.sqrt(max(float(np.nanmedian(middle)), 0.01))
+    skill = np.clip(middle / usual, 0.0, 1.0)
+    expected = skill[pairs[:, 0]] * skill[pairs[:, 1]]
+    agree = np.clip(expected + (1 - expected) * chance, 0.0, 1.0)
+    spread = np.sqrt(np.maximum(agree * (1 - agree), 0.01) / common) / (1 - chance)
+    beyond = (kappa - expected >= _LEAST_SHARE * (1 - expected)) & (kappa - expected > _SUSPICIOUS * spread)
+    linked = pairs[beyond]
+    if not len(linked):
+        return cluster
+    graph = csr_array((np.ones(len(linked)), (linked[:, 0], linked[:, 1])), shape=(people, people))
+    _, found = connected_components(graph, directed=False)
+    return np.where(np.bincount(found)[found] > 1, found, -1).astype(np.int64)
+
+
+def fair_consensus(
+    labels: Labels, fusion: LabelFusion, first: NDArray[np.int64], cluster: NDArray[np.int64], watch: Watch
+) -> FairConsensus:
+    """Estimate classes and rates by expectation-maximisation, every set of suspects counting for one.
+
+    Parameters
+    ----------
+    labels : Labels
+    fusion : LabelFusion
+        Its known tasks are held fixed.
+    first : (M,) int64
+        The votes that count.
+    cluster : (K,) int64
+    watch : Watch
+    """
+    assert labels.meaning is not None
+    people, tasks = len(labels.annotators), len(labels.tasks)
+    classes, outputs = len(labels.classes), len(labels.outputs)
+    size = np.bincount(cluster[cluster >= 0], minlength=1)
+    weight = np.where(cluster < 0, 1.0, 1.0 / np.maximum(size[cluster], 1))
+    who, task, label = (values[first] for values in (labels.annotator, labels.task, labels.label))
+    stands = labels.meaning[:, None] == np.arange(classes)
+    share = np.full((tasks, classes), 1 / classes)
+    for j in range(classes):
+        share[:, j] += np.bincount(task, weight[who] * stands[label, j], minlength=tasks)
+    share /= share.sum(axis=1, keepdims=True)
+    known = np.flatnonzero(fusion.known != OPEN)
+    pair = who.astype(np.int64) * outputs + label
+    rates, posterior = np.zeros((people, classes, outputs)), np.log(share)
+    own: dict[int, FloatArray] = {}
+    for turn in range(_ROUNDS):
+        watch(turn / _ROUNDS, "comparing annotators")
+        share[known] = np.eye(classes)[fusion.known[known]]
+        counts = np.empty((people, classes, outputs))
+        for j in range(classes):
+            row = np.bincount(pair, share[task, j], minlength=people * outputs)
+            counts[:, j] = row.reshape(people, outputs)
+        crowd = np.tensordot(weight, counts, axes=(0, 0)) + stands.T + 0.1
+        counts += _SMOOTHING * crowd / crowd.sum(axis=1, keepdims=True)
+        rates = np.log(counts / counts.sum(axis=2, keepdims=True))
+        posterior = np.tile(np.log((share.sum(axis=0) + 1) / (tasks + classes)), (tasks, 1))
+        for number in (-1, *np.unique(cluster[cluster >= 0]).tolist()):
+            some = np.flatnonzero(cluster[who] == number)
+            logs = weight[who[some], None] * rates[who[some], :, label[some]]
+            given = np.stack(
+                [np.bincount(task[some], logs[:, j], minlength=tasks) for j in range(classes)], 1
+            )
+            posterior += given
+            if number >= 0:
+                own[number] = given
+        share = np.exp(posterior - posterior.max(axis=1, keepdims=True))
+        share /= share.sum(axis=1, keepdims=True)
+    return FairConsensus(cluster, weight, rates, posterior, own)
