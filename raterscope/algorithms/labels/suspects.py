@@ -176,7 +176,7 @@ def fair_consensus(
             )
             posterior += given
             if number >= 0:
-                own[number] = given
+                own[number] = np.asarray(given, dtype=np.float64)
         share = np.exp(posterior - posterior.max(axis=1, keepdims=True))
         share /= share.sum(axis=1, keepdims=True)
     return FairConsensus(cluster, weight, rates, posterior, own)
