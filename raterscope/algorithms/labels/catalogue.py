@@ -5,6 +5,7 @@ from __future__ import annotations
 from raterscope.algorithms.catalogue import Algorithm
 from raterscope.algorithms.labels.dawid_skene import DawidSkeneSettings, dawid_skene
 from raterscope.algorithms.labels.dynamic import DynamicSettings, dynibcc
+from raterscope.algorithms.labels.ebcc import EBCCSettings, ebcc
 from raterscope.algorithms.labels.gibbs import GibbsSettings, gibbs
 from raterscope.algorithms.labels.ibcc import IBCCSettings, ibcc
 from raterscope.algorithms.labels.pooled import PooledSettings, pooled
@@ -42,6 +43,12 @@ LABELLERS: dict[str, Algorithm] = {
         Algorithm(
             "gibbs", "IBCC by Gibbs sampling", "The same model as IBCC, sampled: slower, and sure of less.",
             "dynamic combination paper, sections 2 and 4", GibbsSettings, gibbs,
+        ),
+        Algorithm(
+            "ebcc", "EBCC", "Classes have subtypes on which annotators err together. Takes longer, and is as "
+            "sure as IBCC.",
+            "Li, Rubinstein and Cohn, International Conference on Machine Learning (2019)",
+            EBCCSettings, ebcc,
         ),
         Algorithm(
             "dawid-skene", "Dawid-Skene", "Confusion matrices of the greatest likelihood, as many know them.",

@@ -1,0 +1,240 @@
+"""EBCC: Bayesian combination of annotators whose errors are correlated, by subtypes of the classes.
+
+References
+----------
+Y. Li, B. Rubinstein and T. Cohn, "Exploiting worker correlation for label aggregation in crowdsourcing",
+International Conference on Machine Learning (2019), PMLR 97:3886-3895.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.labels._start import standing
+from raterscope.algorithms.labels._votes import TaskVotes, by_task
+from raterscope.algorithms.labels.data import (
+    OPEN,
+    FloatArray,
+    LabelFusion,
+    Labels,
+    LabelsError,
+    LabelTrace,
+    default_prior,
+)
+from raterscope.algorithms.labels.prior import LabelSettings
+from raterscope.algorithms.labels.results import counted, fused, unsettled
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.settings import integer, number
+
+__all__ = ["EBCCSettings", "ebcc"]
+
+_TERMS = 1_000_000
+"""Votes times classes times subtypes between two reports."""
+
+_MOST_ENTRIES = 100_000_000
+"""Of the annotators' rates by subtype, and of the tasks' joint probabilities: 0.8 GB."""
+
+_SUBTYPE_STRENGTH = 0.1
+"""Pseudo-counts of all subtypes of a class together."""
+
+_RIGHT, _WRONG = 4.0, 1.0
+"""Pseudo-counts of an output that stands for the class, and of one that does not."""
+
+_CHECKS = (10, 20, 40, 80, 160)
+"""Iterations after which a start ends whose bound is below that of the best start."""
+
+
+@dataclass(frozen=True)
+class EBCCSettings(LabelSettings):
+    """Settings of `ebcc`."""
+
+    subtypes: int = integer(10, "Subtypes", "Subtypes of each class.", minimum=1, maximum=100)
+    starts: int = integer(
+        10,
+        "Starts",
+        "Random starts; the one with the greatest lower bound is taken.",
+        minimum=1,
+        maximum=1000,
+    )
+    iterations: int = integer(
+        500, "Iterations", "At most, for each start.", minimum=1, maximum=100_000, advanced=True
+    )
+    tolerance: float = number(
+        1e-4, "Tolerance", "A start ends when the tasks' probabilities change by less, averaged over tasks.",
+        minimum=0.0, maximum=0.1, advanced=True,
+    )  # fmt: skip
+    seed: int = integer(0, "Seed", "Of the random starts.", minimum=0, maximum=2**31 - 1, advanced=True)
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """Votes task by task, and the priors."""
+
+    votes: TaskVotes
+    annotator: NDArray[np.int32]
+    label: NDArray[np.int16]
+    shares: FloatArray
+    rates: FloatArray
+    subtypes: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Start:
+    """Where a start ended."""
+
+    joint: FloatArray
+    bounds: list[float]
+    changes: list[float]
+    converged: bool
+
+
+def ebcc(labels: Labels, settings: EBCCSettings | None = None, watch: Watch = silent) -> LabelFusion:
+    """Estimate the tasks' classes where annotators err together on some subtypes of a class.
+
+    Each class has M subtypes, and an annotator a row of rates for each of them. Tasks of one subtype thus
+    receive correlated votes. Class and subtype of a task have one joint posterior; it, the rates and the
+    shares are estimated by mean-field variational Bayes. Starts whose lower bound falls behind end early.
+    Known tasks are held fixed.
+
+    Parameters
+    ----------
+    labels : Labels
+        Its prior is not used.
+    settings : EBCCSettings, optional
+    watch : Watch
+
+    Returns
+    -------
+    LabelFusion
+        The trace is of the best start. `confusion` has expected counts on top of the usual prior.
+
+    Raises
+    ------
+    LabelsError
+        When rates or joint probabilities would not fit into memory.
+    """
+    settings = EBCCSettings() if settings is None else settings
+    labels = labels.settled(settings.repeats)
+    problem = _problem(labels, settings, part(watch, 0.0, 0.05))
+    votes, classes = problem.votes, len(labels.classes)
+    weight = standing(labels, default_prior(labels))
+    share = np.empty((len(labels.tasks), classes))
+    for j in range(classes):
+        share[:, j] = np.bincount(labels.task, weight[labels.label, j], minlength=len(share)) + 1e-6
+    share /= share.sum(axis=1, keepdims=True)
+    held = np.flatnonzero(votes.known != OPEN)
+    share[held] = np.eye(classes)[votes.known[held]]
+    generator = np.random.default_rng(settings.seed)
+    best: _Start | None = None
+    for number_of in range(settings.starts):
+        split = generator.dirichlet(np.ones(settings.subtypes), (len(share), classes))
+        joint = (share[:, :, None] * split).reshape(len(share), classes * settings.subtypes)
+        step = part(
+            watch, 0.05 + 0.9 * number_of / settings.starts, 0.05 + 0.9 * (number_of + 1) / settings.starts
+        )
+        words = f"start {number_of + 1} of {settings.starts}"
+        found = _run(problem, joint, settings, best, step, words)
+        if best is None or found.bounds[-1] > best.bounds[-1]:
+            best = found
+    assert best is not None
+    watch(0.95, "counting votes")
+    posterior = best.joint.reshape(len(share), classes, settings.subtypes).sum(axis=2)
+    trace = LabelTrace(np.array(best.bounds), np.array(best.changes), best.converged, "lower bound")
+    confusion = counted(labels, posterior, default_prior(labels))
+    return fused(labels, "ebcc", posterior, confusion, trace, unsettled(trace))
+
+
+def _problem(labels: Labels, settings: EBCCSettings, watch: Watch) -> _Problem:
+    """Sort the votes, and make the priors."""
+    assert labels.meaning is not None
+    columns = len(labels.classes) * settings.subtypes
+    for many, what in (
+        (len(labels.annotators) * len(labels.outputs) * columns, "The annotators' rates"),
+        (len(labels.tasks) * columns, "The tasks' probabilities"),
+    ):
+        if many > _MOST_ENTRIES:
+            raise LabelsError(
+                f"{what} of {columns:,} subtypes do not fit into memory; expected at most {_MOST_ENTRIES:,}"
+                f" numbers, not {many:,}. Take fewer subtypes, or the pooled consensus."
+            )
+    votes = by_task(labels, watch)
+    weight = standing(labels, default_prior(labels))
+    shares = np.maximum(np.bincount(labels.label, minlength=len(labels.outputs)) @ weight, 1.0)
+    stands = labels.meaning[:, None] == np.arange(len(labels.classes))
+    rates = np.repeat(np.where(stands, _RIGHT, _WRONG), settings.subtypes, axis=1)
+    return _Problem(
+        votes, (votes.pair // votes.outputs).astype(np.int32), (votes.pair % votes.outputs).astype(np.int16),
+        shares, rates, settings.subtypes,
+    )  # fmt: skip
+
+
+def _run(
+    problem: _Problem,
+    joint: FloatArray,
+    settings: EBCCSettings,
+    best: _Start | None,
+    watch: Watch,
+    words: str,
+) -> _Start:
+    """Iterate from one start until it converges or falls behind; `joint` is overwritten."""
+    from raterscope.algorithms.labels._ebcc_kernels import expect_subtypes
+    from raterscope.algorithms.labels._pooled_kernels import add_counts
+
+    votes = problem.votes
+    counts = np.zeros((votes.annotators, votes.outputs, joint.shape[1]))
+    voted = np.diff(votes.start) > 0
+    active = max(1, int(voted.sum()))
+    size = max(1, _TERMS // joint.shape[1])
+    ends = (np.flatnonzero(np.diff(votes.start[1:] // size, append=-1)) + 1).tolist()
+    spans = list(zip([0, *ends[:-1]], ends, strict=True)) if ends else []
+    found = _Start(joint, [], [], converged=False)
+    for turn in range(1, settings.iterations + 1):
+        done = (turn - 1) / settings.iterations
+        counts[:] = 0.0
+        for first, last in spans:
+            watch(done, words)
+            add_counts(first, last, votes.start, problem.annotator, problem.label, joint, counts)
+        watch(done, words)
+        logs, rates, bound = _expected(problem, joint[voted].sum(axis=0), counts)
+        change = 0.0
+        for first, last in spans:
+            watch(done, words)
+            evidence, moved = expect_subtypes(
+                first, last, votes.start, problem.annotator, problem.label, votes.known, problem.subtypes,
+                logs, rates, joint,
+            )  # fmt: skip
+            bound, change = bound + evidence, change + moved
+        found.bounds.append(bound)
+        found.changes.append(change / active)
+        if change / active < settings.tolerance:
+            return _Start(joint, found.bounds, found.changes, converged=True)
+        behind = best is not None and turn in _CHECKS and bound < best.bounds[min(turn, len(best.bounds)) - 1]
+        if behind:
+            return found
+    return found
+
+
+def _expected(
+    problem: _Problem, total: FloatArray, counts: FloatArray
+) -> tuple[FloatArray, FloatArray, float]:
+    """Give the expected logarithms of shares and rates, and their part of the lower bound."""
+    by_class = total.reshape(-1, problem.subtypes)
+    share, bound = _dirichlet(problem.shares, by_class.sum(axis=1), axis=0)
+    prior = np.full(by_class.shape, _SUBTYPE_STRENGTH / problem.subtypes)
+    subtype, part_of = _dirichlet(prior, by_class, axis=1)
+    rates, rest = _dirichlet(problem.rates[None], counts, axis=1)
+    return (share[:, None] + subtype).ravel(), rates, bound + part_of + rest
+
+
+def _dirichlet(prior: FloatArray, counts: FloatArray, axis: int) -> tuple[FloatArray, float]:
+    """Give the expected logarithms of Dirichlet distributed shares, and minus their divergence."""
+    from scipy.special import digamma, gammaln
+
+    alpha = prior + counts
+    logs = digamma(alpha) - digamma(alpha.sum(axis=axis, keepdims=True))
+    bound = (gammaln(alpha) - gammaln(prior) - counts * logs).sum()
+    bound -= (gammaln(alpha.sum(axis=axis)) - gammaln(prior.sum(axis=axis))).sum()
+    return np.asarray(logs), float(bound)
