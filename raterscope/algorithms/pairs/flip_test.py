@@ -55,6 +55,8 @@ class FlipTest:
     ----------
     probability : (p,) float64
         Two-sided, of a bias no larger than the minimum effect.
+    of_any : (p,) float64
+        Two-sided, of no bias at all.
     bias, low, high : (p,) float64
         The mean choice on a pair of equal items, with its 95 % interval; -1 to 1, where choices are not
         graded.
@@ -65,6 +67,7 @@ class FlipTest:
     """
 
     probability: FloatArray
+    of_any: FloatArray
     bias: FloatArray
     low: FloatArray
     high: FloatArray
@@ -202,20 +205,21 @@ def flip_test(pairs: Pairs, effect: float = 0.0, watch: Watch = silent) -> FlipT
     watch(0.9, "testing residuals")
     statistic = total / np.sqrt(wider)
     count = np.diff(model.start)
-    probability = sign_flip_probability(rest, model.annotator, statistic)
+    of_any = sign_flip_probability(rest, model.annotator, statistic)
     z = np.where(square > 0, statistic / np.sqrt(np.where(square > 0, square, 1.0)), 0.0)
     watch(0.95, "testing residuals")
     both = model.slope, model.bias
     for _ in range(_FIT_STEPS):
         both = improve_annotators(model, known.difference, *both)
     flips = sums(model.annotator, rest != 0, model.annotators)
-    reach = _reach(model, model.spread(known.difference, both[0]), effect, flips, wider)
-    if effect > 0:
-        probability = np.maximum(probability, _beyond(reach))
+    at = model.spread(known.difference, both[0])
+    reach = _reach(model, at, effect, flips, wider)
+    probability = of_any if effect <= 0 else np.maximum(of_any, _beyond(model, at, effect, wider))
     bias, low, high = (reach.units(one) for one in reach.roots())
     none = count == 0
     watch(1.0, "testing residuals")
-    return FlipTest(np.where(none, np.nan, probability), bias, low, high, np.where(none, np.nan, z), reach)
+    probability, of_any, z = (np.where(none, np.nan, one) for one in (probability, of_any, z))
+    return FlipTest(probability, of_any, bias, low, high, z, reach)
 
 
 def sign_flip_probability(rest: FloatArray, owner: NDArray[np.integer], statistic: FloatArray) -> FloatArray:
@@ -361,16 +365,24 @@ def _reach(model: ChoiceModel, at: FloatArray, effect: float, flips: FloatArray,
     )
 
 
-def _beyond(reach: _Reach) -> FloatArray:
-    """Give the largest probability under a bias up to the minimum effect."""
-    from scipy.special import ndtr
-
-    many = len(reach.total)
-    ends = []
-    for bias in (reach.effect, -reach.effect):
-        rest, variance = reach.score(np.full(many, bias))
-        ends.append(np.where(variance > 0, rest / np.sqrt(np.where(variance > 0, variance, 1.0)), 0.0))
-    above, below = ends  # above: residuals of a bias to the left that is at the limit; below: to the right
-    leftwards = above + below > 0
-    near, far = np.where(leftwards, above, -below), np.where(leftwards, below, -above)
-    return np.asarray(np.minimum(ndtr(-near) + ndtr(-far), 1.0))
+def _beyond(model: ChoiceModel, at: FloatArray, effect: float, wider: FloatArray) -> FloatArray:
+    """Give the largest probability under a bias up to the minimum effect, by signs of shifted residuals."""
+    limit = effect if model.graded else 2 * float(np.arctanh(effect))
+    sums_at, chances = [], []
+    for bias in (limit, -limit):
+        mean = model.mean(at + bias)
+        rest = model.choice - mean
+        if model.graded:
+            rest, variance = _clipped(model, rest), np.zeros(model.annotators)
+        else:
+            variance = model.total(1 - mean * mean)
+        total, square = model.total(rest), model.total(rest * rest)
+        variance = np.maximum(square, variance) * wider
+        sums_at.append(total)
+        statistic = total * np.sqrt(square / np.where(variance > 0, variance, 1.0))
+        # one-sided: of residuals above a bias to the left, and below one to the right
+        both = sign_flip_probability(rest, model.annotator, statistic) / 2
+        chances.append((np.where(total > 0, both, 1 - both), np.where(total > 0, 1 - both, both)))
+    (above, _), (_, below) = chances[0], chances[1]
+    leftwards = sums_at[0] + sums_at[1] > 0
+    return np.asarray(np.where(leftwards, above + chances[1][0], below + chances[0][1]).clip(0.0, 1.0))
