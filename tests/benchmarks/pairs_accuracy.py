@@ -75,7 +75,10 @@ def study(p1: float, p2: float, runs: int) -> dict[str, np.ndarray]:
     for run in range(runs):
         crowd = study_crowd(p1, p2, run)
         fusion, local = (
-            fuse(crowd.pairs, PairPlan.make("iss", {"seed": str(run), "local": local, "draws": draws}))
+            fuse(
+                crowd.pairs,
+                PairPlan.make("iss", {"rule": "knockoffs", "seed": str(run), "local": local, "draws": draws}),
+            )
             for local, draws in (("no", "50"), ("yes", "1"))
         )
         for name, flagged in found(fusion, local).items():
@@ -104,7 +107,7 @@ def main() -> None:
     for name, (by_share, by_test) in REAL.items():
         pairs = read(Path(os.environ["RATERSCOPE_DATA"]), name)
         for path in ("iss", "lasso", "lbi"):
-            fusion = fuse(pairs, PairPlan.make(path, {"least": "1"}))
+            fusion = fuse(pairs, PairPlan.make(path, {"rule": "knockoffs", "least": "1"}))
             tested = int(benjamini_hochberg(fusion.p_value, RATE).sum())
             print(f"    {name:16s}{path:6s}{fusion.flagged.sum():4d} ({by_share}){tested:5d} ({by_test})")
 

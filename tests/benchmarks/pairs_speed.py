@@ -58,7 +58,7 @@ def crowd(comparisons: int, annotators: int, items: int, seed: int = 0) -> Pairs
 def fit(pairs: Pairs, draws: int) -> dict[str, float]:
     watch = Watcher()
     start = time.perf_counter()
-    fuse(pairs, PairPlan.make("iss", {"draws": str(draws)}), watch)
+    fuse(pairs, PairPlan.make("iss", {"rule": "knockoffs", "draws": str(draws)}), watch)
     return {"seconds": time.perf_counter() - start, "silence": watch.longest}
 
 
@@ -135,7 +135,7 @@ def measure(method: str, *size: int) -> None:
     pairs = crowd(*size)
     times = 1
     if method not in PEERS_TO:
-        fuse(crowd(2_000, 20, 10), PairPlan.make("iss", {"draws": "2"}))
+        fuse(crowd(2_000, 20, 10), PairPlan.make("iss", {"rule": "knockoffs", "draws": "2"}))
         times = 3
     found = min((METHODS[method](pairs) for _ in range(times)), key=lambda one: one["seconds"])
     found["memory"] = most_memory()

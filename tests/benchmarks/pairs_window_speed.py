@@ -57,7 +57,7 @@ def make_study(path: Path, size: str) -> None:
         (question,) = study.pair_questions()
         for name in pairs.annotators[-DECIDED:]:
             study.record(Decision(verb="clear", item=question.id, subject=BiasSubject(annotator=name)))
-        keep(fuse_questions(gather([question.id], study), PairPlan.make("iss")), study)
+        keep(fuse_questions(gather([question.id], study), PairPlan.make("iss", {"rule": "knockoffs"})), study)
 
 
 class Session:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from raterscope.algorithms.pairs._local import own_noise
 from raterscope.algorithms.pairs._waiting import waited
 from raterscope.algorithms.pairs.behaviour import behaviours, match
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, PairFusion, Pairs, PairsError
+from raterscope.algorithms.pairs.flip_test import FlipTest, flip_test
 from raterscope.algorithms.pairs.grams import Biases, Grams, Scaled, grams, least_squares, scaled
 from raterscope.algorithms.pairs.knockoffs import (
     HIGHEST_RATE,
@@ -24,8 +25,16 @@ from raterscope.algorithms.pairs.knockoffs import (
 )
 from raterscope.algorithms.pairs.paths import Path, Way
 from raterscope.algorithms.pairs.ranking import components, inconsistency, link, scores_of
+from raterscope.algorithms.pairs.selection import decidable, flip_flags
 from raterscope.algorithms.pairs.settings import PairSettings
-from raterscope.algorithms.pairs.testing import benjamini_hochberg, intervals, t_test
+from raterscope.algorithms.pairs.testing import (
+    benjamini_hochberg,
+    false_discovery_rates,
+    intervals,
+    selection_limit,
+    simes,
+    t_test,
+)
 from raterscope.algorithms.progress import Watch, part, silent
 
 __all__ = ["fit"]
@@ -88,29 +97,37 @@ def _fit(pairs: Pairs, name: str, way: Way, settings: PairSettings, watch: Watch
             f"{len(pairs) - found.freedom:,}; expected more comparisons than that."
         )
     path = way.follow(problem.gram, problem.pull, part(watch, 0.2, 0.4))
-    drawn = _statistics(pairs, component, problem, found, way, settings, part(watch, 0.4, 0.8))
     many = len(pairs.annotators)
-    w = np.full((settings.draws, many), np.nan, dtype=np.float32)
-    w[:, tested] = drawn
-    flagged = selected(shares(w, settings.rate, settings.plus), settings.share)
-    probability = _spread(t_test(found), tested, many)
-    bias, low, high = (_spread(one, tested, many) for one in intervals(found, problem))
+    by_t_test = _spread(t_test(found), tested, many)
+    flips = _flips(pairs, untested, settings, part(watch, 0.4, 0.5))
+    if settings.rule == "knockoffs":
+        w = np.full((settings.draws, many), np.nan, dtype=np.float32)
+        w[:, tested] = _statistics(pairs, component, problem, found, way, settings, part(watch, 0.5, 0.8))
+        flagged = selected(shares(w, settings.rate, settings.plus), settings.share)
+        probability = by_t_test
+        bias, low, high = (_spread(one, tested, many) for one in intervals(found, problem))
+    else:
+        w, flagged, probability = flips.evidence, flips.flagged, flips.test.probability
+        bias, low, high = flips.test.bias, flips.test.low, flips.test.high
     linked = link(pairs, part(watch, 0.8, 0.9))
     before = scores_of(linked, None, part(watch, 0.9, 0.92))
     after = scores_of(linked, flagged, part(watch, 0.92, 0.98)) if flagged.any() else before
     left, right, ties = (counts.astype(np.int32) for counts in pairs.counts())
     watch(0.98, "telling good, ugly and bad apart")
-    behaviour, matches = behaviours(pairs, flagged), match(pairs, after.score)
+    behaviour, matches = behaviours(pairs, flagged, flips.decidable), match(pairs, after.score)
     unexplained = inconsistency(pairs, component, before.score)
     watch(0.99, "looking for what should be known")
     notices = [
         *_notices.of_data(pairs, component, untested, settings.least),
-        *_notices.of_noise(pairs, found.residual, found.freedom, len(tested)),
         *_notices.of_biases(pairs, bias),
-        *_notices.of_selection(
-            settings, len(tested), flagged, int(benjamini_hochberg(probability, settings.rate).sum())
-        ),
     ]
+    if settings.rule == "knockoffs":
+        notices += _notices.of_noise(pairs, found.residual, found.freedom, len(tested))
+        notices += _notices.of_selection(
+            settings, len(tested), flagged, int(benjamini_hochberg(probability, settings.rate).sum())
+        )
+    else:
+        notices += _notices.of_flips(flips.q_value, flips.crowd_p, settings)
     watch(1.0, "done")
     return PairFusion(
         algorithm=name,
@@ -142,6 +159,53 @@ def _fit(pairs: Pairs, name: str, way: Way, settings: PairSettings, watch: Watch
         freedom=found.freedom,
         inconsistency=unexplained,
         notices=tuple(notices),
+        rule=settings.rule,
+        q_value=flips.q_value,
+        detectable=flips.detectable,
+        decidable=flips.decidable,
+        t_test=by_t_test,
+        crowd_p=flips.crowd_p,
+        gate=settings.gate,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Flips:
+    """The flip test of everybody who is tested; NaN for the others."""
+
+    test: FlipTest
+    q_value: FloatArray
+    crowd_p: float
+    flagged: BoolArray
+    detectable: FloatArray
+    decidable: BoolArray
+    evidence: NDArray[np.float32]
+
+
+def _flips(pairs: Pairs, untested: NDArray[np.int8], settings: PairSettings, watch: Watch) -> _Flips:
+    """Test everybody by changing the signs of residuals, and select at the rate."""
+    whole = flip_test(pairs, settings.effect, watch)
+    spared = untested != 0
+    probability, of_any, bias, low, high, z = (
+        np.where(spared, np.nan, one)
+        for one in (whole.probability, whole.of_any, whole.bias, whole.low, whole.high, whole.z)
+    )
+    test = FlipTest(probability, of_any, bias, low, high, z, whole.reach)
+    q_value, crowd_p = false_discovery_rates(probability), simes(of_any)
+    flagged = flip_flags(q_value, settings.rate, crowd_p, settings.gate)
+    limit = selection_limit(probability, settings.rate, int(flagged.sum()))
+    if not flagged.any():
+        limit = min(limit, settings.gate / max(int((~spared).sum()), 1))
+    detectable = np.where(spared, np.nan, whole.detectable(limit))
+    unit = whole.reach.scale
+    return _Flips(
+        test=test,
+        q_value=q_value,
+        crowd_p=crowd_p,
+        flagged=flagged,
+        detectable=detectable,
+        decidable=decidable(detectable, q_value, settings.relevant * unit, settings.rate),
+        evidence=-np.log10(probability)[None].astype(np.float32),
     )
 
 

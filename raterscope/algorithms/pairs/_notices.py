@@ -14,7 +14,7 @@ from raterscope.algorithms.pairs.knockoffs import UNTESTED
 from raterscope.algorithms.pairs.settings import PairSettings
 from raterscope.algorithms.pairs.testing import binomial_test
 
-__all__ = ["of_biases", "of_data", "of_noise", "of_selection"]
+__all__ = ["of_biases", "of_data", "of_flips", "of_noise", "of_selection"]
 
 _NAMED = 5
 _REPEATED = 0.01
@@ -96,6 +96,18 @@ def of_selection(settings: PairSettings, tested: int, flagged: BoolArray, by_t_t
     if by_t_test:
         return [f"{words}; the t test with Benjamini-Hochberg at that rate finds {by_t_test:,}."]
     return []
+
+
+def of_flips(q_value: FloatArray, crowd_p: float, settings: PairSettings) -> list[str]:
+    """Say where the test of the whole crowd keeps annotators from being flagged."""
+    held = int((np.nan_to_num(q_value, nan=1.0) <= settings.rate).sum())
+    if crowd_p <= settings.gate or not held:
+        return []
+    return [
+        f"{_many(held, 'annotator')} would be flagged at a rate of {settings.rate:g}, but the crowd shows "
+        f"no clear bias (Simes p = {crowd_p:.2g}, limit {settings.gate:g}): nobody is flagged. Set the "
+        "crowd test to 1 to flag them."
+    ]
 
 
 def _repeats(pairs: Pairs) -> int:

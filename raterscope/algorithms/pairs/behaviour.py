@@ -15,7 +15,7 @@ BAD_SHARE = 0.95
 LEAST = 5
 """Answers from which on it is told that all are of one side."""
 
-_GOOD, _UGLY, _BAD = (BEHAVIOURS.index(name) for name in ("good", "ugly", "bad"))
+_GOOD, _UGLY, _BAD, _UNDECIDABLE = range(len(BEHAVIOURS))
 
 
 def side_share(pairs: Pairs) -> FloatArray:
@@ -31,8 +31,8 @@ def side_share(pairs: Pairs) -> FloatArray:
     return np.where(sided > 0, np.maximum(left, right) / np.maximum(sided, 1), np.nan)
 
 
-def behaviours(pairs: Pairs, flagged: BoolArray) -> NDArray[np.int8]:
-    """Tell the bad from the ugly among those who were flagged (section 1); all others are good.
+def behaviours(pairs: Pairs, flagged: BoolArray, decidable: BoolArray | None = None) -> NDArray[np.int8]:
+    """Tell the bad from the ugly among the flagged (section 1); the others are good or undecidable.
 
     The bad do not look and click one side all the time; the ugly click it more often, above all when in
     doubt. The paper draws no line between the two. Here the bad chose one side in `BAD_SHARE` of their
@@ -44,6 +44,8 @@ def behaviours(pairs: Pairs, flagged: BoolArray) -> NDArray[np.int8]:
     ----------
     pairs : Pairs
     flagged : (p,) bool
+    decidable : (p,) bool, optional
+        Who is good if not flagged; by default everybody.
 
     Returns
     -------
@@ -51,7 +53,8 @@ def behaviours(pairs: Pairs, flagged: BoolArray) -> NDArray[np.int8]:
         Numbers in `BEHAVIOURS`.
     """
     bad = np.nan_to_num(side_share(pairs)) >= BAD_SHARE
-    return np.where(flagged, np.where(bad, _BAD, _UGLY), _GOOD).astype(np.int8)
+    rest = _GOOD if decidable is None else np.where(decidable, _GOOD, _UNDECIDABLE)
+    return np.where(flagged, np.where(bad, _BAD, _UGLY), rest).astype(np.int8)
 
 
 def one_sided(pairs: Pairs, least: int = LEAST) -> BoolArray:

@@ -10,14 +10,19 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.errors import RefusedError
 
-__all__ = ["BEHAVIOURS", "FloatArray", "IndexArray", "PairFusion", "Pairs", "PairsError"]
+__all__ = ["BEHAVIOURS", "RULES", "FloatArray", "IndexArray", "PairFusion", "Pairs", "PairsError"]
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int32]
 BoolArray = NDArray[np.bool_]
 
-BEHAVIOURS = ("good", "ugly", "bad")
-"""Of annotators, by number: no bias found; clicks one side more often; clicks one side nearly always."""
+BEHAVIOURS = ("good", "ugly", "bad", "not decidable")
+"""Of annotators, by number: no bias found; clicks one side more often; clicks one side nearly always; too few
+choices to reveal a bias that matters."""
+
+
+RULES = {"flip": "flip test", "knockoffs": "knockoffs of the position bias paper"}
+"""How annotators are flagged, in words."""
 
 
 class PairsError(RefusedError):
@@ -122,12 +127,13 @@ class PairFusion:
     path : (T, p) float32
         The biases there.
     statistic : (D, p) float32
-        W of each of D draws of knockoffs (eq. 8); NaN for the untested. What is flagged at any rate follows
-        from it without fitting again: `knockoffs.shares`.
+        W of each of D draws of knockoffs (eq. 8), or of the flip test -log10 of the p value, D = 1; NaN for
+        the untested. What is flagged at any rate follows without fitting again: `selection.cut`.
     bias, bias_low, bias_high : (p,) float64
-        By least squares with all tested annotators, and 95 % intervals; NaN if untested.
+        The mean choice on a pair of equal items, and 95 % intervals; NaN if untested. With knockoffs by
+        least squares with all tested annotators, else by inversion of the test.
     p_value : (p,) float64
-        Of the t test of each bias.
+        Of the flip test; with knockoffs, of the t test of each bias.
     rate, share : float
         The false discovery rate that was asked for, and the share of draws from which on one is flagged.
     flagged : (p,) bool
@@ -149,6 +155,19 @@ class PairFusion:
         Share of the choices' sum of squares that no ranking explains, 0 to 1.
     notices : tuple of str
         What the person should know, a sentence each.
+    rule : str
+        Key of `RULES`: how annotators are flagged.
+    q_value : (p,) float64, optional
+        The least rate at which the flip test flags each annotator; NaN if untested.
+    detectable : (p,) float64, optional
+        The smallest bias, in the units of `bias`, that the flip test would flag in 9 of 10 cases; NaN where
+        no choices would do.
+    decidable : (p,) bool, optional
+        Whether a bias of the size to be found is detectable.
+    t_test : (p,) float64, optional
+        p values of the t test beside the flip test.
+    crowd_p, gate : float
+        The Simes test of the whole crowd, and its limit, above which the flip test flags nobody.
     """
 
     algorithm: str
@@ -180,3 +199,10 @@ class PairFusion:
     freedom: int
     inconsistency: float
     notices: tuple[str, ...] = ()
+    rule: str = "knockoffs"
+    q_value: FloatArray | None = None
+    detectable: FloatArray | None = None
+    decidable: BoolArray | None = None
+    t_test: FloatArray | None = None
+    crowd_p: float = 0.0
+    gate: float = 1.0

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Self
 
+from raterscope.algorithms.pairs.data import RULES
 from raterscope.algorithms.pairs.knockoffs import CONSTRUCTIONS, HIGHEST_RATE
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
 
@@ -14,9 +17,26 @@ __all__ = ["LBISettings", "PairSettings"]
 class PairSettings(Settings):
     """Settings of the exact paths, and of the knockoffs that control them."""
 
+    rule: str = choice(
+        "flip", "Rule", "The flip test finds single offenders, needs no draws and adapts to each annotator's "
+        "noise. Knockoffs cannot flag fewer than 1 / rate annotators.", RULES,
+    )  # fmt: skip
     rate: float = number(
         0.1, "False discovery rate", "Of those that are flagged, at most this share is flagged wrongly.",
         minimum=0.001, maximum=HIGHEST_RATE,
+    )  # fmt: skip
+    effect: float = number(
+        0.03, "Minimum bias", "Mean choice on an even pair: 0.03 is 51.5 % left. Smaller biases are not "
+        "flagged. 0 flags any bias. For the flip test.", minimum=0.0, maximum=0.9,
+    )  # fmt: skip
+    relevant: float = number(
+        0.5, "Bias that matters", "Mean choice on an even pair: 0.5 is 75 % left. An annotator with too few "
+        "choices to reveal it is not decidable.", minimum=0.01, maximum=1.0,
+    )  # fmt: skip
+    gate: float = number(
+        0.04, "Crowd test", "Nobody is flagged if the Simes p value of the crowd is above. 1 removes this "
+        "safeguard and finds more lone offenders. For the flip test.",
+        minimum=0.001, maximum=1.0, advanced=True,
     )  # fmt: skip
     draws: int = integer(
         50, "Draws", "Of random knockoffs. One draw is a lottery: the list of the next may be half as long.",
@@ -46,6 +66,11 @@ class PairSettings(Settings):
         True, "As graded", "How far a choice is from 0 counts; else its side alone does. A tie is 0.",
     )  # fmt: skip
     seed: int = integer(0, "Seed", "Of the draws.", minimum=0, maximum=2**32 - 1, advanced=True)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Make settings from stored values; those stored without a rule used knockoffs."""
+        return super().from_dict({"rule": "knockoffs", **values} if values else values)
 
 
 @dataclass(frozen=True)

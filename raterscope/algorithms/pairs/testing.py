@@ -8,7 +8,8 @@ from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray
 from raterscope.algorithms.pairs.grams import Biases, Scaled
 
 __all__ = [
-    "benjamini_hochberg", "binomial_test", "false_discovery_rates", "intervals", "simes", "t_test",
+    "benjamini_hochberg", "binomial_test", "false_discovery_rates", "intervals", "selection_limit", "simes",
+    "t_test",
 ]  # fmt: skip
 
 _LEVEL = 0.95
@@ -130,8 +131,20 @@ def false_discovery_rates(probability: FloatArray) -> FloatArray:
     found = np.full(len(probability), np.nan)
     if not many:
         return found
-    unbiased = min(1.0, (1 + int((probability[tested] > 0.5).sum())) / (many / 2) / _CAUTION)
+    unbiased = _unbiased(probability[tested])
     order = tested[np.argsort(probability[tested], kind="stable")]
     rate = unbiased * many * probability[order] / np.arange(1, many + 1)
     found[order] = np.minimum(np.minimum.accumulate(rate[::-1])[::-1], 1.0)
     return found
+
+
+def selection_limit(probability: FloatArray, rate: float, selected: int) -> float:
+    """Give the largest p value at which one more annotator would be selected by `false_discovery_rates`."""
+    tested = probability[np.isfinite(probability)]
+    return min(rate * (selected + 1) / max(len(tested), 1) / _unbiased(tested), 1.0)
+
+
+def _unbiased(probability: FloatArray) -> float:
+    """Estimate the share of the tested who are not biased, over the caution at which the rate is taken."""
+    many = max(len(probability), 1)
+    return min(1.0, (1 + int((probability > 0.5).sum())) / (many / 2) / _CAUTION)

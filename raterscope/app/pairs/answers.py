@@ -76,7 +76,7 @@ def decided(study: Study, answered: Answered, watch: Watch = silent) -> PairFusi
     return replace(
         fusion,
         flagged=flagged,
-        behaviour=behaviours(pairs, flagged),
+        behaviour=behaviours(pairs, flagged, fusion.decidable),
         match=match(pairs, after.score),
         corrected=after.score,
         corrected_low=after.low,

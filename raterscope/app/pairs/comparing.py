@@ -13,7 +13,7 @@ from raterscope.algorithms.pairs.data import BoolArray
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.pairs.hodge import Consistency, consistency
 from raterscope.algorithms.pairs.ranking import bradley_terry, scores
-from raterscope.algorithms.pairs.testing import benjamini_hochberg
+from raterscope.algorithms.pairs.selection import t_test_flags
 from raterscope.algorithms.progress import Watch, part, silent
 
 __all__ = ["Beside", "beside", "not_promised"]
@@ -70,15 +70,17 @@ def beside(pairs: Pairs, plan: PairPlan, fusion: PairFusion, watch: Watch = sile
         told = np.isfinite(odds) & np.isfinite(sided)
         size = math.sqrt(float(odds[told] @ odds[told]) * float(sided[told] @ sided[told]))
         like = float(odds[told] @ sided[told]) / size if size else like
-    return Beside(benjamini_hochberg(fusion.p_value, fusion.rate), split, like)
+    return Beside(t_test_flags(fusion), split, like)
 
 
 def not_promised(plan: PairPlan, fusion: PairFusion) -> str:
     """Say why the rate of false discoveries is not promised of a fusion; nothing where it is.
 
-    It is proved of knockoff+ in a single draw. Of those whom half of the draws select or more, simulated
-    crowds show it.
+    It is proved of knockoff+ in a single draw. Of those whom half of the draws select or more, and of the
+    flip test, simulated crowds show it.
     """
+    if fusion.rule != "knockoffs":
+        return ""
     settings = plan.settings.as_dict()
     tested = int((fusion.untested == 0).sum())
     if not settings["plus"]:

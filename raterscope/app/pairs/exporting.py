@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from raterscope.algorithms.pairs.knockoffs import shares
+from raterscope.algorithms.pairs.selection import draw_shares
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.exports import Request, files_for
@@ -56,7 +56,7 @@ def _write_annotators(study: Study, answered: Answered, path: Path, watch: Watch
     fusion, plan = decided(study, answered, watch), plan_of(answered.run)
     share = None
     if plan is not None:
-        share = shares(fusion.statistic, fusion.rate, plan.settings.as_dict()["plus"])
+        share = draw_shares(fusion, plan.settings.as_dict()["plus"])
     return write_annotators(path, answered.pairs.annotators, fusion, share)
 
 

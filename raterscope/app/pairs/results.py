@@ -9,7 +9,7 @@ from typing import Any
 
 from raterscope.algorithms.pairs import PairFusion, Pairs
 from raterscope.algorithms.pairs.fusion import PairPlan
-from raterscope.algorithms.pairs.knockoffs import shares
+from raterscope.algorithms.pairs.selection import draw_shares
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.formats.export import take_away, write_record
 from raterscope.app.formats.pairs.writing import write_annotators, write_path, write_ranking
@@ -57,7 +57,7 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
     """
     pairs, fusion = output.pairs, output.fusion
     take_away(folder / "run.json")
-    share = shares(fusion.statistic, fusion.rate, output.plan.settings.as_dict()["plus"])
+    share = draw_shares(fusion, output.plan.settings.as_dict()["plus"])
     written = [
         write_annotators(folder / "annotators.csv", pairs.annotators, fusion, share),
         write_ranking(folder / "ranking.csv", pairs.items, fusion),

@@ -12,8 +12,8 @@ from raterscope.algorithms.pairs import PairFusion, Pairs
 from raterscope.algorithms.pairs.behaviour import behaviours, crowd_match, match
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray
 from raterscope.algorithms.pairs.fusion import PairPlan
-from raterscope.algorithms.pairs.knockoffs import shares
 from raterscope.algorithms.pairs.ranking import ranks, scores
+from raterscope.algorithms.pairs.selection import draw_shares
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.errors import plain
@@ -112,11 +112,11 @@ def read_compared(
         fusion=fusion,
         plan=plan,
         beside=beside(pairs, plan, fusion, part(watch, 0.4, 0.9)),
-        selected=shares(fusion.statistic, fusion.rate, bool(plan.settings.as_dict()["plus"])),
+        selected=draw_shares(fusion, bool(plan.settings.as_dict()["plus"])),
         judged=judged,
         excluded=excluded,
         flagged=flagged,
-        behaviour=behaviours(pairs, flagged),
+        behaviour=behaviours(pairs, flagged, fusion.decidable),
         score=score,
         low=low,
         high=high,

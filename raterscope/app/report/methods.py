@@ -83,6 +83,16 @@ _MEASURES_OF_PAIRS = (
         "squares, intervals those of Student's t at 95 %.",
     ),
     (
+        "Flip test",
+        "Each answer less what the scores expect, which are those without the annotator's own answers. If "
+        "sides were drawn at random, each such residual of an unbiased annotator may as well have the other "
+        "sign; their sum is compared with all patterns of signs (Lugannani and Rice, Advances in Applied "
+        "Probability 12, 1980). Flagged is whose q value (Benjamini and Hochberg, Journal of the Royal "
+        "Statistical Society B 57, 1995) is not above the rate, unless the crowd as a whole shows no bias "
+        "(Simes, Biometrika 73, 1986). An annotator is not decidable if their answers could not reveal a "
+        "bias that matters.",
+    ),
+    (
         "Draws of knockoffs",
         "Each annotator gets a copy made by chance that is as much like the others and has no bias of its "
         "own. Flagged is whose bias comes in earlier on the path than the copies' do, so far that few of "
@@ -92,7 +102,7 @@ _MEASURES_OF_PAIRS = (
     (
         "Decisions on annotators",
         "Whom the expert flags has the bias taken out of the ranking too, whom the expert clears has not. "
-        "What is promised is of the draws' choice, before the expert's.",
+        "What is promised is of the run's choice, before the expert's.",
     ),
     (
         "Inconsistency",

@@ -23,22 +23,35 @@ _ENDS, _MOVED = 5, 10
 _REASON = 48
 """Letters of a reason; all of it is among the decisions."""
 
+_KNOCKOFF_NOTE = (
+    "Bias: how far the answers are shifted, + to the left, in the units of the choices, by least squares "
+    "with everybody's bias, with its 95 % interval. Draws: the share of draws of knockoffs that select "
+    "the annotator. p: of the t test of the bias, by itself. "
+)
+
 _VERBS = {"flag": "flagged", "clear": "cleared"}
 
 
 def flagged_table(found: ComparedQuestion) -> Table:
-    """List who is flagged, by the draws or the expert, who was cleared, and who was left out."""
+    """List who is flagged, by the run or the expert, who was cleared, and who was left out."""
     pairs, fusion = found.pairs, found.fusion
     told = found.flagged | fusion.flagged
     told |= np.array([name in found.judged for name in pairs.annotators], dtype=bool)
     told &= np.array([name not in found.run.excluded for name in pairs.annotators], dtype=bool)
+    flips = fusion.rule == "flip"
     order = sorted(
         np.flatnonzero(told).tolist(),
-        key=lambda k: (-np.nan_to_num(found.selected[k], nan=-1.0), -abs(np.nan_to_num(fusion.bias[k])), k),
+        key=lambda k: (
+            -np.nan_to_num(found.selected[k], nan=-1.0),
+            np.nan_to_num(fusion.p_value[k], nan=2.0) if flips else 0.0,
+            -abs(np.nan_to_num(fusion.bias[k])),
+            k,
+        ),
     )
     counts = pairs.counts()
     ties = bool(counts[2].any())
-    columns = ["Annotator", "Left", "Right", *(["Ties"] if ties else []), "Bias", "Draws", "p", "Behaviour",
+    columns = ["Annotator", "Left", "Right", *(["Ties"] if ties else []), "Bias",
+               *(["p", "q", "Detectable"] if flips else ["Draws", "p"]), "Behaviour",
                "Match", "The expert"]  # fmt: skip
     rows = []
     for k in order[:_MOST]:
@@ -49,8 +62,11 @@ def flagged_table(found: ComparedQuestion) -> Table:
                 plain(name, 40),
                 *numbers,
                 _bias(found, k),
-                _draws(float(found.selected[k])),
-                p_value(float(fusion.p_value[k])),
+                *(
+                    _flip_figures(found, k)
+                    if flips
+                    else (_draws(float(found.selected[k])), p_value(float(fusion.p_value[k])))
+                ),
                 _behaviour(found, k),
                 share(float(found.match[k]), 2),
                 _decision(found, name),
@@ -64,10 +80,16 @@ def flagged_table(found: ComparedQuestion) -> Table:
         rows.append([plain(name, 40), *blank[1:], f"excluded: {reason}"])
     if not rows:
         return Table("Flagged annotators", ("Nobody is flagged.",), [])
-    note = (
-        "Bias: how far the answers are shifted, + to the left, in the units of the choices, by least squares "
-        "with everybody's bias, with its 95 % interval. Draws: the share of draws of knockoffs that select "
-        "the annotator. p: of the t test of the bias, by itself. Behaviour: ugly who clicks the side more "
+    if flips:
+        note = (
+            "Bias: the mean choice on a pair of equal items, + to the left, with its 95 % interval. p: of "
+            "the flip test of a bias above the minimum. q: the least rate at which the annotator is flagged. "
+            "Detectable: the smallest bias that would be flagged in 9 of 10 cases. "
+        )
+    else:
+        note = _KNOCKOFF_NOTE
+    note += (
+        "Behaviour: ugly who clicks the side more "
         f"often, bad who does in {100 * BAD_SHARE:g} % of the answers. Match: the share of answers that go "
         f"with the corrected ranking; {share(found.crowd_match, 2)} of everybody's do."
     )
@@ -142,6 +164,14 @@ def _behaviour(found: ComparedQuestion, k: int) -> str:
     left, right = int(found.fusion.left[k]), int(found.fusion.right[k])
     side = "" if left == right else ", left" if left > right else ", right"
     return BEHAVIOURS[int(found.behaviour[k])] + side
+
+
+def _flip_figures(found: ComparedQuestion, k: int) -> tuple[str, str, str]:
+    """Give p, q and the detectable bias of the flip test."""
+    fusion = found.fusion
+    q = float("nan") if fusion.q_value is None else float(fusion.q_value[k])
+    reached = float("nan") if fusion.detectable is None else float(fusion.detectable[k])
+    return p_value(float(fusion.p_value[k])), p_value(q), share(reached, 2)
 
 
 def _draws(selected: float) -> str:

@@ -76,11 +76,16 @@ def _flagged(found: ComparedQuestion) -> str:
     tested = int((fusion.untested == 0).sum())
     words = f"{int(fusion.flagged.sum()):,} of {counted(tested, 'tested annotator')}"
     draws = len(fusion.statistic)
-    if draws > 1:
+    if fusion.rule == "flip":
+        words += f", by the flip test (Simes p of the crowd {fusion.crowd_p:.2g}, limit {fusion.gate:g})"
+    elif draws > 1:
         words += f", each selected by {100 * fusion.share:g} % of {draws:,} draws of knockoffs or more"
     untested = int((fusion.untested > 1).sum())  # those without comparisons are nobody's business
     if untested:
         words += f"; {untested:,} could not be tested"
+    if fusion.decidable is not None:
+        open_ = int((~fusion.decidable & ~fusion.flagged & (fusion.untested == 0)).sum())
+        words += f"; {open_:,} not decidable" if open_ else ""
     more = int((found.flagged & ~fusion.flagged).sum())
     fewer = int((fusion.flagged & ~found.flagged).sum())
     expert = [f"{many:,} {what}" for many, what in ((more, "more flagged"), (fewer, "cleared")) if many]
@@ -92,6 +97,12 @@ def _promise(found: ComparedQuestion) -> str:
     wrongly = f"{100 * fusion.rate:g} %"
     if doubt:
         return f"That at most {wrongly} of the flagged are flagged wrongly is not promised: {doubt}"
+    if fusion.rule == "flip":
+        return (
+            f"Of those the test flags, on average at most {wrongly} are flagged wrongly, if sides "
+            "were drawn at random; simulated crowds show it. It is a mean over crowds, and nothing is "
+            "promised of any one annotator"
+        )
     words = f"Of those the draws flag, on average at most {wrongly} are flagged wrongly"
     if len(fusion.statistic) > 1:
         words += "; it is proved of a single draw, and simulated crowds show it of many"

@@ -18,7 +18,7 @@ from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.masks.calibration import Calibration
 from raterscope.algorithms.masks.data import MaskFusion, Settled
 from raterscope.algorithms.masks.report import CaseResult, Report
-from raterscope.algorithms.pairs.data import BEHAVIOURS, PairFusion
+from raterscope.algorithms.pairs.data import BEHAVIOURS, RULES, PairFusion
 from raterscope.algorithms.pairs.knockoffs import HIGHEST_RATE
 from raterscope.app.errors import plain
 from raterscope.app.study.records import MaskRecord
@@ -137,11 +137,15 @@ def misfit_of_pairs(fusion: PairFusion, annotators: int, items: int) -> str | No
     ]
     shapes += [(name, getattr(fusion, name), (annotators,)) for name in _PER_COMPARER]
     shapes += [(name, getattr(fusion, name), (items,)) for name in _PER_ITEM]
+    tested = [(name, getattr(fusion, name)) for name in ("q_value", "detectable", "decidable", "t_test")]
+    shapes += [(name, array, (annotators,)) for name, array in tested if array is not None]
     for name, array, shape in shapes:
         if array.shape != shape:
             return f"{name} has the shape {array.shape}, not {shape}"
     if not (np.isfinite(fusion.path_at).all() and np.isfinite(fusion.path).all()):
         return "its path has values that are not finite"
+    if fusion.rule not in RULES:
+        return "annotators are flagged by no known rule"
     if not 0.0 < fusion.rate <= HIGHEST_RATE:
         return f"its rate of false discoveries is {fusion.rate:g}"
     if annotators and not 0 <= fusion.behaviour.min() <= fusion.behaviour.max() < len(BEHAVIOURS):

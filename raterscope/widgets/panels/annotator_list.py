@@ -22,6 +22,7 @@ ANNOTATOR_FILTERS = {
     "bad": "bad",
     "ugly": "ugly",
     "good": "good",
+    "not decidable": "not decidable",
     "decided": "decided by you",
     "untested": "not tested",
 }
@@ -32,14 +33,15 @@ EMPTY = {
     "flagged": "Nobody is flagged: move the false discovery rate, or flag with F who is biased.",
     "bad": "Nobody flagged clicks one side whatever lies there.",
     "ugly": "Nobody flagged clicks one side when in doubt.",
-    "good": "Nobody who was tested is left unflagged.",
+    "good": "Nobody is shown to be unbiased: see the flagged and the not decidable.",
+    "not decidable": "Every annotator who is not flagged has enough comparisons to reveal a bias.",
     "decided": "You have decided nothing yet: F flags an annotator, C clears.",
     "untested": "Everybody has enough comparisons to be tested.",
 }
 """What is said where nobody is of that kind."""
 
 FUSE_FIRST = "Fuse first (F5): that tells who is biased."
-BY_FUSION = frozenset({"flagged", "bad", "ugly", "good"})
+BY_FUSION = frozenset({"flagged", "bad", "ugly", "good", "not decidable"})
 """What nobody is before there is a fusion."""
 
 OPEN, FLAGGED, CLEARED = 0, 1, 2
@@ -61,7 +63,7 @@ class AnnotatorsView:
     behaviour : (p,) int
         Numbers in `BEHAVIOURS`; -1 for those not tested, and for all before there is a fusion.
     doubt : (p,) float, optional
-        What the bar shows, 0 to 1, as the share of draws that select; NaN for those not tested.
+        What the bar shows, 0 to 1: 1 - q value, or the share of draws that select; NaN for those not tested.
     decided : (p,) int
         `OPEN`, `FLAGGED` or `CLEARED`.
     """

@@ -26,6 +26,8 @@ FACTS = {
     "counts": "left / right",
     "match": "agrees with the crowd",
     "draws": "flagged in",
+    "flips": "flip test",
+    "detectable": "smallest bias these answers reveal",
     "test": "t test, Benjamini-Hochberg",
     "doubtful": "when doubtful (close pairs)",
     "clear": "when clear (far pairs)",
@@ -57,6 +59,12 @@ class BiasView:
     p_value : float
     doubtful_left, clear_left : float
         Share of left among the comparisons of close items, and of far ones.
+    q_value, detectable : float
+        Of the flip test: the least rate that flags, and the smallest bias that would be found.
+    has_detectable : bool
+        Whether the smallest bias was computed; it is NaN where no choices would do.
+    by_flips : bool
+        Whether the p value is that of the flip test.
     untested : str
         Why the annotator was not tested; empty if it was.
     sentence : str
@@ -81,6 +89,10 @@ class BiasView:
     p_value: float = math.nan
     doubtful_left: float = math.nan
     clear_left: float = math.nan
+    q_value: float = math.nan
+    detectable: float = math.nan
+    has_detectable: bool = False
+    by_flips: bool = False
     untested: str = ""
     sentence: str = ""
 
@@ -111,8 +123,13 @@ class BiasView:
             said["draws"] = f"{self.selected:,} of {self.draws:,} draws"
         if self.test_flags is not None:
             said["test"] = "flagged" if self.test_flags else "not flagged"
-            if math.isfinite(self.p_value):
-                said["test"] += f", p {'< 0.001' if self.p_value < 0.001 else f'= {self.p_value:.2g}'}"
+            if math.isfinite(self.p_value) and not self.by_flips:
+                said["test"] += f", p {_small(self.p_value)}"
+        if self.by_flips and math.isfinite(self.p_value):
+            said["flips"] = f"p {_small(self.p_value)}, q {_small(self.q_value)}"
+        if self.has_detectable and not self.untested:
+            reached = math.isfinite(self.detectable)
+            said["detectable"] = f"{self.detectable:.2f}" if reached else "none: too few answers"
         for key, left in (("doubtful", self.doubtful_left), ("clear", self.clear_left)):
             if math.isfinite(left):
                 said[key] = f"left in {percent(left)}" if left >= 0.5 else f"right in {percent(1 - left)}"
@@ -256,6 +273,10 @@ class BiasPanel(QWidget):
             keys.addWidget(button)
         keys.addStretch(1)
         return keys
+
+
+def _small(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"= {value:.2g}"
 
 
 def _caption(view: BiasView) -> str:

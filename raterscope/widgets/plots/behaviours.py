@@ -1,4 +1,4 @@
-"""How the three behaviours of annotators look: a colour, and a dash or a symbol beside it."""
+"""How the behaviours of annotators look: a colour, and a dash or a symbol beside it."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from raterscope.widgets import theme
 from raterscope.widgets.glyphs import symbol_path
 from raterscope.widgets.painting import paint_words
 
-__all__ = ["BAD", "BEHAVIOURS", "GOOD", "UGLY", "behaviour_colour", "paint_cross", "paint_legend",
-           "paint_side_mark"]  # fmt: skip
+__all__ = [
+    "BAD", "BEHAVIOURS", "GOOD", "UGLY", "UNDECIDABLE", "behaviour_colour", "paint_cross", "paint_legend",
+    "paint_side_mark",
+]  # fmt: skip
 
-GOOD, UGLY, BAD = range(len(BEHAVIOURS))
+GOOD, UGLY, BAD, UNDECIDABLE = range(len(BEHAVIOURS))
 
 
 def behaviour_colour(behaviour: int) -> str:
     """Give the colour of a behaviour in the theme in use."""
     look = theme.current()
-    return (look.third, look.disputed, look.rejected)[behaviour]
+    return (look.third, look.disputed, look.rejected, look.third)[behaviour]
 
 
 def _paint_line_sample(painter: QPainter, box: QRectF, behaviour: int) -> None:
     """Paint a short piece of a line as `BiasPath` draws it: plain, dashed, or ending in a cross."""
     colour, middle = QColor(behaviour_colour(behaviour)), box.center().y()
-    pen = QPen(colour, (1.2, 1.8, 2.2)[behaviour])
+    pen = QPen(colour, (1.2, 1.8, 2.2, 1.2)[behaviour])
     if behaviour == UGLY:
         pen.setDashPattern([3, 2])
     painter.setPen(pen)

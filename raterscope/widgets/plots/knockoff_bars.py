@@ -76,8 +76,9 @@ class KnockoffBars(QWidget):
         self._view = view
         leave_keys_to(self, self.figure if view is not None else None)
         self._pages.setCurrentIndex(int(view is not None))
-        self.modes.setVisible(view is not None)
-        self.draw.setVisible(view is not None and self.modes.mode == "draw")
+        drawn = view is not None and not view.p_values
+        self.modes.setVisible(drawn)
+        self.draw.setVisible(drawn and self.modes.mode == "draw")
         self.figure.show_statistics(view)
         if view is None:
             return
@@ -88,7 +89,8 @@ class KnockoffBars(QWidget):
         self.slider.blockSignals(True)
         self.slider.setValue(round(100 * view.cut.rate))
         self.slider.blockSignals(False)
-        self.figure.set_draw(self.draw.value() - 1 if self.modes.mode == "draw" else None)
+        one = view.p_values or self.modes.mode == "draw"
+        self.figure.set_draw(self.draw.value() - 1 if one else None)
         self.set_cut(view.cut)
 
     def set_cut(self, cut: RateCut) -> None:

@@ -14,8 +14,8 @@ from raterscope.widgets.plots.line_raster import column_spans, cover, coverage_i
 
 __all__ = ["STYLES", "PathFrame", "PathLines"]
 
-STYLES = ((1.1, 0.55, None), (1.7, 0.95, (10.0, 15.0)), (2.2, 0.95, None))
-"""Width, opacity and dash of good, ugly and bad ones."""
+STYLES = ((1.1, 0.55, None), (1.7, 0.95, (10.0, 15.0)), (2.2, 0.95, None), (1.1, 0.35, None))
+"""Width, opacity and dash of good, ugly, bad and undecidable ones."""
 
 TOGETHER = 64
 """So many lines are worked out at once; then the window gets its turn."""

@@ -65,6 +65,8 @@ class StatisticsView:
     least_share : float
         The share of draws from which on one is flagged.
     cut : RateCut
+    p_values : bool
+        Whether the statistic is -log10 of p values of a test without draws.
     """
 
     statistic: NDArray[np.floating]
@@ -72,6 +74,7 @@ class StatisticsView:
     numbers: NDArray[np.integer]
     least_share: float
     cut: RateCut
+    p_values: bool = False
 
     def __post_init__(self) -> None:
         draws, many = self.statistic.shape
@@ -144,7 +147,9 @@ class StatisticBars(Figure[int]):
         assert cut is not None
         who = self._order[part]
         said = f"{view.names[who]}: "
-        if self._draw is None:
+        if view.p_values:
+            said += f"p {10.0 ** -float(view.statistic[0, who]):.2g}"
+        elif self._draw is None:
             draws = len(view.statistic)
             said += f"selected in {round(float(cut.share[who]) * draws):,} of {count(draws, 'draw')}"
         else:
@@ -181,6 +186,15 @@ class StatisticBars(Figure[int]):
         assert view is not None
         assert cut is not None
         mean = np.asarray(view.statistic).mean(axis=0)
+        if view.p_values:
+            return PlotTable.of(
+                {
+                    "annotator": [view.names[who] for who in order.tolist()],
+                    "evidence": mean[order],
+                    "q value": 1.0 - cut.share[order],
+                    "flagged": cut.flagged[order],
+                }
+            )
         of_draw = (
             {} if self._draw is None else {f"W in draw {self._draw + 1}": view.statistic[self._draw, order]}
         )
@@ -259,6 +273,8 @@ class StatisticBars(Figure[int]):
     def _caption(self, line: float) -> str:
         if not len(self._order):
             return "nobody is shown here yet"
+        if self._view is not None and self._view.p_values:
+            return "evidence of a bias: -log10 of the p value of the flip test, drawn by its root"
         if self._draw is None:
             return "share of draws that select each annotator; marked below: flagged"
         if not np.isfinite(line):

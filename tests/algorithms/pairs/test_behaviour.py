@@ -13,7 +13,7 @@ GOOD, UGLY, BAD = range(3)
 
 
 def test_the_behaviours_are_called_as_in_the_paper():
-    assert BEHAVIOURS == ("good", "ugly", "bad")
+    assert BEHAVIOURS[:3] == ("good", "ugly", "bad")
 
 
 def test_nobody_who_was_not_flagged_is_accused():

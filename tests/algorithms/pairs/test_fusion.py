@@ -1,4 +1,4 @@
-"""Fusing comparisons: who is flagged in simulated and real crowds, and what is said of odd ones."""
+"""Fusing comparisons with knockoffs: who is flagged in simulated and real crowds, and notices on odd ones."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ TABLE_8 = SHARED_HALF | {75, 122, 140, 222, 202, 207, 275, 239, 258, 330}
 
 
 def plan(algorithm: str = "iss", **texts: str) -> PairPlan:
-    return PairPlan.make(algorithm, texts)
+    return PairPlan.make(algorithm, {"rule": "knockoffs", **texts})
 
 
 def said(pairs: Pairs, **texts: str) -> str:
@@ -114,17 +114,17 @@ def test_the_same_plan_gives_the_same_bits_and_a_seed_another_draw():
 def test_a_tie_is_a_choice_and_a_side_is_not_a_grade():
     """Doubling all grades changes nobody's standing; ties pull a bias towards 0."""
     pairs = scattered(2, annotators=30, many=2_000)
-    twice = fuse(replace(pairs, choice=2.0 * pairs.choice))
-    once = fuse(pairs)
+    twice = fuse(replace(pairs, choice=2.0 * pairs.choice), plan())
+    once = fuse(pairs, plan())
     assert (twice.flagged == once.flagged).all()
     assert twice.bias == pytest.approx(2.0 * once.bias)
     by_side = fuse(pairs, plan(graded="no"))
     assert np.nanmax(np.abs(by_side.corrected)) < np.nanmax(np.abs(once.corrected))
     left = replace(pairs, choice=np.where(pairs.annotator == 0, 1.0, np.sign(pairs.choice)))
     half = np.where((pairs.annotator == 0) & (np.arange(2_000) % 2 == 0), 0.0, left.choice)
-    tied = fuse(replace(left, choice=half))
+    tied = fuse(replace(left, choice=half), plan())
     assert tied.ties[0] > 0
-    assert 0.3 < tied.bias[0] / fuse(left).bias[0] < 0.7
+    assert 0.3 < tied.bias[0] / fuse(left, plan()).bias[0] < 0.7
 
 
 def test_who_is_not_tested_is_said_and_still_counts():
@@ -133,7 +133,7 @@ def test_who_is_not_tested_is_said_and_still_counts():
     alone = [("alone", "one", "other", 1.0)] * 7
     odd = joined(pairs, few + alone)
     odd = replace(odd, annotators=(*odd.annotators, "never"), items=(*odd.items, "unseen"))
-    fusion = fuse(odd)
+    fusion = fuse(odd, plan())
     assert fusion.untested.tolist() == [0] * 20 + [2, 3, 1]
     assert set(UNTESTED) >= set(fusion.untested[20:].tolist())
     assert np.isnan(fusion.statistic[:, 20:]).all()
@@ -147,13 +147,13 @@ def test_who_is_not_tested_is_said_and_still_counts():
     assert "1 item was never compared and has no score." in notices
     assert np.isnan(fusion.score[-1])
     assert fusion.component[-3:].tolist() == [1, 1, -1]
-    assert fusion.score[0] != pytest.approx(fuse(pairs).score[0], abs=1e-6)
+    assert fusion.score[0] != pytest.approx(fuse(pairs, plan()).score[0], abs=1e-6)
 
 
 def test_items_always_on_one_side_say_why_nobody_is_tested():
     pairs = scattered(4, items=8)
     fixed = replace(pairs, left=pairs.left % 4, right=4 + pairs.right % 4)
-    fusion = fuse(fixed)
+    fusion = fuse(fixed, plan())
     assert (fusion.untested == 4).all()
     assert not fusion.flagged.any()
     assert "the bias cannot be told from the scores of the items" in "\n".join(fusion.notices)
@@ -163,7 +163,7 @@ def test_perfect_data_flag_nobody_and_name_the_one_sided():
     pairs = scattered(5, annotators=20, many=1_500)
     score = np.arange(9.0)
     choice = score[pairs.left] - score[pairs.right]
-    fusion = fuse(replace(pairs, choice=np.where(pairs.annotator < 12, choice + 20.0, choice)))
+    fusion = fuse(replace(pairs, choice=np.where(pairs.annotator < 12, choice + 20.0, choice)), plan())
     assert not fusion.flagged.any()
     assert (fusion.statistic == 0.0).all()
     assert fusion.bias[:12] == pytest.approx(np.full(12, 20.0))
@@ -175,7 +175,7 @@ def test_perfect_data_flag_nobody_and_name_the_one_sided():
 
 def test_one_who_always_picks_left_and_nobody_else():
     pairs = scattered(6, annotators=1, many=60)
-    fusion = fuse(replace(pairs, choice=np.ones(60)))
+    fusion = fuse(replace(pairs, choice=np.ones(60)), plan())
     assert not fusion.flagged.any()
     assert "Annotator annotator 0 chose one side alone." in fusion.notices
 
@@ -196,7 +196,7 @@ def test_copies_are_told_since_they_inflate_w():
         pairs.items,
     )  # fmt: skip
     assert "repeat a pair, side and answer of the same annotator" in said(copied)
-    assert np.nanmax(fuse(copied).entry) == pytest.approx(2.0 * np.nanmax(fuse(pairs).entry))
+    assert np.nanmax(fuse(copied, plan()).entry) == pytest.approx(2.0 * np.nanmax(fuse(pairs, plan()).entry))
     apart = replace(copied, time=np.arange(8_000.0))
     assert "repeat a pair" not in said(apart)
 

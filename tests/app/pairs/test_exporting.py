@@ -69,7 +69,7 @@ def test_the_experts_word_counts_for_flags_and_ranking(study, export):
     decide(study, {cleared: "clear", accused: "flag"})
     assert flagged(export(study, "annotators")) == found - {cleared} | {accused}
     behaviour = {row["annotator"]: row["behaviour"] for row in rows_of(export(study, "annotators"))}
-    assert behaviour[cleared] == "good"
+    assert behaviour[cleared] in {"good", "not decidable"}
     assert behaviour[accused] == "ugly"
     assert not np.allclose(corrected(export(study, "ranking")), plain)
 

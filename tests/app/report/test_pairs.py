@@ -12,7 +12,7 @@ from raterscope.app.study.pairs import add_pairs
 from tests.app.pairs.made import BAD, BIASED, GOOD, HEADER, ITEMS, UGLY, answers
 from tests.app.tables import write
 
-COLUMNS = 8
+COLUMNS = 9
 """Of the table of annotators; one more where the expert has said something."""
 
 
@@ -49,10 +49,10 @@ def test_those_who_were_planted_are_listed_with_what_was_counted(compared, page)
     for name in BAD:
         assert listed[name][1:3] == ["0", str(pairs)]
         assert listed[name][3].startswith("\N{MINUS SIGN}")
-        assert listed[name][6] == "bad, right"
+        assert listed[name][7] == "bad, right"
     for name in UGLY:
         assert int(listed[name][1]) + int(listed[name][2]) == pairs
-        assert listed[name][6] == "ugly, left"
+        assert listed[name][7] == "ugly, left"
 
 
 def test_the_ranking_has_both_ends_in_order(compared, page):
@@ -71,7 +71,7 @@ def test_what_the_expert_says_of_annotators_stands_beside_them_and_moves_the_ran
     made = page(compared)
     listed = {row[0]: row for row in rows_under(made, COLUMNS + 1)}
     assert listed[BAD[0]][-1] == "cleared: <i>known to me</i>"
-    assert listed[BAD[0]][6] == "\N{EN DASH}"
+    assert listed[BAD[0]][7] == "\N{EN DASH}"
     assert listed[GOOD[3]][-1] == "flagged: asleep"
     assert "1 more flagged and 15 cleared" in made.text
     after = {row[0]: row for row in rows_under(made, 6)}
@@ -81,7 +81,7 @@ def test_what_the_expert_says_of_annotators_stands_beside_them_and_moves_the_ran
 def test_it_says_what_is_promised_and_what_is_not(compared, page):
     fuse(compared)
     assert "on average at most 10 % are flagged wrongly" in page(compared).text
-    fuse(compared, plus="no")
+    fuse(compared, rule="knockoffs", plus="no")
     said = page(compared).text
     assert "is not promised: the plain knockoff keeps the rate only nearly" in said
     assert "on average at most" not in said

@@ -104,15 +104,18 @@ def _of_annotators(plan: PairPlan, fusion: PairFusion, other: Beside) -> Iterato
 
 def _flagged(plan: PairPlan, fusion: PairFusion, tested: str) -> str:
     many = int(fusion.flagged.sum())
+    undecidable = 0 if fusion.decidable is None else int((~fusion.decidable & ~fusion.flagged).sum())
+    undecidable -= int((fusion.untested != 0).sum()) if undecidable else 0
+    about = "" if not undecidable else f"; {undecidable:,} not decidable: too few choices, or doubtful ones"
     if not many:
-        return f"nobody of {tested} is flagged"
+        return f"nobody of {tested} is flagged{about}"
     counts = np.bincount(fusion.behaviour[fusion.flagged], minlength=len(BEHAVIOURS)).tolist()
     kinds = [f"{counts[at]:,} {name}" for at, name in enumerate(BEHAVIOURS) if counts[at]]
     words = f"{many:,} of {tested} {'is' if many == 1 else 'are'} flagged ({', '.join(kinds)})"
     wrongly, doubt = f"{100 * fusion.rate:g}%", not_promised(plan, fusion)
     if doubt:
         return f"{words}; that at most {wrongly} of them are wrong is not promised: {doubt}"
-    return f"{words}, of whom on average at most {wrongly} wrongly"
+    return f"{words}, of whom on average at most {wrongly} wrongly{about}"
 
 
 def _of_ranking(fusion: PairFusion, other: Beside) -> Iterator[str]:

@@ -21,6 +21,7 @@ __all__ = [
 ANNOTATORS = (
     "annotator", "left", "right", "ties", "bias", "statistic", "entered", "flagged", "behaviour",
     "bias_low", "bias_high", "p_value", "share", "match",
+    "q_value", "detectable_bias", "decidable", "rule",
 )  # fmt: skip
 RANKING = (
     "item", "score", "rank", "score_corrected", "rank_corrected",
@@ -36,14 +37,15 @@ _SIDES = {1.0: "left", -1.0: "right", 0.0: "tie"}
 def write_annotators(
     path: Path, annotators: Sequence[str], fusion: PairFusion, shares: FloatArray | None = None
 ) -> Path:
-    """Write a row an annotator: answers, bias with its interval, W, entry on the path, flag and behaviour.
+    """Write a row an annotator: answers, bias with its interval, evidence, flag, behaviour, detectable bias.
 
     Parameters
     ----------
     path : Path
     annotators : sequence of p names
     fusion : PairFusion
-        The statistic is its median over the draws. What was not tested is empty.
+        The statistic is the median of W over the draws, or -log10 of the p value of the flip test. What was
+        not tested is empty.
     shares : (p,) float64, optional
         Of the draws that select each annotator; empty without.
 
@@ -52,12 +54,17 @@ def write_annotators(
     InputError
         When it cannot be written.
     """
-    share = np.full(len(annotators), np.nan) if shares is None else shares
+    none = np.full(len(annotators), np.nan)
+    share = none if shares is None else shares
     columns = (
         annotators, fusion.left.tolist(), fusion.right.tolist(), fusion.ties.tolist(), _figures(fusion.bias),
         _figures(_medians(fusion.statistic)), _figures(fusion.entry), fusion.flagged.tolist(),
         [BEHAVIOURS[at] for at in fusion.behaviour.tolist()], _figures(fusion.bias_low),
         _figures(fusion.bias_high), _figures(fusion.p_value), _figures(share), _figures(fusion.match),
+        _figures(none if fusion.q_value is None else fusion.q_value),
+        _figures(none if fusion.detectable is None else fusion.detectable),
+        none.tolist() if fusion.decidable is None else fusion.decidable.tolist(),
+        [fusion.rule] * len(annotators),
     )  # fmt: skip
     return write_table(path, ANNOTATORS, zip(*columns, strict=True))
 

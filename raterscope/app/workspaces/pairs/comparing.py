@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject, Signal
 from raterscope.algorithms.pairs.catalogue import PATHS
 from raterscope.algorithms.pairs.data import BoolArray
 from raterscope.algorithms.pairs.ranking import ranks
-from raterscope.algorithms.pairs.testing import benjamini_hochberg
+from raterscope.algorithms.pairs.selection import t_test_flags
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.jobs import Job
@@ -26,6 +26,7 @@ __all__ = ["MEASURES", "NOTHING", "Comparing"]
 
 NOTHING = "Fuse pairs: every run is listed here, with whom it flags and what of that the run shown does not."
 MOST_RUNS = 12
+RULE_WORDS = {"flip": "flip test", "knockoffs": "knockoffs"}
 
 
 def _many(value: float, _low: float, _high: float) -> str:
@@ -48,16 +49,18 @@ class Outcome:
     ----------
     run : RunEntry
     rate : float
+    rule : str
     people : (p,) int32
         The annotators' numbers in the study.
     flagged, test : (p,) bool
-        By the draws, and by the t test with Benjamini-Hochberg at the same rate.
+        By the run's rule, and by the t test with Benjamini-Hochberg at the same rate.
     rank : (n,) int32
         Of the items, corrected; 0 for what was never compared.
     """
 
     run: RunEntry
     rate: float
+    rule: str
     people: NDArray[np.int32]
     flagged: BoolArray
     test: BoolArray
@@ -134,6 +137,7 @@ def rows_of(outcomes: Sequence[Outcome], shown: int) -> tuple[ComparisonRow, ...
 def _row(one: Outcome, flagged: BoolArray, reference: Outcome, told: NDArray[np.int32]) -> ComparisonRow:
     run = one.run
     title = PATHS[run.algorithm].title if run.algorithm in PATHS else run.algorithm
+    title = f"{RULE_WORDS[one.rule]}, {title}"
     words = f"\n{run.started.astimezone():%H:%M}, q = {one.rate:.2f}{', shown' if one is reference else ''}"
     return ComparisonRow(run.id, title, words, _figures(one, flagged, reference, told))
 
@@ -160,9 +164,10 @@ def _read(question: int, runs: Sequence[int], study: Study, watch: Watch) -> lis
                 Outcome(
                     run=entry,
                     rate=fusion.rate,
+                    rule=fusion.rule,
                     people=study.bench(question, entry.imported).people,
                     flagged=fusion.flagged,
-                    test=benjamini_hochberg(fusion.p_value, fusion.rate),
+                    test=t_test_flags(fusion),
                     rank=ranks(fusion.corrected, fusion.component),
                 )
             )

@@ -15,7 +15,7 @@ from raterscope.algorithms.pairs.data import BoolArray, FloatArray
 from raterscope.algorithms.pairs.evidence import PairIndex, index
 from raterscope.algorithms.pairs.knockoffs import SortedDraws, selected, sort_draws
 from raterscope.algorithms.pairs.ranking import Linked, Scores, link, ranks, scores_of
-from raterscope.algorithms.pairs.testing import benjamini_hochberg
+from raterscope.algorithms.pairs.selection import flip_flags, t_test_flags
 from raterscope.algorithms.progress import Watch
 from raterscope.app.pairs.answers import plan_of
 from raterscope.app.pairs.comparing import not_promised
@@ -81,6 +81,18 @@ class Scene:
         """Whether cuts are those of knockoff+, which promise their rate."""
         return self.run is None or bool(self.run.settings.get("settings", {}).get("plus", True))
 
+    @property
+    def by_flips(self) -> bool:
+        """Whether annotators are flagged by the flip test, not by knockoffs."""
+        return self.fusion is not None and self.fusion.rule == "flip" and self.fusion.q_value is not None
+
+    @property
+    def gate_words(self) -> str:
+        """Say that the test of the crowd keeps annotators from being flagged; empty where it does not."""
+        if self.fusion is None or self.fusion.crowd_p <= self.fusion.gate:
+            return ""
+        return f"the crowd shows no clear bias (p = {self.fusion.crowd_p:.2g}): nobody is flagged"
+
 
 def annotators_asked(question: int, study: Study) -> frozenset[str] | None:
     """Name the annotators of a question that are to be judged; None without an answer."""
@@ -105,29 +117,42 @@ def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Sc
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """Who is flagged at a false discovery rate, by the draws alone.
+    """Who is flagged at a false discovery rate, by the run's rule alone.
 
     Attributes
     ----------
     rate : float
     share : (p,) float64
-        Of draws that select each; NaN for the untested.
+        Of draws that select each, or of the flip test 1 - q value; NaN for the untested.
     at : (D,) float64
+        The least statistic that is flagged; infinite where nobody is.
     flagged : (p,) bool
+    evidence : (p,) float64
+        By which the queue is sorted: the statistic, of knockoffs its mean beside the share; NaN as `share`.
     """
 
     rate: float
     share: FloatArray
     at: FloatArray
     flagged: BoolArray
+    evidence: FloatArray
 
 
 def cut_at(scene: Scene, draws: SortedDraws, rate: float) -> Cut:
     """Move the cut; nothing is fitted again."""
-    assert scene.fusion is not None
-    at = draws.cuts(rate, scene.plus)
-    share = draws.shares(at)
-    return Cut(rate, share, at, selected(share, scene.fusion.share))
+    fusion = scene.fusion
+    assert fusion is not None
+    mean = fusion.statistic.mean(axis=0, dtype=np.float64) if len(fusion.statistic) else np.zeros(0)
+    if fusion.rule == "knockoffs" or fusion.q_value is None:
+        at = draws.cuts(rate, scene.plus)
+        share = draws.shares(at)
+        largest = float(np.nanmax(np.abs(mean), initial=0.0)) or 1.0
+        # the share comes first; where it is the same, the mean statistic decides
+        evidence = share + 0.5 / max(len(fusion.statistic), 1) * mean / largest
+        return Cut(rate, share, at, selected(share, fusion.share), evidence)
+    flagged = flip_flags(fusion.q_value, rate, fusion.crowd_p, fusion.gate)
+    least = np.array([mean[flagged].min(initial=np.inf)])
+    return Cut(rate, 1.0 - fusion.q_value, least, flagged, mean)
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,5 +250,5 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
         index(scene.pairs, fusion.corrected, watch),
         crowd_match(scene.pairs, fusion.corrected),
         "" if plan is None else not_promised(plan, fusion),
-        benjamini_hochberg(fusion.p_value, fusion.rate),
+        t_test_flags(fusion),
     )

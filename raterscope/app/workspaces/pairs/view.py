@@ -44,7 +44,7 @@ __all__ = [
 ]  # fmt: skip
 
 AXES = {"iss": "time of the path", "lbi": "time of the path", "lasso": "lambda"}
-GOOD = BEHAVIOURS.index("good")
+GOOD, UNDECIDABLE = BEHAVIOURS.index("good"), BEHAVIOURS.index("not decidable")
 MOST_LISTED = 500
 UNFUSED = "Fuse pairs and choose an annotator: how the bias changes from answer to answer is drawn here."
 COVERED = "What others answered, and what the model says, is shown once you have decided."
@@ -64,9 +64,10 @@ def behaviour_shown(scene: Scene, analysis: Analysis, flagged: BoolArray) -> NDA
     """Give what each annotator does, -1 for those not tested."""
     if scene.fusion is None:
         return np.full(len(scene.pairs.annotators), -1, dtype=np.int8)
-    return np.where(scene.fusion.untested == 0, np.where(flagged, analysis.if_flagged, GOOD), -1).astype(
-        np.int8
-    )
+    decidable = scene.fusion.decidable
+    rest = GOOD if decidable is None else np.where(decidable, GOOD, UNDECIDABLE)
+    shown = np.where(flagged, analysis.if_flagged, rest)
+    return np.where(scene.fusion.untested == 0, shown, -1).astype(np.int8)
 
 
 def listed(
@@ -78,7 +79,7 @@ def listed(
     words: str,
     which: str,
 ) -> NDArray[np.int64]:
-    """Give who passes a filter, those that most draws select first.
+    """Give who passes a filter, those with the strongest evidence first.
 
     Parameters
     ----------
@@ -103,9 +104,9 @@ def listed(
     if words:
         part = words.casefold()
         keep &= np.fromiter((part in name.casefold() for name in names), bool, len(names))
-    share = np.zeros(len(names)) if cut is None else np.nan_to_num(cut.share, nan=-1.0)
+    evidence = np.zeros(len(names)) if cut is None else np.nan_to_num(cut.evidence, nan=-1e9)
     found = np.flatnonzero(keep)
-    return found[np.argsort(-share[found], kind="stable")]
+    return found[np.argsort(-evidence[found], kind="stable")]
 
 
 def annotators_view(
@@ -133,7 +134,7 @@ def annotators_view(
 
 def path_cut(scene: Scene, cut: Cut | None) -> float:
     """Give where on the path's axis the cut lies: that of the middle draw."""
-    if cut is None or scene.run is None or not len(cut.at):
+    if cut is None or scene.run is None or not len(cut.at) or scene.by_flips:
         return float("nan")
     middle = float(np.median(cut.at))
     if not np.isfinite(middle) or middle <= 0:
@@ -176,6 +177,8 @@ def rate_cut(
     words = f"at most {cut.rate:.0%} of them wrongly"
     if analysis.not_promised:
         words = f"the rate is not promised: {analysis.not_promised}"
+    elif scene.by_flips:
+        words += f", {scene.gate_words}" if scene.gate_words else ""
     elif not cut.flagged.any():
         # Of so many, one who is flagged wrongly makes no more than the rate.
         fewest = math.ceil(1 / cut.rate - 1e-9)
@@ -198,7 +201,7 @@ def statistics_view(
         return None
     return StatisticsView(
         statistic=_columns(fusion.statistic, who), names=_named(scene, who), numbers=who,
-        least_share=fusion.share, cut=rate_cut(scene, analysis, cut, flagged, who),
+        least_share=fusion.share, cut=rate_cut(scene, analysis, cut, flagged, who), p_values=scene.by_flips,
     )  # fmt: skip
 
 
@@ -254,12 +257,19 @@ def bias_view(
         flagged=flagged, decided=decided, bias=float(fusion.bias[annotator]),
         low=float(fusion.bias_low[annotator]), high=float(fusion.bias_high[annotator]),
         match=float(fusion.match[annotator]), crowd_match=analysis.crowd_match,
-        selected=round(share * draws) if np.isfinite(share) else 0, draws=draws,
+        selected=round(share * draws) if np.isfinite(share) else 0,
+        draws=0 if scene.by_flips else draws,
+        q_value=_of(fusion.q_value, annotator), detectable=_of(fusion.detectable, annotator),
+        has_detectable=fusion.detectable is not None, by_flips=scene.by_flips,
         test_flags=None if analysis.test is None or why else bool(analysis.test[annotator]),
         p_value=float(fusion.p_value[annotator]),
         doubtful_left=_left(evidence.doubtful) if evidence else float("nan"),
         clear_left=_left(evidence.clear) if evidence else float("nan"), untested=why,
     )  # fmt: skip
+
+
+def _of(values: NDArray[np.float64] | None, annotator: int) -> float:
+    return float("nan") if values is None else float(values[annotator])
 
 
 def _left(side: Side) -> float:
@@ -357,7 +367,8 @@ def status(scene: Scene | None, analysis: Analysis | None, cut: Cut | None, flag
         return "  |  ".join([*words, "not fused yet"])
     fusion = scene.fusion
     path = PATHS[scene.run.algorithm].title if scene.run.algorithm in PATHS else scene.run.algorithm
-    words.append(f"run {scene.run.id}: {path}, {count(len(fusion.statistic), 'draw')}")
+    rule = "flip test" if scene.by_flips else count(len(fusion.statistic), "draw")
+    words.append(f"run {scene.run.id}: {path}, {rule}")
     words.append(f"{int(flagged.sum()):,} flagged at a rate of {cut.rate:.2f}")
     if np.isfinite(fusion.inconsistency):
         words.append(f"{fusion.inconsistency:.0%} of the data no ranking explains")

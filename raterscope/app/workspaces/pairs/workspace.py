@@ -169,7 +169,7 @@ class PairsWorkspace(PairsScreen):
 
     @property
     def flagged(self) -> BoolArray:
-        """Who counts as biased: flagged by the draws or by the expert, not cleared and not set aside."""
+        """Who counts as biased: flagged by the run or by the expert, not cleared and not set aside."""
         analysis, cut, decided = self.analysis, self.cutting.cut, self.judging.decided
         there = np.zeros(len(decided), dtype=bool) if analysis is None else analysis.took_part
         drawn = np.zeros(len(decided), dtype=bool) if cut is None else cut.flagged

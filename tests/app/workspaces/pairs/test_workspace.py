@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QCheckBox, QLabel, QMenu
 
+from raterscope.algorithms.pairs.data import BEHAVIOURS
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.app.workspaces.lines import run_lines
 from raterscope.widgets.dialogs.reason import ReasonDialog
@@ -55,7 +56,9 @@ def test_the_first_fusion_leads_to_the_most_disputed_and_a_later_one_leaves_whom
 
 
 def test_what_is_not_promised_of_the_rate_is_said(opened, qtbot):
-    opened.workspace.fuse_panel.algorithm.choose("iss", PairPlan.make("iss", {"plus": "no"}).settings)
+    opened.workspace.fuse_panel.algorithm.choose(
+        "iss", PairPlan.make("iss", {"rule": "knockoffs", "plus": "no"}).settings
+    )
     key(opened, qtbot, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: opened.workspace.cutting.ranking is not None, timeout=LONG)
     assert "the rate is not promised: the plain knockoff keeps the rate only nearly" in promised(
@@ -63,8 +66,38 @@ def test_what_is_not_promised_of_the_rate_is_said(opened, qtbot):
     )
 
 
-def test_another_rate_moves_the_cut_without_another_run(fused, qtbot):
+def test_another_rate_moves_the_cut_of_the_flip_test(fused, qtbot):
     workspace = fused.workspace
+    fusion = workspace.scene.fusion
+    workspace.bars.slider.setValue(25)
+    qtbot.waitUntil(lambda: workspace.cutting.cut.rate == 0.25, timeout=LONG)
+    assert workspace.flagged.tolist() == (fusion.q_value <= 0.25).tolist()
+    assert "at most 25% of them wrongly; files and report are at 0.10" in promised(workspace)
+    assert not workspace.bars.modes.isVisible()
+    assert workspace.bars.figure.table().columns[2] == "q value"
+    order = [line.key for line in workspace.queue.view.lines[:]]
+    assert (np.diff(fusion.p_value[order]) >= 0).all()  # the strongest evidence first
+
+
+def test_the_evidence_names_the_smallest_bias_that_would_be_found(fused, qtbot):
+    workspace = fused.workspace
+    fusion = workspace.scene.fusion
+    workspace.choose(20)
+    idle(fused, qtbot)
+    shown = [label.text() for label in workspace.evidence.findChildren(QLabel) if label.text()]
+    assert "smallest bias these answers reveal" in shown
+    reached = fusion.detectable[20]
+    assert (f"{reached:.2f}" if np.isfinite(reached) else "none: too few answers") in shown
+    assert any(text.startswith(("p = ", "p < ")) and ", q " in text for text in shown)
+    assert BEHAVIOURS[fusion.behaviour[20]] in shown
+
+
+def test_another_rate_moves_the_cut_without_another_run(opened, qtbot):
+    knockoffs = PairPlan.make("iss", {"rule": "knockoffs"}).settings
+    opened.workspace.fuse_panel.algorithm.choose("iss", knockoffs)
+    key(opened, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: opened.workspace.cutting.ranking is not None, timeout=LONG)
+    fused, workspace = opened, opened.workspace
     workspace.queue.choice.setCurrentIndex(workspace.queue.choice.findData("flagged"))
     assert len(workspace.queue.view.lines) == BIASED
     workspace.bars.slider.setValue(1)
@@ -176,7 +209,7 @@ def test_who_was_flagged_and_set_aside_counts_no_longer_as_flagged(fused, qtbot)
     qtbot.waitUntil(lambda: len(fused.document.contents.runs) == 2, timeout=LONG)
     idle(fused, qtbot)
     assert not workspace.flagged.any()
-    assert workspace.queue.current == BIASED  # who was looked at took no part
+    assert workspace.queue.current == workspace.queue.view.lines[0].key  # who was looked at took no part
     assert "0 flagged at a rate of 0.10" in fused.status._text.text()
 
 
