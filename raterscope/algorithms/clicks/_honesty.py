@@ -7,6 +7,12 @@ a the level of the run, u that of the image. Priors: a ~ N(4.5, 1), u ~ N(0, 1),
 so that more votes never count against a structure. Wider priors follow a poor crowd faster, but let one or
 two rejections of disputed clusters unsettle a good one.
 
+A run may also hold no structure at all: a ~ N(-4, 1). Votes tell that from a run with structures only by how
+its clusters' votes are distributed; where artefacts alone draw clicks, shares follow Beta(1, 3). The prior
+probability `ABSENT` of such a run is multiplied by the likelihood ratio of the votes' histogram under that
+distribution, to a power (see `_vote_model`). It stays small by itself, and rejections without acceptances
+make it large.
+
 Decisions of the expert teach a, u and b. A cluster that looks like a structure with probability `look` is one
 with probability q = look x h. Experts err: with a share e of wrong decisions, e ~ Beta(1, 9), a cluster is
 accepted with probability q + e (1 - 2 q). That is the likelihood of each decision; how the decided clusters
@@ -16,7 +22,7 @@ Biometrika 63). All sums run over a grid.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -25,9 +31,9 @@ import numpy as np
 from raterscope.algorithms.clicks._vote_model import Ascent, Problem, looks
 from raterscope.algorithms.clicks.data import FloatArray
 
-__all__ = ["Honesty", "honesty_of"]
+__all__ = ["Honesty", "absent_in", "honesty_of"]
 
-LEVEL = np.linspace(-5.5, 8.5, 36)
+LEVEL = np.linspace(-7.5, 8.5, 41)
 """Nodes of the level a of the run."""
 
 SLOPE = np.linspace(0.0, 3.5, 10)
@@ -38,6 +44,15 @@ OFFSET = np.linspace(-3.0, 3.0, 9)
 
 WRONG = 1 - (1 - (np.arange(6) + 0.5) / 6) ** (1 / 9)
 """Nodes of the share e of wrong decisions: quantiles of Beta(1, 9)."""
+
+ABSENT = 0.05
+"""Prior probability that a run holds no structure, where votes fit artefacts alone."""
+
+BELIEVED_VOTES = 0.25
+"""Power of the likelihood ratio of the votes' histogram."""
+
+BINS = 10
+"""Classes of the share of votes in that histogram."""
 
 SHARE = np.linspace(-3.0, 3.0, 61)
 """Nodes of the log odds of the share of votes, between which the mean of h is interpolated."""
@@ -120,7 +135,9 @@ def honesty_of(judged: Sequence[tuple[Problem, Ascent]]) -> list[Honesty]:
     shifts = [_shift(problem, ascent) for problem, ascent in judged]
     evidence = [_evidence(*pair, shift) for pair, shift in zip(judged, shifts, strict=True)]
     offset = _normal(OFFSET, 0.0, 1.0)
-    run = np.log(_normal(LEVEL, 4.5, 1.0))[:, None, None] + np.log(_normal(SLOPE, 1.5, 0.5))[:, None]
+    absent = absent_in(problem for problem, _ in judged)
+    level = (1 - absent) * _normal(LEVEL, 4.5, 1.0) + absent * _normal(LEVEL, -4.0, 1.0)
+    run = np.log(level)[:, None, None] + np.log(_normal(SLOPE, 1.5, 0.5))[:, None]
     run = np.broadcast_to(run, (len(LEVEL), len(SLOPE), len(WRONG)))
     likely: dict[int, FloatArray] = {}
     for image, one in enumerate(evidence):
@@ -138,6 +155,35 @@ def honesty_of(judged: Sequence[tuple[Problem, Ascent]]) -> list[Honesty]:
             weight = np.einsum("abe,abeu->abu", common, own)
         found.append(Honesty(weight / weight.sum() if problem.prior.places else np.empty(0), shift))
     return found
+
+
+def absent_in(problems: Iterable[Problem]) -> float:
+    """Give the prior probability that a run holds no structure, from how its votes are distributed."""
+    ratio = sum(_log_ratio(problem) for problem in problems if problem.prior.places and len(problem.count))
+    odds = ABSENT / (1 - ABSENT) * np.exp(min(BELIEVED_VOTES * ratio, 0.0))
+    return float(odds / (1 + odds))
+
+
+def _log_ratio(problem: Problem) -> float:
+    """Compare artefacts alone with the histogram itself as an explanation of an image's numbers of votes.
+
+    The histogram has a parameter for each class; half of one is taken off its log likelihood for each.
+    """
+    from scipy.special import betaln, gammaln
+
+    whole = max(round(problem.crowd), 1)
+    count = np.clip(np.rint(problem.count), 0, whole).astype(np.int64)
+    number = np.arange(min(int(count.min()), FEWEST), whole + 1.0)
+    first, second = problem.prior.artefact
+    log = betaln(first + number, second + whole - number)
+    log += gammaln(whole + 1) - gammaln(number + 1) - gammaln(whole - number + 1)
+    chance = np.exp(log - log.max())
+    classes = np.minimum(number * BINS // whole, BINS - 1).astype(np.int64)
+    expected = np.bincount(classes, chance / chance.sum(), minlength=BINS)
+    seen = np.bincount(np.minimum(count * BINS // whole, BINS - 1), minlength=BINS)
+    filled = seen > 0
+    fit = seen[filled] @ (np.log(np.maximum(expected[filled], TINY)) - np.log(seen[filled] / seen.sum()))
+    return float(fit) + (np.count_nonzero(filled) - 1) / 2
 
 
 def _shift(problem: Problem, ascent: Ascent) -> float:
