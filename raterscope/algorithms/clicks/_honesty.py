@@ -31,7 +31,7 @@ import numpy as np
 from raterscope.algorithms.clicks._vote_model import Ascent, Problem, looks
 from raterscope.algorithms.clicks.data import FloatArray
 
-__all__ = ["Honesty", "absent_in", "honesty_of"]
+__all__ = ["BELIEVED_VOTES", "FEWEST", "Honesty", "honesty_of", "log_ratio"]
 
 LEVEL = np.linspace(-7.5, 8.5, 41)
 """Nodes of the level a of the run."""
@@ -50,6 +50,12 @@ ABSENT = 0.05
 
 BELIEVED_VOTES = 0.25
 """Power of the likelihood ratio of the votes' histogram."""
+
+ARTEFACT = (1.0, 3.0)
+"""Beta distribution of the share of annotators that an artefact draws."""
+
+CASES = 20.0
+"""Clusters that the expected share of structures weighs."""
 
 BINS = 10
 """Classes of the share of votes in that histogram."""
@@ -135,10 +141,11 @@ def honesty_of(judged: Sequence[tuple[Problem, Ascent]]) -> list[Honesty]:
     shifts = [_shift(problem, ascent) for problem, ascent in judged]
     evidence = [_evidence(*pair, shift) for pair, shift in zip(judged, shifts, strict=True)]
     offset = _normal(OFFSET, 0.0, 1.0)
-    absent = absent_in(problem for problem, _ in judged)
+    absent = _absent(problem for problem, _ in judged)
     level = (1 - absent) * _normal(LEVEL, 4.5, 1.0) + absent * _normal(LEVEL, -4.0, 1.0)
     run = np.log(level)[:, None, None] + np.log(_normal(SLOPE, 1.5, 0.5))[:, None]
     run = np.broadcast_to(run, (len(LEVEL), len(SLOPE), len(WRONG)))
+    run = run + _expected(judged, shifts)[:, :, None]
     likely: dict[int, FloatArray] = {}
     for image, one in enumerate(evidence):
         if len(one.look):
@@ -157,33 +164,58 @@ def honesty_of(judged: Sequence[tuple[Problem, Ascent]]) -> list[Honesty]:
     return found
 
 
-def absent_in(problems: Iterable[Problem]) -> float:
+def _absent(problems: Iterable[Problem]) -> float:
     """Give the prior probability that a run holds no structure, from how its votes are distributed."""
-    ratio = sum(_log_ratio(problem) for problem in problems if problem.prior.places and len(problem.count))
+    ratio = sum(log_ratio(problem.count, problem.crowd) for problem in problems if problem.prior.places)
     odds = ABSENT / (1 - ABSENT) * np.exp(min(BELIEVED_VOTES * ratio, 0.0))
     return float(odds / (1 + odds))
 
 
-def _log_ratio(problem: Problem) -> float:
+def log_ratio(count: FloatArray, crowd: float) -> float:
     """Compare artefacts alone with the histogram itself as an explanation of an image's numbers of votes.
 
     The histogram has a parameter for each class; half of one is taken off its log likelihood for each.
+
+    Parameters
+    ----------
+    count : (M,) float64
+        Annotators who marked each cluster.
+    crowd : float
+        All annotators.
     """
     from scipy.special import betaln, gammaln
 
-    whole = max(round(problem.crowd), 1)
-    count = np.clip(np.rint(problem.count), 0, whole).astype(np.int64)
-    number = np.arange(min(int(count.min()), FEWEST), whole + 1.0)
-    first, second = problem.prior.artefact
+    if not len(count):
+        return 0.0
+    whole = max(round(crowd), 1)
+    votes = np.clip(np.rint(count), 0, whole).astype(np.int64)
+    number = np.arange(min(int(votes.min()), FEWEST), whole + 1.0)
+    first, second = ARTEFACT
     log = betaln(first + number, second + whole - number)
     log += gammaln(whole + 1) - gammaln(number + 1) - gammaln(whole - number + 1)
     chance = np.exp(log - log.max())
     classes = np.minimum(number * BINS // whole, BINS - 1).astype(np.int64)
     expected = np.bincount(classes, chance / chance.sum(), minlength=BINS)
-    seen = np.bincount(np.minimum(count * BINS // whole, BINS - 1), minlength=BINS)
+    seen = np.bincount(np.minimum(votes * BINS // whole, BINS - 1), minlength=BINS)
     filled = seen > 0
     fit = seen[filled] @ (np.log(np.maximum(expected[filled], TINY)) - np.log(seen[filled] / seen.sum()))
     return float(fit) + (np.count_nonzero(filled) - 1) / 2
+
+
+def _expected(judged: Sequence[tuple[Problem, Ascent]], shifts: Sequence[float]) -> FloatArray:
+    """Give the log probability (A, B) of the expected share of structures, where one is set."""
+    share = next((one.prior.expected for one, _ in judged if one.prior.expected is not None), None)
+    total = sum(len(problem.count) for problem, _ in judged)
+    if share is None or not total:
+        return np.zeros((len(LEVEL), len(SLOPE)))
+    looking = np.zeros(len(SHARE))
+    for (problem, ascent), shift in zip(judged, shifts, strict=True):
+        place = Honesty(np.empty(0), shift).place(problem.count / (problem.crowd or 1.0))
+        nearest = np.rint((place - SHARE[0]) / (SHARE[1] - SHARE[0])).astype(np.int64)
+        looking += np.bincount(nearest, ascent.looks.present, minlength=len(SHARE))
+    chance = 1 / (1 + np.exp(-(LEVEL[:, None, None] + SLOPE[:, None] * SHARE)))
+    mean = np.clip(chance @ looking / total, TINY, 1 - TINY)
+    return np.asarray(CASES * (share * np.log(mean) + (1 - share) * np.log1p(-mean)))
 
 
 def _shift(problem: Problem, ascent: Ascent) -> float:

@@ -82,6 +82,8 @@ class Prior:
         Weight of `share`, in clusters.
     trust : float
         Power of the likelihood by which votes tell structures from artefacts.
+    expected : float, optional
+        Expected share of clusters that are structures, where it is known from elsewhere.
     """
 
     hit: FloatArray
@@ -95,6 +97,7 @@ class Prior:
     share: FloatArray
     strength: float
     trust: float
+    expected: float | None = None
 
 
 @dataclass(frozen=True, eq=False)

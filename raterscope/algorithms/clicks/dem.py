@@ -69,6 +69,12 @@ class DEMSettings(Settings):
         None, "Strength of specificity", "Weight of the prior. Left open: 25 where stray clicks say what to "
         "expect, otherwise 5.", unit="votes", minimum=0.0, advanced=True,
     )  # fmt: skip
+    expected_share: float | None = number(
+        None, "Expected share of structures", "Of all clusters, as known from other runs or from the expert. "
+        "It resolves runs that may hold artefacts alone, which votes cannot tell. Left open, the votes and "
+        "your decisions decide.",
+        minimum=0.01, maximum=0.99, advanced=True,
+    )  # fmt: skip
     start: str = choice(
         "best", "Start", "Posteriors to begin with.",
         {
@@ -229,6 +235,7 @@ def _prior(votes: Votes, settings: DEMSettings, crowd: bool) -> Prior:
         share=share / share.sum(),
         strength=5.0 if crowd else 0.0,
         trust=min(BELIEVED / (votes.crowd or 1.0), 1.0) if crowd else 1.0,
+        expected=settings.expected_share,
     )
 
 

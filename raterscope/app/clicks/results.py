@@ -12,6 +12,7 @@ import numpy as np
 
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.fusion import FusionPlan, pool_rates
+from raterscope.algorithms.clicks.negatives import absence_notice
 from raterscope.algorithms.clicks.results import AnnotatorRates, Fusion
 from raterscope.algorithms.evaluation import Evaluation, compare
 from raterscope.app.formats.export import shortest, take_away, write_record, write_table
@@ -183,8 +184,11 @@ def run_record(
         plan, seed=getattr(plan.clustering, "seed", None), digest=digest, inputs=inputs, started=started,
         seconds=seconds,
     )  # fmt: skip
+    outcomes = list(outcomes)
+    notice = absence_notice([one.fusion for one in outcomes if one.fusion is not None])
     images = [image_record(outcome) for outcome in outcomes]
-    return record | {"weights": dict(weights), "images": images}
+    notices = [] if notice is None else [notice]
+    return record | {"weights": dict(weights), "notices": notices, "images": images}
 
 
 def image_record(outcome: Outcome[Fusion]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from raterscope.algorithms.clicks.negatives import absence_notice
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.clicks.running import counted_in
 from raterscope.app.convergence import of_clicks
@@ -46,7 +47,7 @@ def clicks_section(
 
 
 def _unsettled(found: Sequence[CountedImage]) -> Notices | None:
-    """Say which images' results did not converge, with advice; None where all did."""
+    """Say which results did not converge or may be artefacts alone, with advice; None where none."""
     of: dict[str, list[str]] = {}
     for one in found:
         words = of_clicks(one.fusion, one.run.settings)
@@ -56,6 +57,8 @@ def _unsettled(found: Sequence[CountedImage]) -> Notices | None:
     for words, names in of.items():
         others = f" and {counted(len(names) - 1, 'other image')}" if len(names) > 1 else ""
         sentences.append(f"{names[0]}{others}: {words}")
+    notice = absence_notice([one.fusion for one in found])
+    sentences += [notice] if notice else []
     return Notices(sentences) if sentences else None
 
 

@@ -8,6 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
+from raterscope.algorithms.clicks import FusionPlan, fuse, learn_from_each_other
+from raterscope.algorithms.clicks.negatives import absence_notice
+from raterscope.algorithms.simulation.mixtures import separated_crowd
+from tests.algorithms.clicks.crowds import made
 from tests.algorithms.clicks.test_learning import run_of, together
 
 SMEARS = [(22, 2), (27, 1), (18, 3), (0, 4), (30, 2), (25, 1), (20, 2), (24, 3)]
@@ -105,3 +109,35 @@ def test_posteriors_order_clusters_as_the_votes_do():
     share = np.concatenate([votes.share for votes, _, _ in run])
     assert spearmanr(share, posterior).statistic > 0.85
     assert np.mean(posterior > posterior.max() - 0.001) < 0.2
+
+
+def artefacts_alone(seed):
+    """Clicks of eight annotators on artefacts that draw Beta(1, 3) of them."""
+    generator = np.random.default_rng(seed)
+    images = []
+    for _ in range(2):
+        places, chance = generator.uniform(30, 970, (25, 2)), generator.beta(1, 3, 25)
+        place, who = np.nonzero(generator.random((25, 8)) < chance[:, None])
+        points = places[place] + generator.normal(0, 3, (len(place), 2))
+        images.append(made(points, who, 8, extent=(0, 0, 1000, 1000)))
+    return images
+
+
+def fused(images, **texts):
+    plan = FusionPlan.make("oem", "dem", {"interval_draws": "20", **texts})
+    return learn_from_each_other(images, [fuse(one, plan) for one in images], plan)
+
+
+def test_artefacts_alone_are_announced_and_an_expected_share_resolves_them():
+    images = artefacts_alone(seed=0)
+    fusions = fused(images)
+    assert "may be artefacts" in absence_notice(fusions)
+    told = fused(images, expected_share="0.02")
+    assert everything([one.detection for one in told]).mean() < 0.2
+    likely = fused(images, expected_share="0.98")
+    assert everything([one.detection for one in likely]).mean() > 0.8
+
+
+def test_nothing_is_announced_where_the_crowd_agrees():
+    assert absence_notice([fuse(separated_crowd(20, seed=1).clicks)]) is None
+    assert absence_notice([]) is None

@@ -75,7 +75,7 @@ def fuse_clicks(options: argparse.Namespace) -> int:
     order = [table.images[image] for table in tables for image in table.image]
     results = Results(clicks, outcomes, plan, record, evaluations, order)
     written = write_in_folder(lambda folder: write_results(folder, results), options.output)
-    notices = [notice for table in tables for notice in table.notices]
+    notices = [notice for table in tables for notice in table.notices] + record["notices"]
     if truth is not None:
         notices += _left_out(truth, clicks, evaluations or {})
     lines = summary_of(clicks, outcomes, evaluations, time.perf_counter() - clock, radius)

@@ -1,0 +1,277 @@
+"""Clicks: posteriors against truth, and what decisions of the expert do to the spots left undecided."""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from raterscope.algorithms.clicks.assignment import stray_chance
+from raterscope.algorithms.clicks.data import Clicks, FloatArray
+from raterscope.algorithms.clicks.dem import DEMSettings
+from raterscope.algorithms.clicks.fusion import FusionPlan, fuse, learn_from_each_other, pool_rates
+from raterscope.algorithms.clicks.learning import learn
+from raterscope.algorithms.clicks.results import Fusion, Votes
+from raterscope.algorithms.evaluation import calibration, evaluate
+from raterscope.algorithms.matching import true_detections
+from raterscope.algorithms.progress import silent
+from raterscope.algorithms.simulation.crowds import click_on, gather
+from raterscope.algorithms.simulation.smears import render_smear
+from tests.algorithms.clicks.crowds import quantius
+from tests.benchmarks.calibration import Row
+
+DISPUTED = (0.1, 0.9)
+DECIDED = (1, 3, 10, 30, 100_000)
+PLAN = FusionPlan.make("oem", "dem", {"interval_draws": "20"})
+
+
+@dataclass(frozen=True, eq=False)
+class Image:
+    """Clicks on an image, the true places, and how far from one a detection may lie."""
+
+    clicks: Clicks
+    truth: FloatArray
+    radius: float
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Images of one crowd, fused each by itself, and which clusters are true."""
+
+    images: Sequence[Image]
+    alone: Sequence[Fusion]
+    votes: Sequence[Votes]
+    true: Sequence[np.ndarray]
+
+    def posteriors(self, verdict: np.ndarray | None = None) -> FloatArray:
+        """Fuse together, with verdicts on the clusters of all images in turn."""
+        votes = list(self.votes)
+        if verdict is not None:
+            ends = np.cumsum([len(one) for one in self.true])[:-1]
+            parts = np.split(verdict.astype(np.int8), ends)
+            votes = [replace(one, verdict=part) for one, part in zip(votes, parts, strict=True)]
+        settings = PLAN.detection
+        assert isinstance(settings, DEMSettings)
+        found = learn(
+            votes,
+            [one.clicks.annotators for one in self.images],
+            [one.detection.posterior for one in self.alone],
+            settings,
+            silent,
+        )
+        return np.concatenate([one.posterior for one in found])
+
+
+def rows() -> list[Row]:
+    """Measure on simulated smears, and on real crowds where RATERSCOPE_DATA says where they are."""
+    found: list[Row] = []
+    for name, runs in crowds().items():
+        found += list(_rows_of(name, [fused(images) for images in runs]))
+    return found
+
+
+def crowds() -> dict[str, list[list[Image]]]:
+    """Gather all crowds: for each name its runs of images."""
+    groups = {
+        "smears, crowd of 51": [smears(1905, 12, 51)],
+        "smears, crowd of 24": [smears(77, 8, 24)],
+        "artefacts alone, crowd of 8": [negatives(seed) for seed in range(4)],
+    }
+    if folder := os.environ.get("RATERSCOPE_DATA"):
+        subsets: dict[str, list[Image]] = defaultdict(list)
+        for image in quantius(Path(folder)):
+            subsets[image.subset].append(Image(image.clicks, image.truth, 4.0))
+        groups["quantius"] = list(subsets.values())
+        groups["iml_malaria, simulated crowd"] = [malaria(Path(folder))]
+    return groups
+
+
+def smears(seed: int, count: int, annotators: int) -> list[Image]:
+    """Simulate a crowd on smears, as the sample does."""
+    rng, crowd, images = np.random.default_rng(seed), gather(annotators, seed), []
+    for number in range(1, count + 1):
+        parasites = 0 if number == 3 else int(rng.integers(4, 36))
+        smear = render_smear(seed + number, parasites=parasites, artefacts=int(rng.integers(5, 14)))
+        looked = tuple(annotator for annotator in crowd if rng.random() < 0.5) or crowd
+        images.append(Image(click_on(smear, looked, seed + number), smear.parasites, 10.0))
+    return images
+
+
+def negatives(seed: int) -> list[Image]:
+    """Simulate four images of artefacts that draw Beta(1, 3) of eight annotators."""
+    rng = np.random.default_rng([9, seed])
+    none = np.empty((0, 2))
+    return [
+        Image(
+            _clicks(rng, none, rng.uniform(30, 970, (25, 2)), np.zeros(8), (1000.0, 1000.0), 3.0), none, 10.0
+        )
+        for _ in range(4)
+    ]
+
+
+def malaria(folder: Path) -> list[Image]:
+    """Simulate a crowd on real cells; healthy ones draw Beta(1, 4) of it, wherever any do."""
+    cells: dict[str, list[dict[str, str]]] = defaultdict(list)
+    with (folder / "clicks" / "iml_malaria" / "objects.csv").open() as stream:
+        for row in csv.DictReader(stream):
+            cells[row["image_id"]].append(row)
+    rng, images = np.random.default_rng(7), []
+    ability = rng.beta(6, 2, 20)
+    for found in cells.values():
+        places = np.array([(float(row["cx"]), float(row["cy"])) for row in found])
+        ill = np.array([row["is_parasite"] == "1" for row in found])
+        alike = places[~ill][rng.random(int((~ill).sum())) < 0.12]
+        size = float(found[0]["width"]), float(found[0]["height"])
+        images.append(Image(_clicks(rng, places[ill], alike, ability, size, 6.0, 4.0), places[ill], 30.0))
+    return images
+
+
+def _clicks(
+    rng: np.random.Generator,
+    structures: FloatArray,
+    artefacts: FloatArray,
+    ability: FloatArray,
+    size: tuple[float, float],
+    scatter: float,
+    repelled: float = 3.0,
+) -> Clicks:
+    people = len(ability)
+    lure = rng.beta(1, repelled, len(artefacts))
+    chance = np.vstack([np.tile(ability, (len(structures), 1)), np.tile(lure[:, None], (1, people))])
+    place, who = np.nonzero(rng.random(chance.shape) < chance)
+    points = np.vstack([structures, artefacts])[place] + rng.normal(0, scatter, (len(place), 2))
+    strays = int(rng.poisson(0.3 * people))
+    points = np.clip(np.vstack([points, rng.uniform(0, size, (strays, 2))]), 0, size)
+    who = np.append(who, rng.integers(0, people, strays))
+    return Clicks(points[:, 0], points[:, 1], who, tuple(f"w{k}" for k in range(people)), (0.0, 0.0, *size))
+
+
+def fused(images: Sequence[Image]) -> Run:
+    """Fuse each image by itself."""
+    kept, alone, votes, true = [], [], [], []
+    for image in images:
+        fusion = fuse(image.clicks, PLAN)
+        if len(fusion.clustering):
+            stray = stray_chance(image.clicks.merged()[0], fusion.clustering)
+            kept.append(image)
+            alone.append(fusion)
+            votes.append(Votes(fusion.marked, fusion.clustering.weight, fusion.verdict, *stray))
+            true.append(
+                true_detections(fusion.clustering.mean, fusion.detection.posterior, image.truth, image.radius)
+            )
+    return Run(kept, alone, votes, true)
+
+
+def _rows_of(name: str, runs: Sequence[Run]) -> Iterator[Row]:
+    before = [run.posteriors() for run in runs]
+    posterior, true = np.concatenate(before), np.concatenate([one for run in runs for one in run.true])
+    share = np.concatenate([one.share for run in runs for one in run.votes])
+    count = len(true)
+
+    def row(number: str, nominal: float, measured: float, count: int = count) -> Row:
+        return Row("clicks", number, name, nominal, measured, count)
+
+    yield row("posterior, log loss", 0.17, log_loss(posterior, true))
+    yield row("posterior, calibration error", 0.025, calibration(posterior, true).error)
+    if true.any() and not true.all():
+        yield row("posterior, AUC (nominal: the votes')", _area(share, true), _area(posterior, true))
+        yield row("detections, F2 (over all images)", 0.875, _f_two(runs))
+        yield row("precision of annotators in 95 %", 0.95, *_precision(runs))
+    ways: dict[str, Callable[[FloatArray, np.ndarray], np.ndarray]] = {"": lambda _, right: right}
+    ways[", rejections"] = lambda _, right: right
+    ways[", 1/5 wrong"] = lambda seed, right: right ^ (seed < 0.2)
+    for way, answer in ways.items():
+        for most in DECIDED if not way else DECIDED[2:]:
+            yield from _after(runs, before, way, answer, most, row)
+
+
+def _after(
+    runs: Sequence[Run],
+    before: Sequence[FloatArray],
+    way: str,
+    answer: Callable[[FloatArray, np.ndarray], np.ndarray],
+    most: int,
+    row: Callable[..., Row],
+) -> Iterator[Row]:
+    """Decide the most disputed spots of each run and fuse again; measure on the undecided."""
+    then, now, truth, decided = [], [], [], 0
+    for run, posterior in zip(runs, before, strict=True):
+        true = np.concatenate(run.true)
+        order = np.argsort(abs(posterior - 0.5), kind="stable")
+        order = order[_disputed(posterior[order]) & ~(true[order] & ("rejections" in way))][:most]
+        verdict = np.full(len(true), -1)
+        verdict[order] = answer(np.random.default_rng(most).random(len(order)), true[order])
+        left = verdict < 0
+        then.append(posterior[left])
+        now.append(run.posteriors(verdict)[left])
+        truth.append(true[left])
+        decided += len(order)
+    old, new, true = np.concatenate(then), np.concatenate(now), np.concatenate(truth)
+    label = f"k = {most if most < DECIDED[-1] else 'all'}{way}"
+    crossed = np.mean(((old >= 0.5) == true) & ((new >= 0.5) != true)) if len(true) else math.nan
+    before_loss, count = log_loss(old, true), len(true)
+    yield row(f"{label}: loss, before > after", before_loss, log_loss(new, true), count)
+    yield row(
+        f"{label}: disputed, before > after", float(_disputed(old).sum()), float(_disputed(new).sum()), count
+    )
+    yield row(f"{label}: crossing .5 wrongly", 0.01, float(crossed), count)
+    if not true.any():
+        yield row(f"{label}: false detections", 0.1, float(np.mean(new >= 0.5)), count)
+
+
+def _disputed(posterior: FloatArray) -> np.ndarray:
+    return (posterior > DISPUTED[0]) & (posterior < DISPUTED[1])
+
+
+def log_loss(posterior: FloatArray, true: np.ndarray) -> float:
+    """Give the mean negative log probability of the truth."""
+    chance = np.clip(np.where(true, posterior, 1 - posterior), 1e-6, 1)
+    return float(-np.log(chance).mean()) if len(true) else math.nan
+
+
+def _area(score: FloatArray, true: np.ndarray) -> float:
+    from scipy.stats import mannwhitneyu
+
+    return float(mannwhitneyu(score[true], score[~true]).statistic / (true.sum() * (~true).sum()))
+
+
+def _together(run: Run) -> list[Fusion]:
+    return learn_from_each_other([one.clicks for one in run.images], run.alone, PLAN)
+
+
+def _f_two(runs: Sequence[Run]) -> float:
+    hits = false = missed = 0
+    for run in runs:
+        for image, fusion in zip(run.images, _together(run), strict=True):
+            places = fusion.clustering.mean[fusion.detection.detected]
+            one = evaluate(places, image.truth, image.radius)
+            hits, false, missed = (
+                hits + one.true_positive,
+                false + one.false_positive,
+                missed + one.false_negative,
+            )
+    return 5 * hits / max(5 * hits + 4 * missed + false, 1)
+
+
+def _precision(runs: Sequence[Run]) -> tuple[float, int]:
+    """Give the share of annotators whose true precision lies in its interval, and their number."""
+    inside = []
+    for run in runs:
+        fusions = _together(run)
+        names, rates = pool_rates(fusions, [one.clicks.annotators for one in run.images])
+        index = {name: row for row, name in enumerate(names)}
+        right = np.zeros(len(names))
+        for image, fusion, true in zip(run.images, fusions, run.true, strict=True):
+            rows = [index[name] for name in image.clicks.annotators]
+            right[rows] += fusion.marked @ true.astype(np.float64)
+        seen = rates.clicks >= 10
+        share = right[seen] / rates.clicks[seen]
+        _, low, high = rates.precision[seen].T
+        inside += list((low <= share) & (share <= high))
+    return float(np.mean(inside)) if inside else math.nan, len(inside)
