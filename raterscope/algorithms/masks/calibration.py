@@ -51,7 +51,7 @@ __all__ = ["CORRELATION", "LEVELS", "Calibration", "calibrate", "crossings", "de
 LEVELS = (0.5, 0.8, 0.95)
 """Probabilities of the bands that multipliers are estimated for."""
 
-_MULTIPLIERS = {2: (0.74, 1.8, 4.2), 3: (0.69, 1.47, 2.95), 4: (0.66, 1.38, 2.63)}
+_MULTIPLIERS = {2: (0.70, 1.8, 4.2), 3: (0.68, 1.47, 2.95), 4: (0.66, 1.38, 2.63)}
 """k at `LEVELS` by the number of raters: quantiles along left-out raters' outlines, development data.
 
 Of two or three raters the spread itself is uncertain, and along an outline they may agree by chance.
@@ -78,6 +78,9 @@ _MARGIN = 0.5
 _LEAST = 1e-6
 """Least variance, mm²."""
 
+_FEW = np.float32(1e-3)
+"""Weight of the case's mean spread, which counts where no outline is near."""
+
 _TRUNCATED = 3.0
 """Standard deviations that the neighbourhood reaches."""
 
@@ -86,6 +89,9 @@ _STEPS = np.linspace(0.0, 1.0, 201)
 
 _MIDDLES = (np.arange(200) + 0.5) / 200
 """Probabilities at which they stand for the case when several are pooled."""
+
+_ADJUSTED = 0.5
+"""Share of the development data's change from P - 1 to P raters that is made to a case's own multipliers."""
 
 _SHRINK = 2.0
 """Cases that the development data's multipliers count as."""
@@ -238,14 +244,21 @@ def pooled(found: Sequence[Calibration]) -> list[Calibration]:
     share = len(ratios) / (len(ratios) + _SHRINK)
     every = np.concatenate([np.interp(_MIDDLES, _STEPS, one) for one in ratios])
     own = np.log(np.maximum(np.quantile(every, LEVELS), _LEAST))
+    fewer = np.mean([_log_default(one.raters - 1) for one in found if one.ratios is not None], axis=0)
     out = []
     for one in found:
-        # The ratios rest on a rater less than the case has; two raters have none of their own.
+        # The ratios rest on a rater less than the case has, which makes them larger.
         here = share if one.raters > 2 else 0.0
-        multipliers = np.exp(here * own + (1 - here) * np.log(default_multipliers(one.raters)))
+        default = _log_default(one.raters)
+        adjusted = own + _ADJUSTED * (default - fewer)
+        multipliers = np.exp(here * adjusted + (1 - here) * default)
         a, b, c = multipliers.tolist()
         out.append(replace(one, multipliers=(a, b, c), cases=len(ratios) if here else 0))
     return out
+
+
+def _log_default(raters: int) -> FloatArray:
+    return np.log(default_multipliers(raters))
 
 
 def default_multipliers(raters: int) -> tuple[float, float, float]:
@@ -313,8 +326,7 @@ def _spread(
     look()
     total = smooth(weight)
     whole = float((weight * square).sum(dtype=np.float64) / max(float(weight.sum(dtype=np.float64)), 1e-12))
-    few = np.float32(1e-3)
-    pooled = (near + few * np.float32(whole)) / (total + few)
+    pooled = (near + _FEW * np.float32(whole)) / (total + _FEW)
     variance = (_PRIOR * pooled + (people - 1) * square) / (_PRIOR + people - 1)
     return mean, np.sqrt(np.maximum(variance, _LEAST) * np.float32(1 + 1 / people))
 
@@ -336,12 +348,17 @@ def _left_out(
     coarse = smooth.coarser()
     total = coarse(halved(weight))
     whole = coarse(halved(weight * squares))
+    everywhere = max(float(weight.sum(dtype=np.float64)), _LEAST)
+    few = _FEW * np.float32(np.prod([min(2, size) for size in mean.shape]))
     found = []
     for p, layer in enumerate(away):
         watch(p / people, "leaving each rater out in turn")
         own = (layer - mean) ** 2
         own *= np.float32(people / (people - 1))
-        near = (whole - coarse(halved(weight * own))) / np.maximum(total, 1e-6) / (people - 2)
+        rest = squares - own
+        rest *= weight
+        mean_spread = np.float32(rest.sum(dtype=np.float64) / everywhere)
+        near = (whole - coarse(halved(weight * own)) + few * mean_spread) / (total + few) / (people - 2)
         for one, other in _neighbours(values[p]):
             sides = []
             for at in (one, other):
