@@ -87,7 +87,7 @@ def _another_rater(name: str, cases: Sequence[Case], spacing: Spacing, raters: i
     chances, shares, marks = [], [], []
     judged: list[tuple[int, Calibration, BoolArray]] = []
     for number, (values, _) in enumerate(cases):
-        for p in range(len(values))[:_ROUND]:
+        for p in sorted((number + turn) % len(values) for turn in range(min(_ROUND, len(values)))):
             rest = [q for q in range(len(values)) if q != p]
             rest = rest if raters is None else [rest[(number + p + j) % len(rest)] for j in range(raters)]
             found = products(values[rest], spacing)
