@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,11 +11,12 @@ from numpy.typing import NDArray
 from raterscope.algorithms.annotators.communities import Communities, all_in_words
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.fusion import LabelPlan
+from raterscope.algorithms.labels.rates import Rates, rates_of
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.labels.running import Question
 from raterscope.app.study import RunEntry, Study
-from raterscope.app.study.labels import labels_of
+from raterscope.app.study.labels import excluded_votes, labels_of
 from raterscope.app.study.records import QuestionEntry
 from raterscope.app.study.votes import renumbered
 
@@ -42,12 +44,20 @@ class Answered:
     result : LabelResult
     question : Question
         Outputs, classes and truths counted as the answer does.
+    excluded : Labels or None
+        The votes of annotators who were excluded.
     """
 
     entry: QuestionEntry
     run: RunEntry
     result: LabelResult
     question: Question
+    excluded: Labels | None = None
+
+    @cached_property
+    def rates(self) -> Rates:
+        """The annotators' rates, those of excluded ones by the others' answer."""
+        return rates_of(self.question.labels, self.result.fusion, self.excluded)
 
 
 def read_answer(study: Study, entry: QuestionEntry) -> Answered | None:
@@ -57,7 +67,9 @@ def read_answer(study: Study, entry: QuestionEntry) -> Answered | None:
         return None
     run, result = shown
     labels = replace(as_it_was(labels_of(study, entry.id, run), result.fusion), known=result.fusion.known)
-    return Answered(entry, run, result, Question(labels, truth_about(study, entry, result.fusion)))
+    out = excluded_votes(study, entry.id, run)
+    out = None if out is None else as_it_was(out, result.fusion)
+    return Answered(entry, run, result, Question(labels, truth_about(study, entry, result.fusion)), out)
 
 
 def plan_of(run: RunEntry) -> LabelPlan | None:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import ClassArray, FloatArray
-from raterscope.algorithms.labels.rates import rates_of
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.exports import Request, files_for
@@ -173,7 +172,7 @@ def _write_probability(study: Study, entry: QuestionEntry, _: str, path: Path, w
 def _write_annotators(study: Study, entry: QuestionEntry, _: str, path: Path, watch: Watch) -> list[Path]:
     answered = _answer(study, entry)
     labels = answered.question.labels
-    accuracy, _low, _high = accuracies(labels, rates_of(labels, answered.result.fusion))
+    accuracy, _low, _high = accuracies(answered.rates)
     watch(0.5, "writing annotators")
     groups = groups_of(labels, answered.result, accuracy)
     return [write_annotators(path, labels.annotators, _votes(answered), accuracy, community_column(groups))]
@@ -182,7 +181,7 @@ def _write_annotators(study: Study, entry: QuestionEntry, _: str, path: Path, wa
 def _write_confusion(study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch) -> list[Path]:
     answered = _answer(study, entry)
     labels, fusion = answered.question.labels, answered.result.fusion
-    rates = rates_of(labels, fusion)
+    rates = answered.rates
     if form == "crowd-kit":
         return [
             write_crowdkit_confusion(
@@ -201,7 +200,7 @@ def _write_communities(study: Study, entry: QuestionEntry, _: str, path: Path, w
     answered = _answer(study, entry)
     labels, fusion = answered.question.labels, answered.result.fusion
     watch(0.5, "writing communities")
-    groups = groups_of(labels, answered.result, accuracies(labels, rates_of(labels, fusion))[0])
+    groups = groups_of(labels, answered.result, accuracies(answered.rates)[0])
     rows = () if groups is None else community_rows(groups)
     return [write_table(path, community_columns(fusion), rows)]
 

@@ -97,7 +97,7 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
     """
     labels, fusion = output.labels, output.result.fusion
     rates = rates_of(labels, fusion)
-    accuracy, _, _ = accuracies(labels, rates)
+    accuracy, _, _ = accuracies(rates)
     groups = groups_of(labels, output.result, accuracy)
     take_away(folder / "run.json")
     votes = counted_votes(labels, output.plan)
@@ -159,10 +159,10 @@ def counted_votes(labels: Labels, plan: LabelPlan) -> NDArray[np.int64]:
     return labels.settled(getattr(plan.settings, "repeats", "all")).votes_of_annotators()
 
 
-def accuracies(labels: Labels, rates: Rates) -> tuple[FloatArray, FloatArray, FloatArray]:
+def accuracies(rates: Rates) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Give how often each annotator is right, (K,), with its interval; NaN for who has no votes."""
     mean, low, high = rates.accuracies()
-    mute = labels.votes_of_annotators() == 0
+    mute = rates.votes == 0
     return np.where(mute, np.nan, mean), np.where(mute, np.nan, low), np.where(mute, np.nan, high)
 
 

@@ -14,7 +14,7 @@ from raterscope.algorithms.labels.constancy import Constancy, constancy
 from raterscope.algorithms.labels.data import OPEN, FloatArray
 from raterscope.algorithms.labels.drift import moved, trend
 from raterscope.algorithms.labels.fusion import LabelPlan
-from raterscope.algorithms.labels.rates import Rates, rates_of
+from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.labels.answers import Answered, Groups, groups_of, plan_of, read_answer
@@ -93,8 +93,8 @@ def read_question(
     if judged:
         judged |= _earlier(study, answered, part(watch, 0.4, 0.6))
     watch(0.6, "measuring annotators")
-    rates = rates_of(labels, fusion)
-    accuracy, _, _ = accuracies(labels, rates)
+    rates = answered.rates
+    accuracy, _, _ = accuracies(rates)
     drift = fusion.drift
     now = settled(study, answered)
     disputed = _disputed(now, fusion.votes)

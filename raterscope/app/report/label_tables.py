@@ -175,7 +175,15 @@ def annotators_table(
         )
     for name in sorted(set(answered.run.excluded) & set(labels.annotators)):
         reason = plain(excluded.get(name, "")) or "no reason given"
-        rows.append([f"{plain(name, 40)} (excluded: {reason})", *[NONE] * 4])
+        k = labels.annotators.index(name)
+        title = f"{plain(name, 40)} (excluded: {reason})"
+        if answered.excluded is None or not rates.votes[k]:
+            rows.append([title, *[NONE] * 4])
+            continue
+        out = int((answered.excluded.annotator == k).sum())
+        right = estimate(float(mean[k]), float(low[k]), float(high[k]))
+        words = plain(in_words(rates.mean[k], fusion.classes, fusion.outputs, meaning), 80)
+        rows.append([title, f"{out:,} not counted", right, NONE, words])
     note = (
         "Accuracy: the expected share of right votes among the annotator's own, with its 95 % interval"
         f"{'' if fusion.drift is None else f', at {rates.time}'}."

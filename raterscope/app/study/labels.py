@@ -29,6 +29,7 @@ __all__ = [
     "add_true_labels",
     "add_votes",
     "decided_classes",
+    "excluded_votes",
     "labels_of",
     "link_pictures",
     "pictures_of",
@@ -139,6 +140,16 @@ def labels_of(study: Study, question: int, run: RunEntry | None = None) -> Label
     crowd = study.crowd(question, None if run is None else run.imported)
     labels = crowd.labels(study.annotators())
     return labels if run is None or not run.excluded else labels.without(set(run.excluded))
+
+
+def excluded_votes(study: Study, question: int, run: RunEntry | None) -> Labels | None:
+    """Give the votes that a run left out because their annotators were excluded; None without any."""
+    if run is None or not run.excluded:
+        return None
+    labels = study.crowd(question, run.imported).labels(study.annotators())
+    out = np.isin(np.array(labels.annotators, dtype=object), list(run.excluded))
+    left_out = labels.subset(out[labels.annotator])
+    return left_out if len(left_out) else None
 
 
 def decided_classes(crowd: Crowd, review: ReviewState, question: int) -> ClassArray:

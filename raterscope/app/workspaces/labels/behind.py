@@ -34,8 +34,11 @@ def behind_cell(
         theirs[:] = False
         theirs[list(annotators)] = True
     is_class = np.where(scene.truth >= 0, scene.truth, fusion.label()) == true
-    votes = (labels.label == given) & is_class[labels.task] & theirs[labels.annotator]
-    tasks, said = np.unique(labels.task[votes], return_counts=True)
+    found = []
+    for some in (labels, *([scene.excluded] if scene.excluded is not None and annotators else [])):
+        votes = (some.label == given) & is_class[some.task] & theirs[some.annotator]
+        found.append(some.task[votes])
+    tasks, said = np.unique(np.concatenate(found), return_counts=True)
     order = np.argsort(-said, kind="stable")
     who = view.name_of(scene, annotators[0], blind=blind) if len(annotators) == 1 else "they"
     if not annotators:

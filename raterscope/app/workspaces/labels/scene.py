@@ -23,7 +23,7 @@ from raterscope.app.disputes import CERTAIN
 from raterscope.app.labels.answers import Groups, as_it_was, groups_of, truth_about
 from raterscope.app.labels.running import foretold_of, measured
 from raterscope.app.study import RunEntry, Study
-from raterscope.app.study.labels import labels_of, pictures_of
+from raterscope.app.study.labels import excluded_votes, labels_of, pictures_of
 from raterscope.app.study.records import ImageEntry, QuestionEntry
 
 __all__ = ["Analysis", "Groups", "Index", "Scene", "analyse", "read_scene"]
@@ -47,6 +47,8 @@ class Scene:
     pictures : mapping of task to ImageEntry
     later : int
         Votes that came after the run.
+    excluded : Labels or None
+        The votes that the run left out, tasks and annotators numbered as in `labels`.
     """
 
     question: QuestionEntry
@@ -57,6 +59,7 @@ class Scene:
     truth: ClassArray
     pictures: Mapping[int, ImageEntry]
     later: int = 0
+    excluded: Labels | None = None
 
     @cached_property
     def number_of(self) -> dict[str, int]:
@@ -99,7 +102,9 @@ def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Sc
     entries = {one.id: one for one in study.images()}
     pictures = {task: entries[image] for task, image in pictures_of(study, question).items()}
     later = 0 if shown is None else len(study.crowd(question).task) - len(crowd_then.task)
-    return Scene(entry, shown, result, labels, crowd_then.people, truth, pictures, later)
+    out = excluded_votes(study, question, shown)
+    out = out if out is None or result is None else as_it_was(out, result.fusion)
+    return Scene(entry, shown, result, labels, crowd_then.people, truth, pictures, later, out)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +133,8 @@ class Analysis:
     ----------
     by_task, by_annotator : Index
     votes_of : (K,) int64
+    left_out : (K,) int64
+        Votes of excluded annotators, which do not count.
     vote : (N, J) float64
         Shares of the votes: what the majority says.
     votes : (N,) int64
@@ -163,6 +170,7 @@ class Analysis:
     votes_of: NDArray[np.int64]
     vote: FloatArray
     votes: NDArray[np.int64]
+    left_out: NDArray[np.int64]
     entropy: FloatArray | None = None
     rates: Rates | None = None
     mean: FloatArray | None = None
@@ -192,12 +200,20 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
     by_annotator = Index.by(labels.annotator, len(labels.annotators))
     vote = majority(replace(labels, known=None), watch=part(watch, 0.3, 0.5)).posterior
     plainly = partial(
-        Analysis, by_task, by_annotator, np.diff(by_annotator.start), vote, np.diff(by_task.start)
+        Analysis,
+        by_task,
+        by_annotator,
+        np.diff(by_annotator.start),
+        vote,
+        np.diff(by_task.start),
+        left_out=np.zeros(len(labels.annotators), dtype=np.int64)
+        if scene.excluded is None
+        else scene.excluded.votes_of_annotators(),
     )
     if fusion is None or scene.result is None:
         return plainly()
     watch(0.5, "measuring annotators")
-    rates = rates_of(labels, fusion, watch=part(watch, 0.5, 0.7))
+    rates = rates_of(labels, fusion, scene.excluded, part(watch, 0.5, 0.7))
     mean, (low, high), accuracy = rates.mean, rates.interval(), rates.accuracies()
     everybody = rates.together(np.flatnonzero(np.diff(by_annotator.start))).mean[0]
     truths = measured(scene.result, scene.truth)

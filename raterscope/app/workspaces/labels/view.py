@@ -47,9 +47,10 @@ def wall_view(scene: Scene, analysis: Analysis, excluded: Mapping[str, str]) -> 
     there = np.flatnonzero(
         (analysis.votes_of > 0) | np.array([name in excluded for name in scene.labels.annotators])
     )
+    given = analysis.votes_of + analysis.left_out
     measures = [
         Measure("accuracy", analysis.accuracy[0][there]),
-        Measure("votes", analysis.votes_of[there].astype(float), ",.0f"),
+        Measure("votes", given[there].astype(float), ",.0f"),
         Measure("difference from the crowd", analysis.difference[there]),
     ]
     if analysis.moved is not None:
@@ -63,7 +64,7 @@ def wall_view(scene: Scene, analysis: Analysis, excluded: Mapping[str, str]) -> 
         names=tuple(scene.labels.annotators[number] for number in there.tolist()),
         aliases=tuple(name_of(scene, number, blind=True) for number in there.tolist()),
         mean=analysis.mean[there],
-        votes=analysis.votes_of[there],
+        votes=given[there],
         measures=tuple(measures),
         excluded=np.array([scene.labels.annotators[number] in excluded for number in there.tolist()], bool),
         community=community,
@@ -91,10 +92,13 @@ def matrix_view(
     accuracy = [float(value[0]) for value in rates.accuracies()]
     when = "" if fusion.drift is None else f" at {rates.time}"
     votes = int(analysis.votes_of[several].sum())
+    out = int(analysis.left_out[several].sum()) if len(annotators) else 0
+    numbers = [count(votes, "vote")] if votes or not out else []
+    numbers += [f"{count(out, 'vote')} excluded"] if out else []
     return MatrixView(
         title=title,
         name=name,
-        subtitle=f"{count(votes, 'vote')} | accuracy {estimate(*accuracy)}{when}",
+        subtitle=f"{', '.join(numbers)} | accuracy {estimate(*accuracy)}{when}",
         classes=scene.classes,
         outputs=scene.labels.outputs,
         mean=rates.mean[0],

@@ -11,6 +11,7 @@ from raterscope.algorithms.labels import OPEN
 from raterscope.app.labels.answers import read_answer
 from raterscope.app.study import Study
 from raterscope.app.study.labels import add_votes
+from raterscope.app.workspaces.labels import view
 from raterscope.widgets.dialogs.answers import AnswersDialog
 from tests.app.driving import LONG, idle
 from tests.app.workspaces.labels.driving import fuse, key
@@ -129,6 +130,14 @@ def test_excluding_shows_what_would_change_and_is_one_decision_that_undo_takes_b
     fuse(fused, qtbot)
     assert workspace.analysis.votes_of[[LIAR, 3]].sum() == 0
     assert len(workspace.wall.shown) == PEOPLE  # they stay in sight, crossed out
+    workspace.people.choose((LIAR,))
+    matrix = view.matrix_view(workspace.scene, workspace.analysis, (LIAR,))
+    assert matrix.subtitle.startswith(f"{TASKS} votes excluded | accuracy ")
+    assert matrix.mean[:, 0].min() > 0.8  # that of an annotator who says healthy always, no prior
+    workspace.matrix.cell_chosen.emit(1, 0)
+    idle(fused, qtbot)
+    assert "ann 11 said healthy where infected is true" in workspace.behind._header._name.text()
+    assert not workspace.behind._header._aside.text().startswith("0 ")
     fused.menus.undo_action.trigger()
     idle(fused, qtbot)
     assert not fused.document.contents.review.excluded
