@@ -23,6 +23,7 @@ from raterscope.algorithms.labels.data import Labels
 from raterscope.algorithms.labels.dawid_skene import dawid_skene
 from raterscope.algorithms.labels.dynamic import DynamicSettings, dynibcc
 from raterscope.algorithms.labels.ibcc import ibcc
+from raterscope.algorithms.labels.pooled import pooled
 from tests.benchmarks.measuring import Watcher, most_memory
 
 CASES = ((1_000_000, 2), (1_000_000, 5), (10_000_000, 2), (10_000_000, 5))
@@ -31,6 +32,7 @@ FEW = 20_000
 """Votes that are fused first: libraries are loaded, and what is compiled comes from its cache."""
 
 METHODS = {
+    "pooled": pooled,
     "ibcc": ibcc,
     "dawid_skene": dawid_skene,
     "dynibcc, 2 iterations": lambda labels, watch: dynibcc(labels, DynamicSettings(iterations=2), watch),
@@ -141,7 +143,7 @@ def main() -> None:
     for votes, classes in CASES:
         beside = known and (full or votes <= 1_000_000)
         other = apart("crowd-kit", votes, classes) if beside else None
-        methods = [(name, apart(name, votes, classes)) for name in ("ibcc", "dawid_skene")]
+        methods = [(name, apart(name, votes, classes)) for name in ("pooled", "ibcc", "dawid_skene")]
         for name, found in [*methods, *([("crowd-kit", other)] if other else [])]:
             print(
                 f"{votes:12,d}{classes:8d}{name:>16s}{found['seconds']:8.2f}s{found['iterations']:7d}"

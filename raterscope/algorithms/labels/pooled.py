@@ -174,8 +174,8 @@ def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch 
     Returns
     -------
     LabelFusion
-        `trace` has the changes of the first model. `confusion` has expected counts given the pooled
-        posterior, on top of the crowd's mean rates.
+        `trace` has the changes of the first Dawid-Skene model, or of the one that did not converge.
+        `confusion` has expected counts given the pooled posterior, on top of the crowd's mean rates.
 
     Raises
     ------
@@ -184,8 +184,8 @@ def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch 
     """
     settings = PooledSettings() if settings is None else settings
     labels = labels.settled(settings.repeats)
-    crowd = _sorted(labels, part(watch, 0.0, 0.05))
-    vote = _smoothed_vote(labels, crowd)
+    crowd = _sorted(labels, part(watch, 0.0, 0.03))
+    vote = _smoothed_vote(labels, crowd, part(watch, 0.03, 0.05))
 
     def show(posterior: FloatArray) -> LabelFusion:
         trace = LabelTrace(np.empty(0), np.empty(0), converged=False)
@@ -208,7 +208,7 @@ def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch 
     answer = np.exp(answer - answer.max(axis=1, keepdims=True))
     answer /= answer.sum(axis=1, keepdims=True)
     watch(0.95, "counting votes")
-    trace = LabelTrace(np.empty(0), traces[0].change, all(one.converged for one in traces))
+    trace = next((one for one in traces if not one.converged), traces[0])
     return _fusion(labels, answer, trace, unsettled(trace))
 
 
@@ -235,12 +235,13 @@ def _spans(start: NDArray[np.int64], votes: int) -> tuple[tuple[int, int], ...]:
     return tuple(zip([0, *ends[:-1]], ends, strict=True))
 
 
-def _smoothed_vote(labels: Labels, crowd: _Crowd) -> FloatArray:
+def _smoothed_vote(labels: Labels, crowd: _Crowd, watch: Watch) -> FloatArray:
     """Compute (votes + 1/J) / (n + 1), known tasks held fixed, (N, J)."""
     tasks, classes = len(labels.tasks), len(labels.classes)
     weight = standing(labels, default_prior(labels))
     vote = np.empty((tasks, classes))
     for j in range(classes):
+        watch(j / classes, "counting votes")
         vote[:, j] = np.bincount(labels.task, weight[labels.label, j], minlength=tasks) + 1 / classes
     vote /= vote.sum(axis=1, keepdims=True)
     held = np.flatnonzero(crowd.known != OPEN)
