@@ -62,6 +62,20 @@ def test_what_was_planted_is_found_and_leaves(study, export):
     assert set(rows_of(export(study, "path"))[0]) == {"at", *PEOPLE}
 
 
+def test_decisions_and_a_fusion_after_them_leave_the_others_as_they_were(study, export):
+    """Decisions only sharpen: correct ones never flag or clear anybody else."""
+    before = {row["annotator"]: row for row in rows_of(export(study, "annotators"))}
+    decisions = {BAD[0]: "flag", BAD[1]: "flag", GOOD[0]: "clear", GOOD[1]: "clear"}
+    decide(study, decisions)
+    assert run("run", study, "iss", "--set", "draws=9") == 0
+    after = {row["annotator"]: row for row in rows_of(export(study, "annotators"))}
+    for name in set(PEOPLE) - set(decisions):
+        assert after[name] == before[name]
+    now = {name for name, row in after.items() if row["flagged"] == "1"}
+    then = {name for name, row in before.items() if row["flagged"] == "1"}
+    assert len(now ^ BIASED) <= len(then ^ BIASED)
+
+
 def test_the_experts_word_counts_for_flags_and_ranking(study, export):
     found = flagged(export(study, "annotators"))
     plain = corrected(export(study, "ranking"))

@@ -1,0 +1,169 @@
+"""Pairs: false discoveries, accused crowds, intervals and detectable biases of the flip test, by simulation.
+
+Usage: [RATERSCOPE_DATA=FOLDER] python -m tests.benchmarks.calibration.pairs [--full]
+
+Crowds compare 60 items whose scores have a normal distribution; the bias of an offender is 0.7 standard
+deviations of the scores to either side, the noise of each annotator 0.5 to 1.5. The oracle tests each
+annotator with the true scores and noise. "--full" draws 200 crowds a row instead of 30.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from scipy.special import ndtr
+
+from raterscope.algorithms.pairs import PairFusion, Pairs
+from raterscope.algorithms.pairs.fusion import PairPlan, fuse
+from raterscope.algorithms.pairs.testing import benjamini_hochberg
+from raterscope.algorithms.simulation.pair_crowds import study_crowd
+from tests.benchmarks.calibration import Row
+from tests.benchmarks.pairs_accuracy import REAL, read
+
+RATE, ITEMS, BIAS = 0.1, 60, 0.7
+RUNS, FULL = 30, 200
+
+GRID = (
+    (20, 80, 0.1), (20, 340, 0.04), (60, 30, 0.04), (60, 80, 0.01), (60, 80, 0.1), (60, 80, 0.24),
+    (60, 80, 0.36), (300, 40, 0.04), (300, 80, 0.1),
+)  # fmt: skip
+"""Votes of an annotator, annotators, share of biased ones."""
+
+FAIR = ((20, 80), (60, 30), (60, 80), (300, 40))
+
+
+class Crowd:
+    """A simulated crowd, and what it was drawn from."""
+
+    def __init__(self, votes: int, people: int, biased: int, run: int) -> None:
+        rng = np.random.default_rng([votes, people, biased, run])
+        score = rng.normal(size=ITEMS)
+        who = np.repeat(np.arange(people), votes)
+        left = rng.integers(ITEMS, size=len(who))
+        right = (left + rng.integers(1, ITEMS, size=len(who))) % ITEMS
+        bias = np.zeros(people)
+        bias[:biased] = BIAS * rng.choice([-1, 1], biased)
+        self.noise = rng.uniform(0.5, 1.5, people)
+        self.difference = score[left] - score[right]
+        seen = self.difference + bias[who] + self.noise[who] * rng.normal(size=len(who))
+        self.pairs = Pairs(
+            who, left, right, np.sign(seen), tuple(map(str, range(people))), tuple(map(str, range(ITEMS)))
+        )
+        self.biased = bias != 0
+        self.bias = 2 * ndtr(bias / self.noise) - 1
+
+    def oracle(self) -> np.ndarray:
+        """Flag with the true scores and noise."""
+        who, people = self.pairs.annotator, len(self.biased)
+        mean = 2 * ndtr(self.difference / self.noise[who]) - 1
+        total = np.bincount(who, self.pairs.choice - mean, people)
+        spread = np.sqrt(np.bincount(who, 1 - mean**2, people))
+        return np.asarray(benjamini_hochberg(2 * ndtr(-np.abs(total / spread)), RATE))
+
+
+def rows() -> list[Row]:
+    """Measure on simulated crowds, the study of the position bias paper, and real crowds."""
+    runs = FULL if "--full" in sys.argv else RUNS
+    return [*_grid(runs), *_fair(runs), *_paper(max(runs // 5, 4)), *_real(max(runs // 3, 8))]
+
+
+def _grid(runs: int) -> Iterator[Row]:
+    for votes, people, share in GRID:
+        data = f"{votes} votes x {people}, {share:.0%} biased"
+        many = max(round(share * people), 1)
+        found, open_, oracle, inside, reached = [], [], [], [], []
+        for run in range(runs):
+            crowd = Crowd(votes, people, many, run)
+            fusion = fuse(crowd.pairs)
+            found.append(_rates(fusion.flagged, crowd.biased))
+            assert fusion.q_value is not None
+            assert fusion.detectable is not None
+            open_.append(_rates(fusion.q_value <= RATE, crowd.biased))
+            oracle.append(_rates(crowd.oracle(), crowd.biased))
+            inside.append(np.mean((fusion.bias_low <= crowd.bias) & (crowd.bias <= fusion.bias_high)))
+            # offenders whose bias is as large as the one that is said to be detectable, or a little more
+            near = crowd.biased & (np.abs(np.abs(crowd.bias) - fusion.detectable) < 0.05)
+            reached += fusion.flagged[near].tolist()
+        wrong, right = np.array(found).T
+        yield _row("false discovery rate", data, RATE, wrong)
+        yield _row("power (nominal: the oracle's)", data, float(np.mean(oracle, axis=0)[1]), right)
+        yield _row(
+            "power without the crowd test", data, float(np.mean(oracle, axis=0)[1]), np.array(open_)[:, 1]
+        )
+        yield _row("interval of the bias, 95 %", data, 0.95, np.array(inside))
+        if len(reached) >= 10:
+            yield _row("power at the detectable bias", data, 0.9, np.array(reached, dtype=float))
+
+
+def _fair(runs: int) -> Iterator[Row]:
+    for votes, people in FAIR:
+        data = f"{votes} votes x {people}, nobody biased"
+        fusions = [fuse(Crowd(votes, people, 0, run).pairs) for run in range(3 * runs)]
+        some = np.array([fusion.flagged.any() for fusion in fusions], dtype=float)
+        yield _row("crowds with somebody accused", data, 0.05, some)
+        without = [bool((_known(fusion) <= RATE).any()) for fusion in fusions]
+        yield _row("the same without the crowd test", data, RATE, np.array(without, dtype=float))
+        plain = [fuse(Crowd(votes, people, 0, run).pairs, PairPlan.make("iss", {"effect": "0"}))
+                 for run in range(runs)]  # fmt: skip
+        p = np.concatenate([fusion.p_value for fusion in plain])
+        yield _row("p < 0.05, without a minimum bias", data, 0.05, (p < 0.05).astype(float))
+
+
+def _paper(runs: int) -> Iterator[Row]:
+    for p1, p2 in ((0.1, 0.4), (0.4, 0.4), (0.4, 0.7)):
+        found = []
+        for run in range(runs):
+            crowd = study_crowd(p1, p2, run)
+            found.append(_rates(fuse(crowd.pairs).flagged, crowd.biased))
+        wrong, right = np.array(found).T
+        data = f"paper's study, p1 {p1:g}, p2 {p2:g}"
+        yield _row("false discovery rate", data, RATE, wrong)
+        yield _row("power", data, 1.0, right)
+
+
+def _real(runs: int) -> Iterator[Row]:
+    """Redraw the sides of real comparisons: then nobody is biased, whatever the noise."""
+    if "RATERSCOPE_DATA" not in os.environ:
+        return
+    for name in REAL:
+        pairs = read(Path(os.environ["RATERSCOPE_DATA"]), name)
+        some = []
+        for run in range(runs):
+            turned = np.random.default_rng(run).random(len(pairs)) < 0.5
+            left, right = np.where(turned, pairs.right, pairs.left), np.where(turned, pairs.left, pairs.right)
+            choice = np.where(turned, -pairs.choice, pairs.choice)
+            redrawn = Pairs(pairs.annotator, left, right, choice, pairs.annotators, pairs.items)
+            some.append(float(fuse(redrawn).flagged.any()))
+        yield _row("crowds with somebody accused", f"{name}, sides redrawn", 0.05, np.array(some))
+
+
+def _known(fusion: PairFusion) -> np.ndarray:
+    assert fusion.q_value is not None
+    return fusion.q_value
+
+
+def _rates(flagged: np.ndarray, biased: np.ndarray) -> tuple[float, float]:
+    """Give the share of the flagged who are not biased, and of the biased who are flagged."""
+    return (
+        float((flagged & ~biased).sum() / max(flagged.sum(), 1)),
+        float((flagged & biased).sum() / max(biased.sum(), 1)),
+    )
+
+
+def _row(number: str, data: str, nominal: float, values: np.ndarray) -> Row:
+    error = float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
+    return Row("pairs", number, data, nominal, float(np.mean(values)), len(values), error)
+
+
+def main() -> None:
+    for row in rows():
+        print(f"{row.number:36s}{row.data:34s}{row.nominal:8.3f}{row.measured:8.3f} +- {row.error:.3f}")
+
+
+if __name__ == "__main__":
+    main()
