@@ -45,7 +45,7 @@ class Change:
     item : int
         The image or question.
     words : str
-        "smear_2: spot at (140, 30) is a detection now (0.44 -> 0.93)".
+        "0.44 -> 0.93, a detection now: spot at (140, 30), smear_2".
     size : float
         By which changes are ordered, the largest first.
     point : (x, y), optional
@@ -75,7 +75,9 @@ class Changes:
     disputed_before, disputed_after : int
         Disputed items; of pairs, flagged annotators.
     count : int
-        How many items changed.
+        How many items are seen otherwise: detections, regions, classes, flags.
+    newly_disputed : int
+        How many more are seen as before, but are disputed now.
     listed : tuple of Change
         The first `MOST_LISTED` by size.
     ranks : int
@@ -88,6 +90,7 @@ class Changes:
     disputed_before: int
     disputed_after: int
     count: int
+    newly_disputed: int
     listed: tuple[Change, ...]
     ranks: int = 0
 
@@ -98,6 +101,8 @@ class Changes:
         noun = _NOUN[self.kind]
         many = f"{counted(self.count, noun)} changed" if self.count else f"no {noun} changed"
         words = f"{self.disputed_before:,} {arrow} {self.disputed_after:,} {state}, {many}"
+        if self.newly_disputed:
+            words += f", {self.newly_disputed:,} newly disputed"
         return words + (f", {counted(self.ranks, 'item')} changed rank" if self.ranks else "")
 
 
@@ -106,6 +111,7 @@ class _Found:
     disputed_before: int = 0
     disputed_after: int = 0
     ranks: int = 0
+    newly_disputed: int = 0
     changes: list[Change] = field(default_factory=list)
 
 
@@ -149,7 +155,7 @@ def changes_of_run(number: int, chosen: int | None, study: Study, watch: Watch =
         watch(done / len(before), "comparing with the run before")
         then, now = study.result(earlier.id, item), study.result(run.id, item)
         if then is not None and now is not None:
-            where = f"{plain(names.get(item, ''))}: " if len(names) > 1 else ""
+            where = f", {plain(names.get(item, ''))}" if len(names) > 1 else ""
             compare(_Compared(study, state, item, where, earlier, run, then, now), found)
     found.changes.sort(key=lambda one: -one.size)
     return Changes(
@@ -158,7 +164,8 @@ def changes_of_run(number: int, chosen: int | None, study: Study, watch: Watch =
         after=run,
         disputed_before=found.disputed_before,
         disputed_after=found.disputed_after,
-        count=len(found.changes),
+        count=len(found.changes) - found.newly_disputed,
+        newly_disputed=found.newly_disputed,
         listed=tuple(found.changes[:MOST_LISTED]),
         ranks=found.ranks,
     )
@@ -178,7 +185,7 @@ class _Compared:
     now: Any
 
     def change(self, words: str, size: float, **about: Any) -> Change:
-        return Change(self.item, f"{self.where}{words}", float(size), **about)
+        return Change(self.item, f"{words}{self.where}", float(size), **about)
 
 
 def _compare_clicks(at: _Compared, found: _Found) -> None:
@@ -200,20 +207,21 @@ def _compare_clicks(at: _Compared, found: _Found) -> None:
             state = "a detection now" if now.detection.detected[j] else "no detection any more"
         elif new_disputed[j] and not old_disputed[i]:
             state = "disputed now"
+            found.newly_disputed += 1
         else:
             continue
         x, y = map(float, now.clustering.mean[j])
-        words = f"spot at ({x:.0f}, {y:.0f}) is {state} ({_step(old[i], new[j])})"
+        words = f"{_step(old[i], new[j])}, {state}: spot at ({x:.0f}, {y:.0f})"
         found.changes.append(at.change(words, flipped + abs(new[j] - old[i]), point=(x, y)))
     for fusion, settled, matched, state in (
-        (then, settled_then, pairs.found, "is gone; it was a detection"),
-        (now, settled_now, pairs.truth, "is a new detection"),
+        (then, settled_then, pairs.found, "gone"),
+        (now, settled_now, pairs.truth, "new detection"),
     ):
         alone = fusion.detection.detected & ~settled
         alone[matched] = False
         for m in np.flatnonzero(alone).tolist():
             x, y = map(float, fusion.clustering.mean[m])
-            found.changes.append(at.change(f"spot at ({x:.0f}, {y:.0f}) {state}", 2.0, point=(x, y)))
+            found.changes.append(at.change(f"{state}: spot at ({x:.0f}, {y:.0f})", 2.0, point=(x, y)))
 
 
 def _compare_masks(at: _Compared, found: _Found) -> None:
@@ -251,7 +259,7 @@ def _compare_masks(at: _Compared, found: _Found) -> None:
             )
             start = tuple(int(one.start + at) for one, at in zip(box, low, strict=True))
             size = tuple(int(one.stop - one.start) for one in box)
-            words = f"{plain(structure)}, slice {start[0] + size[0] // 2 + 1}: {words}"
+            words += f": {plain(structure)}, slice {start[0] + size[0] // 2 + 1}"
             found.changes.append(at.change(words, int(sizes[number]), name=structure, box=(start, size)))
 
 
@@ -275,13 +283,12 @@ def _compare_labels(at: _Compared, found: _Found) -> None:
         old, new = before.classes[was[earlier]], after.classes[now_is[task]]
         shares = float(before.posterior[earlier, was[earlier]]), float(after.posterior[task, now_is[task]])
         if old != new:
-            words = (
-                f"{plain(name)}: {plain(old)} ({_share(shares[0])}) before, "
-                f"{plain(new)} ({_share(shares[1])}) now"
-            )
+            classes = f"{plain(old)} \N{RIGHTWARDS ARROW} {plain(new)}"
+            words = f"{classes} ({_share(shares[1])}): {plain(name)}"
             found.changes.append(at.change(words, 1 + shares[1], name=name))
         elif new_disputed[task] and not old_disputed[earlier]:
-            words = f"{plain(name)}: {plain(new)}, disputed now ({_step(*shares)})"
+            found.newly_disputed += 1
+            words = f"{_step(*shares)}, {plain(new)}, disputed now: {plain(name)}"
             found.changes.append(at.change(words, shares[0] - shares[1], name=name))
 
 
@@ -296,7 +303,7 @@ def _compare_pairs(at: _Compared, found: _Found) -> None:
         if who in old and old[who][0] != flag:
             state = "flagged now" if flag else "not flagged any more"
             biases = f"{old[who][1]:+.2f} \N{RIGHTWARDS ARROW} {bias:+.2f}"
-            words = f"{plain(names[who])} is {state} (bias {biases})"
+            words = f"{state}: {plain(names[who])} (bias {biases})"
             found.changes.append(at.change(words, abs(np.nan_to_num(bias)), name=names[who]))
     if len(before.corrected) == len(after.corrected):
         ranks = [np.argsort(np.argsort(-one.corrected, kind="stable")) for one in (before, after)]

@@ -97,7 +97,7 @@ class RunChanges(QObject):
         if found is None:
             panel.set_changes("", ())
         else:
-            more = found.count - len(found.listed)
+            more = found.count + found.newly_disputed - len(found.listed)
             words = f"Run {found.before.id} to run {found.after.id}: {found.in_words()}."
             if self._screen.hiding.on:
                 words += f" {HIDDEN}"
