@@ -24,6 +24,7 @@ from raterscope.app.study.records import PairQuestion, QuestionEntry
 
 if TYPE_CHECKING:
     from raterscope.app.report.figures import Figures
+    from raterscope.app.trust import Trust
 
 __all__ = ["write_report"]
 
@@ -90,6 +91,7 @@ def _gather(
     """Read and measure all that a report tells, see `write_report`."""
     from raterscope.app.report.decisions import decisions_section, told_of
     from raterscope.app.report.methods import methods_section
+    from raterscope.app.report.trusted import trust_section
 
     decisions = study.decisions()
     state = fold(decisions)
@@ -107,6 +109,9 @@ def _gather(
         if made.outdated:
             raise InputError(made.outdated[0], file=study.path)
         raise InputError("holds nothing that was fused yet; `raterscope run` fuses it", file=study.path)
+    trust = _trust(study, entries, questions)
+    if trust:
+        sections.append(trust_section(trust))
     stale = _stale(study, made)
     if sections[0].breaks:
         sections[0] = replace(sections[0], breaks=False)
@@ -128,6 +133,21 @@ def _gather(
     now = datetime.now(UTC)
     facts.append(("Written", f"{now:%Y-%m-%d %H:%M} UTC by Raterscope {__version__}"))
     return Contents(f"Report on {plain(study.path.stem, 200)}", facts, sections)
+
+
+def _trust(study: Study, entries: list[ImageEntry], questions: list[QuestionEntry]) -> dict[str, Trust]:
+    """Compare probabilities of clicks and labels with what is known, by the title of each result."""
+    from raterscope.app.trust import trust_in_clicks, trust_in_labels
+
+    found: dict[str, Trust] = {}
+    images = [entry.id for entry in entries if entry.id in _fused(study, "clicks")]
+    if images:
+        found["Clicks"] = trust_in_clicks(study, images)
+    for entry in questions:
+        trust = trust_in_labels(study, entry.id)
+        if trust is not None:
+            found[entry.name] = trust
+    return found
 
 
 def _with_who_had_a_part(study: Study, run: RunEntry) -> RunEntry:

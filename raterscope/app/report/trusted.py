@@ -1,0 +1,38 @@
+"""How far to trust the probabilities of a report: one plot and one sentence for each result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from raterscope.app.errors import plain
+from raterscope.app.report.charts import LINES, Line, draw_lines
+from raterscope.app.report.contents import Block, Gallery, Notices, Prose, Section
+from raterscope.app.trust import Trust
+
+__all__ = ["trust_section"]
+
+
+def trust_section(found: Mapping[str, Trust]) -> Section:
+    """Tell of every result, by its title, whether what is known contradicts its probabilities."""
+    blocks: list[Block] = []
+    for title, trust in found.items():
+        words = trust.in_words()
+        blocks.append(
+            Notices([f"{plain(title)}: {words}"]) if trust.contradicted else Prose([(title, words)])
+        )
+        if trust.judged:
+            sure = trust.calibration
+            filled = sure.count > 0
+            line = Line(sure.posterior[filled], sure.share[filled], LINES[0], dots=True)
+            blocks.append(
+                Gallery(
+                    "",
+                    [
+                        draw_lines(
+                            [line], "probability", "share that is right", "Calibration",
+                            "on the diagonal a probability is right as often as it says", diagonal=True,
+                        )
+                    ],
+                )
+            )  # fmt: skip
+    return Section("How far to trust this", blocks)
