@@ -49,23 +49,39 @@ class Trust:
     by_truth : bool
         Known truths are the measure; else the expert's decisions made after the run.
     calibration : Calibration
-    expected, share : float
-        Mean probability, and the share that is right; NaN without cases.
-    p_value : float
-        Of the test that probabilities are right; NaN without cases.
     """
 
     noun: str
     by_truth: bool
     calibration: Calibration
-    expected: float
-    share: float
-    p_value: float
 
     @property
     def judged(self) -> int:
         """How many cases were compared."""
         return int(self.calibration.count.sum())
+
+    @property
+    def expected(self) -> float:
+        """Mean probability; NaN without cases."""
+        return self._mean(self.calibration.posterior)
+
+    @property
+    def share(self) -> float:
+        """Share that is right; NaN without cases."""
+        return self._mean(self.calibration.share)
+
+    @property
+    def p_value(self) -> float:
+        """Of the test that probabilities are right; NaN without cases."""
+        filled = self.calibration.count > 0
+        mean, count = self.calibration.posterior[filled], self.calibration.count[filled]
+        variance = np.maximum(count * mean * (1 - mean), 1e-9)
+        statistic = np.sum((count * (self.calibration.share[filled] - mean)) ** 2 / variance)
+        return float(chi2.sf(statistic, len(count))) if len(count) else np.nan
+
+    def _mean(self, values: FloatArray) -> float:
+        count = self.calibration.count
+        return float(np.nansum(values * count) / self.judged) if self.judged else np.nan
 
     @property
     def contradicted(self) -> bool:
@@ -81,9 +97,10 @@ class Trust:
                 "you decided none after the run."
             )
         of = "with known truth" if self.by_truth else "that you decided after the run"
+        true = "structures" if self.noun == "spot" else "right"
         words = (
-            f"Of {counted(self.judged, self.noun)} {of}, {self.share:.0%} are right; the mean probability is "
-            f"{self.expected:.0%}, the expected calibration error {self.calibration.error:.2f}."
+            f"Of {counted(self.judged, self.noun)} {of}, {self.share:.0%} are {true}; the mean probability "
+            f"is {self.expected:.0%}, the expected calibration error {self.calibration.error:.2f}."
         )
         if self.judged < FEW:
             return f"{words} That is too few to tell."
@@ -123,7 +140,8 @@ def trust_in_clicks(study: Study, images: Sequence[int], watch: Watch = silent) 
     then: dict[int, ReviewState] = {}
     for done, image in enumerate(images):
         watch(done / len(images), "comparing with what is known")
-        shown = study.shown_result(image)
+        truth, decided = study.truth(image), now.spots(image)
+        shown = study.shown_result(image) if truth.known or decided else None
         if shown is None:
             continue
         run, fusion = shown
@@ -131,11 +149,10 @@ def trust_in_clicks(study: Study, images: Sequence[int], watch: Watch = silent) 
         if run.known not in then:
             then[run.known] = fold([one for one in study.decisions() if one.id <= run.known])
         free = ~decided_on(fusion, then[run.known].spots(image)).decided[: len(posterior)]
-        truth = study.truth(image)
         if truth.known and not run.log.get("truth_held"):
             _, right = judged_spots([(fusion, truth.places)], radius)
             by_truth.append((posterior[free], right[free]))
-        later = [one for one in now.spots(image) if one.decision > run.known and one.verdict != "skipped"]
+        later = [one for one in decided if one.decision > run.known and one.verdict != "skipped"]
         clusters = match(later, fusion.clustering.mean, fusion.clustering.covariance)
         pairs = [
             (posterior[cluster], spot.verdict != "rejected")
@@ -175,16 +192,4 @@ def _trust(
     used = by_truth or by_decision
     posterior = np.concatenate([np.empty(0), *(p for p, _ in used)])
     right = np.concatenate([np.empty(0, dtype=bool), *(yes for _, yes in used)])
-    found = calibration(posterior, right)
-    filled = found.count > 0
-    mean, count = found.posterior[filled], found.count[filled]
-    variance = np.maximum(count * mean * (1 - mean), 1e-9)
-    statistic = float(np.sum((count * (found.share[filled] - mean)) ** 2 / variance))
-    return Trust(
-        noun=noun,
-        by_truth=bool(by_truth),
-        calibration=found,
-        expected=float(posterior.mean()) if len(posterior) else np.nan,
-        share=float(right.mean()) if len(posterior) else np.nan,
-        p_value=float(chi2.sf(statistic, int(filled.sum()))) if len(posterior) else np.nan,
-    )
+    return Trust(noun, bool(by_truth), calibration(posterior, right))

@@ -14,10 +14,8 @@ import numpy as np
 from raterscope.algorithms.clicks.data import BoolArray, FloatArray
 from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.evaluation import (
-    Calibration,
     Comparison,
     Evaluation,
-    calibration,
     compare,
     curves,
     evaluate,
@@ -28,7 +26,7 @@ from raterscope.app.outcome import Outcome
 from raterscope.app.study import RunEntry, Study
 
 __all__ = [
-    "Accuracy", "calibrate_run", "evaluate_fusion", "evaluate_outcomes", "judged_spots", "measure_runs",
+    "Accuracy", "evaluate_fusion", "evaluate_outcomes", "judged_spots", "measure_runs",
     "truths_of",
 ]  # fmt: skip
 
@@ -89,19 +87,6 @@ def judged_spots(fusions: Iterable[tuple[Fusion, FloatArray]], radius: float) ->
         posteriors.append(fusion.detection.posterior)
         true.append(true_detections(fusion.clustering.mean, fusion.detection.posterior, places, radius))
     return np.concatenate(posteriors), np.concatenate(true)
-
-
-def calibrate_run(number: int, radius: float, study: Study, watch: Watch = silent) -> Calibration:
-    """Compare a run's posteriors with the true places of all its images that have some."""
-    truths = truths_of(study)
-    images = [image for image in study.run(number).items if image in truths]
-    pairs = []
-    for done, image in enumerate(images):
-        watch(done / len(images), "calibrating")
-        fusion = study.result(number, image)
-        if fusion is not None:
-            pairs.append((fusion, truths[image]))
-    return calibration(*judged_spots(pairs, radius))
 
 
 def measure_runs(

@@ -18,7 +18,7 @@ def trust_section(found: Mapping[str, Trust]) -> Section:
     for title, trust in found.items():
         words = trust.in_words()
         blocks.append(
-            Notices([f"{plain(title)}: {words}"]) if trust.contradicted else Prose([(title, words)])
+            Notices([f"{plain(title)}: {words}"]) if trust.contradicted else Prose([(plain(title), words)])
         )
         if trust.judged:
             sure = trust.calibration

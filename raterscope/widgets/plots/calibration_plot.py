@@ -12,6 +12,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
+from raterscope.widgets.parts import plain_label
 from raterscope.widgets.plot_table import PlotTable
 from raterscope.widgets.plots.curves_plot import DASHES
 from raterscope.widgets.plots.legend import LineSample
@@ -58,6 +59,11 @@ class CalibrationPlot(Plot):
             "Import known truths to see whether posteriors can be taken at their word.", parent,
         )  # fmt: skip
         self._lines: tuple[CalibrationLine, ...] = ()
+        self.caption = plain_label("", "small", wrap=True, selectable=True)
+        self.caption.hide()
+        column = self.layout()
+        assert column is not None
+        column.addWidget(self.caption)
         self._marked: float | None = None
         self._ring = pg.ScatterPlotItem(size=17)
         self.show_all()
@@ -73,6 +79,11 @@ class CalibrationPlot(Plot):
         self._lines = tuple(lines)
         self.set_filled(bool(lines))
         self.draw()
+
+    def set_caption(self, words: str) -> None:
+        """Say below the plot how far to trust the posteriors; with no words nothing."""
+        self.caption.setText(words)
+        self.caption.setVisible(bool(words))
 
     def mark(self, posterior: float | None) -> None:
         """Ring the bin of the first method that a posterior falls into."""

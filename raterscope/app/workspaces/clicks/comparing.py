@@ -12,14 +12,15 @@ from PySide6.QtWidgets import QDoubleSpinBox, QHBoxLayout, QStackedWidget, QVBox
 
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.clicks.results import Fusion
-from raterscope.algorithms.evaluation import Calibration, Curves, curves
+from raterscope.algorithms.evaluation import Curves, curves
 from raterscope.algorithms.matching import RADIUS
 from raterscope.algorithms.progress import Watch
-from raterscope.app.clicks.accuracy import Accuracy, calibrate_run, measure_runs
+from raterscope.app.clicks.accuracy import Accuracy, measure_runs
 from raterscope.app.document import Document
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.study import Study
 from raterscope.app.study.settings import LARGEST_RADIUS
+from raterscope.app.trust import Trust, trust_in_clicks
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.lines import run_title
 from raterscope.widgets import theme
@@ -75,10 +76,13 @@ class Comparing(QWidget):
     -------
     refused : str
     run_chosen : int
+    doubted : str
+        How known places contradict the posteriors shown; empty where they do not.
     """
 
     refused = Signal(str)
     run_chosen = Signal(object)
+    doubted = Signal(str)
 
     def __init__(self, document: Document, jobs: Jobs, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -191,6 +195,7 @@ class Comparing(QWidget):
         contents = self._document.contents
         if contents is not None and contents.path == study:
             self._known = known
+            self._calibrate()
             self._say_missing()
 
     def _say_missing(self) -> None:
@@ -241,19 +246,25 @@ class Comparing(QWidget):
         if run is None:
             self._calibrated = None
             self.calibration.set_lines(())
+            self.calibration.set_caption("")
+            self.doubted.emit("")
             return
         wanted = run.id, self._radius
-        if self.pages.mode != "calibration" or not self.isVisible() or wanted == self._calibrated:
+        looked_at = self.pages.mode == "calibration" and self.isVisible()
+        if wanted == self._calibrated or not (looked_at or self._known):
             return
         self._calibrated = wanted
         if self._calibrating is not None:
             self._calibrating.cancel()
-        job = self._document.read_beside("Calibrating", partial(calibrate_run, *wanted), quiet=True)
+        job = self._document.read_beside("Calibrating", partial(_trusted, run.items), quiet=True)
         self._calibrating = job
         job.finished.connect(partial(self._on_calibrated, wanted, run_title(run)))
 
-    def _on_calibrated(self, wanted: tuple[int, float], title: str, found: Calibration) -> None:
+    def _on_calibrated(self, wanted: tuple[int, float], title: str, trust: Trust) -> None:
         if wanted == self._calibrated:
+            found = trust.calibration
+            self.calibration.set_caption(trust.in_words())
+            self.doubted.emit(trust.in_words() if trust.contradicted else "")
             line = CalibrationLine(title, found.posterior, found.share, found.count, found.error)
             self.calibration.set_lines((line,) if found.count.any() else ())
             self._say()
@@ -336,6 +347,10 @@ def _row(one: Accuracy) -> ComparisonRow:
 def _curves(fusion: Fusion, truth: FloatArray, radius: float, watch: Watch) -> Curves:
     watch(0.0, "matching")
     return curves(fusion.clustering.mean, fusion.detection.posterior, truth, radius)
+
+
+def _trusted(images: Sequence[int], study: Study, watch: Watch) -> Trust:
+    return trust_in_clicks(study, images, watch)
 
 
 def _any_truth(study: Study, watch: Watch) -> bool:

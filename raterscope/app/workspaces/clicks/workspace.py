@@ -140,6 +140,7 @@ class ClicksWorkspace(ClicksScreen):
         self.runs.ended.connect(self._on_no_fusion)
         self.fusing.partial.connect(self._on_partial)
         self.comparing.refused.connect(self.refused)
+        self.comparing.doubted.connect(partial(self.notes.set_note, "Calibration"))
         self.comparing.run_chosen.connect(self.runs.choose)
         self.streaming.moved.connect(self._show_again)
         self.measuring.scale_changed.connect(self._show_again)

@@ -19,6 +19,7 @@ from raterscope.app.labels.running import measured
 from raterscope.app.study import Study
 from raterscope.app.study.labels import labels_of
 from raterscope.app.study.records import Scheme
+from raterscope.app.trust import Trust
 from raterscope.app.workspaces.labels.comparing import Measured, curves_of
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
@@ -69,7 +70,9 @@ class Measuring(QObject):
         if analysis is None or scene is None or analysis.model is None or scene.run is None:
             screen.curves.set_curves(())
             screen.calibration.set_lines(())
+            self._say_trust(None)
             return
+        self._say_trust(Trust("task", True, analysis.model.calibration))
         named = [(labeller_title(scene.run.algorithm), analysis.model)]
         if analysis.crowd_vote is not None:
             named.append(("the vote", analysis.crowd_vote))
@@ -83,6 +86,11 @@ class Measuring(QObject):
                 for name, one in named
             ]
         )  # fmt: skip
+
+    def _say_trust(self, trust: Trust | None) -> None:
+        words = "" if trust is None else trust.in_words()
+        self._screen.calibration.set_caption(words)
+        self._screen.notes.set_note("Calibration", words if trust is not None and trust.contradicted else "")
 
     def _on_known(
         self, asked: int, wanted: tuple[int, tuple[int | None, ...]], found: list[Measured] | None

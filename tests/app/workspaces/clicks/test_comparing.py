@@ -5,6 +5,7 @@ import threading
 import pytest
 from PySide6.QtCore import Qt
 
+from raterscope.app import trust
 from raterscope.app.clicks import accuracy
 from raterscope.app.study import Study
 from tests.app.driving import LONG, idle, press
@@ -72,3 +73,21 @@ def test_the_radius_is_the_studys(fused, qtbot):
     idle(fused, qtbot)
     with Study.open(path) as study:
         assert study.matching_radius() == 0.1
+
+
+def test_posteriors_that_the_truth_contradicts_are_noted(fused, qtbot, monkeypatch):
+    workspace = fused.workspace
+    workspace.right_tabs.setCurrentWidget(workspace.comparing)
+    workspace.comparing.pages.set_mode("calibration")
+    idle(fused, qtbot)
+    assert workspace.comparing.calibration.caption.text().endswith("That is too few to tell.")
+    assert "Calibration" not in workspace.notes.notes()
+    monkeypatch.setattr(trust, "FEW", 5)
+    workspace.comparing.radius.setValue(0.1)  # so that no detection is right
+    idle(fused, qtbot)
+    assert workspace.comparing.calibration.caption.isVisible()
+    assert "too high on average" in workspace.notes.notes()["Calibration"]
+    monkeypatch.undo()
+    workspace.comparing.radius.setValue(10)
+    idle(fused, qtbot)
+    assert "Calibration" not in workspace.notes.notes()
