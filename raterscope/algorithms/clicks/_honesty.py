@@ -30,6 +30,7 @@ import numpy as np
 
 from raterscope.algorithms.clicks._vote_model import Ascent, Problem, looks
 from raterscope.algorithms.clicks.data import FloatArray
+from raterscope.algorithms.progress import Watch, silent
 
 __all__ = ["BELIEVED_VOTES", "FEWEST", "Honesty", "honesty_of", "log_ratio"]
 
@@ -125,13 +126,14 @@ class Evidence:
     accepted: FloatArray
 
 
-def honesty_of(judged: Sequence[tuple[Problem, Ascent]]) -> list[Honesty]:
+def honesty_of(judged: Sequence[tuple[Problem, Ascent]], watch: Watch = silent) -> list[Honesty]:
     """Estimate h on each image of a run from the decisions on all of them.
 
     Parameters
     ----------
     judged : sequence of (Problem, Ascent)
         Of each image, and where EM came to.
+    watch : Watch
 
     Returns
     -------
@@ -151,6 +153,7 @@ def honesty_of(judged: Sequence[tuple[Problem, Ascent]]) -> list[Honesty]:
         if len(one.look):
             likely[image] = _log_likelihood(one) + np.log(offset)
             run = run + np.logaddexp.reduce(likely[image], axis=-1)
+        watch((image + 1) / len(judged), "weighing the decisions")
     common = np.exp(run - run.max())
     common /= common.sum()
     rest = common.sum(axis=2)[:, :, None] * offset
@@ -237,13 +240,19 @@ def _evidence(problem: Problem, ascent: Ascent, shift: float) -> Evidence:
 
 
 def _log_likelihood(one: Evidence) -> FloatArray:
-    """Give the log probability of an image's decisions: (A, B, E, U)."""
+    """Give the log probability of an image's decisions: (A, B, E, U).
+
+    Decisions on clusters that are alike to within a percent are counted together.
+    """
+    about = np.round(np.column_stack([one.place * 20, one.look * 100, one.accepted]))
+    _, first, count = np.unique(about, axis=0, return_index=True, return_counts=True)
     value = np.zeros((len(LEVEL), len(SLOPE), len(WRONG), len(OFFSET)))
     level = LEVEL[:, None, None] + OFFSET
-    for place, look, accepted in zip(one.place, one.look, one.accepted, strict=True):
+    for row, times in zip(first, count, strict=True):
+        place, look, accepted = one.place[row], one.look[row], one.accepted[row]
         chance = look / (1 + np.exp(-(level + SLOPE[:, None] * place)))
         chance = chance[:, :, None, :] * (1 - 2 * WRONG[:, None]) + WRONG[:, None]
-        value += np.log(chance if accepted else 1 - chance)
+        value += times * np.log(chance if accepted else 1 - chance)
     return value
 
 

@@ -38,12 +38,14 @@ def interval(right: FloatArray, wrong: FloatArray, prior: float, other: float) -
     return np.where(seen[:, None], three, np.nan)
 
 
-def precision_of(hit: FloatArray, marks: IntArray) -> FloatArray:
+def precision_of(hit: FloatArray, marks: IntArray, spread: FloatArray) -> FloatArray:
     """Estimate which share of each annotator's marks lies on structures.
 
     The estimate is the sum of the posteriors of the clusters that the annotator marked over the number of
-    the marks, so a mark outside of all clusters counts as false. Its interval is that of a Beta posterior
-    with Jeffreys' prior.
+    the marks, so a mark outside of all clusters counts as false. The interval is that of the Beta
+    distribution with the variance of a Beta posterior under Jeffreys' prior and, added to it, what is not
+    known of the posteriors. Errors of the posteriors are taken as fully correlated: the level of a run is
+    common to all its clusters.
 
     Parameters
     ----------
@@ -51,14 +53,21 @@ def precision_of(hit: FloatArray, marks: IntArray) -> FloatArray:
         Sum of the posteriors.
     marks : (R,) int64
         Marks made, duplicates merged.
+    spread : (R,) float64
+        Sum of the standard deviations of the posteriors.
 
     Returns
     -------
     (R, 3) float64
         Estimate, low, high; NaN without marks.
     """
-    right = np.clip(hit, 0, marks)
-    rate = interval(right, marks - right, 0.5, 0.5)
-    rate[:, 0] = np.divide(right, marks, out=np.full(len(marks), np.nan), where=marks > 0)
-    rate[:, 1], rate[:, 2] = np.minimum(rate[:, 1], rate[:, 0]), np.maximum(rate[:, 2], rate[:, 0])
-    return rate
+    from scipy.special import betaincinv
+
+    right, whole = np.clip(hit, 0, marks), np.maximum(marks, 1)
+    mean = (right + 0.5) / (whole + 1)
+    most = mean * (1 - mean)
+    size = np.maximum(most / (most / (whole + 2) + (spread / whole) ** 2) - 1, 0.1)
+    estimate = right / whole
+    low, high = (betaincinv(size * mean, size * (1 - mean), level) for level in (0.025, 0.975))
+    rate = np.column_stack([estimate, np.minimum(low, estimate), np.maximum(high, estimate)])
+    return np.where((marks > 0)[:, None], rate, np.nan)

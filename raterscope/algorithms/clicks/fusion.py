@@ -274,8 +274,8 @@ def rates_of(clicks: Clicks, votes: BoolArray, detection: Detection) -> Annotato
     cluster (eq. 12 judges by the outliers alone).
 
     Reliability and sensitivity are means of Beta posteriors of the expected counts: with Jeffreys' prior for
-    reliability, with a prior of two votes about the mean of all annotators for sensitivity. For the
-    precision, see `precision_of`.
+    reliability, with a prior of two votes about the mean of all annotators for sensitivity. The precision
+    is left to `Fusion`, see `precision_of`.
 
     Parameters
     ----------
@@ -320,7 +320,7 @@ def pool_rates(
     for names in annotators:
         for name in names:
             index.setdefault(name, len(index))
-    counts = np.zeros((4, len(index)))
+    counts = np.zeros((5, len(index)))
     for fusion, names in zip(fusions, annotators, strict=True):
         rows = np.array([index[name] for name in names], dtype=np.int64)
         marks = fusion.rates.clicks
@@ -331,8 +331,11 @@ def pool_rates(
             np.maximum(reliability * (marks + 1) - 0.5, 0),  # Jeffreys' prior taken out again
             votes.true_positive,
             votes.false_negative,
+            fusion.spread,
         )
-    return tuple(index), _rates(counts[0].astype(np.int64), *counts[1:])
+    clicked, inliers, hit, miss, spread = counts
+    rates = _rates(clicked.astype(np.int64), inliers, hit, miss)
+    return tuple(index), replace(rates, precision=precision_of(hit, rates.clicks, spread))
 
 
 def _rates(marks: IntArray, inliers: FloatArray, hit: FloatArray, miss: FloatArray) -> AnnotatorRates:
@@ -340,7 +343,6 @@ def _rates(marks: IntArray, inliers: FloatArray, hit: FloatArray, miss: FloatArr
         clicks=marks,
         reliability=interval(inliers, marks - inliers, 0.5, 0.5),
         sensitivity=interval(hit, miss, *_common(hit, miss)),
-        precision=precision_of(hit, marks),
     )
 
 

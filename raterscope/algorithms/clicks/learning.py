@@ -103,10 +103,10 @@ def learn(
     best = max(found, key=lambda one: one.score)
     finals = []
     for done, (problem, ascent) in enumerate(zip(best.problems, best.ascents, strict=True)):
-        step = part(watch, 0.7 + 0.15 * done / len(order), 0.7 + 0.15 * (done + 1) / len(order))
+        step = part(watch, 0.7 + 0.14 * done / len(order), 0.7 + 0.14 * (done + 1) / len(order))
         longest, tolerance = settings.detection_iterations, settings.detection_tolerance
         finals.append(climb(problem, ascent.looks.present, longest, tolerance, step))
-    honesty = honesty_of(list(zip(best.problems, finals, strict=True)))
+    honesty = honesty_of(list(zip(best.problems, finals, strict=True)), part(watch, 0.84, 0.85))
     detections = {}
     for done, (i, problem, final) in enumerate(zip(order, best.problems, finals, strict=True)):
         step = part(watch, 0.85 + 0.15 * done / len(order), 0.85 + 0.15 * (done + 1) / len(order))

@@ -224,11 +224,25 @@ class Fusion:
     mark: IntArray
 
     def __post_init__(self) -> None:
-        """Estimate the precision where a result of an earlier version has none."""
-        rates, hit = self.rates, self.detection.true_positive
-        if not rates.precision.size and rates.clicks.ndim == 1 and rates.clicks.shape == hit.shape:
-            precision = precision_of(hit, rates.clicks)
+        """Estimate the precision where the rates have none, as in results of earlier versions."""
+        rates, shape = self.rates, (*self.rates.clicks.shape, len(self.detection.posterior))
+        if not rates.precision.size and self.marked.shape == shape and self._bounded():
+            precision = precision_of(self.detection.true_positive, rates.clicks, self.spread)
             object.__setattr__(self, "rates", replace(rates, precision=precision, specificity=_no_rates()))
+
+    def _bounded(self) -> bool:
+        """Tell whether votes and bounds fit; results from untrusted files may not."""
+        found = self.detection
+        bounds = (found.posterior_low, found.posterior_high)
+        fitting = all(one.shape == found.posterior.shape for one in bounds)
+        return fitting and found.true_positive.shape == self.rates.clicks.shape
+
+    @property
+    def spread(self) -> FloatArray:
+        """(R,) sum of the standard deviations of the posteriors of the clusters that each marked."""
+        width = self.detection.posterior_high - self.detection.posterior_low
+        spread: FloatArray = self.marked @ (width / 3.92)
+        return spread
 
     @property
     def votes(self) -> IntArray:
