@@ -79,8 +79,8 @@ def test_masks_are_compared_region_by_region(tmp_path, path):
 def test_pairs_whose_flags_change(tmp_path, path):
     table = write(tmp_path / "pairs.csv", HEADER, answers())
     assert main(["import", str(path), str(table)]) == 0
-    run(path, "lasso", "--set", "draws=1")
-    run(path, "lasso", "--set", "draws=1", "--set", "rate=0.01")
+    run(path, "lasso")
+    run(path, "lasso", "--set", "effect=0.9")
     found = changes(path)
     assert found.disputed_before > found.disputed_after
     assert found.count == found.disputed_before - found.disputed_after
