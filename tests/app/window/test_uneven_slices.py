@@ -44,6 +44,7 @@ def test_a_case_with_missing_slices_says_so_and_asks_before_resampling(uneven, q
     words = [action.text() for action in uneven.menus.export_menu.actions()]
     export = uneven.menus.export_menu.actions()[words.index("Consensus…")]
     export.trigger()
+    qtbot.waitUntil(lambda: uneven.findChild(QMessageBox) is not None, timeout=LONG)
     box = uneven.findChild(QMessageBox)
     assert box.text() == "Resample to a regular grid?"
     assert SENTENCE.split(". ")[0] in box.informativeText()
