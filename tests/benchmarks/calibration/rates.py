@@ -1,0 +1,158 @@
+"""Annotators' rates: what intervals cover, how far accuracies are off, who is said to change or to copy."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.labels import OPEN, LabelFusion, Labels
+from raterscope.algorithms.labels.constancy import FALSE_ALARMS, constancy
+from raterscope.algorithms.labels.copying import copies
+from raterscope.algorithms.labels.data import ClassArray, FloatArray
+from raterscope.algorithms.labels.ibcc import ibcc
+from raterscope.algorithms.labels.pooled import pooled
+from raterscope.algorithms.labels.rates import Rates, rates_of
+from tests.benchmarks.calibration import Row
+from tests.benchmarks.labels_accuracy import read
+
+_LEAST_ROW, _LEAST_VOTES = 10, 25
+"""Votes with known truth of a row, and of an annotator whose accuracy is compared."""
+
+
+def rows() -> list[Row]:
+    """Measure on public crowds with truths, and on simulated ones."""
+    found: list[Row] = []
+    root = Path(os.environ["RATERSCOPE_DATA"])
+    names = sorted(path.stem.removesuffix("_truth") for path in (root / "labels").glob("*_truth.csv"))
+    crowds = [(name, *read(root, name)) for name in names]
+    for title, method in (("pooled", pooled), ("ibcc", ibcc)):
+        measured = [_against_truth(labels, truth, method(labels)) for _, labels, truth in crowds]
+        found += _covered(f"{len(crowds)} crowds, {title}", measured)
+    for classes in (2, 5, 10, 30):
+        shape = (198, 5000) if classes == 30 else (60, 600)
+        measured = [_simulated(seed, classes, *shape) for seed in range(1 if classes == 30 else 3)]
+        found += _covered(f"simulated, {classes} classes, pooled", measured)
+    for before, after in ((0.87, 0.65), (0.87, 0.72), (0.9, 0.75), (0.95, 0.8)):
+        found += _changes(before, after)
+    return [*found, *_copying()]
+
+
+def _covered(data: str, measured: list[tuple[FloatArray, FloatArray, FloatArray]]) -> list[Row]:
+    found = []
+    for at, name in enumerate(("entries", "accuracies")):
+        shares = np.array([one[at].mean() for one in measured if len(one[at])])
+        error = float(shares.std(ddof=1) / np.sqrt(len(shares))) if len(shares) > 1 else float("nan")
+        count = sum(len(one[at]) for one in measured)
+        found.append(
+            Row("rates", f"95 % intervals of {name}", data, 0.95, float(shares.mean()), count, error)
+        )
+        if len(shares) > 1:
+            found.append(
+                Row("rates", f"the same, worst crowd, {name}", data, 0.85, float(shares.min()), len(shares))
+            )
+    errors = np.array([one[2].mean() for one in measured if len(one[2])])
+    count = sum(len(one[2]) for one in measured)
+    return [*found, Row("rates", "mean error of accuracy", data, 0.05, float(errors.mean()), count)]
+
+
+def _against_truth(
+    labels: Labels, truth: ClassArray, fusion: LabelFusion
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    rates = rates_of(labels, fusion)
+    known = truth[labels.task] != OPEN
+    who, true, said = labels.annotator[known], truth[labels.task][known], labels.label[known]
+    counts = np.zeros(rates.mean.shape)
+    np.add.at(counts, (who, true, said), 1.0)
+    votes = counts.sum(axis=2)
+    share = counts / np.maximum(votes, 1)[:, :, None]
+    return _compared(rates, share, votes >= _LEAST_ROW, counts)
+
+
+def _compared(
+    rates: Rates, true: FloatArray, seen: NDArray[np.bool_], counts: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Give whether each entry, and each accuracy, is inside, and the errors of accuracies."""
+    low, high = rates.interval()
+    inside = ((low - 1e-9 <= true) & (true <= high + 1e-9))[seen].ravel().astype(np.float64)
+    votes = counts.sum(axis=(1, 2))
+    right = np.trace(counts, axis1=1, axis2=2) / np.maximum(votes, 1)
+    mean, low, high = rates.accuracies()
+    some, many = votes >= _LEAST_ROW, votes >= _LEAST_VOTES
+    within = ((low <= right) & (right <= high))[some].astype(np.float64)
+    return inside, within, np.abs(mean - right)[many]
+
+
+def _simulated(
+    seed: int, classes: int, annotators: int, tasks: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, classes, tasks)
+    good = np.full(annotators, 0.9) if classes == 30 else rng.beta(6, 2, annotators)
+    true = rng.dirichlet(np.ones(classes), (annotators, classes)) * (1 - np.eye(classes))
+    true *= ((1 - good)[:, None] / true.sum(axis=2))[:, :, None]
+    true[:, np.arange(classes), np.arange(classes)] = good[:, None]
+    task = np.repeat(np.arange(tasks), 5)
+    who = np.argsort(rng.random((tasks, annotators)), axis=1)[:, :5].ravel()
+    above = rng.random(len(task))[:, None] > true[who, truth[task]].cumsum(axis=1)
+    labels = _labels(task, who, np.minimum(above.sum(axis=1), classes - 1), classes)
+    counts = np.zeros(true.shape)
+    np.add.at(counts, (who, truth[task], labels.label), 1.0)
+    return _compared(rates_of(labels, pooled(labels)), true, counts.sum(axis=2) >= _LEAST_ROW // 2, counts)
+
+
+def _changes(before: float, after: float, tasks: int = 300, annotators: int = 20) -> list[Row]:
+    """Let half of the annotators change after half of their votes."""
+    found, alarms = [], []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(0, 3, tasks)
+        task, who = np.repeat(np.arange(tasks), annotators), np.tile(np.arange(annotators), tasks)
+        changed = (who < annotators // 2) & (task >= tasks // 2)
+        right = rng.random(len(task)) < np.where(changed, after, before)
+        wrong = (truth[task] + rng.integers(1, 3, len(task))) % 3
+        labels = _labels(task, who, np.where(right, truth[task], wrong), 3)
+        p = constancy(labels, ibcc(labels)).p < FALSE_ALARMS
+        found.append(p[: annotators // 2].mean())
+        alarms.append(p[annotators // 2 :].mean())
+    data, count = f"simulated, {before:g} to {after:g}, 300 votes", 8 * annotators // 2
+    return [
+        Row("rates", "changes found", data, 0.9, float(np.mean(found)), count),
+        Row("rates", "false changes", data, FALSE_ALARMS, float(np.mean(alarms)), count),
+    ]
+
+
+def _copying() -> list[Row]:
+    """Find a ring of 15 of 40, and nobody where two share a misunderstanding."""
+    whole, accused = [], []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(0, 5, 300)
+        good = rng.uniform(0.6, 0.9, 40)
+        wrong = (truth[:, None] + rng.integers(1, 5, (300, 40))) % 5
+        said = np.where(rng.random((300, 40)) < good, truth[:, None], wrong)
+        task, who = np.nonzero(rng.random((300, 40)) < 0.5)
+        ring = said.copy()
+        ring[:, 1:15] = np.where(rng.random((300, 14)) < 0.99, said[:, :1], said[:, 1:15])
+        labels = _labels(task, who, ring[task, who], 5)
+        whole.append(copies(labels, ibcc(labels)).groups() == (tuple(range(15)),))
+        swapped = np.array([0, 1, 3, 2, 4])[truth]
+        said[:, :2] = np.where(rng.random((300, 2)) < 0.95, swapped[:, None], said[:, :2])
+        labels = _labels(task, who, said[task, who], 5)
+        accused.append(len(copies(labels, ibcc(labels)).groups()) > 0)
+    return [
+        Row("rates", "ring of 15 of 40 is one group", "simulated", 1.0, float(np.mean(whole)), 6),
+        Row("rates", "same misunderstanding is accused", "simulated", 0.0, float(np.mean(accused)), 6),
+    ]
+
+
+def _labels(
+    task: NDArray[np.integer], who: NDArray[np.integer], label: NDArray[np.integer], classes: int
+) -> Labels:
+    names = [tuple(map(str, range(int(many)))) for many in (task.max() + 1, who.max() + 1, classes)]
+    return Labels(
+        task.astype(np.int32), who.astype(np.int32), label.astype(np.int16), names[0], names[1], names[2],
+        names[2],
+    )  # fmt: skip
