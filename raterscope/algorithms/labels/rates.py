@@ -60,6 +60,8 @@ class Rates:
         Votes that `prior` counts for.
     votes : (K,) float64
         The votes that count: for annotators who change those that tell of the time in question.
+    given : (K,) float64
+        All votes that the annotator gave.
     right, right_doubt : (K,) float64
         Their expected number of right ones, and its variance.
     skill : tuple of two floats
@@ -73,6 +75,7 @@ class Rates:
     prior: FloatArray
     strength: float
     votes: FloatArray
+    given: FloatArray
     right: FloatArray
     right_doubt: FloatArray
     skill: tuple[float, float]
@@ -122,7 +125,8 @@ class Rates:
         """Give the rates of some annotators, each by themselves."""
         return Rates(
             self.counts[annotators], self.doubt[annotators], self.prior[annotators], self.strength,
-            self.votes[annotators], self.right[annotators], self.right_doubt[annotators],
+            self.votes[annotators], self.given[annotators], self.right[annotators],
+            self.right_doubt[annotators],
             self.skill, self.time,
         )  # fmt: skip
 
@@ -132,20 +136,23 @@ class Rates:
         The accuracy is the mean of theirs, weighed by votes, so that figures of groups average to the
         crowd's.
         """
-        some = self.chosen(annotators)
-        if len(some.votes) == 1:
-            return some
-        votes = some.votes.sum(keepdims=True)
-        weight = some.votes if votes[0] > 0 else np.ones(len(some.votes))
-        mean = float(np.average(some.accuracy, weights=weight)) if len(weight) else self.skill[0]
-        prior = np.full((1, *some.prior.shape[1:]), 1 / some.prior.shape[2])
-        if len(weight):
-            prior = np.tensordot(weight / weight.sum(), some.prior, axes=(0, 0))[None]
+        if len(annotators) == 1:
+            return self.chosen(annotators)
+        taken = np.zeros(len(self.votes))
+        taken[annotators] = 1.0
+        votes = np.array([taken @ self.votes])
+        # Sums by products: a copy of the chosen matrices could be large.
+        weight = taken * self.given if taken @ self.given > 0 else taken
+        mean = float(np.average(self.accuracy, weights=weight)) if weight.any() else self.skill[0]
+        prior = np.full((1, *self.prior.shape[1:]), 1 / self.prior.shape[2])
+        if weight.any():
+            prior = np.tensordot(weight / weight.sum(), self.prior, axes=(0, 0))[None]
         centre, strength = self.skill
         return Rates(
-            some.counts.sum(axis=0, keepdims=True), some.doubt.sum(axis=0, keepdims=True), prior,
-            self.strength, votes, mean * (votes + strength) - centre * strength,
-            some.right_doubt.sum(keepdims=True), self.skill, self.time,
+            np.tensordot(taken, self.counts, axes=(0, 0))[None],
+            np.tensordot(taken, self.doubt, axes=(0, 0))[None], prior, self.strength, votes,
+            np.array([taken @ self.given]), mean * (votes + strength) - centre * strength,
+            np.array([taken @ self.right_doubt]), self.skill, self.time,
         )  # fmt: skip
 
 
@@ -214,7 +221,7 @@ def estimate_rates(
     cautious = _cautious(labels, posterior)
     unsure = cautious * (1 - cautious)
     doubt = _weighed(every, unsure, part(watch, 0.3, 0.6))
-    votes = every.votes_of_annotators().astype(np.float64)
+    votes = given = every.votes_of_annotators().astype(np.float64)
     meant = labels.meaning[every.label]
     sure = np.where(meant >= 0, posterior[every.task, meant], 0.0)
     right = _summed(every, sure)
@@ -239,7 +246,7 @@ def estimate_rates(
     strength = _strength(counts[there], prior[there])
     centre, weight = skill
     return Rates(
-        counts, doubt, prior, strength, votes, right, right_doubt,
+        counts, doubt, prior, strength, votes, given, right, right_doubt,
         (centre, float(np.clip(weight, *_SKILL_LIMITS))), "all votes" if last is None else "the last vote",
     )  # fmt: skip
 

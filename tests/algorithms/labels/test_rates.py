@@ -119,6 +119,8 @@ def test_rates_of_a_dynamic_model_are_those_of_the_last_vote() -> None:
     assert rates.time == "the last vote"
     assert rates.accuracy[0] < 0.55
     assert rates.accuracy[1:].min() > 0.8
+    everybody = rates.together(np.arange(5)).accuracy[0]
+    assert everybody == pytest.approx(np.average(rates.accuracy, weights=labels.votes_of_annotators()))
 
 
 def test_a_crowd_of_nobody_has_rates() -> None:
