@@ -193,6 +193,7 @@ def flip_test(pairs: Pairs, effect: float = 0.0, watch: Watch = silent) -> FlipT
     watch(0.8, "testing residuals")
     slope = np.maximum(model.slope, 0.05)
     for _ in range(_FIT_STEPS):
+        watch(0.8, "testing residuals")
         slope = improve_slopes(model, known.difference, slope)
     mean = model.mean(model.spread(known.difference, slope))
     rest = model.choice - mean
@@ -210,11 +211,15 @@ def flip_test(pairs: Pairs, effect: float = 0.0, watch: Watch = silent) -> FlipT
     watch(0.95, "testing residuals")
     both = model.slope, model.bias
     for _ in range(_FIT_STEPS):
+        watch(0.95, "testing residuals")
         both = improve_annotators(model, known.difference, *both)
     flips = sums(model.annotator, rest != 0, model.annotators)
     at = model.spread(known.difference, both[0])
+    watch(0.96, "testing residuals")
     reach = _reach(model, at, effect, flips, wider)
-    probability = of_any if effect <= 0 else np.maximum(of_any, _beyond(model, at, effect, wider))
+    beyond = np.zeros(model.annotators) if effect <= 0 else _beyond(model, at, effect, wider, watch)
+    probability = np.maximum(of_any, beyond)
+    watch(0.99, "testing residuals")
     bias, low, high = (reach.units(one) for one in reach.roots())
     none = count == 0
     watch(1.0, "testing residuals")
@@ -365,11 +370,12 @@ def _reach(model: ChoiceModel, at: FloatArray, effect: float, flips: FloatArray,
     )
 
 
-def _beyond(model: ChoiceModel, at: FloatArray, effect: float, wider: FloatArray) -> FloatArray:
+def _beyond(model: ChoiceModel, at: FloatArray, effect: float, wider: FloatArray, watch: Watch) -> FloatArray:
     """Give the largest probability under a bias up to the minimum effect, by signs of shifted residuals."""
     limit = effect if model.graded else 2 * float(np.arctanh(effect))
     sums_at, chances = [], []
     for bias in (limit, -limit):
+        watch(0.97, "testing residuals")
         mean = model.mean(at + bias)
         rest = model.choice - mean
         if model.graded:

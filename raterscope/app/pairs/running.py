@@ -75,7 +75,12 @@ def question_record(ended: Outcome[PairFusion], pairs: Pairs) -> dict[str, Any]:
         "components": int(fusion.component.max(initial=-1)) + 1,
         "tested": int((fusion.untested == 0).sum()),
         "flagged": int(fusion.flagged.sum()),
-        "behaviours": {name: int(behaviour[at]) for at, name in enumerate(BEHAVIOURS) if name != "good"},
+        "rule": fusion.rule,
+        "crowd_p_value": finite_or_none(fusion.crowd_p) if fusion.rule == "flip" else None,
+        "not_decidable": None if fusion.decidable is None else _undecidable(fusion),
+        "behaviours": {
+            name: int(behaviour[at]) for at, name in enumerate(BEHAVIOURS) if name in ("ugly", "bad")
+        },
         "iterations": len(fusion.path_at),
         "objective": finite_or_none(fusion.variance * fusion.freedom),
         "objective_is": "sum of squares that scores and biases leave",
@@ -85,6 +90,12 @@ def question_record(ended: Outcome[PairFusion], pairs: Pairs) -> dict[str, Any]:
         "inconsistency": finite_or_none(fusion.inconsistency),
         "notices": list(fusion.notices),
     }
+
+
+def _undecidable(fusion: PairFusion) -> int:
+    """Count the tested annotators who are neither flagged nor shown to be unbiased."""
+    assert fusion.decidable is not None
+    return int(((fusion.untested == 0) & ~fusion.flagged & ~fusion.decidable).sum())
 
 
 def digest_of(questions: Mapping[str, Pairs]) -> str:

@@ -103,6 +103,7 @@ def test_the_rate_is_promised_only_where_it_holds(fuse, crowd, settings, words):
     assert ("is not promised" in said) == (words is not None)
     told = record(out)
     assert told["rate_promised"] == (words is None)
+    assert told["questions"][0]["rule"] == "knockoffs"
     if words is not None:
         assert words in said
         assert words in told["rate_not_promised_because"]
