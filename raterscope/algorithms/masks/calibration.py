@@ -18,7 +18,7 @@ are pooled with those of the development data.
 
 The true outline's distance is taken to follow Student's t about m + delta with the scale
 sqrt(v (rho + (1 - rho)/P)). Neither delta, the raters' common offset, nor rho, the correlation of their
-errors, can be estimated from masks alone.
+errors, can be estimated from masks alone. Cases with a known true outline tell both; few tell little.
 
 References
 ----------
@@ -36,7 +36,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,16 @@ from raterscope.algorithms.masks.data import OPEN, Box, Float32Array, FloatArray
 from raterscope.algorithms.masks.distance import domain, signed_distance
 from raterscope.algorithms.progress import Watch, part, silent
 
-__all__ = ["CORRELATION", "LEVELS", "Calibration", "calibrate", "crossings", "default_multipliers", "pooled"]
+__all__ = [
+    "CORRELATION",
+    "LEVELS",
+    "Calibration",
+    "calibrate",
+    "crossings",
+    "default_multipliers",
+    "pooled",
+    "with_gold",
+]
 
 LEVELS = (0.5, 0.8, 0.95)
 """Probabilities of the bands that multipliers are estimated for."""
@@ -155,12 +164,16 @@ class Calibration:
         gold cases it is assumed that there is no common offset, and that the truth is hardly nearer to the
         raters' mean than another rater. What the expert settled is held fixed.
         """
-        share = (self.correlation + (1 - self.correlation) / self.raters) / (1 + 1 / self.raters)
+        share = self.error_share(self.correlation)
         shifted = self.ratio if not self.offset else self.ratio + np.float32(self.offset) / self.scale
         found = _student(shifted / np.float32(math.sqrt(share)), self.dof)
         if self.settled is not None:
             np.copyto(found, self.settled, where=self.settled != OPEN)
         return found
+
+    def error_share(self, correlation: float) -> float:
+        """Give the variance of the mean's error against the truth over the squared `scale`."""
+        return (correlation + (1 - correlation) / self.raters) / (1 + 1 / self.raters)
 
     def half_width(self, level: float = 0.95) -> Float32Array:
         """Give the half-width, mm, of the band that holds another rater's outline, (Z, Y, X)."""
@@ -180,6 +193,11 @@ class Calibration:
             said.append(
                 "The probability of the true outline rests on an assumption that masks cannot confirm: the "
                 f"raters have no common offset, and their errors correlate by {self.correlation:g}."
+            )
+        else:
+            said.append(
+                f"The probability of the true outline takes an offset of {self.offset:+.2g} and a "
+                f"correlation of {self.correlation:.2g}, estimated from gold cases ({self.gold})."
             )
         return tuple(said)
 
@@ -255,6 +273,60 @@ def pooled(found: Sequence[Calibration]) -> list[Calibration]:
         a, b, c = multipliers.tolist()
         out.append(replace(one, multipliers=(a, b, c), cases=len(ratios) if here else 0))
     return out
+
+
+def with_gold(found: Sequence[Calibration], truths: Sequence[NDArray[np.bool_] | None]) -> list[Calibration]:
+    """Estimate the raters' common offset and correlation from cases whose true outline is known.
+
+    Both maximise the likelihood of the truth's voxels near the raters' mean outline times a prior: offset 0
+    and `CORRELATION`. The voxels of one outline depend on each other, so that a case counts as `_GOLD_VOXELS`
+    of them: a few gold cases move the estimate little.
+
+    Parameters
+    ----------
+    found : sequence of Calibration
+        Of one crowd.
+    truths : sequence of (Z, Y, X) bool or None
+        On the part of each of `found`.
+    """
+    near = [_near_outline(one, truth) for one, truth in zip(found, truths, strict=True) if truth is not None]
+    near = [one for one in near if len(one[0])]
+    if not near:
+        return list(found)
+    typical = float(np.median([np.median(scale) for _, scale, _, _ in near]))
+    best, least = (CORRELATION, 0.0), math.inf
+    for shift in _SHIFTS:
+        for correlation in _CORRELATIONS:
+            loss = 0.5 * (shift / _SHIFT_PRIOR) ** 2 + 0.5 * ((correlation - CORRELATION) / _RHO_PRIOR) ** 2
+            for ratio, scale, right, one in near:
+                share = one.error_share(correlation)
+                chance = _student((ratio + shift * typical / scale) / math.sqrt(share), one.dof)
+                chance = np.clip(chance, 1e-3, 1 - 1e-3)
+                loss -= _GOLD_VOXELS * float(np.mean(np.where(right, np.log(chance), np.log1p(-chance))))
+            if loss < least:
+                best, least = (float(correlation), float(shift * typical)), loss
+    return [replace(one, correlation=best[0], offset=best[1], gold=len(near)) for one in found]
+
+
+_GOLD_VOXELS = 3.0
+"""Independent voxels that the outline of a gold case counts as."""
+
+_SHIFTS, _SHIFT_PRIOR = np.linspace(-2.0, 2.0, 33), 0.3
+"""Offsets tried, and the standard deviation of their prior, in median scales near the outline."""
+
+_CORRELATIONS, _RHO_PRIOR = np.linspace(0.0, 1.0, 11), 0.15
+"""Correlations tried, and the standard deviation of their prior."""
+
+_NEAR, _SAMPLE = 2.5, 1000
+"""Ratio up to which a voxel is near the outline, and how many of them are taken of a case."""
+
+
+def _near_outline(
+    found: Calibration, truth: NDArray[np.bool_]
+) -> tuple[Float32Array, Float32Array, NDArray[np.bool_], Calibration]:
+    at = np.flatnonzero(np.abs(found.ratio) < _NEAR)
+    at = at[:: max(1, len(at) // _SAMPLE)]
+    return found.ratio.ravel()[at], found.scale.ravel()[at], truth.ravel()[at], found
 
 
 def _log_default(raters: int) -> FloatArray:
@@ -400,10 +472,16 @@ def _neighbours(mask: NDArray[np.bool_]) -> Iterator[tuple[Places, Places]]:
 
 
 def _student(ratio: NDArray[Any], dof: float) -> Float32Array:
+    return np.asarray(np.interp(ratio, *_student_table(dof)), dtype=np.float32)
+
+
+@cache
+def _student_table(dof: float) -> tuple[FloatArray, FloatArray]:
+    """Tabulate Student's distribution function."""
     from scipy.special import stdtr
 
     steps = np.linspace(-40.0, 40.0, 16001)
-    return np.asarray(np.interp(ratio, steps, stdtr(dof, steps)), dtype=np.float32)
+    return steps, stdtr(dof, steps)
 
 
 def _side(spacing: tuple[float, float, float]) -> float:

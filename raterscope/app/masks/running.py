@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from raterscope.algorithms.masks.calibration import LEVELS, pooled
-from raterscope.algorithms.masks.data import FloatArray, MaskFusion, Masks, MasksError, Settled
+import numpy as np
+
+from raterscope.algorithms.masks.calibration import LEVELS, Calibration, pooled, with_gold
+from raterscope.algorithms.masks.data import BoolArray, FloatArray, MaskFusion, Masks, MasksError, Settled
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse
 from raterscope.algorithms.masks.grid import Grid, describe_slices
 from raterscope.algorithms.masks.report import CaseResult, Report, report_on
@@ -42,6 +44,9 @@ class Case:
     regions : sequence of Region
         What the expert decided.
     settled : mapping of `Region.voxels` to Settled
+    truth : mapping of structure to MaskRecord
+        Where the true outline is known. No consensus depends on it: it calibrates the probability of the true
+        outline.
     """
 
     name: str
@@ -49,6 +54,7 @@ class Case:
     records: Mapping[str, Mapping[str, MaskRecord]]
     regions: Sequence[Region] = ()
     settled: Mapping[int, Settled] = field(default_factory=dict)
+    truth: Mapping[str, MaskRecord] = field(default_factory=dict)
 
     def masks(self, structure: str, look: Callable[[], object] = lambda: None) -> Masks:
         """Lay the masks of a structure together, what was settled held fixed; see `assemble`."""
@@ -77,7 +83,9 @@ def gather(images: Sequence[int], study: Study, watch: Watch = silent) -> Inputs
         records = {structure: raters for structure, raters in records.items() if raters}
         if not records:
             return None
-        return Case(entry.name, entry.lattice, records, regions, settled_of(study, regions))
+        truths = {structure: read_masks(study, image, structure, truth=True) for structure in records}
+        truth = {structure: one["truth"] for structure, one in truths.items() if one}
+        return Case(entry.name, entry.lattice, records, regions, settled_of(study, regions), truth)
 
     names = {image: entries[image].name for image in images}
     inputs = running.gather(names, study, read, watch, words="reading the masks of")
@@ -108,13 +116,18 @@ def fuse_cases(
 
 
 def _pooled(answer: Answer) -> Answer:
-    """Estimate the multipliers of the bands from the left-out raters of all cases."""
-    reports = [
-        report
-        for one in answer.outcomes.values() if one.fusion is not None
-        for report in one.fusion.reports if report.calibration is not None
-    ]  # fmt: skip
-    found = iter(pooled([report.calibration for report in reports if report.calibration is not None]))
+    """Estimate the multipliers of the bands from all cases, and the crowd's error from known outlines."""
+    given = answer.inputs.given
+    calibrations, truths = [], []
+    for name, one in answer.outcomes.items():
+        if one.fusion is None:
+            continue
+        for fusion, report in zip(one.fusion.fusions, one.fusion.reports, strict=True):
+            if report.calibration is not None:
+                calibrations.append(report.calibration)
+                truth = given[name].truth.get(fusion.structures[0])
+                truths.append(None if truth is None else _cut(truth, report.calibration))
+    found = iter(with_gold(pooled(calibrations), truths))
 
     def again(report: Report) -> Report:
         return report if report.calibration is None else replace(report, calibration=next(found))
@@ -126,6 +139,21 @@ def _pooled(answer: Answer) -> Answer:
         for name, one in answer.outcomes.items()
     }
     return replace(answer, outcomes=outcomes)
+
+
+def _cut(truth: MaskRecord, found: Calibration) -> BoolArray:
+    """Give a true outline on the part of the grid that was calibrated."""
+    out = np.zeros(found.ratio.shape, dtype=np.bool_)
+    low = np.maximum(truth.origin, found.origin)
+    ends = [np.add(one.origin, values.shape) for one, values in ((truth, truth.values), (found, out))]
+    high = np.maximum(np.minimum(*ends), low)
+    here, there = (
+        tuple(slice(a, b) for a, b in zip(low - one.origin, high - one.origin, strict=True))
+        for one in (found, truth)
+    )
+    if truth.values.size:
+        out[here] = truth.values[there] > 0.5
+    return out
 
 
 def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
@@ -202,6 +230,9 @@ def digest_of(cases: Iterable[Case]) -> str:
                 values = record.values
                 found.texts(structure, name, str(record.origin), str(values.shape), str(values.dtype))
                 found.arrays(values)
+        for structure, record in sorted(case.truth.items()):
+            found.texts("truth", structure, str(record.origin), str(record.values.shape))
+            found.arrays(record.values)
         for number in sorted(case.settled):
             found.texts(str(case.settled[number].origin), str(case.settled[number].value.shape))
             found.arrays(case.settled[number].value)

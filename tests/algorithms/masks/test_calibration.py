@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from raterscope.algorithms.masks.calibration import LEVELS, calibrate, default_multipliers, pooled
+from raterscope.algorithms.masks.calibration import LEVELS, calibrate, default_multipliers, pooled, with_gold
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import OPEN, Masks
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse
@@ -119,6 +119,27 @@ def test_an_offset_moves_the_true_outline_alone():
     moved = replace(found, offset=-2.0)
     assert (moved.true_outline() > 0.5).sum() < (found.true_outline() > 0.5).sum()
     np.testing.assert_array_equal(moved.another_rater(), found.another_rater())
+
+
+def a_disc(radius, found):
+    """Give the true outline on the part that was calibrated."""
+    rows, columns = np.indices(found.ratio.shape[1:]) + np.array(found.origin[1:]).reshape(2, 1, 1)
+    return (np.hypot(rows - 44.5, columns - 44.5) < radius)[None]
+
+
+def test_gold_cases_tell_the_common_offset_and_few_of_them_tell_little():
+    found = [calibrated(a_crowd(seed)) for seed in range(10, 22)]
+    truths = [a_disc(21, one) for one in found]
+    unknown = [None] * len(found)
+    assert with_gold(found, unknown)[0].gold == 0
+    few = with_gold(found, truths[:1] + unknown[1:])[-1]
+    many = with_gold(found, [*truths[:10], None, None])[-1]
+    assert (few.gold, many.gold) == (1, 10)
+    assert -5 < many.offset < few.offset < 0
+    before, after = found[-1].true_outline(), many.true_outline()
+    near = np.abs(found[-1].ratio) < 2
+    assert log_loss(after[near], truths[-1][near]) < 0.8 * log_loss(before[near], truths[-1][near])
+    np.testing.assert_array_equal(many.another_rater(), found[-1].another_rater())
 
 
 @pytest.mark.parametrize("name", FUSERS)

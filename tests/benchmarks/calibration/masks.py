@@ -11,7 +11,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.masks.calibration import LEVELS, Calibration, calibrate, crossings, pooled
+from raterscope.algorithms.masks.calibration import (
+    LEVELS,
+    Calibration,
+    calibrate,
+    crossings,
+    pooled,
+    with_gold,
+)
 from raterscope.algorithms.masks.data import BoolArray, Masks
 from raterscope.algorithms.simulation.raters import simulate_case
 from tests.benchmarks.calibration import Row
@@ -33,6 +40,7 @@ def rows() -> list[Row]:
         found += _another_rater(f"{name}, two raters", cases, spacing, 2)
         if cases[0][1] is not None:
             found += _true_outline(name, cases, spacing)
+            found += _with_gold(name, cases, spacing)
     return found
 
 
@@ -122,6 +130,35 @@ def _another_rater(name: str, cases: Sequence[Case], spacing: Spacing, raters: i
 def without_ratios(found: Calibration) -> Calibration:
     """Take a case's own left-out raters away, so that it does not judge itself."""
     return replace(found, ratios=None)
+
+
+def _with_gold(name: str, cases: Sequence[Case], spacing: Spacing) -> Iterator[Row]:
+    """Estimate offset and correlation from some cases, and judge them on the rest beside the assumption."""
+    found = [products(values, spacing) for values, _ in cases]
+    usable = [(one, *case) for one, case in zip(found, cases, strict=True) if one is not None]
+    for count in (3, 10):
+        assumed, estimated, truths = [], [], []
+        gold = {round(at * len(usable) / count) for at in range(count)}
+        parts = [
+            truth[tuple(slice(at, at + n) for at, n in zip(one.origin, one.ratio.shape, strict=True))]
+            if number in gold and truth is not None
+            else None
+            for number, (one, _, truth) in enumerate(usable)
+        ]
+        for number, one in enumerate(with_gold([one for one, _, _ in usable], parts)):
+            before, values, truth = usable[number]
+            if number in gold or truth is None:
+                continue
+            votes = values.sum(axis=0)
+            disputed = (votes > 0) & (votes < len(values))
+            assumed.append(whole(before, before.true_outline(), votes.shape)[disputed])
+            estimated.append(whole(one, one.true_outline(), votes.shape)[disputed])
+            truths.append(truth[disputed])
+        if truths:
+            right = np.concatenate(truths)
+            yield Row("masks", f"true outline, {count} gold, log loss (0 gold)", name,
+                      log_loss(np.concatenate(assumed), right), log_loss(np.concatenate(estimated), right),
+                      len(right))  # fmt: skip
 
 
 def _true_outline(name: str, cases: Sequence[Case], spacing: Spacing) -> Iterator[Row]:

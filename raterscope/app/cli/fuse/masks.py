@@ -168,6 +168,7 @@ def _cases(placement: Placement) -> tuple[dict[str, Case], dict[str, dict[str, M
         known[names[at]] = {name: record for name, record in found.items() if name in structures}
         if not known[names[at]]:
             said.append(f"the truth of {plain(names[at])} is of another structure than the masks")
+    cases = {name: replace(case, truth=known.get(name, {})) for name, case in cases.items()}
     return cases, known, said
 
 
