@@ -427,11 +427,13 @@ def _left_out(
         watch(p / people, "leaving each rater out in turn")
         own = (layer - mean) ** 2
         own *= np.float32(people / (people - 1))
+        watch((p + 0.3) / people, "leaving each rater out in turn")
         rest = squares - own
         rest *= weight
         mean_spread = np.float32(rest.sum(dtype=np.float64) / everywhere)
         near = (whole - coarse(halved(weight * own)) + few * mean_spread) / (total + few) / (people - 2)
         for one, other in _neighbours(values[p]):
+            watch((p + 0.6) / people, "leaving each rater out in turn")
             sides = []
             for at in (one, other):
                 square = np.maximum(squares[at] - own[at], 0) / (people - 2)

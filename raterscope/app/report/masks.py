@@ -16,6 +16,7 @@ from raterscope.app.report.contents import Block, Facts, Gallery, Notices, Pictu
 from raterscope.app.report.figures import Figures
 from raterscope.app.report.raters import (
     alternatives_table,
+    band_table,
     dice_table,
     disputes_table,
     model_table,
@@ -165,7 +166,11 @@ def _structure(
     if regions:
         blocks.append(disputes_table(figures, units))
     blocks.append(raters_table(figures, units, numbers, excluded))
-    for table in (model_table(figures, units, numbers), alternatives_table(figures, units)):
+    for table in (
+        band_table(figures, units),
+        model_table(figures, units, numbers),
+        alternatives_table(figures, units),
+    ):
         if table is not None:
             blocks.append(table)
     if len(fusion.annotators) > 1:

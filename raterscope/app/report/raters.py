@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from raterscope.algorithms.masks.calibration import LEVELS
 from raterscope.algorithms.masks.data import FloatArray
 from raterscope.algorithms.masks.disputes import Dispute, in_words
 from raterscope.algorithms.masks.grid import Grid
@@ -18,7 +19,7 @@ from raterscope.app.report.slices import colour_of
 from raterscope.app.report.units import NONE, Units, share, signed
 from raterscope.app.review import Region
 
-__all__ = ["alternatives_table", "dice_table", "disputes_table", "model_table", "raters_table"]
+__all__ = ["alternatives_table", "band_table", "dice_table", "disputes_table", "model_table", "raters_table"]
 
 _PALEST = 0.5
 """Dice at which a cell is white."""
@@ -92,6 +93,27 @@ def model_table(figures: Figures, units: Units, numbers: Mapping[str, int]) -> T
     }
     note = " ".join(words for name, words in said.items() if name in columns)
     return Table("Raters as the model has them", ("Rater", *columns), rows, note)
+
+
+def band_table(figures: Figures, units: Units) -> Table | None:
+    """Give the bands of another rater's outline with what they rest on; None without them."""
+    found = figures.report.calibration
+    if found is None:
+        return None
+    near = np.abs(found.ratio) < 1
+    width = float(np.median(found.scale[near])) if near.any() else math.nan
+    rows = [
+        (f"{100 * level:.0f} %", f"{found.multiplier(level):.2f}", units.mm(width * found.multiplier(level)))
+        for level in LEVELS
+    ]
+    basis = ""
+    if found.cases:
+        of_run = "1 structure" if found.cases == 1 else f"{found.cases} structures"
+        basis = f"Multipliers from {of_run} of this run, a rater left out in turn."
+    columns = ("Band", "Multiplier of the spread", f"Median half-width, {units.length}")
+    return Table(
+        "Band of another rater's outline", columns, rows, " ".join([basis, *found.notices()]).strip()
+    )
 
 
 def dice_table(figures: Figures, numbers: Mapping[str, int]) -> Table:

@@ -89,6 +89,15 @@ def test_the_raters_figures_are_those_that_were_planted(study, page):
     assert farther[7:] == ["1.80 ml", "+0.80 ml (+80 %)"]
 
 
+def test_the_band_of_another_rater_is_that_of_the_result(study, page):
+    run = fuse(study)
+    text = str(page(study).text)
+    assert "Band of another rater's outline" in text
+    found = study.result(run, study.images()[0].id).reports[0].calibration
+    assert f"{found.multiplier(0.95):.2f}" in text
+    assert "an assumption that masks cannot confirm" in text
+
+
 def test_a_disputed_region_is_said_with_its_slices_and_its_side(study, page):
     fuse(study)
     made = page(study)
