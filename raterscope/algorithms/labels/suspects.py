@@ -24,6 +24,10 @@ _LEAST_SHARE = 0.5
 _SUSPICIOUS = 3.0
 """Standard deviations of the agreement beyond what skills explain, for annotators to be suspects."""
 
+_LEAST_RING, _DENSE = 8, 0.7
+"""Members of a ring, and the share of their pairs that agree too well: fewer do not sway the answer, and a
+chain of good annotators is no ring."""
+
 _ROUNDS = 10
 _SMOOTHING = 5.0
 """Votes that an annotator's row is drawn by towards the crowd's."""
@@ -124,7 +128,11 @@ def suspects(
         return cluster
     graph = csr_array((np.ones(len(linked)), (linked[:, 0], linked[:, 1])), shape=(people, people))
     _, found = connected_components(graph, directed=False)
-    return np.where(np.bincount(found)[found] > 1, found, -1).astype(np.int64)
+    compared = found[pairs[:, 0]][found[pairs[:, 0]] == found[pairs[:, 1]]]
+    links = np.bincount(found[linked[:, 0]], minlength=people)
+    dense = links >= _DENSE * np.maximum(np.bincount(compared, minlength=people), 1)
+    ring = dense & (np.bincount(found, minlength=people) >= _LEAST_RING)
+    return np.where(ring[found], found, -1).astype(np.int64)
 
 
 def fair_consensus(
