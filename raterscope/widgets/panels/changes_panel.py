@@ -74,7 +74,6 @@ class ChangesPanel(QWidget):
         """Show what changed, or with no summary what to do."""
         self.summary.setText(summary or NOTHING)
         self.view.set_lines([ChangeLine(number, words) for number, words in enumerate(lines)])
-        self.view.setVisible(bool(lines))
         self.view.scrollToTop()
 
     def set_back(self, word: str, tip: str) -> None:

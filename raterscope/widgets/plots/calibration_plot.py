@@ -12,7 +12,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
-from raterscope.widgets.parts import plain_label
+from raterscope.widgets.parts import ElidedLabel
 from raterscope.widgets.plot_table import PlotTable
 from raterscope.widgets.plots.curves_plot import DASHES
 from raterscope.widgets.plots.legend import LineSample
@@ -59,7 +59,7 @@ class CalibrationPlot(Plot):
             "Import known truths to see whether posteriors can be taken at their word.", parent,
         )  # fmt: skip
         self._lines: tuple[CalibrationLine, ...] = ()
-        self.caption = plain_label("", "small", wrap=True, selectable=True)
+        self.caption = ElidedLabel("", "small")
         self.caption.hide()
         column = self.layout()
         assert column is not None
