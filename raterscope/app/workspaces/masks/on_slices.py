@@ -28,6 +28,9 @@ __all__ = ["OnSlices"]
 SLICES = "Slices"
 """Tag of the note on slices that are missing, uneven or tilted."""
 
+_RAISED = 100.0
+"""Added to the band's values: outlines take 0 beyond them, which has to lie outside of the band."""
+
 
 class OnSlices(QObject):
     """Keeps the three views in step with the case, its consensus and regions, and the rater who is chosen."""
@@ -201,7 +204,8 @@ class OnSlices(QObject):
             self._screen.said.emit("This run has no band: it takes two raters. Press Fuse (F5) again.")
         else:
             reach = found.multiplier(covered)
-            self._volume.set_band(found.ratio, -reach, reach, found.origin)
+            raised = found.ratio + np.float32(_RAISED)
+            self._volume.set_band(raised, _RAISED - reach, _RAISED + reach, found.origin)
 
     def _show_weight(self) -> None:
         scene, rater, panel = self._reviewing.scene, self._raters.current, self._screen.local_weight
