@@ -102,6 +102,9 @@ _MIDDLES = (np.arange(200) + 0.5) / 200
 _ADJUSTED = 0.5
 """Share of the development data's change from P - 1 to P raters that is made to a case's own multipliers."""
 
+_FARTHEST = 2.0
+"""Factor that a case's own multipliers differ by at most: one rater's gross slip is no spread of a crowd."""
+
 _SHRINK = 2.0
 """Cases that the development data's multipliers count as."""
 
@@ -269,6 +272,7 @@ def pooled(found: Sequence[Calibration]) -> list[Calibration]:
         here = share if one.raters > 2 else 0.0
         default = _log_default(one.raters)
         adjusted = own + _ADJUSTED * (default - fewer)
+        adjusted = np.clip(adjusted, default - math.log(_FARTHEST), default + math.log(_FARTHEST))
         multipliers = np.exp(here * adjusted + (1 - here) * default)
         a, b, c = multipliers.tolist()
         out.append(replace(one, multipliers=(a, b, c), cases=len(ratios) if here else 0))
