@@ -20,7 +20,7 @@ from raterscope.algorithms.masks.report import CaseResult
 from raterscope.algorithms.matching import match
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.clicks.deciding import decided_on
-from raterscope.app.disputes import CERTAIN, DISPUTED
+from raterscope.app.disputes import DISPUTED, disputed_tasks
 from raterscope.app.errors import counted, plain
 from raterscope.app.review import ReviewState, fold, known_voxels
 from raterscope.app.study import RunEntry, Study
@@ -270,7 +270,7 @@ def _compare_labels(at: _Compared, found: _Found) -> None:
     before, after = then.fusion, now.fusion
     old_names = at.study.crowd(at.item, at.earlier.imported).tasks
     new_names = at.study.crowd(at.item, at.later.imported).tasks
-    old_disputed, new_disputed = ((one.entropy() > CERTAIN) & (one.known == OPEN) for one in (before, after))
+    old_disputed, new_disputed = (disputed_tasks(one) for one in (before, after))
     found.disputed_before += int(old_disputed.sum())
     found.disputed_after += int(new_disputed.sum())
     number = {name: task for task, name in enumerate(old_names)}

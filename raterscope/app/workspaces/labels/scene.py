@@ -13,13 +13,13 @@ from raterscope.algorithms.labels import LabelFusion, Labels
 from raterscope.algorithms.labels.advice import advice
 from raterscope.algorithms.labels.assessment import Assessment, assess
 from raterscope.algorithms.labels.constancy import Constancy, constancy
-from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray
+from raterscope.algorithms.labels.data import ClassArray, FloatArray
 from raterscope.algorithms.labels.drift import moved
 from raterscope.algorithms.labels.rates import Rates, rates_of
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch, part
-from raterscope.app.disputes import CERTAIN
+from raterscope.app import disputes
 from raterscope.app.labels.answers import Groups, as_it_was, groups_of, truth_about
 from raterscope.app.labels.running import foretold_of, measured
 from raterscope.app.study import RunEntry, Study
@@ -84,8 +84,8 @@ def disputed_tasks(question: int, study: Study) -> frozenset[str] | None:
         return None
     fusion = result.fusion
     names = study.crowd(question, shown.imported).tasks
-    waits = (fusion.entropy() > CERTAIN) & (fusion.known == OPEN)
-    return frozenset(names[task] for task in np.flatnonzero(waits).tolist())
+    waits = np.flatnonzero(disputes.disputed_tasks(fusion))
+    return frozenset(names[task] for task in waits.tolist())
 
 
 def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Scene:
@@ -141,6 +141,8 @@ class Analysis:
         Votes a task.
     entropy : (N,) float64 or None
         Doubt of the answer, 0 to 1. This and the following are None before there is an answer.
+    disputed : (N,) bool or None
+        See `disputes.disputed_tasks`.
     rates : Rates or None
     mean, low, high : (K, J, L) float64 or None
         Of the rates, with intervals.
@@ -172,6 +174,7 @@ class Analysis:
     votes: NDArray[np.int64]
     left_out: NDArray[np.int64]
     entropy: FloatArray | None = None
+    disputed: NDArray[np.bool_] | None = None
     rates: Rates | None = None
     mean: FloatArray | None = None
     low: FloatArray | None = None
@@ -223,6 +226,7 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
     foretold = foretold_of(labels, fusion)
     return plainly(
         entropy=fusion.entropy(),
+        disputed=disputes.disputed_tasks(fusion),
         rates=rates,
         mean=mean,
         low=low,

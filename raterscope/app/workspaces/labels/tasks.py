@@ -12,7 +12,6 @@ from PySide6.QtGui import QImage
 from raterscope.algorithms.labels import OPEN
 from raterscope.algorithms.labels.data import ClassArray
 from raterscope.algorithms.progress import Watch
-from raterscope.app.disputes import CERTAIN
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.review import Decision, TaskSubject
@@ -102,9 +101,9 @@ class Tasks(QObject):
     @property
     def waiting(self) -> int:
         """How many tasks are in doubt and undecided."""
-        if self._analysis is None or self._analysis.entropy is None:
+        if self._analysis is None or self._analysis.disputed is None:
             return 0
-        return int(((self._analysis.entropy > CERTAIN) & (self.decided == OPEN)).sum())
+        return int((self._analysis.disputed & (self.decided == OPEN)).sum())
 
     def show(self, scene: Scene | None, analysis: Analysis | None) -> None:
         """Take another question or answer."""
@@ -194,8 +193,8 @@ class Tasks(QObject):
         waits = self.decided[order] == OPEN
         if scene.fusion is not None:
             waits &= scene.fusion.known[order] == OPEN
-        if self._wanted == DISPUTED and analysis.entropy is not None:
-            waits &= analysis.entropy[order] > CERTAIN
+        if self._wanted == DISPUTED and analysis.disputed is not None:
+            waits &= analysis.disputed[order]
         waits &= np.isin(order, list(self._skipped())) == skipped
         if self._queue.row is not None:
             waits[self._queue.row] = False
