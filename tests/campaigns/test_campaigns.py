@@ -70,7 +70,10 @@ def test_torn_files(capsys) -> None:
 
 def test_damaged_studies(capsys) -> None:
     assert damage.main(["--cases", "3", "--window", "0", "--seconds", "600"]) == 0
-    assert "opened" in capsys.readouterr().out
+    header, *rows = capsys.readouterr().out.splitlines()[1:6]
+    assert header.split()[-1] == "defects"
+    assert [row.split()[0] for row in rows] == ["clicks", "labels", "masks", "pairs"]
+    assert all(sum(map(int, row.split()[1:])) == 3 for row in rows)
 
 
 def ended_well(name: str, *arguments: str) -> str:
