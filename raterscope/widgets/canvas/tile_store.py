@@ -6,6 +6,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -94,7 +95,8 @@ class TileStore(QObject):
         self._needed: frozenset[Key] = frozenset()
         self._failed = False
         self._desk = _Desk(source)
-        self.destroyed.connect(self._desk.close)
+        # A partial is held by the connection; of a method, the desk could be emptied before it is called.
+        self.destroyed.connect(partial(_Desk.close, self._desk))
         self._called.connect(self._take, Qt.ConnectionType.QueuedConnection)
         self._started = False
 
