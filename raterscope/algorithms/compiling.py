@@ -1,4 +1,4 @@
-"""How the inner loops are compiled; only modules of kernels import this, for it loads numba.
+"""Compilation of the inner loops. Import this in modules of kernels only: it loads numba.
 
 What is compiled is kept beside the modules, or else in the user's cache folder, or in the folder that the
 environment variable NUMBA_CACHE_DIR names. Where none can be written, it is compiled at each start.

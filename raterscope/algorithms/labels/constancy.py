@@ -25,7 +25,7 @@ _SPLITS = np.arange(0.1, 0.901, 0.02)
 """Shares of the votes that lie before a possible change."""
 
 _TOLD = 10
-"""Annotators whom a sentence names."""
+"""The most annotators that one sentence names."""
 
 _SAMPLES = 20_000
 """Of the statistic where nothing changes."""

@@ -26,7 +26,7 @@ _CHANCE = 0.01
 """How probably anybody at all is named where nobody copies (Bonferroni)."""
 
 _TOLD = 10
-"""Annotators whom a sentence names."""
+"""The most annotators that one sentence names."""
 
 _SMOOTHING = 5.0
 """Votes that a class's row is drawn by towards how good the annotator is in all."""
