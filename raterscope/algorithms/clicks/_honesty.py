@@ -7,59 +7,47 @@ a the level of the run, u that of the image. Priors: a ~ N(4.5, 1), u ~ N(0, 1),
 so that more votes never count against a structure. Wider priors follow a poor crowd faster, but let one or
 two rejections of disputed clusters unsettle a good one.
 
-A run may also hold no structure at all: a ~ N(-4, 1). Votes tell that from a run with structures only by how
-its clusters' votes are distributed; where artefacts alone draw clicks, shares follow Beta(1, 3). The prior
-probability `ABSENT` of such a run is multiplied by the likelihood ratio of the votes' histogram under that
-distribution, to a power (see `_vote_model`). It stays small by itself, and rejections without acceptances
-make it large.
+A run may also hold no structure at all: a ~ N(-4, 1) and b ~ N(0, .5^2), see `_absence`; or far fewer than
+its votes let expect: a ~ N(1, 1.5^2). The prior probabilities of such runs are small, and rejections without
+acceptances make them large.
 
-Decisions of the expert teach a, u and b. A cluster that looks like a structure with probability `look` is one
-with probability q = look x h. Experts err: with a share e of wrong decisions, e ~ Beta(1, 9), a cluster is
-accepted with probability q + e (1 - 2 q). That is the likelihood of each decision; how the decided clusters
-were chosen does not matter as long as the choice follows the votes (Rubin 1976, "Inference and missing data",
-Biometrika 63). All sums run over a grid.
+Decisions of the expert teach a, u and b, see `_reviewing`. All sums run over a grid.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
+from raterscope.algorithms.clicks._absence import absent_probability
+from raterscope.algorithms.clicks._controls import known_shares
+from raterscope.algorithms.clicks._reviewing import WRONG, Review, habit_prior, log_likelihood, reviews_of
 from raterscope.algorithms.clicks._vote_model import Ascent, Problem, looks
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.progress import Watch, silent
 
-__all__ = ["BELIEVED_VOTES", "FEWEST", "Honesty", "honesty_of", "log_ratio"]
+__all__ = ["Honesty", "honesty_of"]
 
-LEVEL = np.linspace(-7.5, 8.5, 41)
+STEP = 0.4
+"""Distance between nodes of the level."""
+
+LEVEL = STEP * np.arange(-19.0, 22.0)
 """Nodes of the level a of the run."""
 
 SLOPE = np.linspace(0.0, 3.5, 10)
 """Nodes of the slope b over the log odds of the share of votes."""
 
-OFFSET = np.linspace(-3.0, 3.0, 9)
+OFFSET = 2 * STEP * np.arange(-4.0, 5.0)
 """Nodes of the offset u of an image."""
 
-WRONG = 1 - (1 - (np.arange(6) + 0.5) / 6) ** (1 / 9)
-"""Nodes of the share e of wrong decisions: quantiles of Beta(1, 9)."""
+SUM = STEP * np.arange(-27.0, 30.0)
+"""Nodes of a + u."""
 
-ABSENT = 0.05
-"""Prior probability that a run holds no structure, where votes fit artefacts alone."""
-
-BELIEVED_VOTES = 0.25
-"""Power of the likelihood ratio of the votes' histogram."""
-
-ARTEFACT = (1.0, 3.0)
-"""Beta distribution of the share of annotators that an artefact draws."""
-
-CASES = 20.0
-"""Clusters that the expected share of structures weighs."""
-
-BINS = 10
-"""Classes of the share of votes in that histogram."""
+POOR = 0.001
+"""Prior probability of a run of which votes say little: a ~ N(1, 1.5^2)."""
 
 SHARE = np.linspace(-3.0, 3.0, 61)
 """Nodes of the log odds of the share of votes, between which the mean of h is interpolated."""
@@ -67,10 +55,6 @@ SHARE = np.linspace(-3.0, 3.0, 61)
 SPARSE = 0.2
 """Mean share of votes on structures below which shares are taken relative to it: in huge crowds of which
 each annotator marks little, the absolute share says nothing."""
-
-FEWEST = 2
-"""Marks of an accepted cluster from which on the acceptance says something of h. With fewer, the expert
-added the cluster, and the votes had no part in it."""
 
 TINY = 1e-12
 
@@ -81,8 +65,9 @@ class Honesty:
 
     Attributes
     ----------
-    weight : (A, B, U) float64
-        Posterior at the nodes of level, slope and offset; empty where all that look like structures are.
+    weight : (C, B) float64
+        Posterior at the nodes of the level, offset included, and the slope; empty where all that look like
+        structures are.
     shift : float
         Log odds that are added to those of a share, see `SPARSE`.
     """
@@ -102,8 +87,8 @@ class Honesty:
     def draw(self, generator: np.random.Generator, draws: int) -> tuple[FloatArray, FloatArray]:
         """Draw so many levels (offset included) and slopes."""
         chosen = generator.choice(self.weight.size, draws, p=self.weight.ravel())
-        level, slope, offset = np.unravel_index(chosen, self.weight.shape)
-        return LEVEL[level] + OFFSET[offset], SLOPE[slope]
+        level, slope = np.unravel_index(chosen, self.weight.shape)
+        return SUM[level], SLOPE[slope]
 
     def place(self, share: FloatArray) -> FloatArray:
         """Give z at shares of votes."""
@@ -117,16 +102,11 @@ class Honesty:
         return np.asarray(np.interp(self.place(share), SHARE, at_nodes))
 
 
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """Decided clusters of an image: log odds of their shares, looks, and what was decided."""
-
-    place: FloatArray
-    look: FloatArray
-    accepted: FloatArray
-
-
-def honesty_of(judged: Sequence[tuple[Problem, Ascent]], watch: Watch = silent) -> list[Honesty]:
+def honesty_of(
+    judged: Sequence[tuple[Problem, Ascent]],
+    watch: Watch = silent,
+    undecided: Sequence[FloatArray] | None = None,
+) -> list[Honesty]:
     """Estimate h on each image of a run from the decisions on all of them.
 
     Parameters
@@ -134,6 +114,9 @@ def honesty_of(judged: Sequence[tuple[Problem, Ascent]], watch: Watch = silent) 
     judged : sequence of (Problem, Ascent)
         Of each image, and where EM came to.
     watch : Watch
+    undecided : sequence of (M,) float64, optional
+        Probability that each cluster looks like a structure, had nothing been decided; it orders the clusters
+        where there is no record of what the expert looked at.
 
     Returns
     -------
@@ -141,84 +124,107 @@ def honesty_of(judged: Sequence[tuple[Problem, Ascent]], watch: Watch = silent) 
         An image without artefacts in its prior has the h of one throughout.
     """
     shifts = [_shift(problem, ascent) for problem, ascent in judged]
-    evidence = [_evidence(*pair, shift) for pair, shift in zip(judged, shifts, strict=True)]
-    offset = _normal(OFFSET, 0.0, 1.0)
-    absent = _absent(problem for problem, _ in judged)
-    level = (1 - absent) * _normal(LEVEL, 4.5, 1.0) + absent * _normal(LEVEL, -4.0, 1.0)
-    run = np.log(level)[:, None, None] + np.log(_normal(SLOPE, 1.5, 0.5))[:, None]
-    run = np.broadcast_to(run, (len(LEVEL), len(SLOPE), len(WRONG)))
-    run = run + _expected(judged, shifts)[:, :, None]
-    likely: dict[int, FloatArray] = {}
-    for image, one in enumerate(evidence):
-        if len(one.look):
-            likely[image] = _log_likelihood(one) + np.log(offset)
-            run = run + np.logaddexp.reduce(likely[image], axis=-1)
-        watch((image + 1) / len(judged), "weighing the decisions")
-    common = np.exp(run - run.max())
-    common /= common.sum()
-    rest = common.sum(axis=2)[:, :, None] * offset
+    absent = absent_probability([problem for problem, _ in judged if problem.prior.places])
+    kinds = np.array([1 - absent - POOR, POOR, absent])
+    level = [_normal(LEVEL, 4.5, 1.0), _normal(LEVEL, 1.0, 1.5), _normal(LEVEL, -4.0, 1.0)]
+    slope = [_normal(SLOPE, 1.5, 0.5)] * 2 + [_normal(SLOPE, 0.0, 0.5)]
+    shares = [problem.count / (problem.crowd or 1.0) for problem, _ in judged]
+    places = [Honesty(np.empty(0), shift).place(one) for shift, one in zip(shifts, shares, strict=True)]
+    prior = np.log(np.einsum("k,ka,kb->kab", kinds, level, slope) + TINY**20)
+    prior = prior + _known(judged, places, undecided)
+    spread = _spread()
+    before = _blurred(spread, np.exp(prior - prior.max()).sum(axis=0))
+    images = [Honesty(before, shift) for shift in shifts]
+    first, second = reviews_of(
+        judged,
+        places,
+        [one.mean(share) for one, share in zip(images, shares, strict=True)],
+        undecided,
+    )
+    habits = habit_prior(first)
+    prior = prior[:, :, :, None, None] + habits
+    common = _common(prior, first, second, spread, watch)
+    rest = _blurred(spread, common.sum(axis=(2, 3)))
     found = []
-    for image, ((problem, _), shift) in enumerate(zip(judged, shifts, strict=True)):
+    for image, ((problem, _), shift, one) in enumerate(zip(judged, shifts, second, strict=True)):
         weight = rest
-        if image in likely:
-            own = np.exp(likely[image] - np.logaddexp.reduce(likely[image], axis=-1)[..., None])
-            weight = np.einsum("abe,abeu->abu", common, own)
-        found.append(Honesty(weight / weight.sum() if problem.prior.places else np.empty(0), shift))
+        if one is not None:
+            likely, weighed, _ = _weighed(one, spread, len(habits))
+            weight = (likely * np.tensordot(spread.T, common / weighed, 1)).sum(axis=(2, 3))
+            weight /= weight.sum()
+        found.append(Honesty(weight if problem.prior.places else np.empty(0), shift))
+        watch(0.5 + (image + 1) / (2 * len(judged)), "weighing the decisions")
     return found
 
 
-def _absent(problems: Iterable[Problem]) -> float:
-    """Give the prior probability that a run holds no structure, from how its votes are distributed."""
-    ratio = sum(log_ratio(problem.count, problem.crowd) for problem in problems if problem.prior.places)
-    odds = ABSENT / (1 - ABSENT) * np.exp(min(BELIEVED_VOTES * ratio, 0.0))
-    return float(odds / (1 + odds))
+def _common(
+    prior: FloatArray,
+    first: Sequence[Review | None],
+    second: Sequence[Review | None],
+    spread: FloatArray,
+    watch: Watch,
+) -> FloatArray:
+    """Give the posterior (A, B, E, H) of what all images share.
 
-
-def log_ratio(count: FloatArray, crowd: float) -> float:
-    """Compare artefacts alone with the histogram itself as an explanation of an image's numbers of votes.
-
-    The histogram has a parameter for each class; half of one is taken off its log likelihood for each.
-
-    Parameters
-    ----------
-    count : (M,) float64
-        Annotators who marked each cluster.
-    crowd : float
-        All annotators.
+    Decisions teach EM too, which then expects them. So whether there are structures at all is judged by what
+    EM expected before the decisions, and the rest by what it left unexplained.
     """
-    from scipy.special import betaln, gammaln
-
-    if not len(count):
-        return 0.0
-    whole = max(round(crowd), 1)
-    votes = np.clip(np.rint(count), 0, whole).astype(np.int64)
-    number = np.arange(min(int(votes.min()), FEWEST), whole + 1.0)
-    first, second = ARTEFACT
-    log = betaln(first + number, second + whole - number)
-    log += gammaln(whole + 1) - gammaln(number + 1) - gammaln(whole - number + 1)
-    chance = np.exp(log - log.max())
-    classes = np.minimum(number * BINS // whole, BINS - 1).astype(np.int64)
-    expected = np.bincount(classes, chance / chance.sum(), minlength=BINS)
-    seen = np.bincount(np.minimum(votes * BINS // whole, BINS - 1), minlength=BINS)
-    filled = seen > 0
-    fit = seen[filled] @ (np.log(np.maximum(expected[filled], TINY)) - np.log(seen[filled] / seen.sum()))
-    return float(fit) + (np.count_nonzero(filled) - 1) / 2
+    likely = [np.zeros((1, 1, 1, 1)), np.zeros((1, 1, 1, 1))]
+    for image, reviews in enumerate(zip(first, second, strict=True)):
+        for turn, one in enumerate(reviews):
+            if one is not None:
+                _, weighed, scale = _weighed(one, spread, prior.shape[-1])
+                likely[turn] = likely[turn] + np.log(weighed) + scale
+        watch((image + 1) / (2 * len(first)), "weighing the decisions")
+    axes = (1, 2, 3, 4)
+    kinds = np.logaddexp.reduce(
+        np.broadcast_to(prior + likely[0], _whole(prior)).reshape(len(prior), -1), axis=1
+    )
+    post = np.broadcast_to(prior + likely[1], _whole(prior))
+    post = np.exp(post - post.max(axis=axes, keepdims=True))
+    post *= np.exp(kinds - kinds.max())[:, None, None, None, None] / post.sum(axis=axes, keepdims=True)
+    return np.asarray(post.sum(axis=0))
 
 
-def _expected(judged: Sequence[tuple[Problem, Ascent]], shifts: Sequence[float]) -> FloatArray:
-    """Give the log probability (A, B) of the expected share of structures, where one is set."""
-    share = next((one.prior.expected for one, _ in judged if one.prior.expected is not None), None)
-    total = sum(len(problem.count) for problem, _ in judged)
-    if share is None or not total:
+def _whole(prior: FloatArray) -> tuple[int, ...]:
+    return (*prior.shape[:3], len(WRONG), prior.shape[-1])
+
+
+def _weighed(review: Review, spread: FloatArray, habits: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Give the likelihood of a review by level of the image, and of the run, and the log of their scale."""
+    log = log_likelihood(review, SUM, SLOPE, habits)
+    scale = log.max(axis=0)
+    likely = np.exp(log - scale)
+    return likely, np.maximum(np.tensordot(spread, likely, 1), TINY**20), scale
+
+
+def _spread() -> FloatArray:
+    """Give the probability of each level of an image given that of the run: (A, C)."""
+    offset = _normal(OFFSET, 0.0, 1.0)
+    spread = np.zeros((len(LEVEL), len(SUM)))
+    for row in range(len(LEVEL)):
+        spread[row, row : row + 2 * len(OFFSET) : 2] = offset
+    return spread
+
+
+def _blurred(spread: FloatArray, common: FloatArray) -> FloatArray:
+    """Give the probability of level and slope of an image without decisions: (C, B)."""
+    weight = spread.T @ common
+    return np.asarray(weight / weight.sum())
+
+
+def _known(
+    judged: Sequence[tuple[Problem, Ascent]],
+    places: Sequence[FloatArray],
+    undecided: Sequence[FloatArray] | None,
+) -> FloatArray:
+    """Give the log probability (A, B) of what is known besides votes and decisions."""
+    problems = [problem for problem, _ in judged]
+    if all(one.prior.expected is None and one.control is None for one in problems):
         return np.zeros((len(LEVEL), len(SLOPE)))
-    looking = np.zeros(len(SHARE))
-    for (problem, ascent), shift in zip(judged, shifts, strict=True):
-        place = Honesty(np.empty(0), shift).place(problem.count / (problem.crowd or 1.0))
-        nearest = np.rint((place - SHARE[0]) / (SHARE[1] - SHARE[0])).astype(np.int64)
-        looking += np.bincount(nearest, ascent.looks.present, minlength=len(SHARE))
-    chance = 1 / (1 + np.exp(-(LEVEL[:, None, None] + SLOPE[:, None] * SHARE)))
-    mean = np.clip(chance @ looking / total, TINY, 1 - TINY)
-    return np.asarray(CASES * (share * np.log(mean) + (1 - share) * np.log1p(-mean)))
+    seen = undecided or [looks(problem, ascent.state, clamped=False)[0].present for problem, ascent in judged]
+    chances = [1 / (1 + np.exp(-(LEVEL[:, None, None] + SLOPE[:, None] * place))) for place in places]
+    return known_shares(problems, seen, chances)
 
 
 def _shift(problem: Problem, ascent: Ascent) -> float:
@@ -229,38 +235,10 @@ def _shift(problem: Problem, ascent: Ascent) -> float:
     return float(np.log(SPARSE / (1 - SPARSE)) - np.log(mean / (1 - mean))) if mean < SPARSE else 0.0
 
 
-def _evidence(problem: Problem, ascent: Ascent, shift: float) -> Evidence:
-    if not problem.prior.places or not problem.known.any():
-        return Evidence(np.empty(0), np.empty(0), np.empty(0))
-    marked = np.diff(problem.marks_by_cluster.indptr)
-    rows = problem.known & ((problem.truth == 0) | (marked >= FEWEST))
-    look = looks(problem, ascent.state, clamped=False)[0].present
-    share = problem.count / (problem.crowd or 1.0)
-    return Evidence(Honesty(np.empty(0), shift).place(share)[rows], look[rows], problem.truth[rows])
-
-
-def _log_likelihood(one: Evidence) -> FloatArray:
-    """Give the log probability of an image's decisions: (A, B, E, U).
-
-    Decisions on clusters that are alike to within a percent are counted together.
-    """
-    about = np.round(np.column_stack([one.place * 20, one.look * 100, one.accepted]))
-    _, first, count = np.unique(about, axis=0, return_index=True, return_counts=True)
-    value = np.zeros((len(LEVEL), len(SLOPE), len(WRONG), len(OFFSET)))
-    level = LEVEL[:, None, None] + OFFSET
-    for row, times in zip(first, count, strict=True):
-        place, look, accepted = one.place[row], one.look[row], one.accepted[row]
-        chance = look / (1 + np.exp(-(level + SLOPE[:, None] * place)))
-        chance = chance[:, :, None, :] * (1 - 2 * WRONG[:, None]) + WRONG[:, None]
-        value += times * np.log(chance if accepted else 1 - chance)
-    return value
-
-
 @lru_cache(maxsize=1)
 def _chances() -> FloatArray:
-    """Give h at all nodes: (A x B x U, nodes of the share)."""
-    level = (LEVEL[:, None, None] + OFFSET)[..., None]
-    chance = 1 / (1 + np.exp(-(level + SLOPE[:, None, None] * SHARE)))
+    """Give h at all nodes: (C x B, nodes of the share)."""
+    chance = 1 / (1 + np.exp(-(SUM[:, None, None] + SLOPE[:, None] * SHARE)))
     return np.asarray(chance.reshape(-1, len(SHARE)))
 
 

@@ -47,6 +47,7 @@ __all__ = [
     "looks",
     "make_problem",
     "odds_of_votes",
+    "without_decisions",
 ]
 
 EDGE = 1e-6
@@ -82,8 +83,9 @@ class Prior:
         Weight of `share`, in clusters.
     trust : float
         Power of the likelihood by which votes tell structures from artefacts.
-    expected : float, optional
-        Expected share of clusters that are structures, where it is known from elsewhere.
+    expected, expected_error : float, optional
+        Expected share of clusters that are structures, where it is known from elsewhere, and half of its 95 %
+        interval.
     """
 
     hit: FloatArray
@@ -98,6 +100,7 @@ class Prior:
     strength: float
     trust: float
     expected: float | None = None
+    expected_error: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +117,8 @@ class Problem:
     artefact: FloatArray  # (M,) log probability of the votes on an artefact, as far as they are believed
     rest: FloatArray  # (M,) and of what is not believed, on an artefact or a structure
     prior: Prior
+    viewed: BoolArray | None = None  # (M,) where the expert looked, as far as that is recorded
+    control: bool | None = None  # whether the image is known to hold structures, or known to hold none
 
     @property
     def worth(self) -> FloatArray:
@@ -188,7 +193,15 @@ def make_problem(votes: Votes, prior: Prior) -> Problem:
         artefact=betaln(trust * count + first, trust * quiet + second) - betaln(first, second),
         rest=(1 - trust) * (xlogy(count, count / number) + xlogy(quiet, quiet / number)),
         prior=prior,
+        viewed=votes.viewed,
+        control=votes.control,
     )
+
+
+def without_decisions(problem: Problem) -> Problem:
+    """Give the votes as they are with nothing known of the clusters."""
+    unknown = np.zeros(len(problem.known), dtype=np.bool_)
+    return replace(problem, known=unknown, truth=np.zeros(len(unknown)), viewed=None)
 
 
 def guess(problem: Problem, start: FloatArray) -> Looks:

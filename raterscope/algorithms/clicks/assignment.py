@@ -12,7 +12,7 @@ from raterscope.algorithms.clicks.partition import floored
 from raterscope.algorithms.clicks.results import Clustering
 from raterscope.algorithms.settings import Settings, number
 
-__all__ = ["AssignmentSettings", "assign", "settle_known", "stray_chance", "votes_of"]
+__all__ = ["AssignmentSettings", "assign", "settle_known", "stray_chance", "viewed_clusters", "votes_of"]
 
 REACH = 9.21
 """Squared Mahalanobis distance within which a cluster explains a known spot: holds 99 % of a Gaussian."""
@@ -93,7 +93,8 @@ def settle_known(
     A known spot belongs to the nearest cluster, as its covariance measures, within 99 % of its probability;
     each cluster to one spot, the nearest pairs first. A structure that is known to be there and has no
     cluster becomes one, at its place, with the click scatter for its covariance; clicks near it that were no
-    votes before are its inliers.
+    votes before are its inliers. On an image that is known to hold no structure, all other clusters are known
+    to be none.
 
     Parameters
     ----------
@@ -110,16 +111,16 @@ def settle_known(
     verdict : (M,) int8
         1 or 0 where the truth is known, -1 elsewhere.
     """
-    verdict = np.full(len(clustering), -1, dtype=np.int8)
+    verdict = np.full(len(clustering), -1 if clicks.control is not False else 0, dtype=np.int8)
     if not len(known):
         return clustering, verdict
     scatter = _scatter(clicks, clustering)
     spots = np.column_stack([known.x, known.y])
     spot, cluster, distance = _near(spots, clustering.mean, floored(clustering.covariance, scatter**2))
-    free = np.ones(len(known), dtype=bool)
+    free, open_ = np.ones(len(known), dtype=bool), np.ones(len(clustering), dtype=bool)
     for row in np.argsort(distance, kind="stable"):
-        if free[spot[row]] and verdict[cluster[row]] < 0:
-            free[spot[row]] = False
+        if free[spot[row]] and open_[cluster[row]]:
+            free[spot[row]] = open_[cluster[row]] = False
             verdict[cluster[row]] = known.present[spot[row]]
     missed = spots[free & known.present]
     if not len(missed):
@@ -128,6 +129,36 @@ def settle_known(
         _with_appended(clicks, clustering, missed, scatter, votes),
         np.concatenate([verdict, np.ones(len(missed), dtype=np.int8)]),
     )
+
+
+def viewed_clusters(clicks: Clicks, clustering: Clustering, verdict: NDArray[np.int8]) -> BoolArray | None:
+    """Find the clusters that the expert looked at and left without a decision.
+
+    Parameters
+    ----------
+    clicks : Clicks
+    clustering : Clustering
+    verdict : (M,) int8
+        As `settle_known` gives it.
+
+    Returns
+    -------
+    (M,) bool or None
+        True for the undecided cluster nearest to a viewed spot, within 99 % of its probability; None without
+        a record.
+    """
+    if clicks.viewed is None:
+        return None
+    found = np.zeros(len(clustering), dtype=np.bool_)
+    if len(clicks.viewed) and len(clustering):
+        covariance = floored(clustering.covariance, _scatter(clicks, clustering) ** 2)
+        spot, cluster, distance = _near(clicks.viewed, clustering.mean, covariance)
+        taken = np.zeros(len(clicks.viewed), dtype=np.bool_)
+        for row in np.argsort(distance, kind="stable"):
+            if not taken[spot[row]]:
+                taken[spot[row]] = True
+                found[cluster[row]] = True
+    return found & (verdict < 0)
 
 
 def stray_chance(clicks: Clicks, clustering: Clustering) -> tuple[FloatArray | None, float]:

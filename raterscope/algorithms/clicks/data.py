@@ -79,6 +79,12 @@ class Clicks:
         Seconds, from any origin.
     known : KnownSpots
         Spots whose truth is known.
+    viewed : (V, 2) float64, optional
+        Places of spots that the expert looked at and left without a decision; None without a record of what
+        the expert looked at.
+    control : bool, optional
+        True for an image that is known to hold structures, False for one that is known to hold none: all its
+        clusters are held to be artefacts.
     weights : (R,) float64, optional
         How much of an annotator each counts as, above 0 and at most 1; None where all count fully, which
         weights of one throughout become. An annotator's log likelihood is multiplied by his weight, as that
@@ -92,6 +98,8 @@ class Clicks:
     extent: tuple[float, float, float, float]
     time: FloatArray | None = None
     known: KnownSpots = field(default_factory=KnownSpots.none)
+    viewed: FloatArray | None = field(default=None, kw_only=True)
+    control: bool | None = field(default=None, kw_only=True)
     weights: FloatArray | None = None
 
     def __post_init__(self) -> None:
@@ -111,7 +119,10 @@ class Clicks:
         time = None if self.time is None else np.asarray(self.time, dtype=np.float64)
         if time is not None and len(time) != len(x):
             raise ClicksError(f"{len(time)} times for {len(x)} clicks.")
-        columns = ("x", x), ("y", y), ("annotator", annotator), ("time", time)
+        viewed = None if self.viewed is None else np.asarray(self.viewed, dtype=np.float64)
+        if viewed is not None and (viewed.ndim != 2 or viewed.shape[1] != 2 or not np.isfinite(viewed).all()):
+            raise ClicksError("viewed spots: expected two finite coordinates each.")
+        columns = ("x", x), ("y", y), ("annotator", annotator), ("time", time), ("viewed", viewed)
         for name, value in (*columns, ("weights", _weights(self.weights, self.annotators))):
             object.__setattr__(self, name, None if value is None else _frozen(value))
         object.__setattr__(self, "annotators", tuple(self.annotators))

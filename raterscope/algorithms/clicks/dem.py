@@ -17,6 +17,7 @@ from raterscope.algorithms.clicks._vote_model import (
     State,
     climb,
     make_problem,
+    without_decisions,
 )
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.clicks.results import Detection, Votes
@@ -32,6 +33,7 @@ __all__ = [
     "knows_artefacts",
     "problem_of",
     "starts_of",
+    "undecided_posterior",
 ]
 
 SPECIFICITY_STRENGTH = {"stray": 25.0, "usual": 5.0}
@@ -74,6 +76,10 @@ class DEMSettings(Settings):
         "It resolves runs that may hold artefacts alone, which votes cannot tell. Left open, the votes and "
         "your decisions decide.",
         minimum=0.01, maximum=0.99, advanced=True,
+    )  # fmt: skip
+    expected_share_error: float | None = number(
+        None, "Uncertainty of the expected share", "Half of its 95 % interval. Left open, the expected share "
+        "weighs as 20 clusters whose truth is known.", minimum=0.001, maximum=0.5, advanced=True,
     )  # fmt: skip
     start: str = choice(
         "best", "Start", "Posteriors to begin with.",
@@ -139,8 +145,21 @@ def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent
 
 def decide(problem: Problem, votes: Votes, settings: DEMSettings, watch: Watch) -> Detection:
     """Decide as `dem` does, with the prior that stands in the problem."""
-    best, _ = highest(problem, starts_of(votes, settings.start), settings, part(watch, 0.0, 0.8))
-    return judge(problem, best, settings, honesty_of([(problem, best)])[0], part(watch, 0.8, 1.0))
+    starts, undecided = starts_of(votes, settings.start), None
+    best, _ = highest(problem, starts, settings, part(watch, 0.0, 0.5))
+    if problem.prior.places and problem.known.any():
+        bare, _ = highest(without_decisions(problem), starts, settings, part(watch, 0.5, 0.8))
+        undecided = [bare.looks.present]
+    honesty = honesty_of([(problem, best)], undecided=undecided)[0]
+    return judge(problem, best, settings, honesty, part(watch, 0.8, 1.0))
+
+
+def undecided_posterior(votes: Votes, settings: DEMSettings, watch: Watch) -> FloatArray:
+    """Give the posteriors (M,) of an image, had nothing been decided on it."""
+    problem = without_decisions(problem_of(votes, settings))
+    best, _ = highest(problem, starts_of(votes, settings.start), settings, watch)
+    honesty = honesty_of([(problem, best)])[0]
+    return best.looks.present * honesty.mean(problem.count / (problem.crowd or 1.0))
 
 
 def highest(
@@ -236,6 +255,7 @@ def _prior(votes: Votes, settings: DEMSettings, crowd: bool) -> Prior:
         strength=5.0 if crowd else 0.0,
         trust=min(BELIEVED / (votes.crowd or 1.0), 1.0) if crowd else 1.0,
         expected=settings.expected_share,
+        expected_error=settings.expected_share_error,
     )
 
 

@@ -31,7 +31,7 @@ from raterscope.algorithms.clicks.dem import DEMSettings, problem_of
 from raterscope.algorithms.clicks.results import Fusion, Votes
 from raterscope.algorithms.progress import Watch, silent
 
-__all__ = ["Experience", "advice_for", "experience_of", "informed"]
+__all__ = ["Experience", "advice_for", "experience_of", "experiences_of", "informed"]
 
 NODES = 13
 """Of the ease by which structures differ, in the crowd's prior."""
@@ -121,13 +121,101 @@ def experience_of(
     Experience
         The same for any order of the images.
     """
+    gathered = _gather(fusions, annotators, weights)
+    return Experience.none() if gathered is None else gathered.experience(watch)
+
+
+def experiences_of(
+    fusions: Sequence[Fusion],
+    annotators: Sequence[Sequence[str]],
+    watch: Watch = silent,
+    *,
+    weights: Sequence[FloatArray | None] | None = None,
+) -> list[Experience]:
+    """Gather for every image what all the others say of their annotators.
+
+    How much that is worth is estimated once, from all images.
+
+    Parameters
+    ----------
+    fusions, annotators, watch, weights
+        As for `experience_of`.
+
+    Returns
+    -------
+    list of Experience
+    """
+    gathered = _gather(fusions, annotators, weights)
+    if gathered is None:
+        return [Experience.none() for _ in fusions]
+    whole, rows = gathered.experience(watch), {i: row for row, i in enumerate(gathered.known)}
+    return [gathered.without(whole, rows[i]) if i in rows else whole for i in range(len(fusions))]
+
+
+@dataclass(frozen=True, eq=False)
+class _Gathered:
+    """Images with clusters, what is expected of their annotators, and marks that are part of clusters."""
+
+    known: list[int]
+    names: tuple[str, ...]
+    images: list[Image]
+    tallies: list[Tally]
+    marks: list[FloatArray]  # (2, R) each: part of a cluster, and not
+
+    def experience(self, watch: Watch) -> Experience:
+        run = pooled(self.images, self.tallies, len(self.names))
+        _, votes, clusters = lessons_of(self.images, self.tallies, run, watch)
+        marks = np.zeros((2, len(self.names)))
+        for image, own in zip(self.images, self.marks, strict=True):
+            marks[:, image.rows] += own
+        return Experience(
+            annotators=self.names,
+            images=len(self.images),
+            hits=run.hits,
+            lured=run.lured,
+            structures=run.structures,
+            artefacts=run.artefacts,
+            inliers=marks[0],
+            outliers=marks[1],
+            ease=np.sum([tally.structures for tally in self.tallies], axis=0),
+            allure=np.sum([tally.artefacts for tally in self.tallies], axis=0),
+            votes=votes,
+            clusters=clusters,
+        )
+
+    def without(self, whole: Experience, row: int) -> Experience:
+        """Take an image out of the experience of all."""
+        image, tally, marks = self.images[row], self.tallies[row], self.marks[row]
+        if len(self.images) == 1:
+            return Experience.none()
+        taken = {
+            "hits": tally.hits, "lured": tally.lured, "structures": tally.structures,
+            "artefacts": tally.artefacts, "inliers": marks[0], "outliers": marks[1],
+        }  # fmt: skip
+        rest = {}
+        for name, own in taken.items():
+            rest[name] = getattr(whole, name).copy()
+            rest[name][image.rows] = np.maximum(rest[name][image.rows] - own, 0)
+        return replace(
+            whole,
+            images=whole.images - 1,
+            ease=np.maximum(whole.ease - tally.structures, 0),
+            allure=np.maximum(whole.allure - tally.artefacts, 0),
+            **rest,
+        )
+
+
+def _gather(
+    fusions: Sequence[Fusion],
+    annotators: Sequence[Sequence[str]],
+    weights: Sequence[FloatArray | None] | None,
+) -> _Gathered | None:
     known = [i for i, fusion in enumerate(fusions) if len(fusion.clustering)]
     if not known:
-        return Experience.none()
+        return None
     names = tuple(sorted({name for i in known for name in annotators[i]}))
     index = {name: row for row, name in enumerate(names)}
-    images, tallies = [], []
-    marks = np.zeros((2, len(names)))
+    images, tallies, marks = [], [], []
     for i in known:
         rows = np.array([index[name] for name in annotators[i]], dtype=np.int64)
         image = Image(_problem(fusions[i], None if weights is None else weights[i]), rows)
@@ -135,24 +223,14 @@ def experience_of(
         tallies.append(tally_of(image, _looks(image.problem, fusions[i]), usual_allure(len(names))))
         clicks = fusions[i].rates.clicks
         inliers = np.nan_to_num(fusions[i].clustering.reliability) * clicks
-        marks[:, rows] += inliers, clicks - inliers
+        marks.append(np.array([inliers, clicks - inliers]))
     order = sorted(range(len(images)), key=lambda i: (annotators[known[i]], tallies[i].hits.tobytes()))
-    images, tallies = [images[i] for i in order], [tallies[i] for i in order]
-    run = pooled(images, tallies, len(names))
-    _, votes, clusters = lessons_of(images, tallies, run, watch)
-    return Experience(
-        annotators=names,
-        images=len(images),
-        hits=run.hits,
-        lured=run.lured,
-        structures=run.structures,
-        artefacts=run.artefacts,
-        inliers=marks[0],
-        outliers=marks[1],
-        ease=np.sum([tally.structures for tally in tallies], axis=0),
-        allure=np.sum([tally.artefacts for tally in tallies], axis=0),
-        votes=votes,
-        clusters=clusters,
+    return _Gathered(
+        [known[i] for i in order],
+        names,
+        [images[i] for i in order],
+        [tallies[i] for i in order],
+        [marks[i] for i in order],
     )
 
 

@@ -16,6 +16,7 @@ from raterscope.algorithms.clicks.assignment import (
     assign,
     settle_known,
     stray_chance,
+    viewed_clusters,
     votes_of,
 )
 from raterscope.algorithms.clicks.catalogue import CLUSTERERS, DETECTORS
@@ -32,6 +33,7 @@ __all__ = [
     "FusionPlan",
     "conclude",
     "fuse",
+    "isolation_notice",
     "learn_from_each_other",
     "learns_across_images",
     "pool_rates",
@@ -217,6 +219,25 @@ def learns_across_images(plan: FusionPlan) -> bool:
     return isinstance(settings, DEMSettings) and settings.prior == "crowd" and settings.learn_across_images
 
 
+def isolation_notice(plan: FusionPlan, fused: int, there: int) -> str | None:
+    """Say that images were fused without others that could have taught them; None where none could.
+
+    Parameters
+    ----------
+    plan : FusionPlan
+    fused, there : int
+        Images of the run, and images with clicks.
+    """
+    missing = there - fused
+    if missing <= 0 or not learns_across_images(plan):
+        return None
+    others = "Another image was" if missing == 1 else f"{missing:,} other images were"
+    return (
+        f"{others} not fused in this run. What they say of the annotators is not used, so that detections "
+        "may differ from those of a fusion of all images."
+    )
+
+
 def learn_from_each_other(
     clicks: Sequence[Clicks], fusions: Sequence[Fusion], plan: FusionPlan, watch: Watch = silent
 ) -> list[Fusion]:
@@ -264,7 +285,8 @@ def learn_from_each_other(
 
 
 def _votes(marks: Clicks, clustering: Clustering, marked: BoolArray, verdict: NDArray[np.int8]) -> Votes:
-    return Votes(marked, clustering.weight, verdict, *stray_chance(marks, clustering), marks.weights)
+    stray, viewed = stray_chance(marks, clustering), viewed_clusters(marks, clustering, verdict)
+    return Votes(marked, clustering.weight, verdict, *stray, marks.weights, viewed, marks.control)
 
 
 def rates_of(clicks: Clicks, votes: BoolArray, detection: Detection) -> AnnotatorRates:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 import numpy as np
@@ -34,6 +34,8 @@ class StreamHistory:
         Whether the stopping rule asks for no more annotators.
     refreshed : (S,) bool
         Whether the step clustered all clicks anew.
+    coming : (S,) float64
+        Of the expected changes, detections that appear. 0 in histories of earlier versions.
     """
 
     annotators: IntArray
@@ -46,6 +48,13 @@ class StreamHistory:
     precision: FloatArray
     firm: BoolArray
     refreshed: BoolArray
+    coming: FloatArray = field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self) -> None:
+        """Put 0 where an earlier version wrote no `coming`."""
+        older = len(self.annotators) - len(self.coming)
+        if older > 0:
+            object.__setattr__(self, "coming", np.append(np.zeros(older), self.coming))
 
     @classmethod
     def none(cls) -> Self:
@@ -54,14 +63,24 @@ class StreamHistory:
         three, truth = np.empty((0, 3)), np.empty(0, dtype=bool)
         return cls(whole, whole, whole, whole, real, real, three, three, truth, truth)
 
+    @property
+    def share(self) -> FloatArray:
+        """(S,) expected changes as a share of the detections and those expected to appear, see `Outlook`."""
+        share: FloatArray = self.expected / np.maximum(self.detections + self.coming, 1.0)
+        return share
+
     def __len__(self) -> int:
         return len(self.annotators)
 
+    def until(self, end: int) -> Self:
+        """Give the steps before one."""
+        return type(self)(**{one.name: getattr(self, one.name)[:end] for one in fields(self)})
+
     def then(self, **step: Any) -> Self:
-        """Add a step, a value for every attribute."""
+        """Add a step with a value for every attribute; `coming` is 0 by default."""
         joined = {}
         for one in fields(self):
             before = getattr(self, one.name)
-            new = np.asarray(step[one.name], dtype=before.dtype)[None]
+            new = np.asarray({"coming": 0.0, **step}[one.name], dtype=before.dtype)[None]
             joined[one.name] = np.concatenate([before, new])
         return type(self)(**joined)

@@ -24,9 +24,23 @@ from raterscope.algorithms.clicks._lessons import (
     taught,
     usual_allure,
 )
-from raterscope.algorithms.clicks._vote_model import EDGE, Ascent, Looks, Problem, climb, looks
+from raterscope.algorithms.clicks._vote_model import (
+    EDGE,
+    Ascent,
+    Looks,
+    Problem,
+    climb,
+    looks,
+    without_decisions,
+)
 from raterscope.algorithms.clicks.data import FloatArray
-from raterscope.algorithms.clicks.dem import DEMSettings, judge, knows_artefacts, problem_of
+from raterscope.algorithms.clicks.dem import (
+    DEMSettings,
+    judge,
+    knows_artefacts,
+    problem_of,
+    undecided_posterior,
+)
 from raterscope.algorithms.clicks.results import Detection, Votes
 from raterscope.algorithms.progress import Watch, part
 
@@ -92,26 +106,52 @@ def learn(
         )
         for i in order
     ]
+    starts = [posteriors[i] for i in order]
+    undecided, rest = None, watch
+    if any(image.problem.known.any() for image in images):
+        bare = [replace(image, problem=without_decisions(image.problem)) for image in images]
+        free = [
+            undecided_posterior(
+                votes[i], settings, part(watch, 0.2 * turn / len(order), 0.2 * (turn + 1) / len(order))
+            )
+            if images[turn].problem.known.any()
+            else posteriors[i]
+            for turn, i in enumerate(order)
+        ]
+        _, ascents = _best(bare, free, len(names), settings, part(watch, 0.2, 0.42))
+        undecided, rest = [ascent.looks.present for ascent in ascents], part(watch, 0.42, 1.0)
+    problems, finals = _best(images, starts, len(names), settings, part(rest, 0.0, 0.84))
+    honesty = honesty_of(list(zip(problems, finals, strict=True)), part(rest, 0.84, 0.85), undecided)
+    detections = {}
+    for done, (i, problem, final) in enumerate(zip(order, problems, finals, strict=True)):
+        step = part(rest, 0.85 + 0.15 * done / len(order), 0.85 + 0.15 * (done + 1) / len(order))
+        detections[i] = judge(problem, final, settings, honesty[done], step)
+    return [detections[i] for i in range(len(votes))]
+
+
+def _best(
+    images: Sequence[Image],
+    starts: Sequence[FloatArray],
+    annotators: int,
+    settings: DEMSettings,
+    watch: Watch,
+) -> tuple[list[Problem], list[Ascent]]:
+    """Learn from both sides; give the priors of the better one, and where EM comes to with them."""
     sides = (
-        [posteriors[i] for i in order],
+        starts,
         [(2 * image.problem.count >= image.problem.crowd - EDGE).astype(np.float64) for image in images],
     )
     found = [
-        _rounds(images, side, len(names), settings, part(watch, 0.35 * turn, 0.35 * (turn + 1)))
+        _rounds(images, side, annotators, settings, part(watch, 0.41 * turn, 0.41 * (turn + 1)))
         for turn, side in enumerate(sides)
     ]
     best = max(found, key=lambda one: one.score)
     finals = []
     for done, (problem, ascent) in enumerate(zip(best.problems, best.ascents, strict=True)):
-        step = part(watch, 0.7 + 0.14 * done / len(order), 0.7 + 0.14 * (done + 1) / len(order))
+        step = part(watch, 0.82 + 0.18 * done / len(images), 0.82 + 0.18 * (done + 1) / len(images))
         longest, tolerance = settings.detection_iterations, settings.detection_tolerance
         finals.append(climb(problem, ascent.looks.present, longest, tolerance, step))
-    honesty = honesty_of(list(zip(best.problems, finals, strict=True)), part(watch, 0.84, 0.85))
-    detections = {}
-    for done, (i, problem, final) in enumerate(zip(order, best.problems, finals, strict=True)):
-        step = part(watch, 0.85 + 0.15 * done / len(order), 0.85 + 0.15 * (done + 1) / len(order))
-        detections[i] = judge(problem, final, settings, honesty[done], step)
-    return [detections[i] for i in range(len(votes))]
+    return best.problems, finals
 
 
 def _content(votes: Votes, names: Sequence[str]) -> tuple[object, ...]:

@@ -101,6 +101,10 @@ class Votes:
         Places of a cluster's size that the image has, where clicks may meet by chance; with `stray`.
     worth : (R,) float64, optional
         How much of an annotator each counts as; None where all count fully.
+    viewed : (M,) bool, optional
+        True where the expert looked at the cluster and left it without a decision; None without a record.
+    control : bool, optional
+        True for an image that is known to hold structures, False for one that is known to hold none.
     """
 
     marked: BoolArray
@@ -109,6 +113,8 @@ class Votes:
     stray: FloatArray | None = None
     places: float = 0.0
     worth: FloatArray | None = None
+    viewed: BoolArray | None = None
+    control: bool | None = None
 
     def __post_init__(self) -> None:
         if self.marked.ndim != 2:

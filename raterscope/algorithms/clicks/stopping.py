@@ -3,8 +3,7 @@
 The OEM-DEM paper stops when the decisions have not changed for several steps (section 6.4). That looks back,
 and on an image of many structures, where now and then one appears, it hardly ever comes true. So here it is
 foretold how many decisions would still change, see `raterscope.algorithms.clicks._prospects`, and an image is
-firm when they are a small share of its detections; with one detection or none that is the chance that any
-would.
+firm when they are a small share of its decisions, and the last annotators did not change more than that.
 """
 
 from __future__ import annotations
@@ -15,10 +14,12 @@ from typing import Protocol
 import numpy as np
 
 from raterscope.algorithms.clicks._prospects import Ahead, Crowd, Newcomers, ahead, crowd_of, outset_of
-from raterscope.algorithms.clicks.assignment import stray_chance
+from raterscope.algorithms.clicks.assignment import stray_chance, viewed_clusters
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray
 from raterscope.algorithms.clicks.dem import DEMSettings, problem_of
+from raterscope.algorithms.clicks.experience import Experience, informed
 from raterscope.algorithms.clicks.history import StreamHistory
+from raterscope.algorithms.clicks.learning import can_learn
 from raterscope.algorithms.clicks.results import Fusion, Votes
 from raterscope.algorithms.matching import match
 from raterscope.algorithms.progress import Watch, silent
@@ -50,9 +51,9 @@ class StoppingSettings(Settings):
     """Settings of `outlook` and `is_firm`: when an image needs no further annotators."""
 
     rule: str = choice(
-        "share", "Firm when", "The share of decisions that more annotators would change suits images of any "
-        "kind; the chance of any change suits images of a few structures; the paper's rule waits until "
-        "nothing changed.", RULES,
+        "share", "Firm when", "The share of decisions that more annotators would change, and that as many "
+        "did change last, suits images of any kind; the chance of any change suits images of a few "
+        "structures; the paper's rule waits until nothing changed.", RULES,
     )  # fmt: skip
     limit: float = number(
         0.02, "Limit", "Of the share of decisions that would change, or of the chance that any would.",
@@ -89,6 +90,8 @@ class Outlook:
     sensitivity, precision : (3,) float64
         Of the detections now: estimate and 95 % interval. Sensitivity is of what annotators like these would
         find in the end; what they cannot see is not known of. NaN where there is no detection.
+    coming : float
+        Of the expected changes, detections that appear. 0 in results of earlier versions.
     """
 
     more: int
@@ -101,11 +104,15 @@ class Outlook:
     missed: float
     sensitivity: FloatArray
     precision: FloatArray
+    coming: float = 0.0
 
     @property
     def share(self) -> float:
-        """Expected changes as a share of the detections, of which one is counted at least."""
-        return self.expected / max(self.detections, 1)
+        """Expected changes as a share of the detections now and those that are expected to appear.
+
+        It is at most 1. One detection is counted at least.
+        """
+        return self.expected / max(self.detections + self.coming, 1.0)
 
 
 def outlook(
@@ -114,6 +121,8 @@ def outlook(
     plan: DetectionPlan,
     settings: StoppingSettings | None = None,
     watch: Watch = silent,
+    *,
+    experience: Experience | None = None,
 ) -> Outlook:
     """Say what more annotators would change on an image.
 
@@ -130,6 +139,8 @@ def outlook(
         By which.
     settings : StoppingSettings, optional
     watch : Watch
+    experience : Experience, optional
+        What other images say of the annotators, where the fusion used it.
 
     Returns
     -------
@@ -137,7 +148,7 @@ def outlook(
     """
     settings = StoppingSettings() if settings is None else settings
     watch(0.0, "looking ahead")
-    crowd = crowd_on(clicks, fusion, plan.detection)
+    crowd = crowd_on(clicks, fusion, plan.detection, experience)
     coming = newcomers_of(crowd, settings.more)
     found = ahead(crowd, outset_of(crowd, fusion, settings.more), coming, threshold_of(plan.detection))
     watch(0.8, "looking ahead")
@@ -156,24 +167,40 @@ def outlook(
         missed=found.missed,
         sensitivity=sensitivity,
         precision=precision,
+        coming=float(found.chance[~detected].sum()) + found.appearing,
     )
 
 
 def is_firm(outlook: Outlook, history: StreamHistory, settings: StoppingSettings) -> bool:
     """Tell whether an image's decisions are firm: no more annotators are needed.
 
+    The first step at which few changes are expected is one at which they are underestimated, more often than
+    not. So by the rule of the share, the decisions that the last annotators changed must be few as well: as
+    many annotators as are looked ahead, as far as the history reaches.
+
     Parameters
     ----------
     outlook : Outlook
         With the same settings.
     history : StreamHistory
-        For the paper's rule, which asks for so many steps at least.
+        Up to now. The paper's rule asks for so many steps at least.
     settings : StoppingSettings
     """
     if settings.rule == "unchanged":
         last = history.changed[-settings.unchanged :]
         return len(last) == settings.unchanged and not last.any()
-    return (outlook.share if settings.rule == "share" else outlook.any) <= settings.limit
+    if settings.rule == "chance":
+        return outlook.any <= settings.limit
+    late = changed_of_late(history, settings.more) / max(outlook.detections, 1)
+    return max(outlook.share, late) <= settings.limit
+
+
+def changed_of_late(history: StreamHistory, annotators: int) -> int:
+    """Count the decisions that so many last annotators changed, at least; not those of the first step."""
+    if len(history) < 2:
+        return 0
+    since = history.annotators[-1] - annotators
+    return int(history.changed[1:][history.annotators[:-1] >= since].sum())
 
 
 def changed(before: Fusion, after: Fusion) -> int:
@@ -239,12 +266,25 @@ def _beta(part: float, rest: float, variance: float) -> FloatArray:
     return np.array([part / whole, min(low, part / whole), max(high, part / whole)])
 
 
-def crowd_on(clicks: Clicks, fusion: Fusion, detection: Settings) -> Crowd:
+def crowd_on(
+    clicks: Clicks, fusion: Fusion, detection: Settings, experience: Experience | None = None
+) -> Crowd:
     """Give the vote model of an image where its detections are; the usual one for detectors without any."""
     settings = detection if isinstance(detection, DEMSettings) else DEMSettings()
-    stray = stray_chance(_marks(clicks, fusion), fusion.clustering)
-    votes = Votes(fusion.marked, fusion.clustering.weight, fusion.verdict, *stray, clicks.weights)
-    return crowd_of(problem_of(votes, settings), fusion)
+    votes = votes_on(clicks, fusion)
+    problem = problem_of(votes, settings)
+    if experience is not None and can_learn(votes, settings):
+        problem = informed(problem, clicks.annotators, experience)
+    return crowd_of(problem, fusion)
+
+
+def votes_on(clicks: Clicks, fusion: Fusion) -> Votes:
+    """Give the votes that a fusion of clicks was judged by."""
+    marks, clustering = _marks(clicks, fusion), fusion.clustering
+    stray, viewed = stray_chance(marks, clustering), viewed_clusters(marks, clustering, fusion.verdict)
+    return Votes(
+        fusion.marked, clustering.weight, fusion.verdict, *stray, clicks.weights, viewed, clicks.control
+    )
 
 
 def _marks(clicks: Clicks, fusion: Fusion) -> Clicks:

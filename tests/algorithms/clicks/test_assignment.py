@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from raterscope.algorithms.clicks import Clustering, KnownSpots, Trace
-from raterscope.algorithms.clicks.assignment import assign, settle_known, stray_chance, votes_of
+from raterscope.algorithms.clicks.assignment import (
+    assign,
+    settle_known,
+    stray_chance,
+    viewed_clusters,
+    votes_of,
+)
 from tests.algorithms.clicks.crowds import made
 
 # Two clusters about (20, 20) and (60, 60); the last click is an outlier near (80, 20).
@@ -44,6 +52,22 @@ def known(*spots):
 def settle(spots, found=None):
     found = clustering() if found is None else found
     return settle_known(CLICKS, found, spots, votes_of(CLICKS, found))
+
+
+def test_viewed_spots_are_those_of_the_nearest_undecided_clusters():
+    undecided = np.full(2, -1, dtype=np.int8)
+    assert viewed_clusters(CLICKS, clustering(), undecided) is None
+    for places, found in (
+        ([[21.0, 20.0]], [True, False]),
+        ([[40.0, 40.0]], [False, False]),
+        ([], [False] * 2),
+    ):
+        seen = replace(CLICKS, viewed=np.array(places).reshape(-1, 2))
+        assert viewed_clusters(seen, clustering(), undecided).tolist() == found
+    seen = replace(CLICKS, viewed=np.array([[20.0, 20.0], [60.0, 60.0]]))
+    decided = np.array([1, -1], dtype=np.int8)
+    assert viewed_clusters(seen, clustering(), decided).tolist() == [False, True]
+    assert viewed_clusters(seen, NOTHING, undecided[:0]).tolist() == []
 
 
 def test_a_click_marks_its_nearest_cluster_unless_it_is_an_outlier():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from raterscope.algorithms.clicks import FusionPlan, fuse, learn_from_each_other
+from raterscope.algorithms.clicks import FusionPlan, Votes, fuse, learn_from_each_other
 from raterscope.algorithms.clicks.negatives import absence_notice
 from raterscope.algorithms.simulation.mixtures import separated_crowd
 from tests.algorithms.clicks.crowds import made
@@ -79,12 +79,83 @@ def test_rejections_alone_leave_certain_structures_certain(seed):
     assert crossed(truth, before, after) <= 0.015
 
 
+def run_of_artefacts(seed, annotators=12):
+    """Votes on four images of artefacts that draw Beta(1, 3) of the annotators."""
+    generator, run = np.random.default_rng(seed), []
+    for _ in range(4):
+        marked = generator.random((annotators, 30)) < generator.beta(1, 3, 30)
+        marked = marked[:, marked.sum(axis=0) >= 2]
+        verdict = np.full(marked.shape[1], -1, dtype=np.int8)
+        votes = Votes(marked, marked.sum(axis=0) / marked.sum(), verdict, np.full(annotators, 0.002), 1000.0)
+        run.append((votes, np.zeros(len(verdict), dtype=bool), [f"w{i}" for i in range(annotators)]))
+    return run
+
+
 def test_a_run_whose_spots_are_all_rejected_loses_its_structures():
     """The level of the run follows decisions that contradict it."""
     run = run_of([(0, 12), (0, 14), (0, 12), (0, 13)], seed=5)
     truth, before, after = reviewed(run, 30)
     assert not truth.any()
     assert after.mean() < before.mean() - 0.1
+
+
+@pytest.mark.parametrize("annotators", [8, 20])
+def test_twelve_rejections_clear_a_run_of_artefacts_alone(annotators):
+    run = run_of_artefacts(annotators, annotators)
+    truth, before, after = reviewed(run, 12)
+    assert not truth.any()
+    assert (before >= 0.5).mean() > 0.3
+    assert (after >= 0.5).mean() <= 0.1
+
+
+def test_twelve_rejections_with_nothing_left_clear_it_too():
+    run = run_of_artefacts(3, 12)
+    before = everything(together(run))
+    verdict = np.full(len(before), -1)
+    verdict[np.argsort(abs(before - 0.5), kind="stable")[:12]] = 0
+    viewed = with_views(run, verdict, np.zeros(len(before), dtype=bool))
+    after = everything(together(viewed))[verdict < 0]
+    assert (after >= 0.5).mean() <= 0.1
+
+
+def with_views(run, verdict, left):
+    """Hold the truth of clusters, and record those that were left without a decision."""
+    ends = np.cumsum([votes.marked.shape[1] for votes, _, _ in run])[:-1]
+    return [
+        (replace(votes, viewed=part), truth, names)
+        for (votes, truth, names), part in zip(decided(run, verdict), np.split(left, ends), strict=True)
+    ]
+
+
+def test_views_tell_an_expert_who_rejects_only_from_a_run_of_artefacts():
+    run = run_of(SMEARS, seed=2)
+    truth = np.concatenate([one for _, one, _ in run])
+    before = everything(together(run))
+    order = np.random.default_rng(0).permutation(np.argsort(abs(before - 0.5), kind="stable")[:40])
+    rejected = order[~truth[order]][:8]
+    verdict = np.full(len(truth), -1)
+    verdict[rejected] = 0
+    nothing_left = np.zeros(len(truth), dtype=bool)
+    structures_left = nothing_left.copy()
+    structures_left[order[truth[order]]] = True
+    free = verdict < 0
+    blunt = everything(together(with_views(run, verdict, nothing_left)))[free]
+    fair = everything(together(with_views(run, verdict, structures_left)))[free]
+    assert log_loss(fair, truth[free]) <= 1.05 * log_loss(before[free], truth[free])
+    assert log_loss(fair, truth[free]) < log_loss(blunt, truth[free])
+
+
+def test_what_an_expert_leaves_who_records_both_says_nothing():
+    run = run_of(SMEARS, seed=2)
+    truth = np.concatenate([one for _, one, _ in run])
+    before = everything(together(run))
+    order = np.argsort(abs(before - 0.5), kind="stable")
+    verdict = np.full(len(truth), -1)
+    verdict[order[:20]] = truth[order[:20]]
+    some, other = (np.zeros(len(truth), dtype=bool) for _ in range(2))
+    some[order[20:26]] = True
+    one, another = (everything(together(with_views(run, verdict, left))) for left in (some, other))
+    np.testing.assert_allclose(one, another, atol=0.03)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -136,6 +207,44 @@ def test_artefacts_alone_are_announced_and_an_expected_share_resolves_them():
     assert everything([one.detection for one in told]).mean() < 0.2
     likely = fused(images, expected_share="0.98")
     assert everything([one.detection for one in likely]).mean() > 0.8
+
+
+def shares_called(run):
+    return (everything(together(run)[1:]) >= 0.5).mean()
+
+
+def held(run, image, control):
+    """Name an image of a run as a control."""
+    votes, truth, names = run[image]
+    verdict = votes.verdict if control else np.zeros_like(votes.verdict)
+    return [*run[:image], (replace(votes, control=control, verdict=verdict), truth, names), *run[image + 1 :]]
+
+
+@pytest.mark.parametrize("seed", [5, 6])
+def test_a_negative_control_image_shows_how_many_artefacts_look_like_structures(seed):
+    alone = run_of_artefacts(seed)
+    assert shares_called(held(alone, 0, control=False)) < 0.7 * shares_called(alone)
+    mixed = run_of([(0, 3), *SMEARS], seed)
+    truth = np.concatenate([one for _, one, _ in mixed[1:]])
+    before, after = (everything(together(one)[1:]) for one in (mixed, held(mixed, 0, control=False)))
+    assert log_loss(after, truth) <= 1.05 * log_loss(before, truth)
+
+
+def test_a_positive_control_image_speaks_against_artefacts_alone():
+    alone = run_of_artefacts(seed=5)
+    assert everything(together(held(alone, 0, control=True))).mean() > everything(together(alone)).mean()
+
+
+def test_the_surer_the_expected_share_is_the_more_it_weighs():
+    images = artefacts_alone(seed=0)
+    means = [
+        everything(
+            [one.detection for one in fused(images, expected_share="0.3", expected_share_error=error)]
+        ).mean()
+        for error in ("0.4", "0.15", "0.03")
+    ]
+    assert means[0] > means[1] > means[2]
+    assert means[2] == pytest.approx(0.3, abs=0.1)
 
 
 def test_nothing_is_announced_where_the_crowd_agrees():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -201,6 +202,22 @@ def test_the_limit_is_of_what_the_rule_says():
         assert not is_firm(ahead, history_of([]), StoppingSettings(rule=rule, limit=0.9 * value))
 
 
+@pytest.mark.parametrize(
+    ("changes", "firm"),
+    [
+        ([9], True),
+        ([9, 0, 0, 0], True),
+        ([9, 0, 0, 1], False),
+        ([9, 2, 0, 0, 0], True),
+        ([9, 1, 0, 0], False),
+    ],
+)
+def test_what_the_last_annotators_changed_counts_beside_what_is_expected(changes, firm):
+    ahead = foretold(crowd(8)[0])
+    calm = replace(ahead, expected=0.0, coming=0.0)
+    assert is_firm(calm, history_of(changes), StoppingSettings(more=3)) is firm
+
+
 def test_changes_are_detections_that_appeared_or_vanished():
     def seen(*places):
         return fuse(made(list(places) * 6, np.repeat(range(6), len(places))), PLAN)
@@ -209,6 +226,23 @@ def test_changes_are_detections_that_appeared_or_vanished():
     assert [changed(one, one), changed(one, two), changed(two, one), changed(one, other)] == [0, 1, 1, 2]
     nothing = fuse(made([], [], 3), PLAN)
     assert [changed(nothing, two), changed(two, nothing), changed(nothing, nothing)] == [2, 2, 0]
+
+
+@pytest.mark.parametrize(("now", "strays"), [(2, 2.0), (3, 8.0), (4, 2.0), (8, 8.0)])
+def test_no_more_than_all_decisions_can_change(now, strays):
+    for seed in range(3):
+        clicks, _ = crowd(12, structures=6, strays=strays, sensitivity=0.4, seed=seed)
+        ahead = foretold(until(clicks, now), more=8)
+        assert 0 <= ahead.share <= 1
+        assert ahead.coming <= ahead.expected <= ahead.coming + ahead.detections + 1e-9
+
+
+def test_a_history_of_an_earlier_version_goes_on():
+    old = history_of([0, 1])
+    older = replace(old, coming=np.empty(0))
+    assert older.coming.tolist() == [0.0, 0.0]
+    assert len(older.until(-1)) == 1
+    assert older.share == pytest.approx(old.share)
 
 
 @pytest.mark.parametrize(

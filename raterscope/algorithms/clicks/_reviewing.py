@@ -1,0 +1,196 @@
+"""Likelihood of the expert's decisions, and of the spots that were left without one.
+
+A cluster that looks like a structure with probability `look` is one with probability q = look x h. Experts
+err: with a share e of wrong decisions, e ~ Beta(1, 9), a cluster is judged a structure with probability
+t = q + e (1 - 2 q). How the decided clusters were chosen does not matter as long as the choice follows the
+votes (Rubin 1976, "Inference and missing data", Biometrika 63). It matters where it follows the truth: some
+experts record rejections only, others acceptances only. Of the clusters that the expert looked at, one that
+is judged a structure is recorded with probability r, one that is judged none with probability r', so it is
+left without a decision with probability 1 - r t - r' (1 - t). Which of the two is how much smaller is summed
+over (`HABITS`). With r = r', what was left says nothing.
+
+Which clusters the expert looked at is recorded. Without a record, experts are taken to go from the most
+disputed cluster to the least, through the whole run or image by image, whichever explains the decided
+clusters in fewer words; all that come before the last decided one were looked at. Where no order describes
+them in fewer words than none, nothing is known of what was looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from raterscope.algorithms.clicks._vote_model import Ascent, Problem, looks
+from raterscope.algorithms.clicks.data import BoolArray, FloatArray, IntArray
+
+__all__ = ["FEWEST", "Review", "habit_prior", "log_likelihood", "reviews_of"]
+
+WRONG = 1 - (1 - (np.arange(6) + 0.5) / 6) ** (1 / 9)
+"""Nodes of the share e of wrong decisions: quantiles of Beta(1, 9)."""
+
+RECORDED = np.sqrt((np.arange(5) + 0.5) / 5)
+"""Nodes of the larger of r and r': quantiles of Beta(2, 1)."""
+
+HABITS = np.array([[1.0, 1.0], [0.25, 1.0], [1.0, 0.25], [0.02, 1.0], [1.0, 0.02]])
+"""Shares of that with which acceptances and rejections are recorded."""
+
+USUAL = np.array([0.5, 0.1, 0.1, 0.15, 0.15])
+"""Prior probability of each habit."""
+
+FEWEST = 2
+"""Marks of an accepted cluster from which on the acceptance says something of h. With fewer, the expert
+added the cluster, and the votes had no part in it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Review:
+    """Clusters of an image that the expert looked at, those alike to within a few percent counted together.
+
+    Attributes
+    ----------
+    place, look : (K,) float64
+        Log odds of the share of votes, and probability of looking like a structure.
+    outcome : (K,) int64
+        1 where accepted, 0 where rejected, -1 where left without a decision.
+    times : (K,) int64
+        Clusters of that kind.
+    """
+
+    place: FloatArray
+    look: FloatArray
+    outcome: IntArray
+    times: IntArray
+
+
+def reviews_of(
+    judged: Sequence[tuple[Problem, Ascent]],
+    places: Sequence[FloatArray],
+    honest: Sequence[FloatArray],
+    undecided: Sequence[FloatArray] | None,
+) -> tuple[list[Review | None], list[Review | None]]:
+    """Gather what the expert looked at on each image; None where nothing was.
+
+    Returns them twice: with the looks that EM gave the clusters before and after the decisions.
+
+    Parameters
+    ----------
+    judged : sequence of (Problem, Ascent)
+    places : sequence of (M,) float64
+        Log odds of the share of votes on the clusters of each image.
+    honest : sequence of (M,) float64
+        Expected h before any decision.
+    undecided : sequence of (M,) float64, optional
+        Probability that each cluster looks like a structure, had nothing been decided.
+    """
+    apart = [
+        looks(problem, ascent.state, clamped=False)[0].present
+        if problem.prior.places and problem.known.any()
+        else ascent.looks.present
+        for problem, ascent in judged
+    ]
+    problems = [problem for problem, _ in judged]
+    known = [one.known & (one.control is not False) for one in problems]
+    if any(one.viewed is not None for one in problems):
+        left = [
+            np.zeros(len(one.known), dtype=np.bool_) if one.viewed is None else one.viewed & ~one.known
+            for one in problems
+        ]
+    else:
+        looking = apart if undecided is None else undecided
+        distance = [abs(look * h - 0.5) for look, h in zip(looking, honest, strict=True)]
+        left = _passed(known, distance)
+    before, after = (
+        [
+            _review(problem, decided, place, look, skipped) if problem.prior.places else None
+            for problem, decided, place, look, skipped in zip(
+                problems, known, places, looking, left, strict=True
+            )
+        ]
+        for looking in (undecided or apart, apart)
+    )
+    return before, after
+
+
+def _review(
+    problem: Problem, known: BoolArray, place: FloatArray, look: FloatArray, left: BoolArray
+) -> Review | None:
+    marked = np.diff(problem.marks_by_cluster.indptr)
+    decided = known & ((problem.truth == 0) | (marked >= FEWEST))
+    rows = decided | left
+    if not rows.any():
+        return None
+    outcome = np.where(left, -1, problem.truth)[rows]
+    fine = np.where(outcome < 0, 4, 20)  # what was left weighs less, and there is more of it
+    about = np.round(np.column_stack([place[rows] * fine, look[rows] * 5 * fine, outcome]))
+    _, first, times = np.unique(about, axis=0, return_index=True, return_counts=True)
+    return Review(
+        place[rows][first], look[rows][first], outcome[first].astype(np.int64), times.astype(np.int64)
+    )
+
+
+def _passed(known: Sequence[BoolArray], distance: Sequence[FloatArray]) -> list[BoolArray]:
+    """Find the undecided clusters that the expert passed on the way from the most disputed to the least."""
+    from scipy.special import betaln
+
+    nothing = [np.zeros(len(one), dtype=np.bool_) for one in known]
+    number, total = (sum(int(count(one)) for one in known) for count in (np.count_nonzero, len))
+    if not number:
+        return nothing
+    far, steps = _bound(np.concatenate(known), np.concatenate(distance))
+    by_image = [_bound(*pair) for pair in zip(known, distance, strict=True)]
+    through_images = sum(np.log(2) + own for _, own in by_image)
+    in_no_order = -float(betaln(number + 1, total - number + 1))
+    if in_no_order <= min(steps, through_images):
+        return nothing
+    bounds = [far] * len(known) if steps <= through_images else [own for own, _ in by_image]
+    return [(places <= bound) & ~one for one, places, bound in zip(known, distance, bounds, strict=True)]
+
+
+def _bound(known: BoolArray, distance: FloatArray) -> tuple[float, float]:
+    """Find how far from one half the expert went, and the description length of what was decided.
+
+    Up to the bound it says which clusters are decided; decided clusters beyond it are named one by one.
+    """
+    from scipy.special import betaln
+
+    if not known.any():
+        return -np.inf, 0.0
+    order = np.argsort(distance, kind="stable")
+    ends = np.flatnonzero(known[order])
+    number = np.arange(len(ends)) + 1.0
+    beyond = 2 * (len(ends) - number) * np.log(len(known))
+    length = beyond - betaln(number + 1, ends + 1 - number + 1) + np.log(len(known) + 1)
+    best = int(np.argmin(length))
+    return float(distance[order][ends[best]]), float(length[best])
+
+
+def habit_prior(reviews: Sequence[Review | None]) -> FloatArray:
+    """Give the log prior probability (H,) of the habits; one for all where nothing was left."""
+    if not any((one.outcome < 0).any() for one in reviews if one is not None):
+        return np.zeros(1)
+    return np.asarray(np.repeat(np.log(USUAL / len(RECORDED)), len(RECORDED)))
+
+
+def log_likelihood(review: Review, level: FloatArray, slope: FloatArray, habits: int) -> FloatArray:
+    """Give the log probability of an image's review: (C, B, E, H), with C levels and B slopes.
+
+    Of what was left, wrong decisions are taken at their mean share: they hardly bear on it.
+    """
+    every = (HABITS[:, None, :] * RECORDED[:, None]).reshape(-1, 2)
+    record = every if habits > 1 else np.ones((1, 2))
+    decided = np.zeros((len(level), len(slope), len(WRONG), 1))
+    left = np.zeros((len(level), len(slope), 1, habits))
+    for place, look, outcome, times in zip(
+        review.place, review.look, review.outcome, review.times, strict=True
+    ):
+        chance = (look / (1 + np.exp(-(level[:, None] + slope * place))))[:, :, None, None]
+        if outcome < 0:
+            judged = chance * (1 - 2 * WRONG.mean()) + WRONG.mean()
+            left += times * np.log1p(-(record[:, 0] * judged + record[:, 1] * (1 - judged)))
+        else:
+            judged = chance * (1 - 2 * WRONG[:, None]) + WRONG[:, None]
+            decided += times * np.log(judged if outcome else 1 - judged)
+            left += times * np.log(record[:, 1 - outcome])
+    return np.asarray(decided + left)

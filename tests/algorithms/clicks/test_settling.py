@@ -1,0 +1,108 @@
+"""Streams of several images that settle: the answer is a fusion's, in whatever order the clicks came."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.clicks.experience import experience_of, experiences_of
+from raterscope.algorithms.clicks.fusion import FusionPlan, fuse, isolation_notice, learn_from_each_other
+from raterscope.algorithms.clicks.settling import afresh, can_settle, settle
+from raterscope.algorithms.clicks.stopping import changed
+from raterscope.algorithms.clicks.stream import StreamPlan, advance, begin
+from raterscope.algorithms.simulation.crowds import click_on, gather
+from raterscope.algorithms.simulation.smears import render_smear
+from tests.algorithms.clicks.crowds import in_order, until
+
+PLAN = StreamPlan()
+
+
+def smears(seed, count=6, annotators=24, parasites=4, artefacts=14):
+    """Simulate images of few structures and many artefacts, which one image alone cannot tell apart."""
+    crowd = gather(annotators, seed)
+    drawn = [render_smear(seed + n, parasites=parasites, artefacts=artefacts) for n in range(1, count + 1)]
+    return [replace(click_on(smear, crowd[n % 2 :: 2], seed + n), time=None) for n, smear in enumerate(drawn)]
+
+
+def detections(fusions):
+    return sum(int(one.detection.detected.sum()) for one in fusions)
+
+
+def differing(fusions, others):
+    return sum(changed(one, other) for one, other in zip(fusions, others, strict=True))
+
+
+@pytest.fixture(scope="module")
+def images():
+    return smears(6)
+
+
+@pytest.fixture(scope="module")
+def fused(images):
+    return learn_from_each_other(images, [fuse(one) for one in images], FusionPlan())
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_streams_settle_where_a_fusion_of_all_images_is(images, fused, seed):
+    generator = np.random.default_rng(seed)
+    came = [in_order(one, generator.permutation(len(one.annotators))) for one in images]
+    states = []
+    for clicks in came:
+        state = begin(until(clicks, 4), PLAN)
+        for number in (8, len(clicks.annotators)):
+            state = advance(state, until(clicks, number), PLAN)
+        states.append(state)
+    assert differing(fused, [one.fusion for one in states]) > 0.3 * detections(fused)
+    alone = [afresh(clicks, PLAN, state) for clicks, state in zip(came, states, strict=True)]
+    settled = settle(came, alone, PLAN)
+    assert differing(fused, [one.fusion for one in settled]) <= 0.02 * detections(fused)
+    assert [one.step for one in settled] == [one.step for one in states]
+
+
+def test_a_settled_stream_goes_on_with_what_the_other_images_say(images):
+    early = [until(one, len(one.annotators) - 1) for one in images]
+    settled = settle(early, [afresh(one, PLAN) for one in early], PLAN)
+    held = experiences_of([one.fusion for one in settled], [one.annotators for one in early])
+    rows = list(zip(settled, images, held, strict=True))
+    went_on = [advance(state, clicks, PLAN, experience=one).fusion for state, clicks, one in rows]
+    at_once = [fuse(clicks, FusionPlan(), experience=one) for _, clicks, one in rows]
+    assert differing(at_once, went_on) <= 0.05 * detections(at_once)
+
+
+def test_images_that_are_not_followed_teach_too(images, fused):
+    others = list(zip(images[1:], fused[1:], strict=True))
+    (settled,) = settle(images[:1], [afresh(images[0], PLAN)], PLAN, others=others)
+    assert changed(fused[0], settled.fusion) == 0
+
+
+def test_each_image_is_told_what_the_others_say(images, fused):
+    names = [one.annotators for one in images]
+    for row, one in enumerate(experiences_of(fused, names)):
+        rest = [number for number in range(len(images)) if number != row]
+        other = experience_of([fused[number] for number in rest], [names[number] for number in rest])
+        assert one.images == other.images
+        rows = one.rows(other.annotators)
+        for part in ("hits", "lured", "structures", "artefacts", "inliers", "outliers"):
+            np.testing.assert_allclose(getattr(one, part)[rows], getattr(other, part), atol=1e-9)
+        for part in ("ease", "allure"):
+            np.testing.assert_allclose(getattr(one, part), getattr(other, part), atol=1e-9)
+
+
+def test_an_image_without_others_has_no_experience(fused, images):
+    (one,) = experiences_of(fused[:1], [images[0].annotators])
+    assert not one.images
+    assert experiences_of([], []) == []
+
+
+def test_a_run_of_some_images_says_what_it_does_not_use():
+    assert isolation_notice(FusionPlan(), 6, 6) is None
+    assert isolation_notice(FusionPlan.make("oem", "majority"), 1, 6) is None
+    assert "5 other images were not fused" in (isolation_notice(FusionPlan(), 1, 6) or "").lower()
+    assert (isolation_notice(FusionPlan(), 1, 2) or "").startswith("Another image was not fused")
+
+
+def test_the_published_algorithm_is_left_as_it_is():
+    assert can_settle(PLAN)
+    assert not can_settle(StreamPlan.make({"update": "printed"}))
