@@ -221,14 +221,15 @@ def curves_of(posterior: FloatArray, true: BoolArray, present: int) -> Curves:
     )
 
 
-def calibration(posterior: FloatArray, true: BoolArray, bins: int = 10) -> Calibration:
+def calibration(posterior: FloatArray, true: BoolArray | FloatArray, bins: int = 10) -> Calibration:
     """Compare posteriors with what turned out to be true.
 
     Parameters
     ----------
     posterior : (M,) float64
         0 to 1.
-    true : (M,) bool
+    true : (M,) bool or float64
+        Or how far it is true, 0 to 1.
     bins : int
 
     Returns

@@ -6,7 +6,7 @@ import math
 
 from raterscope.algorithms.compiling import Array, compiled
 
-__all__ = ["expect_subtypes"]
+__all__ = ["expect_subtypes", "temper_subtypes"]
 
 
 @compiled(error_model="numpy")
@@ -72,3 +72,52 @@ def expect_subtypes(
             change += abs(value - joint[i, column])
             joint[i, column] = value
     return evidence, change
+
+
+@compiled(error_model="numpy")
+def temper_subtypes(
+    first: int,
+    last: int,
+    start: Array,
+    annotator: Array,
+    label: Array,
+    subtypes: int,
+    logs: Array,
+    rates: Array,
+    correlation: float,
+    answer: Array,
+) -> None:
+    """Compute the classes' probabilities of some tasks with the votes' design effect.
+
+    Parameters
+    ----------
+    first, last : int
+    start, annotator, label, subtypes, logs, rates : as in `expect_subtypes`
+    correlation : float
+        The logarithm of the likelihood of n votes is divided by 1 + (n - 1) correlation.
+    answer : (N, J) float64
+        Overwritten for tasks with votes.
+    """
+    columns = len(logs)
+    term = logs.copy()
+    for i in range(first, last):
+        votes = start[i + 1] - start[i]
+        if votes == 0:
+            continue
+        term[:] = 0.0
+        for v in range(start[i], start[i + 1]):
+            k, output = annotator[v], label[v]
+            for column in range(columns):
+                term[column] += rates[k, output, column]
+        effect = 1.0 + (votes - 1) * correlation
+        for column in range(columns):
+            term[column] = term[column] / effect + logs[column]
+        most = term.max()
+        whole = 0.0
+        answer[i, :] = 0.0
+        for column in range(columns):
+            value = math.exp(term[column] - most)
+            answer[i, column // subtypes] += value
+            whole += value
+        for j in range(columns // subtypes):
+            answer[i, j] /= whole

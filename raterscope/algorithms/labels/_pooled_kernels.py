@@ -285,29 +285,25 @@ def fill_base(
 
 
 @compiled(error_model="numpy")
-def beta_binomial(right: Array, votes: Array, means: Array, strengths: Array, scores: Array) -> None:
+def beta_binomial(right: Array, votes: Array, mean: float, strength: float) -> float:
     """Compute the log-likelihood of annotators' right votes under Beta distributed skills.
 
     Parameters
     ----------
     right, votes : (K,) float64
-    means, strengths : (A,) and (B,) float64
-    scores : (A, B) float64
-        Overwritten.
+    mean, strength : float
     """
-    for a in range(len(means)):
-        for b in range(len(strengths)):
-            first, second = means[a] * strengths[b], (1.0 - means[a]) * strengths[b]
-            both = math.lgamma(first + second) - math.lgamma(first) - math.lgamma(second)
-            score = 0.0
-            for k in range(len(right)):
-                score += (
-                    both
-                    + math.lgamma(first + right[k])
-                    + math.lgamma(second + votes[k] - right[k])
-                    - math.lgamma(first + second + votes[k])
-                )
-            scores[a, b] = score
+    first, second = mean * strength, (1.0 - mean) * strength
+    both = math.lgamma(first + second) - math.lgamma(first) - math.lgamma(second)
+    score = 0.0
+    for k in range(len(right)):
+        score += (
+            both
+            + math.lgamma(first + right[k])
+            + math.lgamma(second + votes[k] - right[k])
+            - math.lgamma(first + second + votes[k])
+        )
+    return score
 
 
 @compiled(error_model="numpy")

@@ -7,7 +7,8 @@ import numpy as np
 from raterscope.algorithms.labels.assessment import Assessment, better_than
 from raterscope.algorithms.labels.data import OPEN, LabelFusion, Labels
 from raterscope.algorithms.labels.foresight import Foresight
-from raterscope.algorithms.labels.intervals import accuracy_of, crowd
+from raterscope.algorithms.labels.intervals import crowd
+from raterscope.algorithms.labels.rates import Rates, rates_of
 
 __all__ = ["advice"]
 
@@ -20,9 +21,6 @@ _FEW_VOTES = 3.0
 _FEW_ANNOTATORS = 6
 _FEW_VOTES_OF_CLASS = 5.0
 """Votes of an annotator for each class: a row of the confusion matrix from fewer is mostly chance."""
-
-_STRONG = (8.0, 0.6)
-"""Pseudo-counts of a row and share of right ones from which a prior already does what is advised."""
 
 _FEW_JUDGED = 20
 """Judged tasks: of fewer, calibration says nothing."""
@@ -39,7 +37,7 @@ _CHANGED = (3.0, 0.2)
 _RATES = (5, 5)
 """Rates that are compared, at least, and votes in either half of each."""
 
-_PRIOR = "a prior of strength 10 and accuracy 0.7"
+_POOLED = "the pooled consensus, which estimates the prior from the crowd"
 
 
 def advice(
@@ -48,6 +46,7 @@ def advice(
     model: Assessment | None = None,
     vote: Assessment | None = None,
     foretold: Foresight | None = None,
+    rates: Rates | None = None,
 ) -> tuple[str, ...]:
     """Say in plain sentences what speaks against trusting a fusion, and what would help.
 
@@ -68,6 +67,8 @@ def advice(
         Of the fusion and of the majority vote, on the same tasks with a known truth that was kept from both.
     foretold : Foresight, optional
         Of a fusion in which votes count in full.
+    rates : Rates, optional
+        The annotators', where they are at hand.
 
     Returns
     -------
@@ -79,37 +80,24 @@ def advice(
     said = []
     if foretold is not None and foretold.dependent:
         said.append(
-            "People err together here: the votes on a task foretell each other best if each counts for"
-            f" {foretold.power:g} of one. The model counts all of it and is too sure: fuse by the pooled"
-            " consensus, or let votes count in part."
+            "Annotators share mistakes: the votes on a task predict each other best if each is weighted"
+            f" {foretold.power:g}. This model counts it in full, and is too sure. Take the pooled consensus,"
+            " or let votes count in part."
         )
-    said += [*_of_the_truth(model, vote, _is_strong(fusion)), *_of_little(labels, fusion)]
+    said += [*_of_the_truth(model, vote, fusion.algorithm == "pooled"), *_of_little(labels, fusion)]
     if fusion.known.max(initial=OPEN) == OPEN:
-        said += _of_swaps(labels, fusion)
+        said += _of_swaps(labels, fusion, rates)
     if fusion.drift is None:
         said += _of_change(labels, fusion)
     return tuple(said)
 
 
-def _is_strong(fusion: LabelFusion) -> bool:
-    """Whether what is advised of the prior is done already; each row's greatest entry is the right one's.
-
-    The pooled consensus estimates the prior from the crowd.
-    """
-    if fusion.algorithm == "pooled":
-        return True
-    prior = fusion.confusion.prior
-    row = prior.sum(axis=1)
-    strength, accuracy = _STRONG
-    return bool((row >= strength).all() and (prior.max(axis=1) >= accuracy * row).all())
-
-
-def _of_the_truth(model: Assessment | None, vote: Assessment | None, strong: bool) -> list[str]:
+def _of_the_truth(model: Assessment | None, vote: Assessment | None, pooled: bool) -> list[str]:
     if model is None or vote is None:
         return []
     said = []
     ours, theirs, chance = better_than(model, vote)
-    remedy = "take the vote" if strong else f"take the vote, or try {_PRIOR}"
+    remedy = "take the vote" if pooled else f"take the vote, or try {_POOLED}"
     if theirs > ours and chance < _CHANCE:
         said.append(
             f"The vote is right more often than the model, in {vote.accuracy:.1%} against"
@@ -150,14 +138,14 @@ def _of_little(labels: Labels, fusion: LabelFusion) -> list[str]:
         reasons.append(f"half of the annotators have at most {most} for each class")
     if not reasons:
         return []
-    remedy = "" if _is_strong(fusion) else f" {_PRIOR[0].upper()}{_PRIOR[1:]} steadies it."
+    remedy = "" if fusion.algorithm == "pooled" else f" Try {_POOLED}."
     return [
         f"The model has little to learn from: {', '.join(reasons)}. Where it differs from the vote, the vote"
         f" may be right.{remedy}"
     ]
 
 
-def _of_swaps(labels: Labels, fusion: LabelFusion) -> list[str]:
+def _of_swaps(labels: Labels, fusion: LabelFusion, rates: Rates | None) -> list[str]:
     assert labels.meaning is not None
     classes = len(labels.classes)
     if classes < 2:
@@ -173,7 +161,7 @@ def _of_swaps(labels: Labels, fusion: LabelFusion) -> list[str]:
             " classes may have changed places. Give the truth of some tasks, or take the vote."
         ]
     votes = labels.votes_of_annotators()
-    _, _, high = accuracy_of(fusion.confusion, fusion.shares, labels.meaning)
+    _, _, high = (rates_of(labels, fusion) if rates is None else rates).accuracies()
     worse = int(((high < 1 / classes) & (votes > 0)).sum())
     if 2 * worse > int((votes > 0).sum()):
         return [

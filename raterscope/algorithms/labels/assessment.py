@@ -17,6 +17,9 @@ __all__ = ["Assessment", "ClassCurve", "assess", "better_than", "mean_curve", "w
 _BINS = 10
 """Of the calibration curves, of equal width."""
 
+_TIE = 1e-9
+"""Posteriors this close to each other are equal."""
+
 _LEAST = 1e-12
 """A posterior below it counts as this in the log loss, which would be infinite at zero."""
 
@@ -60,6 +63,7 @@ class Assessment:
         Tasks of which the truth is known.
     accuracy, accuracy_low, accuracy_high : float
         Share of judged tasks whose most probable class is the true one, and its Wilson interval of 95 %.
+        Where m classes are equally probable and the true one is among them, the task counts for 1/m.
     log_loss : float
         Mean of -ln posterior of the true class, in nats.
     brier : float
@@ -68,12 +72,13 @@ class Assessment:
         Mean of the classes' AUC, each class counting alike; NaN without two classes among the truths.
     curves : tuple of J ClassCurve
     confusion : (J, J) int64
-        Judged tasks by true class (row) and most probable class (column).
+        Judged tasks by true class (row) and most probable class (column), of equal ones the first.
     calibration : Calibration
         Of the most probable class's posterior: how often it is right. `error` is the expected calibration
         error.
-    right : (judged,) bool
-        Whether each judged task's most probable class is right, in the tasks' order.
+    right : (judged,) float64
+        1 where a judged task's most probable class is right, 0 where it is wrong, 1/m where the true class
+        is one of m equally probable ones; in the tasks' order.
     """
 
     classes: tuple[str, ...]
@@ -87,15 +92,15 @@ class Assessment:
     curves: tuple[ClassCurve, ...]
     confusion: NDArray[np.int64]
     calibration: Calibration
-    right: NDArray[np.bool_]
+    right: FloatArray
 
 
 def assess(posterior: FloatArray, truth: ClassArray, classes: tuple[str, ...]) -> Assessment | None:
     """Judge posteriors by the tasks whose class is known.
 
-    Of equally probable classes the first is taken, as `LabelFusion.label` does. A mean over classes of
-    one-against-the-rest AUC is what the AUC of more than two classes is here; with two classes both are
-    the same.
+    Equally probable classes share the credit of a task, so that the order of the classes does not matter. A
+    mean over classes of one-against-the-rest AUC is what the AUC of more than two classes is here; with two
+    classes both are the same.
 
     Parameters
     ----------
@@ -116,9 +121,10 @@ def assess(posterior: FloatArray, truth: ClassArray, classes: tuple[str, ...]) -
     true = np.asarray(truth)[judged].astype(np.int64)
     size, many = len(classes), len(judged)
     chosen = values.argmax(axis=1)
-    right = chosen == true
-    low, high = wilson(int(right.sum()), many)
     of_true = values[np.arange(many), true]
+    top = values >= values.max(axis=1, keepdims=True) - _TIE
+    right = top[np.arange(many), true] / top.sum(axis=1)
+    low, high = wilson(float(right.sum()), many)
     curves = tuple(_curve(name, values[:, j], true == j) for j, name in enumerate(classes))
     areas = [curve.area for curve in curves if not math.isnan(curve.area)]
     return Assessment(
@@ -137,7 +143,7 @@ def assess(posterior: FloatArray, truth: ClassArray, classes: tuple[str, ...]) -
     )
 
 
-def wilson(hits: int, many: int, level: float = 0.95) -> tuple[float, float]:
+def wilson(hits: float, many: int, level: float = 0.95) -> tuple[float, float]:
     """Give the Wilson score interval of a share; NaN of nothing.
 
     E. B. Wilson, "Probable inference, the law of succession, and statistical inference", Journal of the
@@ -155,12 +161,12 @@ def wilson(hits: int, many: int, level: float = 0.95) -> tuple[float, float]:
 
 
 def better_than(first: Assessment, second: Assessment) -> tuple[int, int, float]:
-    """Compare two judgements of the same tasks (McNemar's test, exact).
+    """Compare two judgements of the same tasks (McNemar's test, exact; a sign test where there are ties).
 
     Returns
     -------
     (int, int, float)
-        Tasks that only the first has right, that only the second has right, and the two-sided p-value: how
+        Tasks on which the first has more credit, on which the second has more, and the two-sided p-value: how
         often chance alone would part them at least so far.
 
     Raises
@@ -172,8 +178,8 @@ def better_than(first: Assessment, second: Assessment) -> tuple[int, int, float]
 
     if first.judged != second.judged:
         raise ValueError(f"{first.judged} and {second.judged} tasks are judged; expected the same ones.")
-    ours = int(np.count_nonzero(first.right & ~second.right))
-    theirs = int(np.count_nonzero(second.right & ~first.right))
+    ours = int(np.count_nonzero(first.right > second.right + _TIE))
+    theirs = int(np.count_nonzero(second.right > first.right + _TIE))
     if ours == theirs:
         return ours, theirs, 1.0
     return ours, theirs, min(1.0, 2.0 * float(bdtr(min(ours, theirs), ours + theirs, 0.5)))

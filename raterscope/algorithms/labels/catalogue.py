@@ -24,10 +24,11 @@ LABELLERS: dict[str, Algorithm] = {
     algorithm.name: algorithm
     for algorithm in (
         Algorithm(
-            "pooled", "pooled consensus", "Hierarchical Dawid-Skene, mixed membership and the vote, pooled: "
-            "probabilities that are right about as often as they claim. Recommended.",
+            "pooled", "pooled consensus", "Hierarchical Dawid-Skene, EBCC, mixed membership and the vote, "
+            "pooled: probabilities that are right about as often as they claim. Recommended.",
             "logarithmic opinion pool, Genest and Zidek, Statistical Science 1 (1986) 114-135, of tempered "
-            "hierarchical Dawid-Skene models, Paun et al., TACL 6 (2018) 571-585",
+            "hierarchical Dawid-Skene models, Paun et al., TACL 6 (2018) 571-585, and EBCC, Li et al., ICML "
+            "(2019)",
             PooledSettings, pooled,
         ),
         Algorithm(

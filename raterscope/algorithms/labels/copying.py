@@ -28,6 +28,10 @@ _CHANCE = 0.01
 _TOLD = 10
 """The most annotators that one sentence names."""
 
+_OUTVOTED = (
+    "They outvote the others, who agree with each other against them: these may share a mistake instead."
+)
+
 _SMOOTHING = 5.0
 """Votes that a class's row is drawn by towards how good the annotator is in all."""
 
@@ -45,12 +49,15 @@ class Copying:
         Of which both said the same.
     expected : (P,) float64
         Of which both would say the same if each looked for itself.
+    outvoting : bool
+        Whether they are so many that the votes cannot tell copying from a mistake that the rest share.
     """
 
     pairs: NDArray[np.int32]
     common: NDArray[np.int64]
     same: NDArray[np.int64]
     expected: FloatArray
+    outvoting: bool = False
 
     @property
     def share(self) -> FloatArray:
@@ -80,6 +87,7 @@ def copying_in_words(found: Copying, labels: Labels) -> tuple[str, ...]:
             f"{len(members):,} annotators may copy from each other: {names}{more};"
             f" {found.same[some].sum() / whole:.0%} of their labels are the same,"
             f" {found.expected[some].sum() / whole:.0%} expected."
+            + (f" {_OUTVOTED}" if found.outvoting else "")
         )
     return tuple(sentences)
 
@@ -96,6 +104,8 @@ def copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Copyin
     rates say how often both would agree. A pair is named where it agrees more often by more than chance
     explains in any of the pairs (normal tail, Bonferroni's correction) and has at least half of the
     agreement that is left open.
+    Where most annotators are alike, they are suspects if the others agree with each other against them; only
+    their own pairs are then looked at, for too few are left to judge the others by.
 
     Parameters
     ----------
@@ -127,7 +137,7 @@ def copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Copyin
     tail = float(-ndtri(_CHANCE / max(len(pairs), 1)))
     count = np.asarray(together.data, dtype=np.float64)[wanted]
     same_of = _agreements(pairs, start, task, said, part(watch, 0.0, 0.3))
-    cluster = suspects(pairs, count, same_of, labels)
+    cluster, outvoting = suspects(pairs, count, same_of, labels, first)
     if (cluster >= 0).any():
         fair = fair_consensus(labels, fusion, first, cluster, part(watch, 0.3, 0.5))
     else:
@@ -141,9 +151,12 @@ def copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Copyin
         same = int(same_of[at])
         if same < _LEAST_SHARE * count[at]:  # too little, whatever is expected
             continue
+        if outvoting and not 0 <= cluster[one] == cluster[other]:  # too few are left to judge others by
+            continue
         both, first_said, second_said = _common(one, other, start, task, said)
         left = fair.without((one, other), both, (first_said, second_said))
         agree = left @ (_rates(left, first_said, labels) * _rates(left, second_said, labels)).sum(axis=1)
+        agree = np.clip(agree, 0.0, 1.0)
         expected, spread = float(agree.sum()), float(np.sqrt((agree * (1 - agree)).sum()))
         # Half a task is the step from one whole number to the next.
         beyond = same - expected - 0.5 > tail * spread
@@ -152,7 +165,7 @@ def copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Copyin
     columns = np.array(found, dtype=np.float64).reshape(len(found), 5)
     return Copying(
         columns[:, :2].astype(np.int32), columns[:, 2].astype(np.int64), columns[:, 3].astype(np.int64),
-        columns[:, 4],
+        columns[:, 4], outvoting,
     )  # fmt: skip
 
 

@@ -29,13 +29,21 @@ from raterscope.algorithms.labels.results import counted, fused, unsettled
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import integer, number
 
-__all__ = ["EBCCSettings", "ebcc"]
+__all__ = ["EBCCSettings", "ebcc", "tempered_subtypes"]
 
 _TERMS = 1_000_000
 """Votes times classes times subtypes between two reports."""
 
 _MOST_ENTRIES = 100_000_000
 """Of the annotators' rates by subtype, and of the tasks' joint probabilities: 0.8 GB."""
+
+_FEW_SUBTYPES = 3
+"""Subtypes of each class in the pooled consensus, which begin as clear, less clear and unclear cases."""
+
+_FEW_ITERATIONS = 30
+
+_FEW_ENTRIES = 10_000_000
+"""Rates and joint probabilities above which the pooled consensus goes without."""
 
 _SUBTYPE_STRENGTH = 0.1
 """Pseudo-counts of all subtypes of a class together."""
@@ -147,6 +155,72 @@ def ebcc(labels: Labels, settings: EBCCSettings | None = None, watch: Watch = si
     return fused(labels, "ebcc", posterior, confusion, trace, unsettled(trace))
 
 
+def tempered_subtypes(
+    labels: Labels, share: FloatArray, correlation: float, iterations: int, tolerance: float, watch: Watch
+) -> FloatArray | None:
+    """Fit three subtypes of each class from one start, and temper the likelihood of correlated votes.
+
+    At the start a task is spread over the subtypes of a class by a binomial distribution in the class's
+    share of the votes, so that nothing is drawn at random and the order of tasks does not matter.
+
+    Parameters
+    ----------
+    labels : Labels
+        Repeated votes settled.
+    share : (N, J) float64
+        The smoothed vote, known tasks held fixed.
+    correlation : float
+        The logarithm of the likelihood of n votes is divided by 1 + (n - 1) correlation.
+    iterations : int
+    tolerance : float
+        Of the tasks' probabilities, on average.
+    watch : Watch
+
+    Returns
+    -------
+    (N, J) float64 or None
+        None where there would be too many rates.
+    """
+    from raterscope.algorithms.labels._ebcc_kernels import temper_subtypes
+    from raterscope.algorithms.labels._pooled_kernels import add_counts
+
+    iterations = min(iterations, _FEW_ITERATIONS)
+    settings = EBCCSettings(subtypes=_FEW_SUBTYPES, starts=1, iterations=iterations, tolerance=tolerance)
+    columns = share.shape[1] * _FEW_SUBTYPES
+    if max(len(labels.annotators) * len(labels.outputs), len(labels.tasks)) * columns > _FEW_ENTRIES:
+        return None
+    problem = _problem(labels, settings, part(watch, 0.0, 0.05))
+    clear = share[:, :, None]
+    split = np.concatenate([clear**2, 2 * clear * (1 - clear), (1 - clear) ** 2], axis=2)
+    joint = (clear * split).reshape(len(share), columns)
+    found = _run(problem, joint, settings, None, part(watch, 0.05, 0.9), "fitting subtypes of the classes")
+    votes = problem.votes
+    counts = np.zeros((votes.annotators, votes.outputs, columns))
+    spans = _spans(votes, columns)
+    for first, last in spans:
+        watch(0.9, "fitting subtypes of the classes")
+        add_counts(first, last, votes.start, problem.annotator, problem.label, found.joint, counts)
+    voted = np.diff(votes.start) > 0
+    logs, rates, _ = _expected(problem, found.joint[voted].sum(axis=0), counts)
+    answer = share.copy()
+    for first, last in spans:
+        watch(0.95, "weighting correlated votes")
+        temper_subtypes(
+            first, last, votes.start, problem.annotator, problem.label, _FEW_SUBTYPES, logs, rates,
+            correlation, answer,
+        )  # fmt: skip
+    held = np.flatnonzero(votes.known != OPEN)
+    answer[held] = share[held]
+    return answer
+
+
+def _spans(votes: TaskVotes, columns: int) -> list[tuple[int, int]]:
+    """Cut the tasks into pieces of about as much work as lies between two reports."""
+    size = max(1, _TERMS // columns)
+    ends = (np.flatnonzero(np.diff(votes.start[1:] // size, append=-1)) + 1).tolist()
+    return list(zip([0, *ends[:-1]], ends, strict=True)) if ends else []
+
+
 def _problem(labels: Labels, settings: EBCCSettings, watch: Watch) -> _Problem:
     """Sort the votes, and make the priors."""
     assert labels.meaning is not None
@@ -187,9 +261,7 @@ def _run(
     counts = np.zeros((votes.annotators, votes.outputs, joint.shape[1]))
     voted = np.diff(votes.start) > 0
     active = max(1, int(voted.sum()))
-    size = max(1, _TERMS // joint.shape[1])
-    ends = (np.flatnonzero(np.diff(votes.start[1:] // size, append=-1)) + 1).tolist()
-    spans = list(zip([0, *ends[:-1]], ends, strict=True)) if ends else []
+    spans = _spans(votes, joint.shape[1])
     found = _Start(joint, [], [], converged=False)
     for turn in range(1, settings.iterations + 1):
         done = (turn - 1) / settings.iterations

@@ -35,7 +35,7 @@ class PriorSettings(Settings):
     prior_strength: float | None = number(
         None, "Prior strength",
         "How many votes of each class the prior counts for. Left open: one for every label, and one more for "
-        "the right one. Take 10 or more where annotators or votes a task are few.",
+        "the right one. The pooled consensus estimates it from the crowd.",
         unit="votes", minimum=1e-6, maximum=1e8, left_open="usual",
     )  # fmt: skip
     prior_accuracy: float | None = number(

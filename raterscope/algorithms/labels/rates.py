@@ -38,11 +38,16 @@ _CLASS_WEIGHT, _WRONG_WEIGHT, _OWN_WEIGHT = 10.0, 5.0, 10.0
 annotator's mistakes to the crowd's."""
 
 _MOST = 0.995
-_SHARED_ENTRY, _SHARED_ACCURACY = 0.8, 0.5
-"""Correlation of the errors of the consensus: share of its doubt that does not average out over votes."""
 
-_FLOOR = 0.3
-"""Standard deviation that remains however many votes there are, as a share of M (1 - M)."""
+_OWN_ERRORS, _CROWD_ERRORS = (0.8, 4.0), (0.25, 8.0)
+"""Doubt of the consensus that does not average out over an annotator's votes, and over the crowd's; how fast
+it saturates. Chosen on ten public crowds for both the pooled consensus and models of independent votes."""
+
+_WIDENED = 2.5
+"""Votes by which the intervals of a row are widened together, half a vote each at most."""
+
+_CROWD_FLOOR = 0.02
+"""Variance of a crowd's rate that remains however many votes there are, as a share of M^2 (1 - M)^2."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +71,8 @@ class Rates:
         Their expected number of right ones, and its variance.
     skill : tuple of two floats
         The crowd's accuracy, and the votes that it counts for.
+    concentration : (K,) float64
+        Sum of the members' squared shares of the votes: 1 for an annotator, less for a group.
     time : str
         The time that the rates refer to: "all votes" or "the last vote".
     """
@@ -79,6 +86,7 @@ class Rates:
     right: FloatArray
     right_doubt: FloatArray
     skill: tuple[float, float]
+    concentration: FloatArray
     time: str = "all votes"
 
     @cached_property
@@ -90,19 +98,20 @@ class Rates:
     def interval(self, level: float = _LEVEL) -> tuple[FloatArray, FloatArray]:
         """Give the ends of the interval of every entry, two (K, J, L).
 
-        The variance has four parts: sampling, doubt of the labels, doubt that errors of the consensus share,
-        and a floor for what the votes cannot tell. The interval is that of a Beta distribution with this
-        mean and variance, widened by half a vote (C. J. Clopper and E. S. Pearson, Biometrika 26 (1934)
-        404-413).
+        The variance has three parts: sampling, doubt of the labels, and doubt that errors of the consensus
+        share (`_shared`). The interval is that of a Beta distribution with this mean and variance, widened
+        by half a vote (C. J. Clopper and E. S. Pearson, Biometrika 26 (1934) 404-413), or by less where
+        there are more than five outputs.
         """
         mean = self.mean
         total = self.counts.sum(axis=2, keepdims=True) + self.strength
         other = self.doubt.sum(axis=2, keepdims=True) - self.doubt
         spread = self.doubt * np.square(1 - mean) + other * np.square(mean)
-        shared = self.doubt * (1 - mean) + other * mean
-        variance = mean * (1 - mean) / (total + 1)
-        variance += (spread + np.square(_SHARED_ENTRY * shared)) / np.square(total)
-        return _widened(mean, variance, total, level)
+        common = (self.doubt * (1 - mean) + other * mean) / total
+        variance = mean * (1 - mean) / (total + 1) + spread / np.square(total)
+        variance += _shared(mean, common, self.concentration[:, None, None])
+        half = min(0.5, _WIDENED / mean.shape[2])
+        return _widened(mean, variance, total, level, half)
 
     @cached_property
     def accuracy(self) -> FloatArray:
@@ -113,9 +122,9 @@ class Rates:
     def accuracy_interval(self, level: float = _LEVEL) -> tuple[FloatArray, FloatArray]:
         """Give the ends of the interval of every accuracy, two (K,)."""
         mean, total = self.accuracy, self.votes + self.skill[1]
-        variance = mean * (1 - mean) / (total + 1)
-        variance += (self.right_doubt + np.square(_SHARED_ACCURACY * self.right_doubt)) / np.square(total)
-        return _widened(mean, variance, total, level)
+        variance = mean * (1 - mean) / (total + 1) + self.right_doubt / np.square(total)
+        variance += _shared(mean, self.right_doubt / total, self.concentration)
+        return _widened(mean, variance, total, level, 0.5)
 
     def accuracies(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Give every annotator's accuracy with its interval, three (K,)."""
@@ -126,8 +135,7 @@ class Rates:
         return Rates(
             self.counts[annotators], self.doubt[annotators], self.prior[annotators], self.strength,
             self.votes[annotators], self.given[annotators], self.right[annotators],
-            self.right_doubt[annotators],
-            self.skill, self.time,
+            self.right_doubt[annotators], self.skill, self.concentration[annotators], self.time,
         )  # fmt: skip
 
     def together(self, annotators: NDArray[np.integer]) -> Rates:
@@ -148,11 +156,12 @@ class Rates:
         if weight.any():
             prior = np.tensordot(weight / weight.sum(), self.prior, axes=(0, 0))[None]
         centre, strength = self.skill
+        concentration = float(np.square(weight / weight.sum()).sum()) if weight.any() else 1.0
         return Rates(
             np.tensordot(taken, self.counts, axes=(0, 0))[None],
             np.tensordot(taken, self.doubt, axes=(0, 0))[None], prior, self.strength, votes,
             np.array([taken @ self.given]), mean * (votes + strength) - centre * strength,
-            np.array([taken @ self.right_doubt]), self.skill, self.time,
+            np.array([taken @ self.right_doubt]), self.skill, np.array([concentration]), self.time,
         )  # fmt: skip
 
 
@@ -195,8 +204,8 @@ def estimate_rates(
     and the annotator's own mistakes are. The prior counts for c votes, of largest likelihood (Dirichlet
     multinomial) in the crowd.
 
-    Models of crowds are too sure: their intervals of entries cover 86 % on ten public crowds, by IBCC. So the
-    doubt of a label is that of the mean of the posterior and the smoothed vote.
+    Models of crowds are too sure of the labels, so the doubt of a label is that of the mean of the posterior
+    and the smoothed vote.
 
     Parameters
     ----------
@@ -247,7 +256,8 @@ def estimate_rates(
     centre, weight = skill
     return Rates(
         counts, doubt, prior, strength, votes, given, right, right_doubt,
-        (centre, float(np.clip(weight, *_SKILL_LIMITS))), "all votes" if last is None else "the last vote",
+        (centre, float(np.clip(weight, *_SKILL_LIMITS))), np.ones(len(votes)),
+        "all votes" if last is None else "the last vote",
     )  # fmt: skip
 
 
@@ -365,19 +375,35 @@ def _strength(counts: FloatArray, prior: FloatArray) -> float:
     return _STRENGTHS[int(np.argmax(found))]
 
 
-def _widened(
-    mean: FloatArray, variance: FloatArray, total: FloatArray, level: float
-) -> tuple[FloatArray, FloatArray]:
-    """Give the interval of a Beta distribution with a mean and variance, widened by half a vote."""
+def _shared(mean: FloatArray, common: FloatArray, concentration: FloatArray) -> FloatArray:
+    """Give the variance by errors of the consensus that several votes share.
+
+    `common` is how far the rate would move if all doubtful labels were wrong in the same direction. An
+    annotator's own errors of this kind average out over a group, by `concentration`; the crowd's do not.
+    """
     possible = mean * (1 - mean)
-    variance = np.minimum(variance + np.square(_FLOOR * possible), 0.99 * possible)
+    ratio = np.square(common) / np.maximum(possible, 1e-12)
+    of_one, of_crowd = (
+        share * np.square(common) / (1 + saturation * ratio)
+        for share, saturation in (_OWN_ERRORS, _CROWD_ERRORS)
+    )
+    of_crowd = of_crowd + _CROWD_FLOOR * np.square(possible)
+    return np.asarray(of_crowd + concentration * np.maximum(of_one - of_crowd, 0.0))
+
+
+def _widened(
+    mean: FloatArray, variance: FloatArray, total: FloatArray, level: float, half: float
+) -> tuple[FloatArray, FloatArray]:
+    """Give the interval of a Beta distribution with a mean and variance, widened by `half` votes."""
+    possible = mean * (1 - mean)
+    variance = np.minimum(variance, 0.99 * possible)
     certain = possible <= 1e-12
     with np.errstate(divide="ignore", invalid="ignore"):
         whole = np.where(certain, 1.0, possible / variance - 1.0)
     first, second = mean * whole, (1 - mean) * whole
     tail = (1 - level) / 2
-    low = beta_quantile(np.maximum(first - 0.5, 1e-3), second + 0.5, tail)
-    high = beta_quantile(first + 0.5, np.maximum(second - 0.5, 1e-3), 1 - tail)
-    low = np.where((first <= 0.5) | (mean * total < 1.0), 0.0, np.minimum(low, mean))
-    high = np.where(second <= 0.5, 1.0, np.maximum(high, mean))
+    low = beta_quantile(np.maximum(first - half, 1e-3), second + half, tail)
+    high = beta_quantile(first + half, np.maximum(second - half, 1e-3), 1 - tail)
+    low = np.where((first <= half) | (mean * total < 1.0), 0.0, np.minimum(low, mean))
+    high = np.where(second <= half, 1.0, np.maximum(high, mean))
     return np.where(certain, mean, low), np.where(certain, mean, high)

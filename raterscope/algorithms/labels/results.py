@@ -121,7 +121,7 @@ def _said_of(labels: Labels, voteless: int, silent: int) -> list[str]:
     heard = labels.votes_of_annotators() > 0
     mute = len(heard) - int(heard.sum())
     if mute:
-        said.append(f"{_many(mute, 'annotator has', 'annotators have')} no votes.")
+        said.append(f"{_many(mute, 'annotator has', 'annotators have')} no votes that count.")
     if len(heard) - mute == 1:
         said.append("There is but one annotator with votes: nobody can say how good these are.")
     assert labels.meaning is not None

@@ -56,6 +56,21 @@ def test_what_is_said_as_often_as_it_is_true_is_calibrated() -> None:
     assert sure.accuracy == honest.accuracy
 
 
+def test_equally_probable_classes_share_the_credit_whatever_their_order() -> None:
+    posterior = np.array(
+        [[0.5, 0.5, 0.0], [0.2, 0.4, 0.4], [0.4, 0.4, 0.2], [1 / 3, 1 / 3, 1 / 3], [0.1, 0.2, 0.7]]
+    )
+    truth = np.array([0, 2, 2, 1, 2], dtype=np.int16)
+    found = assess(posterior, truth, ("a", "b", "c"))
+    turned = assess(posterior[:, ::-1], (2 - truth).astype(np.int16), ("c", "b", "a"))
+    assert found is not None
+    assert turned is not None
+    assert found.right == pytest.approx([0.5, 0.5, 0.0, 1 / 3, 1.0])
+    assert found.accuracy == turned.accuracy == pytest.approx(7 / 15)
+    assert found.calibration.error == pytest.approx(turned.calibration.error)
+    assert better_than(found, turned) == (0, 0, 1.0)
+
+
 def test_nothing_known_is_no_assessment() -> None:
     assert assess(np.full((3, 2), 0.5), np.full(3, OPEN, dtype=np.int16), ("a", "b")) is None
     assert assess(np.empty((0, 2)), np.empty(0, dtype=np.int16), ("a", "b")) is None

@@ -95,6 +95,30 @@ def test_a_ring_of_fifteen_is_one_group_though_it_sways_the_answer(seed):
     assert sentence.startswith("15 annotators may copy from each other: 0, 1, 2")
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_ring_that_outvotes_the_rest_is_named_and_nobody_else(seed):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 5, 300)
+    wrong = (truth[:, None] + rng.integers(1, 5, (300, 20))) % 5
+    said = np.where(rng.random((300, 20)) < rng.uniform(0.6, 0.9, 20), truth[:, None], wrong)
+    said[:, 1:15] = np.where(rng.random((300, 14)) < 0.99, said[:, :1], said[:, 1:15])
+    labels = crowd(said, rng.random(said.shape) < 0.5, classes=5)
+    found = copies(labels, ibcc(labels))
+    assert found.groups() == (tuple(range(15)),)
+    assert found.outvoting
+    (sentence,) = copying_in_words(found, labels)
+    assert "may share a mistake instead" in sentence
+
+
+def test_good_annotators_beside_guessing_ones_are_no_ring():
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, 5, 300)
+    good = np.where(np.arange(20) < 15, 0.97, 0.2)
+    said = np.where(rng.random((300, 20)) < good, truth[:, None], rng.integers(0, 5, (300, 20)))
+    labels = crowd(said, classes=5)
+    assert copies(labels, ibcc(labels)).groups() == ()
+
+
 @pytest.mark.parametrize("share", [0.15, 0.5])
 def test_two_with_the_same_misunderstanding_are_not_accused(share):
     said = sayings(7, tasks=400, people=30, classes=5, accuracy=0.85)

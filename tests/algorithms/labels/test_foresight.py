@@ -132,8 +132,8 @@ def test_people_who_err_together_are_told_of_and_what_helps() -> None:
     for labels, _ in (repeated(4), independent()):
         fusion = ibcc(labels)
         said.append(" ".join(advice(labels, fusion, foretold=foresight(labels, fusion))))
-    assert "foretell each other" in said[0]
-    assert "foretell each other" not in said[1]
+    assert "predict each other" in said[0]
+    assert "predict each other" not in said[1]
 
 
 @pytest.mark.parametrize(

@@ -77,21 +77,28 @@ def test_probabilities_are_right_as_often_as_they_claim_where_votes_are_correlat
     assert np.mean([one.accuracy for one in ours]) > np.mean([one.accuracy for one in votes]) - 0.005
 
 
+@pytest.mark.parametrize("wrong", [False, True])
 @pytest.mark.parametrize("count", [1, 3, 10, 30])
-def test_correct_decisions_on_the_most_disputed_tasks_do_not_harm_the_others(count):
-    before, after = [], []
+def test_decisions_on_the_most_disputed_tasks_do_not_harm_the_others(count, wrong):
+    before, after, crossed = [], [], []
     for seed in range(4):
         labels, truth = make(seed)
         first = pooled(labels)
         decided = np.argsort(-first.entropy(), kind="stable")[:count]
         known = np.full(len(truth), OPEN, dtype=np.int16)
         known[decided] = truth[decided]
+        if wrong:  # one decision in five
+            known[decided[::5]] = (truth[decided[::5]] + 1) % len(labels.classes)
         second = pooled(replace(labels, known=known))
-        assert (second.label()[decided] == truth[decided]).all()
+        assert (second.label()[decided] == known[decided]).all()
+        others = np.flatnonzero(known == OPEN)
         judged = np.where(known == OPEN, truth, OPEN).astype(np.int16)
         for fusion, found in ((first, before), (second, after)):
             found.append(assess(fusion.posterior, judged, labels.classes).log_loss)
+        was, now = (fusion.posterior[others, truth[others]] for fusion in (first, second))
+        crossed.append(((was > 0.5) & (now <= 0.5)).mean())
     assert np.mean(after) <= np.mean(before) * 1.01
+    assert np.mean(crossed) <= 0.01
 
 
 def test_a_class_that_nobody_chose_is_not_the_consensus_without_cases():

@@ -10,6 +10,7 @@ from raterscope.algorithms.labels import OPEN, Labels
 from raterscope.algorithms.labels.dynamic import dynibcc
 from raterscope.algorithms.labels.fusion import LabelPlan, fuse
 from raterscope.algorithms.labels.ibcc import ibcc
+from raterscope.algorithms.labels.pooled import pooled
 from raterscope.algorithms.labels.rates import estimate_rates, rates_of
 from tests.algorithms.labels.crowds import crowd, make
 
@@ -81,6 +82,25 @@ def test_groups_average_to_the_crowd() -> None:
     weights = [votes[some].sum() for some in (first, second)]
     assert np.average(parts, weights=weights) == pytest.approx(rates.together(np.arange(6)).accuracy[0])
     assert np.average(rates.accuracy, weights=votes) == pytest.approx(np.average(parts, weights=weights))
+
+
+def test_the_crowd_of_a_rare_class_has_an_interval_that_tells_something() -> None:
+    rng = np.random.default_rng(4)
+    tasks, annotators = 1500, 150
+    truth = (rng.random(tasks) < 0.2).astype(np.int64)
+    true = np.array([[0.7, 0.3], [0.4, 0.6]])
+    task = np.repeat(np.arange(tasks), 12)
+    who = np.argsort(rng.random((tasks, annotators)), axis=1)[:, :12].ravel()
+    labels = make(task, who, (rng.random(len(task)) > true[truth[task], 0]).astype(np.int64), 2)
+    rates = rates_of(labels, pooled(labels))
+    every = np.arange(annotators)
+    low, high = (ends[0] for ends in rates.together(every).interval())
+    assert ((low <= true) & (true <= high)).all()
+    assert (high - low).max() < 0.5
+    alone = np.subtract(*rates.interval()[::-1]).mean(axis=0)
+    few = np.subtract(*rates.together(every[:5]).interval()[::-1])[0]
+    assert (few < alone).all()
+    assert (high - low < few).all()
 
 
 def test_one_annotator_alone_has_the_same_figures() -> None:

@@ -1,0 +1,403 @@
+"""Hierarchical Dawid-Skene model: annotators' rates whose priors are estimated from the crowd.
+
+Row j of annotator k's confusion matrix is Dirichlet distributed with mean B_kj and strength c. The mean
+follows from the annotator's skill, the class's accuracy and the crowd's and the annotator's own wrong labels;
+the distribution of skills, c and the classes' shares are estimated from the crowd (empirical Bayes).
+
+References
+----------
+S. Paun, B. Carpenter, J. Chamberlain, D. Hovy, U. Kruschwitz and M. Poesio, "Comparing Bayesian models of
+annotation", Transactions of the Association for Computational Linguistics 6 (2018) 571-585.
+A. Asuncion, M. Welling, P. Smyth and Y. W. Teh, "On smoothing and inference for topic models", Uncertainty in
+Artificial Intelligence (2009) (the collapsed updates, each vote's own contribution removed).
+L. Kish, Survey Sampling (1965) (design effect).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.labels._start import standing
+from raterscope.algorithms.labels._votes import by_task
+from raterscope.algorithms.labels.data import (
+    OPEN,
+    ClassArray,
+    FloatArray,
+    IndexArray,
+    Labels,
+    LabelTrace,
+    default_prior,
+)
+from raterscope.algorithms.progress import Watch
+
+__all__ = [
+    "FLOOR",
+    "TERMS",
+    "Crowd",
+    "Fit",
+    "begun",
+    "correlation_of",
+    "count_votes_of",
+    "dawid_skene",
+    "estimate_priors",
+    "predictive_scores",
+    "smoothed_vote",
+    "sort_votes",
+    "spans_of",
+    "tempered",
+]
+
+TERMS = 1_000_000
+"""Votes times classes between two reports."""
+
+_LEAST_ROUNDS = 13
+_STRENGTH_ROUNDS = (2, 5, 10, 20, 30)
+_SKILL_ROUNDS = (1, 2, 3, 4, 5, 7, 10, 13, 16, 20, 25, 30, 40, 50)
+
+_USUAL = (8.0, 1.5)
+"""Median and standard deviation (of the logarithm) of a strength, before the crowd is seen; in votes."""
+
+_STRENGTHS = 2.0 ** np.arange(-1.0, 10.75, 0.5)
+_MEANS = np.linspace(-0.9, 0.9, 7)
+"""Mean skills that are compared: distance from the mean share of right votes, in logits."""
+
+_CORRELATIONS = np.array([0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0])
+
+_PRIOR_ENTRIES = 200_000
+_PRIOR_ANNOTATORS = 4_000
+"""Entries and annotators at most from which the crowd's priors are estimated."""
+
+_CORRELATION_TERMS = 2_000_000
+"""Votes times classes at most from which the correlation is estimated."""
+
+_CLASS_WEIGHT = 10.0
+"""Votes with which a class's accuracy is shrunk to the crowd's."""
+
+_CONFUSION_WEIGHT = 10.0
+"""Votes that the crowd's confusions count for beside an annotator's own wrong labels."""
+
+_USE_WEIGHT = 5.0
+"""Votes a class that the labels' use counts for beside the crowd's wrong labels."""
+
+_ACCURACIES = (0.2, 0.05, 0.995)
+"""Least accuracy times the number of classes; least for two classes; largest."""
+
+FLOOR = 1e-4
+"""Floor of a probability, against rounding and logarithms of zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """Votes task by task, and what each output stands for."""
+
+    start: NDArray[np.int64]
+    annotator: IndexArray
+    label: ClassArray
+    known: ClassArray
+    stands: NDArray[np.bool_]
+    use: FloatArray
+    votes: FloatArray
+    prior: FloatArray | None
+    spans: tuple[tuple[int, int], ...]
+
+    @property
+    def active(self) -> NDArray[np.bool_]:
+        """Tasks with votes or a known class."""
+        return np.asarray((np.diff(self.start) > 0) | (self.known != OPEN))
+
+
+@dataclass(eq=False)
+class Fit:
+    """Rates of a model: prior mean and strength, expected counts, and what was estimated of the crowd."""
+
+    counts: FloatArray
+    rows: FloatArray
+    base: NDArray[np.float32]
+    strength: float
+    skill: tuple[float, float]
+    shares: FloatArray
+
+    def rates(self) -> FloatArray:
+        """Give the expected probabilities of the outputs, (K, L, J)."""
+        rates = self.strength * self.base + self.counts
+        return np.asarray(rates / rates.sum(axis=1, keepdims=True))
+
+
+def sort_votes(labels: Labels, watch: Watch) -> Crowd:
+    """Sort the votes by task, and list what each output stands for."""
+    assert labels.meaning is not None
+    votes = by_task(labels, watch)
+    annotator = (votes.pair // votes.outputs).astype(np.int32)
+    label = (votes.pair % votes.outputs).astype(np.int16)
+    use = np.bincount(label, minlength=votes.outputs) + 1.0
+    stands = labels.meaning[:, None] == np.arange(votes.classes)
+    given = np.bincount(annotator, minlength=votes.annotators).astype(np.float64)
+    spans = spans_of(votes.start, max(1, TERMS // votes.classes))
+    return Crowd(
+        votes.start, annotator, label, votes.known, stands, use / use.sum(), given, labels.prior, spans
+    )
+
+
+def spans_of(start: NDArray[np.int64], votes: int) -> tuple[tuple[int, int], ...]:
+    """Cut tasks, whose votes begin at `start`, into pieces of about so many votes."""
+    if len(start) < 2:
+        return ()
+    ends = (np.flatnonzero(np.diff(start[1:] // votes, append=-1)) + 1).tolist()
+    return tuple(zip([0, *ends[:-1]], ends, strict=True))
+
+
+def smoothed_vote(labels: Labels, crowd: Crowd, watch: Watch) -> FloatArray:
+    """Compute (votes + 1/J) / (n + 1), known tasks held fixed, (N, J)."""
+    tasks, classes = len(labels.tasks), len(labels.classes)
+    weight = standing(labels, default_prior(labels))
+    vote = np.empty((tasks, classes))
+    for j in range(classes):
+        watch(j / classes, "counting votes")
+        vote[:, j] = np.bincount(labels.task, weight[labels.label, j], minlength=tasks) + 1 / classes
+    vote /= vote.sum(axis=1, keepdims=True)
+    held = np.flatnonzero(crowd.known != OPEN)
+    vote[held] = np.eye(classes)[crowd.known[held]]
+    return vote
+
+
+def dawid_skene(
+    crowd: Crowd,
+    posterior: FloatArray,
+    by_class: bool,
+    iterations: int,
+    tolerance: float,
+    watch: Watch,
+    show: Callable[[FloatArray], object] | None = None,
+) -> tuple[Fit, LabelTrace]:
+    """Fit the hierarchical model, votes counting in full.
+
+    Parameters
+    ----------
+    crowd : Crowd
+    posterior : (N, J) float64
+        Where it begins. Overwritten.
+    by_class : bool
+        Whether the classes' accuracies differ.
+    iterations : int
+    tolerance : float
+        Of the change of a task's probabilities, summed over the classes and averaged over the tasks.
+    watch : Watch
+    show : callable, optional
+        Makes a partial result of a posterior.
+    """
+    from raterscope.algorithms.labels._pooled_kernels import expect
+
+    fit = begun(crowd, posterior)
+    active = max(1, int(crowd.active.sum()))
+    changes: list[float] = []
+    words = "fitting hierarchical Dawid-Skene" + ("" if by_class else ", one skill an annotator")
+    partial = None if show is None else lambda: show(posterior)
+    for turn in range(1, iterations + 1):
+        done = (turn - 1) / iterations
+        watch(done, words, partial=partial)
+        count_votes_of(crowd, posterior, fit, watch, done, words)
+        estimate_priors(crowd, fit, by_class, turn, turn in _STRENGTH_ROUNDS, watch, done)
+        fit.shares = posterior[crowd.active].sum(axis=0) + 1.0
+        fit.shares /= fit.shares.sum()
+        total = largest = 0.0
+        for first, last in crowd.spans:
+            watch(done, words)
+            moved, most = expect(
+                first, last, crowd.start, crowd.annotator, crowd.label, crowd.known, fit.base, fit.strength,
+                fit.counts, fit.rows, fit.shares, posterior,
+            )  # fmt: skip
+            total, largest = total + moved, max(largest, most)
+        changes.append(largest)
+        if turn >= _LEAST_ROUNDS and total / active < tolerance:
+            return fit, LabelTrace(np.empty(0), np.array(changes), converged=True)
+    return fit, LabelTrace(np.empty(0), np.array(changes), converged=False)
+
+
+def begun(crowd: Crowd, posterior: FloatArray) -> Fit:
+    """Make room for the counts of a model."""
+    shape = (len(crowd.votes), *crowd.stands.shape)
+    classes = posterior.shape[1]
+    return Fit(
+        np.zeros(shape), np.zeros((shape[0], classes)), np.zeros(shape, dtype=np.float32), _USUAL[0],
+        (0.7, _USUAL[0]), np.full(classes, 1 / classes),
+    )  # fmt: skip
+
+
+def count_votes_of(
+    crowd: Crowd, posterior: FloatArray, fit: Fit, watch: Watch, done: float, words: str
+) -> None:
+    from raterscope.algorithms.labels._pooled_kernels import add_counts
+
+    fit.counts[:] = 0.0
+    for first, last in crowd.spans:
+        watch(done, words)
+        add_counts(first, last, crowd.start, crowd.annotator, crowd.label, posterior, fit.counts)
+    fit.counts.sum(axis=1, out=fit.rows)
+
+
+def estimate_priors(
+    crowd: Crowd, fit: Fit, by_class: bool, turn: int, strengthen: bool, watch: Watch, done: float
+) -> None:
+    """Estimate the crowd's priors from the counts: skill, class accuracies, confusions, strength."""
+    from raterscope.algorithms.labels._pooled_kernels import fill_base
+
+    if crowd.prior is not None:
+        whole = crowd.prior.sum(axis=1)
+        fit.base[:] = (crowd.prior / whole[:, None]).T
+        fit.strength = float(whole.mean())
+        return
+    outputs, classes = crowd.stands.shape
+    right = np.einsum("klj,lj->kj", fit.counts, crowd.stands.astype(np.float64))
+    hits = right.sum(axis=1)
+    if turn in _SKILL_ROUNDS:
+        watch(done, "estimating the crowd's skill")
+        fit.skill = _skill(hits, crowd.votes, fit.skill[1])
+    mean, strength = fit.skill
+    skill = (strength * mean + hits) / (strength + crowd.votes)
+    accuracy = np.repeat(skill[:, None], classes, axis=1)
+    if by_class:
+        weight = fit.rows.sum(axis=0)
+        of_class = (right.sum(axis=0) + _CLASS_WEIGHT * mean) / (weight + _CLASS_WEIGHT)
+        overall = float(of_class @ weight / weight.sum()) if weight.sum() > 0 else mean
+        shift = _logit(of_class) - float(_logit(np.array(overall)))
+        accuracy = 1.0 / (1.0 + np.exp(-(_logit(skill)[:, None] + shift)))
+    least = _ACCURACIES[1] if classes == 2 else _ACCURACIES[0] / classes
+    np.clip(accuracy, least, _ACCURACIES[2], out=accuracy)
+    together = fit.counts.sum(axis=0)
+    own = fit.counts.sum(axis=2) - np.einsum("klj,lj->kl", fit.counts, crowd.stands.astype(np.float64))
+    wrong = np.where(crowd.stands, 0.0, together + _USE_WEIGHT * classes * crowd.use[:, None])
+    wrong /= np.maximum(wrong.sum(axis=0), FLOOR)
+    good = np.where(crowd.stands, together + crowd.use[:, None], 0.0)
+    good /= np.maximum(good.sum(axis=0), FLOOR)
+    step = max(1, TERMS // (outputs * classes))
+    for first in range(0, len(own), step):
+        watch(done, "estimating the crowd's confusions")
+        fill_base(
+            first, min(first + step, len(own)), crowd.stands, accuracy, good, wrong, np.maximum(own, 0.0),
+            _CONFUSION_WEIGHT, fit.base,
+        )  # fmt: skip
+    if strengthen:
+        fit.strength = _strength(fit, watch, done)
+
+
+def _logit(share: FloatArray) -> FloatArray:
+    share = np.clip(share, 1e-6, 1 - 1e-6)
+    return np.asarray(np.log(share / (1 - share)))
+
+
+def _penalty(strengths: FloatArray) -> FloatArray:
+    median, deviation = _USUAL
+    return np.asarray(-0.5 * np.square(np.log(strengths / median) / deviation))
+
+
+def _skill(hits: FloatArray, votes: FloatArray, before: float) -> tuple[float, float]:
+    """Estimate mean and strength of the Beta distribution of skills by penalised maximum likelihood."""
+    from raterscope.algorithms.labels._pooled_kernels import beta_binomial
+
+    given = np.flatnonzero(votes > 0)
+    if not len(given):
+        return 0.7, _USUAL[0]
+    given = given[:: -(-len(given) // _PRIOR_ANNOTATORS)]
+    right, of = np.clip(hits[given], 0.0, votes[given]), votes[given]
+    centre = _logit(np.array((right / of).mean()))
+    means = 1.0 / (1.0 + np.exp(-(centre + _MEANS)))
+    penalty = _penalty(_STRENGTHS)
+
+    def score(place: tuple[int, ...]) -> float:
+        mean, at = place
+        return float(beta_binomial(right, of, means[mean], _STRENGTHS[at])) + float(penalty[at])
+
+    begin = (len(means) // 2, _nearest(before))
+    mean, at = _peak(score, begin, (len(means), len(_STRENGTHS) - 1))
+    return float(means[mean]), float(_STRENGTHS[at])
+
+
+def _strength(fit: Fit, watch: Watch, done: float) -> float:
+    """Estimate the strength of the rates' prior by penalised maximum likelihood, on a grid."""
+    from raterscope.algorithms.labels._pooled_kernels import polya
+
+    annotator, of = np.nonzero(fit.rows > 0)
+    if not len(annotator):
+        return fit.strength
+    rows = np.stack([annotator, of], axis=1)
+    most = max(1, _PRIOR_ENTRIES // fit.base.shape[1])
+    rows = rows[:: -(-len(rows) // most)]
+    penalty = _penalty(_STRENGTHS)
+
+    def score(place: tuple[int, ...]) -> float:
+        watch(done, "estimating how much annotators differ")
+        at = place[0]
+        return float(polya(rows, fit.base, fit.counts, _STRENGTHS[at])) + float(penalty[at])
+
+    return float(_STRENGTHS[_peak(score, (_nearest(fit.strength),), (len(_STRENGTHS),))[0]])
+
+
+def _nearest(strength: float) -> int:
+    return int(np.abs(np.log(_STRENGTHS / strength)).argmin())
+
+
+def _peak(
+    score: Callable[[tuple[int, ...]], float], begin: tuple[int, ...], shape: tuple[int, ...]
+) -> tuple[int, ...]:
+    """Climb a grid from a place to the peak of a score."""
+    known: dict[tuple[int, ...], float] = {}
+    best = tuple(min(at, size - 1) for at, size in zip(begin, shape, strict=True))
+    while True:
+        spans = [range(max(0, at - 1), min(at + 2, size)) for at, size in zip(best, shape, strict=True)]
+        for place in product(*spans):
+            if place not in known:
+                known[place] = score(place)
+        found = max(product(*spans), key=known.__getitem__)
+        if known[found] <= known[best]:
+            return best
+        best = found
+
+
+def tempered(crowd: Crowd, fit: Fit, posterior: FloatArray, correlation: float, watch: Watch) -> FloatArray:
+    """Compute the classes' probabilities with the design effect of correlated votes, (N, J)."""
+    from raterscope.algorithms.labels._pooled_kernels import temper
+
+    answer = posterior.copy()
+    for first, last in crowd.spans:
+        watch(first / len(posterior), "weighting correlated votes")
+        temper(
+            first, last, crowd.start, crowd.annotator, crowd.label, fit.base, fit.strength, fit.counts,
+            fit.rows, fit.shares, correlation, posterior, answer,
+        )  # fmt: skip
+    return answer
+
+
+def correlation_of(crowd: Crowd, fit: Fit, posterior: FloatArray, watch: Watch) -> float:
+    """Estimate the correlation of the votes on a task: that with which they predict each other best."""
+    return float(_CORRELATIONS[predictive_scores(crowd, fit, posterior, _CORRELATIONS, watch).argmax()])
+
+
+def predictive_scores(
+    crowd: Crowd, fit: Fit, posterior: FloatArray, correlations: FloatArray, watch: Watch
+) -> FloatArray:
+    """Compute the log-likelihood of votes, each predicted from the others on its task, by correlation.
+
+    Known tasks and those with a single vote do not count; of very many tasks every second, third ... does.
+    """
+    from raterscope.algorithms.labels._pooled_kernels import score_correlation
+
+    scores = np.zeros(len(correlations))
+    votes = np.diff(crowd.start)
+    tasks = np.flatnonzero((votes >= 2) & (crowd.known == OPEN))
+    if not len(tasks):
+        return scores
+    terms = int(votes[tasks].sum()) * posterior.shape[1]
+    tasks = tasks[:: -(-terms // _CORRELATION_TERMS)]
+    ends = np.concatenate([[0], np.cumsum(votes[tasks])])
+    for first, last in spans_of(ends, max(1, TERMS // posterior.shape[1] // len(correlations))):
+        watch(first / len(tasks), "estimating the correlation of votes")
+        score_correlation(
+            first, last, tasks, crowd.start, crowd.annotator, crowd.label, fit.base, fit.strength,
+            fit.counts, fit.rows, fit.shares, posterior, correlations, int(votes[tasks].max()), scores,
+        )  # fmt: skip
+    return scores

@@ -1,0 +1,98 @@
+"""Independence of annotators: crowds with and without shared errors, and what a crowd cannot tell."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.labels.assessment import assess
+from raterscope.algorithms.labels.data import OPEN, Labels
+from raterscope.algorithms.labels.independence import PRIOR, independence
+from raterscope.algorithms.labels.pooled import PooledSettings, pooled
+from raterscope.algorithms.progress import Cancelled
+
+USUAL = {"correlation": 0.2, "mixture": 0.6, "iterations": 60, "tolerance": 1e-3}
+
+
+def make(
+    seed: int, each: int, classes: int = 3, mixture: float = 0.0, tasks: int = 600
+) -> tuple[Labels, np.ndarray]:
+    """Draw votes that are independent, or whose apparent classes come from a mixture in each task."""
+    rng = np.random.default_rng(seed)
+    annotators = 40
+    truth = rng.integers(0, classes, tasks).astype(np.int16)
+    task = np.repeat(np.arange(tasks), each)
+    who = rng.random((tasks, annotators)).argsort(axis=1)[:, :each].ravel()
+    apparent = truth[task]
+    if mixture:
+        share = rng.gamma(mixture * (0.25 + 2.0 * np.eye(classes)[truth]))
+        share /= share.sum(axis=1, keepdims=True)
+        apparent = (rng.random(len(task))[:, None] > share[task].cumsum(axis=1)).sum(axis=1)
+    wrong = rng.random(len(task)) > rng.uniform(0.55, 0.9, annotators)[who]
+    label = np.where(wrong, (apparent + rng.integers(1, classes, len(task))) % classes, apparent)
+    names = tuple(map(str, range(classes)))
+    return Labels(
+        task, who, label, tuple(map(str, range(tasks))), tuple(map(str, range(annotators))), names, names
+    ), truth
+
+
+def test_independent_annotators_are_told_from_those_who_err_together():
+    for seed in range(2):
+        alone, _ = make(seed, 12, 4)
+        together, _ = make(seed, 12, 4, mixture=0.6)
+        assert independence(alone, **USUAL) > 0.6
+        assert independence(together, **USUAL) < 0.02
+
+
+def test_two_votes_a_task_or_none_tell_nothing():
+    few, _ = make(0, 2)
+    assert independence(few, **USUAL) == pytest.approx(PRIOR, abs=0.15)
+    single, _ = make(0, 1)
+    assert independence(single, **USUAL) == PRIOR
+    nobody = single.subset(np.zeros(len(single), dtype=bool))
+    assert independence(nobody, **USUAL) == PRIOR
+
+
+def test_decisions_and_repetition_do_not_change_it():
+    labels, truth = make(1, 6)
+    known = np.full(len(truth), OPEN, dtype=np.int16)
+    known[:30] = truth[:30]
+    first = independence(labels, **USUAL)
+    assert independence(replace(labels, known=known), **USUAL) == first
+    assert independence(labels, **USUAL) == first
+
+
+def test_independent_votes_count_in_full():
+    errors, without = [], []
+    for seed in range(3):
+        labels, truth = make(seed, 12)
+        found = assess(pooled(labels).posterior, truth, labels.classes)
+        errors.append(found.calibration.error)
+        assert found.accuracy > 0.97
+        vote = np.zeros((len(truth), 3))
+        np.add.at(vote, (labels.task, labels.label), 1.0)
+        without.append(assess((vote + 1 / 3) / 13, truth, labels.classes).calibration.error)
+    assert np.mean(errors) < 0.07  # 0.14 if each vote counts in part
+    assert np.mean(without) > 0.2
+
+
+def test_it_is_not_asked_where_votes_count_in_full_anyway():
+    labels, _ = make(0, 5)
+    words = set()
+    pooled(labels, PooledSettings(correlation=0.0), lambda done, said, **rest: words.add(said))
+    assert words
+    assert not any(word.startswith("simulated crowds") for word in words)
+
+
+def test_it_is_cancelled():
+    labels, _ = make(1, 5)
+    seen = []
+
+    def watch(fraction, words, **rest):
+        assert not seen or fraction >= seen[-1]
+        seen.append(fraction)
+        if len(seen) > 200:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        independence(labels, **USUAL, watch=watch)
