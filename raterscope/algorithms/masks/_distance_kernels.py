@@ -84,8 +84,8 @@ def _settled(row: Array, far: np.float32) -> int:
 
 
 @compiled(error_model="numpy")
-def across_rows(squared: Array, step: float, far: float, out: Array) -> None:
-    """Carry signed squared distances across the first axis of (N, X) `squared` into `out`.
+def across_rows(squared: Array, step: float, far: float, begin: int, end: int, out: Array) -> None:
+    """Carry signed squared distances across the first axis of (N, X) `squared`, for rows `begin` to `end`.
 
     Only rows whose own distance is beneath the root of `far` are looked at; a row that lies between rows all
     of the same kind is left as it is.
@@ -95,10 +95,10 @@ def across_rows(squared: Array, step: float, far: float, out: Array) -> None:
     while reach + 1 < count and ((reach + 1) * step) ** 2 < far:
         reach += 1
     kind = np.empty(count, np.int64)
-    for y in range(count):
+    for y in range(max(0, begin - reach), min(count, end + reach)):
         kind[y] = _settled(squared[y], np.float32(far))
     best = np.empty(width, np.float32)
-    for y in range(count):
+    for y in range(begin, end):
         low, high = max(0, y - reach), min(count - 1, y + reach)
         same = kind[y] != 0
         for other in range(low, high + 1):
@@ -118,7 +118,7 @@ def across_rows(squared: Array, step: float, far: float, out: Array) -> None:
 def across_slices(squared: Array, step: float, far: float, begin: int, end: int, out: Array) -> None:
     """Carry signed squared distances across the first axis of (Z, Y, X), for the rows `begin` to `end`."""
     for y in range(begin, end):
-        across_rows(squared[:, y, :], step, far, out[:, y, :])
+        across_rows(squared[:, y, :], step, far, 0, len(squared), out[:, y, :])
 
 
 @compiled(error_model="numpy")

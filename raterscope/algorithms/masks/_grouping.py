@@ -37,6 +37,9 @@ _WITHIN = 0.05
 _SIDE = 64
 """Most voxels along an axis for the correlation of errors, which are smooth."""
 
+_AT_ONCE = 500_000
+"""Voxels between two looks whether the work is still wanted."""
+
 _MOST_TRIED = 48
 """Two-group splits that are fitted in full, of those that part the raters most."""
 
@@ -116,20 +119,22 @@ def rater_errors(
     mean /= raters
     look = partial(watch, 0.2, "comparing the raters")
     moves = np.empty(mean.shape, dtype=np.float32)
-    for z in range(len(mean)):
+    flat, middle, shift, counts = distances.reshape(raters, -1), mean.ravel(), moves.ravel(), use.ravel()
+    parts = [slice(begin, begin + _AT_ONCE) for begin in range(0, mean.size, _AT_ONCE)]
+    for here in parts:
         look()
-        moves[z] = np.clip(clip - np.abs(mean[z]), 0.0, 1.0) * use[z]
+        shift[here] = np.clip(clip - np.abs(middle[here]), 0.0, 1.0) * counts[here]
     weight = float(np.vdot(moves, moves)) or 1.0
     bias = np.empty(raters)
     for p, values in enumerate(distances):
         look()
         bias[p] = float(np.vdot(values - mean, moves)) / weight
     products = np.zeros((raters, raters))
-    for z in range(len(mean)):
-        watch(0.2 + 0.4 * z / len(mean), "comparing the raters")
-        errors = (distances[:, z] - mean[z]) * use[z] - bias[:, None, None].astype(np.float32) * moves[z]
-        flat = errors.reshape(raters, -1)
-        products += (flat @ flat.T).astype(np.float64)
+    for number, here in enumerate(parts):
+        watch(0.2 + 0.4 * number / len(parts), "comparing the raters")
+        errors = (flat[:, here] - middle[here]) * counts[here]
+        errors -= bias[:, None].astype(np.float32) * shift[here]
+        products += (errors @ errors.T).astype(np.float64)
     places = _effective_places(distances, mean, moves, bias, use, spacing, watch)
     return RaterErrors(products, places, int(use.sum()))
 

@@ -151,7 +151,7 @@ def sweep(
     stop: int,
     field: Array,
 ) -> None:
-    """Update every other voxel of slices `start` to `stop` from its neighbours, which stay as they are.
+    """Update every other voxel of lines `start` to `stop` from its neighbours, which stay as they are.
 
     Parameters
     ----------
@@ -165,47 +165,48 @@ def sweep(
     parity : int
         0 or 1: of slice + row + column.
     start, stop : int
+        Lines along the columns, counted from slice to slice.
     field : (Z, Y, X, K) float32
         The voxels' distributions; overwritten.
     """
     slices, rows, columns, classes = field.shape
     logs = np.empty(classes)
-    for z in range(start, stop):
-        for y in range(rows):
-            for x in range((z + y + parity) % 2, columns, 2):
-                m = row[z, y, x]
-                if settled[m] >= 0:
-                    continue
-                highest = -np.inf
-                for k in range(classes):
-                    around = 0.0
-                    if z > 0:
-                        around += field[z - 1, y, x, k]
-                    if z + 1 < slices:
-                        around += field[z + 1, y, x, k]
-                    if y > 0:
-                        around += field[z, y - 1, x, k]
-                    if y + 1 < rows:
-                        around += field[z, y + 1, x, k]
-                    if x > 0:
-                        around += field[z, y, x - 1, k]
-                    if x + 1 < columns:
-                        around += field[z, y, x + 1, k]
-                    logs[k] = evidence[m, k] + strength * around
-                    highest = max(highest, logs[k])
-                norm = 0.0
-                for k in range(classes):
-                    logs[k] = np.exp(logs[k] - highest)
-                    norm += logs[k]
-                for k in range(classes):
-                    field[z, y, x, k] = logs[k] / norm
+    for line in range(start, stop):
+        z, y = line // rows, line % rows
+        for x in range((z + y + parity) % 2, columns, 2):
+            m = row[z, y, x]
+            if settled[m] >= 0:
+                continue
+            highest = -np.inf
+            for k in range(classes):
+                around = 0.0
+                if z > 0:
+                    around += field[z - 1, y, x, k]
+                if z + 1 < slices:
+                    around += field[z + 1, y, x, k]
+                if y > 0:
+                    around += field[z, y - 1, x, k]
+                if y + 1 < rows:
+                    around += field[z, y + 1, x, k]
+                if x > 0:
+                    around += field[z, y, x - 1, k]
+                if x + 1 < columns:
+                    around += field[z, y, x + 1, k]
+                logs[k] = evidence[m, k] + strength * around
+                highest = max(highest, logs[k])
+            norm = 0.0
+            for k in range(classes):
+                logs[k] = np.exp(logs[k] - highest)
+                norm += logs[k]
+            for k in range(classes):
+                field[z, y, x, k] = logs[k] / norm
 
 
 @compiled()
 def field_totals(
     row: Array, evidence: Array, strength: float, start: int, stop: int, field: Array, total: Array
 ) -> float:
-    """Sum the distributions by pattern, and the lower bound, over slices `start` to `stop`.
+    """Sum the distributions by pattern, and the lower bound, over lines `start` to `stop`.
 
     Parameters
     ----------
@@ -217,25 +218,25 @@ def field_totals(
     Returns
     -------
     float
-        The slices' part of the mean field's lower bound, without the field's normalising constant.
+        The lines' part of the mean field's lower bound, without the field's normalising constant.
     """
     _, rows, columns, classes = field.shape
     bound = 0.0
-    for z in range(start, stop):
-        for y in range(rows):
-            for x in range(columns):
-                m = row[z, y, x]
-                for k in range(classes):
-                    q = np.float64(field[z, y, x, k])
-                    if q <= 0.0:
-                        continue
-                    total[m, k] += q
-                    before = 0.0  # each pair of neighbours is counted once
-                    if z > 0:
-                        before += field[z - 1, y, x, k]
-                    if y > 0:
-                        before += field[z, y - 1, x, k]
-                    if x > 0:
-                        before += field[z, y, x - 1, k]
-                    bound += q * (evidence[m, k] + strength * before - np.log(q))
+    for line in range(start, stop):
+        z, y = line // rows, line % rows
+        for x in range(columns):
+            m = row[z, y, x]
+            for k in range(classes):
+                q = np.float64(field[z, y, x, k])
+                if q <= 0.0:
+                    continue
+                total[m, k] += q
+                before = 0.0  # each pair of neighbours is counted once
+                if z > 0:
+                    before += field[z - 1, y, x, k]
+                if y > 0:
+                    before += field[z, y - 1, x, k]
+                if x > 0:
+                    before += field[z, y, x - 1, k]
+                bound += q * (evidence[m, k] + strength * before - np.log(q))
     return bound

@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.data import OPEN, Box, Float32Array, FloatArray, Masks
 from raterscope.algorithms.masks.distance import domain, signed_distance
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Look, Watch, no_look, part, silent
 
 __all__ = [
     "CORRELATION",
@@ -92,6 +92,9 @@ _FEW = np.float32(1e-3)
 
 _TRUNCATED = 3.0
 """Standard deviations that the neighbourhood reaches."""
+
+_AT_ONCE = 500_000
+"""Voxels between two looks whether the work is still wanted."""
 
 _STEPS = np.linspace(0.0, 1.0, 201)
 """Probabilities of the quantiles that are kept of a case."""
@@ -224,12 +227,12 @@ def calibrate(masks: Masks, watch: Watch = silent) -> Calibration | None:
         None where fewer than two raters leave nothing to estimate the spread from, or nobody marked anything.
     """
     people = len(masks.annotators)
-    if people < 2 or not bool((masks.values > 0.5).any()):
+    if people < 2 or not _marks_anything(masks):
         return None
     spacing = masks.spacing
     clip = _clip(spacing)
     here = domain(masks, clip * _MARGIN)
-    values = np.asarray(here.values > 0.5)
+    values = _marked(here.values)
     away = np.empty(values.shape, dtype=np.float32)
     for p, layer in enumerate(values):
         look = partial(watch, 0.5 * p / people, f"measuring the outline of {masks.annotators[p]}")
@@ -251,6 +254,16 @@ def calibrate(masks: Masks, watch: Watch = silent) -> Calibration | None:
         ratios=ratios,
         settled=settled,
     )
+
+
+def _marked(values: NDArray[Any]) -> NDArray[np.bool_]:
+    if values.dtype == np.bool_:
+        return values
+    return np.asarray(values > (0.5 if values.dtype.kind == "f" else 0))
+
+
+def _marks_anything(masks: Masks) -> bool:
+    return any(bool(_marked(layer).any()) for layer in masks.values)
 
 
 def pooled(found: Sequence[Calibration]) -> list[Calibration]:
@@ -368,25 +381,41 @@ class _Smoother:
             positions = np.add.reduceat(positions, starts) / np.add.reduceat(np.ones(len(positions)), starts)
         return _Smoother((2 * a, 2 * b, 2 * c), positions, self._reach)
 
-    def __call__(self, values: Float32Array) -> Float32Array:
-        """Smooth (Z, Y, X) values."""
+    def __call__(self, values: Float32Array, look: Look = no_look) -> Float32Array:
+        """Smooth (Z, Y, X) values, and look now and then whether that is still wanted."""
         from scipy.ndimage import gaussian_filter1d
 
         out = values
-        if self._across is not None:
-            out = np.tensordot(self._across, out, axes=1)
-        elif len(values) > 1:
-            out = gaussian_filter1d(out, self._sigmas[0], axis=0, mode="constant", truncate=_TRUNCATED)
-        for axis in (1, 2):
-            out = gaussian_filter1d(out, self._sigmas[axis], axis=axis, mode="constant", truncate=_TRUNCATED)
-        return np.asarray(out, dtype=np.float32)
+        for axis in range(3):
+            if axis == 0 and len(values) == 1:
+                continue
+            filtered = np.empty(values.shape, dtype=np.float32)
+            for here in _bands(values.shape, axis):
+                look()
+                if axis == 0 and self._across is not None:
+                    filtered[here] = np.tensordot(self._across, out[here], axes=1)
+                else:
+                    gaussian_filter1d(
+                        out[here], self._sigmas[axis], axis=axis, mode="constant", truncate=_TRUNCATED,
+                        output=filtered[here],
+                    )  # fmt: skip
+            out = filtered
+        return out
+
+
+def _bands(shape: tuple[int, ...], axis: int) -> Iterator[tuple[slice, ...]]:
+    """Part a volume across the longest axis but one, so that each part is little work."""
+    other = max((each for each in range(3) if each != axis), key=lambda each: shape[each])
+    step = max(1, _AT_ONCE * shape[other] // math.prod(shape))
+    for begin in range(0, shape[other], step):
+        yield tuple(slice(begin, begin + step) if each == other else slice(None) for each in range(3))
 
 
 def _spread(
     away: Float32Array,
     clip: float,
-    smooth: Callable[[Float32Array], Float32Array],
-    look: Callable[[], object],
+    smooth: Callable[[Float32Array, Look], Float32Array],
+    look: Look,
 ) -> tuple[Float32Array, Float32Array]:
     """Give the mean of (P, Z, Y, X) distances, and the scale of another one's."""
     people = len(away)
@@ -398,13 +427,19 @@ def _spread(
     square /= people - 1
     weight = np.exp(-0.5 * (mean / np.float32(clip * _WIDTH)) ** 2)
     look()
-    near = smooth(weight * square)
+    near = smooth(weight * square, look)
     look()
-    total = smooth(weight)
+    total = smooth(weight, look)
     whole = float((weight * square).sum(dtype=np.float64) / max(float(weight.sum(dtype=np.float64)), 1e-12))
-    pooled = (near + _FEW * np.float32(whole)) / (total + _FEW)
-    variance = (_PRIOR * pooled + (people - 1) * square) / (_PRIOR + people - 1)
-    return mean, np.sqrt(np.maximum(variance, _LEAST) * np.float32(1 + 1 / people))
+    scale = np.empty_like(mean)
+    flat = [values.ravel() for values in (near, total, square, scale)]
+    for begin in range(0, mean.size, _AT_ONCE):
+        look()
+        close, summed, own, out = (values[begin : begin + _AT_ONCE] for values in flat)
+        local = (close + _FEW * np.float32(whole)) / (summed + _FEW)
+        variance = (_PRIOR * local + (people - 1) * own) / (_PRIOR + people - 1)
+        out[:] = np.sqrt(np.maximum(variance, _LEAST) * np.float32(1 + 1 / people))
+    return mean, scale
 
 
 def _left_out(
@@ -415,39 +450,57 @@ def _left_out(
     The weights of the neighbourhood are those of all raters, and it is smoothed on pairs of voxels.
     """
     people = len(away)
+    look = partial(watch, 0.0, "leaving each rater out in turn")
     mean = away.mean(axis=0, dtype=np.float32)
+    look()
     weight = np.exp(-0.5 * (mean / np.float32(clip * _WIDTH)) ** 2)
-    squares = np.zeros_like(mean)
-    for layer in away:
-        watch(0.0, "leaving each rater out in turn")
-        squares += (layer - mean) ** 2
     coarse = smooth.coarser()
-    total = coarse(halved(weight))
-    whole = coarse(halved(weight * squares))
-    everywhere = max(float(weight.sum(dtype=np.float64)), _LEAST)
     few = _FEW * np.float32(np.prod([min(2, size) for size in mean.shape]))
+    look()
+    everywhere = max(float(weight.sum(dtype=np.float64)), _LEAST)
+    look()
+    total = coarse(halved(weight), look)
+    own = np.stack([_halved_squares(layer, mean, weight, look) for layer in away])
+    whole = own.sum(axis=0)
+    # A rater's square about the mean of all is, about the mean of the others, so much larger.
+    factor = np.float32(people / (people - 1))
     found = []
-    for p, layer in enumerate(away):
-        watch(p / people, "leaving each rater out in turn")
-        own = (layer - mean) ** 2
-        own *= np.float32(people / (people - 1))
-        watch((p + 0.3) / people, "leaving each rater out in turn")
-        rest = squares - own
-        rest *= weight
+    for p in range(people):
+        look = partial(watch, p / people, "leaving each rater out in turn")
+        rest = whole - factor * own[p]
         mean_spread = np.float32(rest.sum(dtype=np.float64) / everywhere)
-        near = (whole - coarse(halved(weight * own)) + few * mean_spread) / (total + few) / (people - 2)
+        near = (coarse(rest, look) + few * mean_spread) / (total + few) / (people - 2)
         for one, other in _neighbours(values[p]):
-            watch((p + 0.6) / people, "leaving each rater out in turn")
+            look()
             sides = []
             for at in (one, other):
-                square = np.maximum(squares[at] - own[at], 0) / (people - 2)
+                middle, away_own = mean[at], away[p][at]
+                squares = np.zeros_like(middle)
+                for layer in away:
+                    squares += (layer[at] - middle) ** 2
+                square = np.maximum(squares - factor * (away_own - middle) ** 2, 0) / (people - 2)
                 local = near[at[0] // 2, at[1] // 2, at[2] // 2]
                 variance = (_PRIOR * local + (people - 2) * square) / (_PRIOR + people - 2)
-                others = (people * mean[at] - layer[at]) / (people - 1)
+                others = (people * middle - away_own) / (people - 1)
                 sides.append(others / np.sqrt(np.maximum(variance, _LEAST) * (1 + 1 / (people - 1))))
             found.append(np.abs(sides[0] + sides[1]) / 2)
     every = np.concatenate(found) if found else np.empty(0)
     return np.quantile(every.astype(np.float64), _STEPS) if len(every) else None
+
+
+def _halved_squares(
+    layer: Float32Array, mean: Float32Array, weight: Float32Array, look: Look
+) -> Float32Array:
+    """Give `halved` of weight times (layer - mean)²."""
+    from raterscope.algorithms.masks import _calibration_kernels as kernels
+
+    shape = tuple(-(-size // 2) for size in layer.shape)
+    out = np.empty(shape, dtype=np.float32)
+    lines, step = math.prod(shape[:2]), max(1, _AT_ONCE // (4 * layer.shape[2]))
+    for begin in range(0, lines, step):
+        look()
+        kernels.halved_squares(layer, mean, weight, begin, min(begin + step, lines), out)
+    return out
 
 
 def halved(values: Float32Array) -> Float32Array:
@@ -471,8 +524,9 @@ def _neighbours(mask: NDArray[np.bool_]) -> Iterator[tuple[Places, Places]]:
     """Give the pairs of neighbouring voxels between which the boundary of a mask runs, axis by axis."""
     for axis in range(3):
         size = mask.shape[axis]
-        edge = np.take(mask, range(size - 1), axis=axis) != np.take(mask, range(1, size), axis=axis)
-        one = np.nonzero(edge)
+        along = np.moveaxis(mask, axis, 0)
+        edge = np.moveaxis(along[: size - 1] != along[1:], 0, axis)
+        one = np.unravel_index(np.flatnonzero(edge), edge.shape)
         if len(one[0]):
             yield one, tuple(at + (axis == number) for number, at in enumerate(one))
 

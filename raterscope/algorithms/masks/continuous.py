@@ -32,6 +32,9 @@ __all__ = ["ContinuousSTAPLESettings", "Moments", "continuous_staple", "estimate
 _FLOOR = 1e-4
 """Least variance, of the square of a voxel's smallest side: raters who agree everywhere have none."""
 
+_AT_ONCE = 500_000
+"""Voxels between two looks whether the work is still wanted."""
+
 _ALONE = 0.95
 """Share of the consensus above which one rater is said to be it."""
 
@@ -122,12 +125,14 @@ def continuous_staple(
         bias, variance, trace = estimate(found, floor, settings, part(look, 0.8, 1.0))
         share = 1.0 / variance / (1.0 / variance).sum()
         deviation[s] = (1.0 / variance).sum() ** -0.5
-        for z in range(cut.shape[0]):
+        away, chance = distance[s].ravel(), probability[s].ravel()
+        for begin in range(0, len(away), _AT_ONCE):
             look(1.0, "drawing the consensus")
-            distance[s, z] = -float(share @ bias)
+            here = slice(begin, begin + _AT_ONCE)
+            away[here] = -float(share @ bias)
             for weight, values in zip(share, each, strict=True):
-                distance[s, z] += np.float32(weight) * values[z]
-            probability[s, z] = _above_zero(distance[s, z] / deviation[s, z])
+                away[here] += np.float32(weight) * values.ravel()[here]
+            chance[here] = _above_zero(away[here] / deviation[s].ravel()[here])
         variances.append(variance)
         biases.append(bias)
         traces.append(trace)
@@ -181,9 +186,11 @@ def moments(
     """
     raters = len(distances)
     total, square, count = np.zeros(raters), np.zeros((raters, raters)), 0
-    for z in range(distances.shape[1]):  # above -clip, where most voxels are 0
+    every, counted = distances.reshape(raters, -1), counts.ravel()
+    for begin in range(0, len(counted), _AT_ONCE):  # above -clip, where most voxels are 0
         look()
-        above = distances[:, z][:, counts[z]].astype(np.float64) + clip
+        here = slice(begin, begin + _AT_ONCE)
+        above = every[:, here][:, counted[here]].astype(np.float64) + clip
         total += above.sum(axis=1)
         square += above @ above.T
         count += above.shape[1]

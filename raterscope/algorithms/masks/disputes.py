@@ -31,7 +31,7 @@ from raterscope.algorithms.masks.metrics import distance_to, placed
 from raterscope.algorithms.masks.patterns import box_of, labels_of
 from raterscope.algorithms.progress import Look, Watch, no_look, silent
 
-__all__ = ["Dispute", "dispute_by_slice", "disputes", "in_words", "radius_of", "tolerance_of"]
+__all__ = ["Dispute", "dispute_by_slice", "disputes", "in_words", "least_volume", "radius_of", "tolerance_of"]
 
 IntArray = NDArray[np.int64]
 Value = TypeVar("Value", bound=np.generic)
@@ -235,6 +235,18 @@ def tolerance_of(
     return max(_TOLERANCE, _VOXELS * min(spacing[1:]), _SHARE * radius_of(consensus, spacing, volume))
 
 
+def least_volume(
+    tolerance: float, spacing: tuple[float, float, float], volume: float, *, flat: bool
+) -> float:
+    """Give the volume below which a region is not worth a look.
+
+    It is 2 % of the consensus's volume, or a ball (of an image: a disc) whose radius is the tolerance,
+    whichever is more.
+    """
+    ball = np.pi * tolerance**2 * spacing[0] if flat else 4 / 3 * np.pi * tolerance**3
+    return float(max(ball, _LEAST * volume))
+
+
 def radius_of(
     consensus: BoolArray, spacing: tuple[float, float, float], volume: float | None = None
 ) -> float:
@@ -384,8 +396,7 @@ def _regions(scene: _Scene, tolerance: float | None, look: Look) -> list[Dispute
     number[deepest == 0] = 0
     order = ascending(number.view(np.uint32), look)
     ends = np.cumsum(np.bincount(number, minlength=count + 1))
-    ball = np.pi * tolerance**2 * spacing[0] if flat else 4 / 3 * np.pi * tolerance**3
-    least = max(ball, _LEAST * scene.volume_of(marked))
+    least = least_volume(tolerance, spacing, scene.volume_of(marked), flat=flat)
     drew = np.array([mask.any() for mask in scene.masks])
     found = []
     for begin, end in itertools.pairwise(ends.tolist()):

@@ -56,7 +56,8 @@ def signed_distance(
 
     bits = np.ascontiguousarray(mask).view(np.uint8)
     slices, rows, columns = bits.shape
-    slab, band = (max(1, _AT_ONCE // plane) for plane in (rows * columns, slices * columns))
+    lines = max(1, _AT_ONCE // columns)
+    slab, band = max(1, lines // rows), max(1, lines // slices)
     half = _smallest_side(spacing, slices, positions) / 2
     far = (clip + half) ** 2 * (1 + 1e-6)
     plane = np.empty(bits.shape, dtype=np.float32)
@@ -65,7 +66,10 @@ def signed_distance(
         if z % slab == 0:
             look()
         kernels.along_columns(bits[z], spacing[2], far, line)
-        kernels.across_rows(line, spacing[1], far, plane[z])
+        for row in range(0, rows, lines):
+            if row:
+                look()
+            kernels.across_rows(line, spacing[1], far, row, min(row + lines, rows), plane[z])
     away = plane
     if slices > 1:
         away = np.empty_like(plane)
@@ -76,8 +80,10 @@ def signed_distance(
                 kernels.across_slices(plane, spacing[0], far, row, end, away)
             else:
                 kernels.across_uneven_slices(plane, np.array(positions), far, row, end, away)
-    look()
-    kernels.finish(away.ravel(), half, clip)
+    every = away.ravel()
+    for begin in range(0, len(every), _AT_ONCE):
+        look()
+        kernels.finish(every[begin : begin + _AT_ONCE], half, clip)
     return away
 
 
@@ -89,12 +95,14 @@ def logit_distance(
     Their logit over the sigmoid's `slope`, 1/mm; none is farther than `clip`, mm.
     """
     out = np.empty(probability.shape, dtype=np.float32)
-    for here, target in zip(probability, out, strict=True):
+    every, target = probability.ravel(), out.ravel()
+    for begin in range(0, len(every), _AT_ONCE):
         look()
-        value = here.astype(np.float64)
+        here = slice(begin, begin + _AT_ONCE)
+        value = every[here].astype(np.float64)
         with np.errstate(divide="ignore"):
             logit = np.log(value) - np.log1p(-value)
-        target[...] = np.clip(logit / slope, -clip, clip)
+        target[here] = np.clip(logit / slope, -clip, clip)
     return out
 
 

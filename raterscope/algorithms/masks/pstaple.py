@@ -122,9 +122,11 @@ def _votes(masks: Masks, structure: int, settings: PSTAPLESettings, watch: Watch
         else:
             mask = values == structure + 1
             distance = signed_distance(mask, masks.spacing, settings.margin, look, masks.positions)
-            for here, target in zip(distance, out[p], strict=True):
+            away, target = distance.ravel(), out[p].ravel()
+            for begin in range(0, len(away), _AT_ONCE):
                 look()
-                target[...] = 1.0 / (1.0 + np.exp(-settings.slope * here))
+                here = slice(begin, begin + _AT_ONCE)
+                target[here] = 1.0 / (1.0 + np.exp(-settings.slope * away[here]))
     return out
 
 
@@ -143,9 +145,10 @@ def _run(
     prior = np.array([1 - share, share])
     settled = np.full(flat.shape[1], OPEN, dtype=np.int8)
     field = np.empty((*shape, 2), dtype=np.float32)
-    for z in range(shape[0]):
+    for begin in range(0, flat.shape[1], _AT_ONCE):
         watch(0.0, "counting the votes")
-        field[z, ..., 1] = votes[:, z].mean(axis=0)
+        here = slice(begin, begin + _AT_ONCE)
+        field.reshape(-1, 2)[here, 1] = flat[:, here].mean(axis=0)
     if masks.known is not None:
         known = masks.known.ravel()
         settled = np.where(known == OPEN, OPEN, known == structure + 1).astype(np.int8)
@@ -171,11 +174,11 @@ def _run(
         total, bound = relax(row, evidence, settled, settings.mrf, field, report)
         outside = math.log(max(prior[0], 1e-300)) + float(log_theta[:, 0, 0].sum())
         objective.append(bound + beyond * outside)
-        weight = total.sum(axis=0)
-        marked = np.zeros((raters, 2))
+        weight, marked = np.zeros(2), np.zeros((raters, 2))
         for begin in range(0, flat.shape[1], _AT_ONCE):
             report()
             here = slice(begin, begin + _AT_ONCE)
+            weight += total[here].sum(axis=0)
             marked += flat[:, here] @ field.reshape(-1, 2)[here]
         weight[0] += beyond
         before = theta.copy()

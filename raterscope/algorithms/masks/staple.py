@@ -121,16 +121,17 @@ def staple(masks: Masks, settings: STAPLESettings | None = None, watch: Watch = 
 def _decided(posterior: FloatArray | Float32Array, look: Look) -> tuple[Float32Array, BoolArray]:
     """Give the structures' probabilities, and where each is the most probable class; (S, ...)."""
     shape = (posterior.shape[-1] - 1, *posterior.shape[:-1])
-    inside, mask = np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.bool_)
-    step = max(1, _SLAB // max(1, math.prod(shape[2:])))
-    for begin in range(0, shape[1], step):
+    every = posterior.reshape(-1, posterior.shape[-1])
+    inside = np.empty((shape[0], len(every)), dtype=np.float32)
+    mask = np.empty(inside.shape, dtype=np.bool_)
+    for begin in range(0, len(every), _SLAB):
         look()
-        part = posterior[begin : begin + step]
-        chosen = part.argmax(axis=-1)
+        here = slice(begin, begin + _SLAB)
+        chosen = every[here].argmax(axis=1)
         for s in range(shape[0]):
-            inside[s, begin : begin + step] = part[..., s + 1]
-            mask[s, begin : begin + step] = chosen == s + 1
-    return inside, mask
+            inside[s, here] = every[here, s + 1]
+            mask[s, here] = chosen == s + 1
+    return inside.reshape(shape), mask.reshape(shape)
 
 
 def counted_voxels(masks: Masks, patterns: Patterns, domain: str, margin: float) -> int:
@@ -209,14 +210,13 @@ def relax(
     """
     from raterscope.algorithms.masks._staple_kernels import field_totals, sweep
 
-    slices, rows, columns = row.shape
-    step = max(1, _SLAB // (rows * columns))
-    slabs = [(start, min(start + step, slices)) for start in range(0, slices, step)]
+    lines, step = math.prod(row.shape[:2]), max(1, _SLAB // row.shape[2])
+    slabs = [(start, min(start + step, lines)) for start in range(0, lines, step)]
     for parity in (0, 1):
         for start, stop in slabs:
             report()
             sweep(row, evidence, settled, strength, parity, start, stop, field)
-    total, bound = np.zeros_like(evidence), 0.0
+    total, bound = np.zeros(evidence.shape), 0.0  # `zeros_like` would write all of it before the next report
     for start, stop in slabs:
         report()
         bound += field_totals(row, evidence, strength, start, stop, field, total)
@@ -277,9 +277,10 @@ def _smoothed(
     share[held] = np.eye(patterns.classes)[patterns.settled[held]]
     start = share.astype(np.float32)
     field = np.empty((*patterns.row.shape, patterns.classes), dtype=np.float32)
-    for slab, rows in zip(field, patterns.row, strict=True):
+    rows, each = patterns.row.ravel(), field.reshape(-1, patterns.classes)
+    for begin in range(0, len(rows), _SLAB):
         watch(0.0, "counting the votes")
-        slab[...] = start[rows]
+        each[begin : begin + _SLAB] = start[rows[begin : begin + _SLAB]]
     objective: list[float] = []
     converged = False
     for turn in range(settings.iterations):

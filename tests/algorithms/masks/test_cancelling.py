@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from raterscope.algorithms.masks.calibration import calibrate
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.disputes import disputes
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse
@@ -32,11 +33,28 @@ LABELS = named(
     np.stack([mask + (mask & (np.arange(SHAPE[2]) > 24)) for mask in MASKS.values]).astype(np.uint8),
     structures=("organ", "part"),
 )
+IMAGE = named(
+    np.stack([ball((1, 160, 210), (0, 80, 90), 50), ball((1, 160, 210), (0, 80, 120), 55)] * 2).astype(bool)
+)
+"""One slice of many blocks."""
+
+FLAT = ("laplace", "mixture", "pstaple", "continuous-staple")
+
 BLOCKS = {
-    "_columns": "_CHUNK", "_cores": "_AT_ONCE", "_robust_fit": "_CHUNK", "distance": "_AT_ONCE", "metrics":
-    "_AT_ONCE", "multiclass": "_AT_ONCE", "patterns": "_AT_ONCE", "pstaple": "_AT_ONCE", "spatial": "_CHUNK",
+    "_columns": "_CHUNK",
+    "calibration": "_AT_ONCE",
+    "_cores": "_AT_ONCE",
+    "_grouping": "_AT_ONCE",
+    "_robust_fit": "_CHUNK",
+    "continuous": "_AT_ONCE",
+    "distance": "_AT_ONCE",
+    "metrics": "_AT_ONCE",
+    "multiclass": "_AT_ONCE",
+    "patterns": "_AT_ONCE",
+    "pstaple": "_AT_ONCE",
+    "spatial": "_CHUNK",
     "staple": "_SLAB",
-}  # fmt: skip
+}
 
 
 def of_rows(values, *rest):
@@ -46,7 +64,10 @@ def of_rows(values, *rest):
 
 
 VOXELS = {
-    "_distance_kernels.across_rows": lambda line, *_: line.size,
+    "_calibration_kernels.halved_squares": lambda layer, _m, _w, begin, end, _: (
+        4 * (end - begin) * layer.shape[2]
+    ),
+    "_distance_kernels.across_rows": lambda line, _s, _f, begin, end, *_: (end - begin) * line.shape[1],
     "_distance_kernels.across_slices": of_rows,
     "_flood_kernels.join": lambda _order, begin, end, *_: 26 * (end - begin),
     "_flood_kernels.flood": lambda *every: 26 * every[-1],
@@ -57,7 +78,8 @@ VOXELS = {
     "_robust_kernels.measure": lambda _k, data, *rest: len(data) * (rest[-2] - rest[-3]),
     "_robust_kernels.merge": lambda bits, _s, begin, end, *_: len(bits) * (end - begin),
     "_robust_kernels.shares": lambda _k, data, *rest: len(data) * (rest[-2] - rest[-3]),
-    "_staple_kernels.field_totals": lambda _r, _e, _s, begin, end, *_: (end - begin) * PLANE,
+    "_staple_kernels.field_totals": lambda row, _e, _s, begin, end, *_: (end - begin) * row.shape[2],
+    "_staple_kernels.sweep": lambda row, *rest: (rest[-2] - rest[-3]) * row.shape[2],
     "_surface_kernels.across_slices": of_rows,
     "_surface_kernels.boundary": lambda mask, begin, end, _: mask[begin:end].size,
     "_surface_kernels.squared_distance": lambda marked, *_: marked.size,
@@ -71,7 +93,10 @@ def fusion(name, masks, watch):
 
 WORK = {
     **{name: partial(fusion, name, MASKS) for name in FUSERS},
+    **{f"{name}, an image": partial(fusion, name, IMAGE) for name in FLAT},
     "several structures": partial(fusion, "laplace", LABELS),
+    "calibration": lambda watch: calibrate(MASKS, watch),
+    "calibration, an image": lambda watch: calibrate(IMAGE, watch),
     "disputes": lambda watch: disputes(majority(MASKS), MASKS, watch=watch),
     "pairwise": lambda watch: pairwise(MASKS, 0, watch),
     "against": lambda watch: against(MASKS, ORGAN, 0, watch),
