@@ -24,14 +24,14 @@ from raterscope.algorithms.pairs.knockoffs import (
     statistic,
 )
 from raterscope.algorithms.pairs.paths import Path, Way
+from raterscope.algorithms.pairs.random_sides import sides_in_words
 from raterscope.algorithms.pairs.ranking import components, inconsistency, link, scores_of
-from raterscope.algorithms.pairs.selection import decidable, flip_flags
+from raterscope.algorithms.pairs.selection import detectable_biases, flip_flags
 from raterscope.algorithms.pairs.settings import PairSettings
 from raterscope.algorithms.pairs.testing import (
     benjamini_hochberg,
     false_discovery_rates,
     intervals,
-    selection_limit,
     simes,
     t_test,
 )
@@ -113,7 +113,7 @@ def _fit(pairs: Pairs, name: str, way: Way, settings: PairSettings, watch: Watch
     before = scores_of(linked, None, part(watch, 0.9, 0.92))
     after = scores_of(linked, flagged, part(watch, 0.92, 0.98)) if flagged.any() else before
     left, right, ties = (counts.astype(np.int32) for counts in pairs.counts())
-    watch(0.98, "telling good, ugly and bad apart")
+    watch(0.98, "classifying annotators")
     behaviour, matches = behaviours(pairs, flagged, flips.decidable), match(pairs, after.score)
     unexplained = inconsistency(pairs, component, before.score)
     watch(0.99, "looking for what should be known")
@@ -128,6 +128,8 @@ def _fit(pairs: Pairs, name: str, way: Way, settings: PairSettings, watch: Watch
         )
     else:
         notices += _notices.of_flips(flips.q_value, flips.crowd_p, settings)
+    sides = sides_in_words(pairs, flips.test)
+    notices += _notices.of_sides(sides) if settings.rule == "flip" else ()
     watch(1.0, "done")
     return PairFusion(
         algorithm=name,
@@ -166,6 +168,7 @@ def _fit(pairs: Pairs, name: str, way: Way, settings: PairSettings, watch: Watch
         t_test=by_t_test,
         crowd_p=flips.crowd_p,
         gate=settings.gate,
+        sides=sides,
     )
 
 
@@ -190,21 +193,19 @@ def _flips(pairs: Pairs, untested: NDArray[np.int8], settings: PairSettings, wat
         np.where(spared, np.nan, one)
         for one in (whole.probability, whole.of_any, whole.bias, whole.low, whole.high, whole.z)
     )
-    test = FlipTest(probability, of_any, bias, low, high, z, whole.reach)
+    test = replace(whole, probability=probability, of_any=of_any, bias=bias, low=low, high=high, z=z)
     q_value, crowd_p = false_discovery_rates(probability), simes(of_any)
     flagged = flip_flags(q_value, settings.rate, crowd_p, settings.gate)
-    limit = selection_limit(probability, settings.rate, int(flagged.sum()))
-    if not flagged.any():
-        limit = min(limit, settings.gate / max(int((~spared).sum()), 1))
-    detectable = np.where(spared, np.nan, whole.detectable(limit))
-    unit = whole.reach.scale
+    detectable, known = detectable_biases(
+        test, q_value, crowd_p, settings.rate, settings.gate, settings.relevant
+    )
     return _Flips(
         test=test,
         q_value=q_value,
         crowd_p=crowd_p,
         flagged=flagged,
         detectable=detectable,
-        decidable=decidable(detectable, q_value, settings.relevant * unit, settings.rate),
+        decidable=known,
         evidence=-np.log10(probability)[None].astype(np.float32),
     )
 

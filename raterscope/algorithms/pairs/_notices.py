@@ -14,7 +14,7 @@ from raterscope.algorithms.pairs.knockoffs import UNTESTED
 from raterscope.algorithms.pairs.settings import PairSettings
 from raterscope.algorithms.pairs.testing import binomial_test
 
-__all__ = ["of_biases", "of_data", "of_flips", "of_noise", "of_selection"]
+__all__ = ["of_biases", "of_data", "of_flips", "of_noise", "of_selection", "of_sides"]
 
 _NAMED = 5
 _REPEATED = 0.01
@@ -107,6 +107,16 @@ def of_flips(q_value: FloatArray, crowd_p: float, settings: PairSettings) -> lis
         f"{_many(held, 'annotator')} would be flagged at a rate of {settings.rate:g}, but the crowd shows "
         f"no clear bias (Simes p = {crowd_p:.2g}, limit {settings.gate:g}): nobody is flagged. Set the "
         "crowd test to 1 to flag them."
+    ]
+
+
+def of_sides(words: str) -> list[str]:
+    """Say that sides were not drawn at random, on which the rate of the flip test rests."""
+    if not words:
+        return []
+    return [
+        f"Sides were not drawn at random: {words}. The flip test then rests on its model of the choices, and "
+        "its rate is not promised; see what knockoffs flag."
     ]
 
 

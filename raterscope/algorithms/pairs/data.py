@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.errors import RefusedError
 
-__all__ = ["BEHAVIOURS", "RULES", "FloatArray", "IndexArray", "PairFusion", "Pairs", "PairsError"]
+__all__ = [
+    "BEHAVIOURS",
+    "BEHAVIOUR_WORDS",
+    "RULES",
+    "FloatArray",
+    "IndexArray",
+    "PairFusion",
+    "Pairs",
+    "PairsError",
+]
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.int32]
@@ -18,8 +27,10 @@ BoolArray = NDArray[np.bool_]
 
 BEHAVIOURS = ("good", "ugly", "bad", "not decidable")
 """Of annotators, by number: no bias found; clicks one side more often; clicks one side nearly always; too few
-choices to reveal a bias that matters."""
+choices to reveal a bias that matters. These are the paper's words, and the values in files."""
 
+BEHAVIOUR_WORDS = ("no bias found", "leaning", "one-sided", "not decidable")
+"""The same on screen and in the report."""
 
 RULES = {"flip": "flip test", "knockoffs": "knockoffs of the position bias paper"}
 """How annotators are flagged, in words."""
@@ -168,6 +179,8 @@ class PairFusion:
         p values of the t test beside the flip test.
     crowd_p, gate : float
         The Simes test of the whole crowd, and its limit, above which the flip test flags nobody.
+    sides : str
+        How the sides were not drawn at random, in words; empty where nothing contradicts it.
     """
 
     algorithm: str
@@ -206,3 +219,4 @@ class PairFusion:
     t_test: FloatArray | None = None
     crowd_p: float = 0.0
     gate: float = 1.0
+    sides: str = ""

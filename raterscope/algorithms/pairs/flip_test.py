@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.pairs._links import sums
+from raterscope.algorithms.pairs._links import starts_of, sums, totals
 from raterscope.algorithms.pairs.choice_model import (
     ChoiceModel,
     Scoring,
@@ -64,6 +64,10 @@ class FlipTest:
         The sum of the residuals by its standard error; above 0 prefers left.
     reach : _Reach
         What `detectable` needs.
+    better_left : float
+        Share of the comparisons whose better item is on the left, as the others' answers have it.
+    apart : int
+        Comparisons of items that these tell apart.
     """
 
     probability: FloatArray
@@ -73,6 +77,8 @@ class FlipTest:
     high: FloatArray
     z: FloatArray
     reach: _Reach
+    better_left: float = 0.5
+    apart: int = 0
 
     def detectable(self, probability: float) -> FloatArray:
         """Give the smallest bias that is found in 9 of 10 cases, (p,), in the units of `bias`.
@@ -98,6 +104,7 @@ class _Reach:
     scale: float
     effect: float
     owner: NDArray[np.int64]
+    start: NDArray[np.int64]
     at: FloatArray
     count: FloatArray
     choice: FloatArray
@@ -107,7 +114,7 @@ class _Reach:
     wider: FloatArray
 
     def sums(self, value: FloatArray) -> FloatArray:
-        return sums(self.owner, value, len(self.total))
+        return totals(self.start, value)
 
     def score(self, bias: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Give the sum of the residuals under biases, (p,), and its variance."""
@@ -213,7 +220,7 @@ def flip_test(pairs: Pairs, effect: float = 0.0, watch: Watch = silent) -> FlipT
     for _ in range(_FIT_STEPS):
         watch(0.95, "testing residuals")
         both = improve_annotators(model, known.difference, *both)
-    flips = sums(model.annotator, rest != 0, model.annotators)
+    flips = model.total(rest != 0)
     at = model.spread(known.difference, both[0])
     watch(0.96, "testing residuals")
     reach = _reach(model, at, effect, flips, wider)
@@ -224,7 +231,9 @@ def flip_test(pairs: Pairs, effect: float = 0.0, watch: Watch = silent) -> FlipT
     none = count == 0
     watch(1.0, "testing residuals")
     probability, of_any, z = (np.where(none, np.nan, one) for one in (probability, of_any, z))
-    return FlipTest(probability, of_any, bias, low, high, z, reach)
+    apart = int(np.count_nonzero(known.difference))
+    better_left = float((known.difference > 0).sum() / apart) if apart else 0.5
+    return FlipTest(probability, of_any, bias, low, high, z, reach, better_left, apart)
 
 
 def sign_flip_probability(rest: FloatArray, owner: NDArray[np.integer], statistic: FloatArray) -> FloatArray:
@@ -238,7 +247,7 @@ def sign_flip_probability(rest: FloatArray, owner: NDArray[np.integer], statisti
     rest : (E,) float64
         The residuals r.
     owner : (E,) int
-        The annotator of each, 0 to p - 1.
+        The annotator of each, 0 to p - 1; in order.
     statistic : (p,) float64
         T, a sum of residuals.
 
@@ -250,10 +259,10 @@ def sign_flip_probability(rest: FloatArray, owner: NDArray[np.integer], statisti
     from scipy.special import ndtr
 
     many = len(statistic)
-    size = np.abs(rest)
-    greatest = sums(owner, size, many)
-    flips = sums(owner, size > 0, many)
-    square = sums(owner, rest * rest, many)
+    size, start = np.abs(rest), starts_of(owner, many)
+    greatest = totals(start, size)
+    flips = totals(start, size > 0)
+    square = totals(start, rest * rest)
     aim = np.abs(statistic)
     extreme = aim >= greatest * (1 - 1e-9)
     live = (square > 0) & ~extreme & (aim > 1e-6 * np.sqrt(square))
@@ -262,18 +271,23 @@ def sign_flip_probability(rest: FloatArray, owner: NDArray[np.integer], statisti
     for _ in range(_SADDLE_STEPS):
         if not moving.any():
             break
-        some = moving[owner]
-        r, who = size[some], owner[some]
+        if not moving.all():
+            some = moving[owner]
+            r, who = size[some], owner[some]
+            begin = np.concatenate([[0], np.cumsum(np.where(moving, np.diff(start), 0))])
+        else:
+            r, who, begin = size, owner, start
         bent = np.tanh(t[who] * r)
-        first = sums(who, r * bent, many)
-        second = sums(who, r * r * (1 - bent * bent), many)
+        bent *= r
+        first = totals(begin, bent)
+        second = totals(begin, r * r - bent * bent)
         step = np.where(moving, (aim - first) / np.where(second > 0, second, 1.0), 0.0)
         t = t + step
         moving &= (np.abs(step) > 1e-7 * t) & (second > 1e-12 * square)
     at = t[owner] * size
-    cumulant = sums(owner, np.logaddexp(at, -at) - np.log(2.0), many)
+    cumulant = totals(start, at + np.log1p(np.exp(-2 * at)) - np.log(2.0))
     bent = np.tanh(at)
-    second = sums(owner, size * size * (1 - bent * bent), many)
+    second = totals(start, size * size * (1 - bent * bent))
     w = np.sqrt(np.maximum(2 * (t * aim - cumulant), 0.0))
     u = t * np.sqrt(second)
     close = (w < 1e-3) | (u < 1e-3)
@@ -291,7 +305,7 @@ def _clipped(model: ChoiceModel, rest: FloatArray) -> FloatArray:
     count = np.diff(model.start)
     middle = np.minimum(model.start[:-1] + count // 2, max(len(rest) - 1, 0))
     far = _CLIP * _NORMAL_MAD * size[order][middle]
-    far = np.where((count > 0) & (far > 0), far, np.inf)[model.annotator]
+    far = model.each(np.where((count > 0) & (far > 0), far, np.inf))
     return np.clip(rest, -far, far)
 
 
@@ -301,21 +315,21 @@ def _added_variance(model: ChoiceModel, known: Scoring, slope: FloatArray, chang
     It is g'Cov(s)g for the derivative g of the sum by the scores, less what random sides would give.
     """
     found = np.zeros(model.annotators)
-    value = slope[model.annotator] * change
+    value = model.each(slope) * change
     block = max(1, 4_000_000 // max(model.items, 1))
     for first in range(0, model.annotators, block):
         last = min(first + block, model.annotators)
         mine = slice(int(model.start[first]), int(model.start[last]))
         columns = last - first
-        column = model.annotator[mine].astype(np.int64) - first
-        left, right = model.left[mine].astype(np.int64), model.right[mine].astype(np.int64)
+        column = model.annotator[mine] - first
+        left, right = model.left[mine], model.right[mine]
         size = model.items * columns
         gradient = sums(left * columns + column, value[mine], size)
         gradient -= sums(right * columns + column, value[mine], size)
         through = known.solve(gradient.reshape(-1, columns)).ravel()
-        whole = sums(column, value[mine] * (
+        whole = totals(model.start[first : last + 1] - model.start[first], value[mine] * (
             through[left * columns + column] - through[right * columns + column]
-        ), columns)  # fmt: skip
+        ))  # fmt: skip
         found[first:last] = whole
     return np.maximum(found - _random_sides(model, known, value), 0.0)
 
@@ -345,7 +359,8 @@ def _random_sides(model: ChoiceModel, known: Scoring, value: FloatArray) -> Floa
 
 def _reach(model: ChoiceModel, at: FloatArray, effect: float, flips: FloatArray, wider: FloatArray) -> _Reach:
     """Put choices with nearly the same linear predictor together, at most `_GROUPS` an annotator."""
-    order = np.lexsort((at, model.annotator))
+    span = max(float(np.ptp(at)) if len(at) else 0.0, 1.0) * 2
+    order = np.argsort(model.annotator * span + at)
     count = np.diff(model.start)
     size = np.maximum(-(-count // _GROUPS), 1)
     within = (np.arange(len(at)) - model.start[model.annotator]) // size[model.annotator]
@@ -353,6 +368,7 @@ def _reach(model: ChoiceModel, at: FloatArray, effect: float, flips: FloatArray,
     key = np.concatenate([[0], np.cumsum(groups)])[model.annotator] + within
     many = int(groups.sum())
     number = np.bincount(key, minlength=many).astype(np.float64)
+    begin = np.concatenate([[0], np.cumsum(number)]).astype(np.int64)
     choice = model.choice[order]
     base = effect if model.graded else 2 * np.arctanh(effect)
     return _Reach(
@@ -360,10 +376,11 @@ def _reach(model: ChoiceModel, at: FloatArray, effect: float, flips: FloatArray,
         scale=model.scale,
         effect=float(base),
         owner=np.repeat(np.arange(model.annotators), groups),
-        at=sums(key, at[order], many) / np.maximum(number, 1.0),
+        start=np.concatenate([[0], np.cumsum(groups)]),
+        at=totals(begin, at[order]) / np.maximum(number, 1.0),
         count=number,
-        choice=sums(key, choice, many),
-        square=sums(key, choice * choice, many),
+        choice=totals(begin, choice),
+        square=totals(begin, choice * choice),
         total=count.astype(np.float64),
         flips=flips,
         wider=wider,

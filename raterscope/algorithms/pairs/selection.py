@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray, PairFusion
-from raterscope.algorithms.pairs.testing import benjamini_hochberg
+from raterscope.algorithms.pairs.flip_test import FlipTest
+from raterscope.algorithms.pairs.testing import benjamini_hochberg, selection_limit
 
-__all__ = ["decidable", "draw_shares", "flip_flags", "t_test_flags"]
+__all__ = ["decidable", "detectable_biases", "draw_shares", "flip_flags", "t_test_flags"]
 
 
 def flip_flags(q_value: FloatArray, rate: float, crowd_p: float, gate: float) -> BoolArray:
@@ -39,6 +40,34 @@ def decidable(detectable: FloatArray, q_value: FloatArray, relevant: float, rate
     """
     reached = np.nan_to_num(detectable, nan=np.inf) <= relevant
     return np.asarray(reached & (np.nan_to_num(q_value, nan=0.0) > rate))
+
+
+def detectable_biases(
+    test: FlipTest, q_value: FloatArray, crowd_p: float, rate: float, gate: float, relevant: float
+) -> tuple[FloatArray, BoolArray]:
+    """Give the smallest bias of each annotator that would be flagged at a rate, and who is decidable by it.
+
+    Parameters
+    ----------
+    test : FlipTest
+        With NaN for who was not tested.
+    q_value : (p,) float64
+    crowd_p : float
+    rate, gate, relevant : float
+        See `PairSettings`.
+
+    Returns
+    -------
+    (p,) float64, (p,) bool
+        See `FlipTest.detectable` and `decidable`.
+    """
+    tested = np.isfinite(test.probability)
+    flagged = flip_flags(q_value, rate, crowd_p, gate)
+    limit = selection_limit(test.probability, rate, int(flagged.sum()))
+    if not flagged.any():
+        limit = min(limit, gate / max(int(tested.sum()), 1))
+    found = np.where(tested, test.detectable(limit), np.nan)
+    return found, decidable(found, q_value, relevant * test.reach.scale, rate)
 
 
 def draw_shares(fusion: PairFusion, plus: bool) -> FloatArray:
