@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass
 from typing import Any, Literal, Self
@@ -94,7 +95,11 @@ class Spec:
         return self._check_number(value)
 
     def _check_number(self, value: Any) -> float | int:
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, (int, float))
+            or not abs(value) <= sys.float_info.max  # also of integers that are too large for a float
+        ):
             raise SettingsError(f"{self.name} is {value!r}; expected a number.")
         if self.kind == "integer" and value != int(value):
             raise SettingsError(f"{self.name} is {value!r}; expected a whole number.")

@@ -61,6 +61,11 @@ def test_what_will_not_do_is_said_in_a_sentence(texts, sentence):
     assert str(caught.value) == sentence
 
 
+def test_an_integer_too_large_for_a_float_is_refused():
+    with pytest.raises(SettingsError, match="scatter is 1000"):
+        Example(scatter=10**400)
+
+
 def test_the_methods_section_says_every_setting_with_its_unit():
     assert Example(scatter=2.5).in_words() == (
         "click scatter 2.5 px, rounds 500, prior Beta priors, thorough no"

@@ -21,8 +21,10 @@ from raterscope.app.review.subjects import (
     WeightSubject,
 )
 from raterscope.app.review.tasks import DecidedTask
+from raterscope.app.review.viewed import LONG_ENOUGH, View, ViewedHow, viewed_places
 
 __all__ = [
+    "LONG_ENOUGH",
     "SUBJECTS",
     "BiasSubject",
     "CountingSubject",
@@ -46,6 +48,8 @@ __all__ = [
     "Subject",
     "TaskSubject",
     "Verdict",
+    "View",
+    "ViewedHow",
     "Weighed",
     "WeightSubject",
     "described_structures",
@@ -61,4 +65,5 @@ __all__ = [
     "redo",
     "target_of",
     "undo",
+    "viewed_places",
 ]

@@ -39,7 +39,7 @@ class Fingerprint:
 
 
 def digest_of(clicks: Mapping[str, Clicks]) -> str:
-    """Compute the SHA-256 of the clicks on some images, known spots and weights included.
+    """Compute the SHA-256 of the clicks on some images, known and viewed spots and weights included.
 
     Parameters
     ----------
@@ -63,6 +63,11 @@ def digest_of(clicks: Mapping[str, Clicks]) -> str:
             *([] if one.weights is None else [one.weights]),
         ]
         found.texts(name, *one.annotators)
+        if one.control is not None:
+            found.texts("positive" if one.control else "negative")
+        if one.viewed is not None and len(one.viewed):
+            found.texts("viewed")
+            columns.append(one.viewed)
         for column in columns:
             little = np.ascontiguousarray(column, dtype=column.dtype.newbyteorder("<"))
             found.content(len(little).to_bytes(8, "little") + little.tobytes())

@@ -22,6 +22,7 @@ _SINCE = {
     7: ("TABLE structures", "TABLE keys"),
     8: ("TABLE shown",),
     9: ("TABLE settings",),
+    10: ("TABLE viewed", "TRIGGER viewed_stay", "TRIGGER viewed_remain", "TRIGGER viewed_follow"),
 }
 """What came with a version and was nowhere before."""
 

@@ -168,7 +168,11 @@ def read_imports(
         columns = [record.y] if kind == "truth" else [record.y, record.annotator]
         if record.time is not None:
             columns.append(record.time)
-        if record.looked.ndim != 1 or any(column.shape != (len(record.x),) for column in columns):
+        if (
+            record.looked.ndim != 1
+            or record.x.ndim != 1
+            or any(column.shape != (len(record.x),) for column in columns)
+        ):
             raise StudyError("is damaged: the columns of its marks differ in length", file=path)
         if not (np.isfinite(record.x).all() and np.isfinite(record.y).all()):
             raise StudyError(

@@ -70,13 +70,16 @@ The file is in WAL mode while it is open and a single plain file when it is clos
     says what of the ``item`` it is about, in the form that ``kind`` names; ``voxels`` names the object with
     the voxels that it settles; ``about`` an earlier decision on the same subject; ``annotators`` (JSON list)
     who is excluded, weighed or included.
+``viewed``
+    The spots of clicks that the expert looked at and left without a decision, append-only as the journal is:
+    ``how`` each was in sight, selected on its image or listed in the grid, for how many ``seconds``, its
+    place and ``number`` in the ``run`` on screen.
 
 Version 1 had neither ``grids`` nor ``masks``, and in ``decisions`` the columns of a spot in place of the
 subject. Version 2 knew images alone as items, one annotator a decision, and no ``questions``, ``votes`` and
 ``pictures``. Version 3 knew no ``streams`` and ``watched``, version 4 no ``outlines``, version 5 no
 ``slice_offsets``, version 6 no ``structures`` and ``keys``, version 7 no ``shown``, version 8 no
-``settings``. `migration` brings such
-files up to date.
+``settings``, version 9 no ``viewed``. `migration` brings such files up to date.
 
 Rows of a run and of an import appear in one transaction, whole or not at all.
 """
@@ -86,7 +89,7 @@ from __future__ import annotations
 __all__ = ["APPLICATION_ID", "SCHEMA", "VERSION"]
 
 APPLICATION_ID = 0x52536370
-VERSION = 9
+VERSION = 10
 
 SCHEMA = (
     """CREATE TABLE images (
@@ -166,4 +169,15 @@ SCHEMA = (
     """CREATE TRIGGER decisions_follow BEFORE INSERT ON decisions
         WHEN NEW.id IS NOT (SELECT ifnull(max(id), 0) + 1 FROM decisions)
         BEGIN SELECT RAISE(ABORT, 'decisions are only added'); END""",
+    """CREATE TABLE viewed (
+        id INTEGER PRIMARY KEY, at TEXT NOT NULL, who TEXT NOT NULL,
+        image INTEGER NOT NULL REFERENCES images(id), run INTEGER, number INTEGER, x REAL NOT NULL,
+        y REAL NOT NULL, how TEXT NOT NULL, seconds REAL NOT NULL) STRICT""",
+    """CREATE TRIGGER viewed_stay BEFORE UPDATE ON viewed
+        BEGIN SELECT RAISE(ABORT, 'views are never changed'); END""",
+    """CREATE TRIGGER viewed_remain BEFORE DELETE ON viewed
+        BEGIN SELECT RAISE(ABORT, 'views are never removed'); END""",
+    """CREATE TRIGGER viewed_follow BEFORE INSERT ON viewed
+        WHEN NEW.id IS NOT (SELECT ifnull(max(id), 0) + 1 FROM viewed)
+        BEGIN SELECT RAISE(ABORT, 'views are only added'); END""",
 )

@@ -19,7 +19,7 @@ from raterscope.app.review import Decision, ReviewState, differ, fold
 from raterscope.app.study.locking import Lock
 from raterscope.app.study.outlines import Answers
 from raterscope.app.study.records import RunEntry, StudyError
-from raterscope.app.study.settings import StudySettings
+from raterscope.app.study.viewed import StudyViewed
 
 __all__ = ["StudyShown", "run_name"]
 
@@ -35,7 +35,7 @@ _ANNOTATIONS = {
 """Whether annotations of an item came after an import."""
 
 
-class StudyShown(StudySettings):
+class StudyShown(StudyViewed):
     """The runs that are shown."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, lock: Lock | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
@@ -41,6 +40,7 @@ from raterscope.app.study.records import (
     RunEntry,
     StudyError,
     TruePoints,
+    user_name,
 )
 from raterscope.app.study.references import (
     add_file,
@@ -300,7 +300,7 @@ class Study(StudyShown):
                 self._refuse_vain_undo(decision.undoes, number)
             settled = decision.settled
             written = replace(
-                decision, id=number, at=datetime.now(UTC), who=decision.who or _user(), settled=None,
+                decision, id=number, at=datetime.now(UTC), who=decision.who or user_name(), settled=None,
                 voxels=None if settled is None else write_object(self._connection, settled),
             )  # fmt: skip
             self._connection.execute(
@@ -389,10 +389,3 @@ def _found_again(entry: ImageEntry, path: Path) -> tuple[Path, str]:
             f"is another image than {name} was when it was added: its content differs", file=path
         )
     return path, digest
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):  # no such user: a container
-        return "expert"

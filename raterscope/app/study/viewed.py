@@ -1,0 +1,74 @@
+"""Record of the spots that the expert looked at and left without a decision: only added to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from raterscope.app.review import View
+from raterscope.app.study.records import StudyError, user_name
+from raterscope.app.study.settings import StudySettings
+
+__all__ = ["StudyViewed"]
+
+_COLUMNS = ("id", "at", "who", "image", "run", "number", "x", "y", "how", "seconds")
+
+
+class StudyViewed(StudySettings):
+    """The views of spots."""
+
+    def record_views(self, views: Sequence[View]) -> list[View]:
+        """Write views at the record's end; they are on disk when this returns.
+
+        Returns
+        -------
+        list of View
+            With their numbers, their time, and the user's name where `who` was empty.
+        """
+        now, user = datetime.now(UTC), user_name()
+        with self.change() as connection:
+            last = self.last_view()
+            written = [
+                replace(view, id=number, at=view.at or now, who=view.who or user)
+                for number, view in enumerate(views, start=last + 1)
+            ]
+            connection.executemany(
+                f"INSERT INTO viewed({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})",
+                [_row(view) for view in written],
+            )
+        return written
+
+    def views(self, last: int | None = None) -> dict[int, list[View]]:
+        """Give the views of the spots of each image, the oldest first; up to the one with a number."""
+        found: dict[int, list[View]] = {}
+        with self.sound():
+            rows = self._connection.execute(
+                f"SELECT {', '.join(_COLUMNS)} FROM viewed WHERE id <= ? ORDER BY id",
+                (2**62 if last is None else last,),
+            ).fetchall()
+        for row in rows:
+            view = self._view(row)
+            found.setdefault(view.image, []).append(view)
+        return found
+
+    def last_view(self) -> int:
+        """Give the number of the last view; 0 before the first."""
+        with self.sound():
+            return int(self._connection.execute("SELECT ifnull(max(id), 0) FROM viewed").fetchone()[0])
+
+    def _view(self, row: tuple[Any, ...]) -> View:
+        values = dict(zip(_COLUMNS, row, strict=True))
+        try:
+            values["at"] = datetime.fromisoformat(values["at"])
+            return View(**values)
+        except ValueError as error:
+            raise StudyError(f"is damaged: viewed, row {row[0]}: {error}", file=self.path) from error
+
+
+def _row(view: View) -> tuple[Any, ...]:
+    assert view.at is not None
+    values = {name: getattr(view, name) for name in _COLUMNS}
+    values["at"] = view.at.isoformat(timespec="milliseconds")
+    return tuple(values.values())
