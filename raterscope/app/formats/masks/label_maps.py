@@ -15,6 +15,7 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.gathering import by_label, part_of
 from raterscope.app.formats.masks.naming import NOTHING, Named
+from raterscope.app.formats.photographs import MOST_PIXELS
 from raterscope.app.formats.volumes.records import MaskTable, RaterMask
 from raterscope.app.formats.volumes.voxel_files import VoxelHead, read_all, sentences
 
@@ -102,7 +103,7 @@ def _has_greys(values: NDArray[Any]) -> bool:
 
 
 def _looks_marked(values: NDArray[Any]) -> bool | None:
-    empty = float(np.count_nonzero(values == 0)) / values.size
+    empty = float(values.size - np.count_nonzero(values)) / values.size
     if values.dtype.kind == "f":
         low, high = float(values.min()), float(values.max())
         if not (low >= 0.0 and high <= 1.0):
@@ -177,8 +178,8 @@ def _has_shades(values: NDArray[Any]) -> bool:
 def _labels(values: NDArray[Any], most: int) -> list[int] | None:
     """Give the values other than 0, in order; None when there are more than `most`."""
     seen: set[int] = set()
-    for plane in values.reshape(-1, *values.shape[-2:]):
-        marked = plane[plane != 0]
+    for band in _bands(values, 2):
+        marked = band[band != 0]
         if marked.size and marked.min() == marked.max():
             seen.add(int(marked[0]))
         elif marked.size:
@@ -249,6 +250,9 @@ def _pixels(path: Path) -> tuple[NDArray[Any], NDArray[np.uint32] | None]:
     else:
         if not is_image(path) and path.suffix.casefold() != ".bmp":
             raise InputError("is no PNG, BMP or TIFF image", file=path)
+        found = _png_colours(path)
+        if found is not None:
+            return found
         pages = _pillow(path)
     if pages.ndim == 3:
         return pages[None], None
@@ -261,22 +265,33 @@ def _counted(path: Path, pages: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.
     colours, count = np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.int64)
     for band in _bands(pages):
         packed = _packed(band).ravel()
-        # A mask changes its colour seldom along a row: the runs of one colour are sorted, and not the pixels.
-        first = np.flatnonzero(np.concatenate([[True], packed[1:] != packed[:-1]]))
-        lengths = np.diff(np.append(first, len(packed)))
+        first, lengths = _runs(packed)
         colours, place = np.unique(np.concatenate([colours, packed[first]]), return_inverse=True)
         count = np.bincount(place, weights=np.concatenate([count, lengths])).astype(np.int64)
         if len(colours) > _MOST_COLOURS:
-            words = f"has more than {_MOST_COLOURS} colours; expected a mask with one colour a structure"
-            raise InputError(words, file=path)
+            raise InputError(_too_many_colours(), file=path)
+    rank, chosen = _ranked(colours, count)
+    values = np.empty(pages.shape[:-1], dtype=np.uint8)
+    for into, band in zip(_bands(values, 2), _bands(pages), strict=True):
+        into[...] = rank[np.searchsorted(colours, _packed(band))]
+    return values[None], chosen
+
+
+def _runs(packed: NDArray[np.uint32]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Give where each run of one colour begins, and its length: a mask changes colour seldom along a row."""
+    first = np.flatnonzero(np.concatenate([[True], packed[1:] != packed[:-1]]))
+    return first, np.diff(np.append(first, len(packed)))
+
+
+def _ranked(
+    colours: NDArray[np.uint32], count: NDArray[np.int64]
+) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
+    """Give numbers to sorted colours, 0 to the background (black, else the commonest), and their order."""
     ground = 0 if colours[0] == 0 else int(np.argmax(count))
     order = np.concatenate([[ground], np.delete(np.arange(len(colours)), ground)])
     rank = np.empty(len(order), dtype=np.uint8)
     rank[order] = np.arange(len(order))
-    values = np.empty(pages.shape[:-1], dtype=np.uint8)
-    for into, band in zip(_bands(values, 2), _bands(pages), strict=True):
-        into[...] = rank[np.searchsorted(colours, _packed(band))]
-    return values[None], colours[order]
+    return rank, colours[order]
 
 
 def _bands(pages: NDArray[Any], inner: int = 3) -> Iterator[NDArray[Any]]:
@@ -292,15 +307,71 @@ def _packed(pixels: NDArray[Any]) -> NDArray[np.uint32]:
     return np.asarray(red << 16 | green << 8 | blue, dtype=np.uint32)
 
 
-def _pillow(path: Path) -> NDArray[Any]:
+def _png_colours(path: Path) -> tuple[NDArray[Any], NDArray[np.uint32] | None] | None:
+    """Read a PNG in colours some rows at a time, as `_pixels` does; None for any other image.
+
+    A few kB may hold 169 million pixels: of them one byte each is kept.
+    """
     from PIL import Image
 
-    from raterscope.app.formats.images import MOST_PIXELS
+    from raterscope.app.formats.pyramids.png_rows import png_form, png_rows
+
+    with sentences(path):
+        with Image.open(path, formats=("PNG", "BMP")) as image:
+            width, height, kind, mode = *image.size, image.format, image.mode
+        _refuse_large(path, width * height, MOST_PIXELS)
+        form = png_form(path) if kind == "PNG" and mode in ("RGB", "RGBA") else None
+        if form is None or form[1] != np.uint8:
+            return None
+        numbers = np.zeros((1, 1, height, width), dtype=np.uint8)
+        colours, count = np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.int64)
+        row = 0
+        for band in png_rows(path, width, height):
+            packed = _packed(band).ravel()
+            first, lengths = _runs(packed)
+            here, place = np.unique(packed[first], return_inverse=True)
+            colours = np.concatenate([colours, here[~np.isin(here, colours)]])
+            if len(colours) > _MOST_COLOURS and not _is_grey(colours).all():
+                raise InputError(_too_many_colours(), file=path)
+            order = np.argsort(colours)
+            number = order[np.searchsorted(colours, here, sorter=order)][place]
+            count = np.concatenate([count, np.zeros(len(colours) - len(count), dtype=np.int64)])
+            count += np.bincount(number, weights=lengths, minlength=len(colours)).astype(np.int64)
+            numbers[0, 0, row : row + len(band)] = np.repeat(number, lengths).reshape(band.shape[:2])
+            row += len(band)
+    if _is_grey(colours).all():
+        rank = (colours & 255).astype(np.uint8)
+        chosen = None
+    else:
+        order = np.argsort(colours)
+        ranked, chosen = _ranked(colours[order], count[order])
+        rank = np.empty(len(colours), dtype=np.uint8)
+        rank[order] = ranked
+    for rows in _bands(numbers, 2):
+        rows[...] = rank[rows]
+    return numbers, chosen
+
+
+def _is_grey(colours: NDArray[np.uint32]) -> NDArray[np.bool_]:
+    return np.asarray((colours & 255) * np.uint32(0x010101) == colours)
+
+
+def _too_many_colours() -> str:
+    return f"has more than {_MOST_COLOURS} colours; expected a mask with one colour a structure"
+
+
+def _refuse_large(path: Path, pixels: int, most: int) -> None:
+    if pixels > most:
+        raise InputError(f"claims more than {most // 1_000_000} million pixels", file=path)
+
+
+def _pillow(path: Path) -> NDArray[Any]:
+    """Read an image whole; in colours it has at most a quarter as many pixels."""
+    from PIL import Image
 
     with sentences(path), Image.open(path, formats=("PNG", "BMP")) as image:
-        if image.width * image.height > MOST_PIXELS:
-            raise InputError(f"claims more than {MOST_PIXELS // 1_000_000} million pixels", file=path)
         if image.mode in ("RGB", "RGBA"):
+            _refuse_large(path, image.width * image.height, MOST_PIXELS // 4)
             colours = np.empty((1, image.height, image.width, 3), dtype=np.uint8)
             for row in range(0, image.height, _BAND):
                 band = image.crop((0, row, image.width, min(row + _BAND, image.height)))

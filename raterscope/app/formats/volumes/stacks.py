@@ -29,6 +29,9 @@ _UNITS = {
     "micron": 1e-3, "microns": 1e-3, "um": 1e-3, "µm": 1e-3, "μm": 1e-3, "\\u00b5m": 1e-3, "&#181;m": 1e-3,
 }  # fmt: skip
 _MICROMETRE = 1e-3
+_SMALLEST_PAGE = 18
+"""Bytes of the directory of a TIFF's page with one field."""
+_MOST_PAGES = 100_000
 
 
 def is_tiff(path: Path) -> bool:
@@ -170,12 +173,23 @@ def _pages(path: Path) -> _Pages:
     with tifffile.TiffFile(path) as file:
         if channels_of(file):
             return _Pages(1, None, ())
+        _refuse_endless(path, file)
         series = file.series[0]
         axis, notices = _slice_axis(path, series)
         if len(file.series) > 1:
             notices = (*notices, "holds images of several sizes; those like the first are shown")
         slices = 1 if axis is None else int(series.shape[axis])
         return _Pages(slices, _steps(file), notices)
+
+
+def _refuse_endless(path: Path, file: Any) -> None:
+    """Refuse a file whose pages refer to each other in a circle: reading them would not end."""
+    most = min(path.stat().st_size // _SMALLEST_PAGE, _MOST_PAGES)
+    if any(number >= most for number, _ in enumerate(file.pages)):
+        raise InputError(
+            f"claims more pages than fit in it, or than {_MOST_PAGES:,}; expected a stack of images",
+            file=path,
+        )
 
 
 def _slice_axis(path: Path, series: Any) -> tuple[int | None, tuple[str, ...]]:

@@ -49,7 +49,8 @@ def some_rates(people: int, rng: np.random.Generator) -> Rates:
     counts = rng.gamma(2.0, 3.0, (people, 2, 3))
     votes = counts.sum(axis=(1, 2))
     prior = np.broadcast_to([[0.6, 0.2, 0.2], [0.1, 0.2, 0.7]], counts.shape)
-    return Rates(counts, 0.05 * counts, prior, 2.0, votes, votes, 0.7 * votes, 0.05 * votes, (0.7, 5.0))
+    right, doubt = 0.7 * votes, 0.05 * votes
+    return Rates(counts, 0.05 * counts, prior, 2.0, votes, votes, right, doubt, (0.7, 5.0), np.ones(people))
 
 
 def test_labels_hold_what_was_found_of_every_task(tmp_path: Path) -> None:

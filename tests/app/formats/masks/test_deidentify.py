@@ -18,7 +18,7 @@ from raterscope.app.formats.volumes.records import VolumeFile
 
 SHAPE = (3, 12, 14)
 BY = Deidentifier(b"k" * 32, {"Mary Miller": "rater-1"})
-NAME, DATE, TIME, AGE, PLACE = "Zorgenfri", "19570321", "031415", "066Y", "2.16.999.4711.20240102"
+NAME, DATE, TIME, AGE, PLACE = "Zorgenfri", "19570321", "031415.92", "066Y", "2.16.999.4711.20240102"
 # What the file is there to tell, by names that its writer chose.
 CONTENT = {
     "SegmentLabel", "SegmentAlgorithmName", "AlgorithmName", "AlgorithmVersion", "CodeValue", "CodeMeaning",

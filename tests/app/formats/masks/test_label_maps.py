@@ -101,6 +101,28 @@ def test_several_volumes_in_one_file(tmp_path: Path, labels: np.ndarray) -> None
     assert "2 volumes" in table.notices[0]
 
 
+def test_a_large_png_in_colours_is_read_some_rows_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from PIL import Image
+
+    from raterscope.app.formats.masks import label_maps
+
+    colours = np.full((700, 90, 3), 255, dtype=np.uint8)
+    colours[100:160, 10:40] = 255, 0, 0
+    colours[500:690, 30:80] = 0, 128, 255
+    path = tmp_path / "colour.png"
+    Image.fromarray(colours).save(path)
+    Image.fromarray(colours).save(tmp_path / "colour.bmp")
+    monkeypatch.setattr(label_maps, "MOST_PIXELS", colours.size // 3)
+    found = {one.structure: one.whole()[0] for one in read_masks(path).masks}
+    assert set(found) == {"colour #ff0000", "colour #0080ff"}
+    assert np.array_equal(found["colour #ff0000"], (colours == (255, 0, 0)).all(axis=-1))
+    assert np.array_equal(found["colour #0080ff"], (colours == (0, 128, 255)).all(axis=-1))
+    with pytest.raises(InputError, match="claims more than"):
+        read_masks(tmp_path / "colour.bmp")  # decoded whole
+
+
 def test_png_masks(tmp_path: Path) -> None:
     mask = np.zeros((6, 9), dtype=np.uint8)
     mask[2:4, 3:7] = 255

