@@ -7,12 +7,13 @@ from raterscope.app.cli.program import main
 from raterscope.app.report import write_report
 from raterscope.app.review import Decision, SpotSubject
 from raterscope.app.study import Study
-from raterscope.app.trust import FEW, _trust, trust_in_clicks, trust_in_labels
+from raterscope.app.trust import FEW, trust_in_clicks, trust_in_labels
+from raterscope.app.trust.shape import trust_from
 from tests.app.labels.made import write_truth, write_votes
 
 
 def trust(posterior, right):
-    return _trust("spot", [(posterior, right)], [])
+    return trust_from("spot", [(posterior, right)], [])
 
 
 @pytest.mark.parametrize("seed", range(20))

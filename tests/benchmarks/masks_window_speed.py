@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from itertools import count, cycle
 from pathlib import Path
 
 import numpy as np
+from PySide6.QtCore import Qt
 from scipy.ndimage import gaussian_filter
 
 from raterscope.app.formats.volumes import find_volumes
+from raterscope.app.samples.masks import make_sample
 from raterscope.app.study import Study
 from raterscope.app.study.masks import PlacedMask, add_masks
 from raterscope.widgets.volume.layers import Stroke
@@ -23,6 +27,7 @@ from raterscope.widgets.volume.layers import Stroke
 from .window_driving import ROUNDS, Driven, dark_application, heading, measure_cancelling
 
 RATERS = 7
+CASES = 6
 
 
 def make_study(folder: Path, slices: int, rows: int) -> Path:
@@ -65,6 +70,11 @@ def make_study(folder: Path, slices: int, rows: int) -> Path:
     return path
 
 
+def _shows(driven: Driven, path: Path) -> bool:
+    contents = driven.window.document.contents
+    return contents is not None and contents.path == path and driven.work.reviewing.scene is not None
+
+
 def measure(driven: Driven, slices: int, rows: int) -> None:
     """Measure all there is on the study that is open."""
     window, work = driven.window, driven.work
@@ -80,10 +90,24 @@ def measure(driven: Driven, slices: int, rows: int) -> None:
             review.select(0)
         review.accept()
 
+    def afterwards(act: Callable[[], object]) -> Callable[[], None]:
+        """Give an act that is waited for, to be back where the next round begins."""
+
+        def call() -> None:
+            driven.deciding(act)()
+            driven.wait(driven.decided)
+            driven.settle()
+
+        return call
+
+    undo, redo = window.document.undo, window.document.redo
     driven.measure("next disputed", 100, review.next_disputed)
-    driven.measure("accept, on disk and on to the next", 50, driven.deciding(accept), driven.decided)
-    driven.measure("undo", 50, driven.deciding(window.document.undo), driven.decided)
-    driven.measure("redo", 50, driven.deciding(window.document.redo), driven.decided)
+    driven.measure("accept, on disk and on to the next", 50, driven.deciding(accept), driven.decided,
+                   after=afterwards(undo))  # fmt: skip
+    afterwards(accept)()
+    driven.measure("undo", 50, driven.deciding(undo), driven.decided, after=afterwards(redo))
+    afterwards(undo)()
+    driven.measure("redo", 50, driven.deciding(redo), driven.decided, after=afterwards(undo))
     origin = (slices // 2, rows // 2, rows // 2)
     stroke = Stroke(origin, np.full((1, 20, 20), 1, dtype=np.int8), "axial", origin[0])
     driven.measure("a stroke of the brush, on disk", 50,
@@ -95,6 +119,24 @@ def measure(driven: Driven, slices: int, rows: int) -> None:
     driven.measure("rater chosen in the table", 100,
                    lambda: work.raters.choose(f"rater {next(raters) % RATERS + 1}"))  # fmt: skip
     measure_cancelling(driven)
+
+
+def measure_cases(driven: Driven) -> None:
+    """Measure going from case to case and from region to region in a study of several cases."""
+    work = driven.work
+    review = work.reviewing
+    driven.fuse()
+
+    def arrived() -> bool:
+        return review.scene is not None and review.scene.image.id == work.queueing.current
+
+    steps = cycle((1,) * (CASES - 1) + (-1,) * (CASES - 1))
+    driven.measure("next case, down or up", 100, lambda: work.queueing.step(next(steps)), arrived)
+
+    def next_region() -> None:
+        driven.key(Qt.Key.Key_Tab, work.volume)
+
+    driven.measure("Tab through structures and cases", 100, next_region, arrived)
 
 
 def main() -> None:
@@ -110,9 +152,15 @@ def main() -> None:
         heading()
         with driven.once("study opened, scene and pixels"):
             driven.window.open_paths([path])
-            driven.wait(lambda: driven.work is not None and driven.work.reviewing.scene is not None)
+            driven.wait(partial(_shows, driven, path))
             driven.settle()
         measure(driven, slices, rows)
+        path = make_sample(Path(name) / "cases", cases=CASES)
+        with driven.once(f"study of {CASES} cases opened"):
+            driven.window.open_paths([path])
+            driven.wait(partial(_shows, driven, path))
+            driven.settle()
+        measure_cases(driven)
         driven.close()
 
 

@@ -199,9 +199,14 @@ class Driven:
     def measure(
         self, name: str, limit: float | None, act: Callable[[], object],
         done: Callable[[], bool] = lambda: True, rounds: int = ROUNDS,
+        after: Callable[[], object] = lambda: None,
     ) -> None:  # fmt: skip
-        """Print percentiles of an interaction; see `time`."""
-        times, own, silences = zip(*(self.time(act, done) for _ in range(rounds)), strict=True)
+        """Print percentiles of an interaction; see `time`. What is done after each round is not measured."""
+        measured = []
+        for _ in range(rounds):
+            measured.append(self.time(act, done))
+            after()
+        times, own, silences = zip(*measured, strict=True)
         high = np.percentile(times, 95)
         tell(name, np.percentile(times, 50), high, limit, max(silences), np.percentile(own, 95))
 

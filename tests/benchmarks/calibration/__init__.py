@@ -1,6 +1,9 @@
 """Whether probabilities, intervals and bands are right as often as they claim, kind by kind.
 
-Usage: RATERSCOPE_DATA=FOLDER python -m tests.benchmarks.calibration [--kind KIND]
+Usage: RATERSCOPE_DATA=FOLDER python -m tests.benchmarks.calibration [--kind KIND] [--write]
+
+"--write" replaces the table of comparable crowds in the program's resources, from which the window and the
+report say what was measured where nothing is known of the user's own data.
 
 Each module of this package is a kind and has a function ``rows() -> list[Row]``.
 """
@@ -24,12 +27,17 @@ class Row:
         "band, 95 %".
     data : str
     nominal : float
-        What the program claims, or the goal.
+        What the program claims, or the goal; NaN where there is none.
     measured : float
     count : int
         Of what it was measured on.
     error : float
         Standard error of `measured`; NaN where there is none.
+    per_item : float
+        Annotators per image or case, votes per task, comparisons per annotator; NaN where it is not asked.
+    classes : int
+    in_sample : bool
+        Whether defaults were chosen on the data.
     """
 
     kind: str
@@ -39,3 +47,6 @@ class Row:
     measured: float
     count: int = 0
     error: float = math.nan
+    per_item: float = math.nan
+    classes: int = 0
+    in_sample: bool = False

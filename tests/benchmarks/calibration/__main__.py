@@ -3,27 +3,60 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import math
 import pkgutil
+from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 
+from raterscope import resources
 from tests.benchmarks import calibration
+from tests.benchmarks.calibration import Row
+
+COMPARABLE = "comparable"
 
 
 def main() -> None:
     kinds = [one.name for one in pkgutil.iter_modules(calibration.__path__) if not one.name.startswith("_")]
     parser = argparse.ArgumentParser(description=calibration.__doc__)
     parser.add_argument("--kind", choices=kinds)
-    chosen = parser.parse_args().kind
-    print(f"{'kind':8s}{'number':44s}{'data':32s}{'nominal':>9s}{'measured':>10s}{'s.e.':>8s}{'count':>9s}")
-    for kind in kinds if chosen is None else [chosen]:
-        for row in import_module(f"{calibration.__name__}.{kind}").rows():
-            error = "" if math.isnan(row.error) else f"{row.error:.3f}"
+    parser.add_argument("--write", action="store_true", help="replace the table of comparable crowds")
+    # the modules of some kinds have options of their own
+    chosen, _ = parser.parse_known_args()
+    print(f"{'kind':8s}{'number':44s}{'data':36s}{'nominal':>9s}{'measured':>10s}{'s.e.':>8s}{'count':>9s}")
+    for kind in kinds if chosen.kind is None else [chosen.kind]:
+        rows = import_module(f"{calibration.__name__}.{kind}").rows()
+        for row in rows:
+            nominal, error = (
+                "" if math.isnan(value) else f"{value:.3f}" for value in (row.nominal, row.error)
+            )
             print(
-                f"{row.kind:8s}{row.number:44s}{row.data:32s}{row.nominal:9.3f}{row.measured:10.3f}"
+                f"{row.kind:8s}{row.number:44s}{row.data:36s}{nominal:>9s}{row.measured:10.3f}"
                 f"{error:>8s}{row.count or '':>9}",
                 flush=True,
             )
+        if kind == COMPARABLE and chosen.write:
+            write(rows)
+
+
+def write(rows: Sequence[Row]) -> None:
+    """Replace the table of comparable crowds in the resources."""
+    from raterscope.app.trust.comparable import FILE  # the tables themselves need the algorithms alone
+
+    path = Path(resources.__path__[0]) / FILE
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        table = csv.writer(stream, lineterminator="\n")
+        table.writerow(
+            ("kind", "data", "per_item", "classes", "in_sample", "number", "claimed", "measured", "count")
+        )
+        for row in rows:
+            table.writerow(
+                (
+                    row.kind, row.data, f"{row.per_item:.3g}", row.classes, int(row.in_sample), row.number,
+                    f"{row.nominal:.3f}", f"{row.measured:.3f}", row.count,
+                )
+            )  # fmt: skip
 
 
 if __name__ == "__main__":

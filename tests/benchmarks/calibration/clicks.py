@@ -18,7 +18,7 @@ from raterscope.algorithms.clicks.dem import DEMSettings
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse, learn_from_each_other, pool_rates
 from raterscope.algorithms.clicks.learning import learn
 from raterscope.algorithms.clicks.results import Fusion, Votes
-from raterscope.algorithms.evaluation import calibration, evaluate
+from raterscope.algorithms.evaluation import Evaluation, calibration, evaluate
 from raterscope.algorithms.matching import true_detections
 from raterscope.algorithms.progress import silent
 from raterscope.algorithms.simulation.crowds import click_on, gather
@@ -28,6 +28,8 @@ from tests.benchmarks.calibration import Row
 
 DISPUTED = (0.1, 0.9)
 DECIDED = (1, 3, 10, 30, 100_000)
+REJECTED = 12
+"""Rejections that should clear a run of artefacts alone."""
 PLAN = FusionPlan.make("oem", "dem", {"interval_draws": "20"})
 
 
@@ -49,13 +51,26 @@ class Run:
     votes: Sequence[Votes]
     true: Sequence[np.ndarray]
 
-    def posteriors(self, verdict: np.ndarray | None = None) -> FloatArray:
-        """Fuse together, with verdicts on the clusters of all images in turn."""
+    def posteriors(
+        self, verdict: np.ndarray | None = None, viewed: np.ndarray | None = None, negative: int | None = None
+    ) -> FloatArray:
+        """Fuse together, with verdicts on the clusters of all images in turn.
+
+        Of the clusters `viewed` tells which were left without a decision; `negative` is an image that is
+        known to hold no structure.
+        """
         votes = list(self.votes)
+        ends = np.cumsum([len(one) for one in self.true])[:-1]
         if verdict is not None:
-            ends = np.cumsum([len(one) for one in self.true])[:-1]
             parts = np.split(verdict.astype(np.int8), ends)
             votes = [replace(one, verdict=part) for one, part in zip(votes, parts, strict=True)]
+        if viewed is not None:
+            votes = [
+                replace(one, viewed=part) for one, part in zip(votes, np.split(viewed, ends), strict=True)
+            ]
+        if negative is not None:
+            none = np.zeros(len(self.true[negative]), dtype=np.int8)
+            votes[negative] = replace(votes[negative], control=False, verdict=none)
         settings = PLAN.detection
         assert isinstance(settings, DEMSettings)
         found = learn(
@@ -179,16 +194,30 @@ def _rows_of(name: str, runs: Sequence[Run]) -> Iterator[Row]:
 
     yield row("posterior, log loss", 0.17, log_loss(posterior, true))
     yield row("posterior, calibration error", 0.025, calibration(posterior, true).error)
+    if len(runs) > 1:
+        errors = [
+            calibration(one, np.concatenate(run.true)).error for one, run in zip(before, runs, strict=True)
+        ]
+        yield row("the same, worst run", 0.05, max(errors), len(runs))
+    yield row("expected count (nominal: true spots)", float(true.sum()), float(posterior.sum()))
     if true.any() and not true.all():
         yield row("posterior, AUC (nominal: the votes')", _area(share, true), _area(posterior, true))
-        yield row("detections, F2 (over all images)", 0.875, _f_two(runs))
+        pooled, mean, most = _f_two(runs)
+        yield row("detections, F2 (over all images)", 0.875, pooled)
+        yield row("detections, F2 (mean over images)", 0.875, mean)
+        yield row("the same, were all clusters detected", 0.875, most)
         yield row("precision of annotators in 95 %", 0.95, *_precision(runs))
     ways: dict[str, Callable[[FloatArray, np.ndarray], np.ndarray]] = {"": lambda _, right: right}
-    ways[", rejections"] = lambda _, right: right
+    for way in (", rejections", ", rejections, views recorded"):
+        ways[way] = lambda _, right: right
     ways[", 1/5 wrong"] = lambda seed, right: right ^ (seed < 0.2)
     for way, answer in ways.items():
         for most in DECIDED if not way else DECIDED[2:]:
             yield from _after(runs, before, way, answer, most, row)
+    if not true.any():
+        yield from _after(runs, before, "", ways[""], REJECTED, row)
+        others = [run.posteriors(negative=0)[len(run.true[0]) :] for run in runs]
+        yield row("one negative control image: false detections", 0.1, *_false(others))
 
 
 def _after(
@@ -204,12 +233,16 @@ def _after(
     for run, posterior in zip(runs, before, strict=True):
         true = np.concatenate(run.true)
         order = np.argsort(abs(posterior - 0.5), kind="stable")
-        order = order[_disputed(posterior[order]) & ~(true[order] & ("rejections" in way))][:most]
+        order = order[_disputed(posterior[order])]
+        recorded = ~true[order] if "rejections" in way else np.ones(len(order), dtype=bool)
+        last = int(np.append(np.flatnonzero(recorded)[:most], -1).max()) + 1
+        passed, order = order[:last][~recorded[:last]], order[:last][recorded[:last]]
+        viewed = np.isin(np.arange(len(true)), passed) if "views" in way else None
         verdict = np.full(len(true), -1)
         verdict[order] = answer(np.random.default_rng(most).random(len(order)), true[order])
         left = verdict < 0
         then.append(posterior[left])
-        now.append(run.posteriors(verdict)[left])
+        now.append(run.posteriors(verdict, viewed)[left])
         truth.append(true[left])
         decided += len(order)
     old, new, true = np.concatenate(then), np.concatenate(now), np.concatenate(truth)
@@ -223,6 +256,12 @@ def _after(
     yield row(f"{label}: crossing .5 wrongly", 0.01, float(crossed), count)
     if not true.any():
         yield row(f"{label}: false detections", 0.1, float(np.mean(new >= 0.5)), count)
+
+
+def _false(posteriors: Sequence[FloatArray]) -> tuple[float, int]:
+    """Give the share of clusters that are called structures, and the number of clusters."""
+    every = np.concatenate(posteriors)
+    return float(np.mean(every >= 0.5)), len(every)
 
 
 def _disputed(posterior: FloatArray) -> np.ndarray:
@@ -245,17 +284,27 @@ def _together(run: Run) -> list[Fusion]:
     return learn_from_each_other([one.clicks for one in run.images], run.alone, PLAN)
 
 
-def _f_two(runs: Sequence[Run]) -> float:
-    hits = false = missed = 0
+def _f_two(runs: Sequence[Run]) -> tuple[float, float, float]:
+    """Give F2 over all images together, its mean over images, and that mean were all clusters detected."""
+    found, every = [], []
     for run in runs:
         for image, fusion in zip(run.images, _together(run), strict=True):
-            places = fusion.clustering.mean[fusion.detection.detected]
-            one = evaluate(places, image.truth, image.radius)
-            hits, false, missed = (
-                hits + one.true_positive,
-                false + one.false_positive,
-                missed + one.false_negative,
-            )
+            places, detected = fusion.clustering.mean, fusion.detection.detected
+            found.append(evaluate(places[detected], image.truth, image.radius))
+            every.append(evaluate(places, image.truth, image.radius))
+    pooled = _score(*np.sum([_counts(one) for one in found], axis=0))
+    means = [
+        float(np.mean([_score(*_counts(one)) for one in some if any(_counts(one))]))
+        for some in (found, every)
+    ]
+    return pooled, means[0], means[1]
+
+
+def _counts(one: Evaluation) -> tuple[int, int, int]:
+    return one.true_positive, one.false_positive, one.false_negative
+
+
+def _score(hits: int, false: int, missed: int) -> float:
     return 5 * hits / max(5 * hits + 4 * missed + false, 1)
 
 

@@ -11,11 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.fusion import LabelPlan, run
 from raterscope.algorithms.labels.unvoted import unvoted_tasks
 from tests.benchmarks.calibration import Row
+from tests.benchmarks.calibration._label_crowds import KINDS, draw
 from tests.benchmarks.labels_accuracy import read
 
 SETS = ("bluebirds", "rte", "dog", "duchenne", "cf_amt", "product", "sp_amt", "adult2", "web", "trec")
@@ -29,6 +31,8 @@ EBCC = {
 
 DECIDED = (1, 3, 10, 30)
 _BINS = 10
+_FEW = 20
+"""Disputed tasks, below which their number is not compared."""
 
 
 def measured(posterior: FloatArray, truth: ClassArray) -> tuple[float, float, float]:
@@ -44,24 +48,6 @@ def measured(posterior: FloatArray, truth: ClassArray) -> tuple[float, float, fl
     return float(hit.mean()), float(loss), float(gap)
 
 
-def simulated(seed: int, classes: int, lookalike: float) -> tuple[Labels, ClassArray]:
-    """Draw five votes on each of 1,000 tasks; some tasks look like another class to four in five."""
-    generator = np.random.default_rng(seed)
-    tasks, each, annotators = 1_000, 5, 60
-    truth = generator.integers(0, classes, tasks).astype(np.int16)
-    apparent = truth.copy()
-    hard = generator.random(tasks) < lookalike
-    apparent[hard] = generator.integers(0, classes, int(hard.sum()))
-    task = np.repeat(np.arange(tasks), each)
-    annotator = generator.random((tasks, annotators)).argsort(axis=1)[:, :each].ravel()
-    seen = np.where(generator.random(len(task)) < 0.8, apparent[task], truth[task])
-    wrong = generator.random(len(task)) > generator.uniform(0.55, 0.95, annotators)[annotator]
-    label = np.where(wrong, (seen + generator.integers(1, classes, len(task))) % classes, seen)
-    names = tuple(map(str, range(classes)))
-    people, images = tuple(map(str, range(annotators))), tuple(map(str, range(tasks)))
-    return Labels(task, annotator, label, images, people, names, names), truth
-
-
 def rows() -> list[Row]:
     """Measure every consensus on all crowds at hand."""
     root = os.environ.get("RATERSCOPE_DATA")
@@ -70,8 +56,8 @@ def rows() -> list[Row]:
     for method in METHODS if root else ():
         found += _of_crowds(method, crowds)
     for method in METHODS:
-        for share in (0.0, 0.3):
-            found += _of_simulation(method, share)
+        for kind in KINDS:
+            found += _of_simulation(method, kind)
     for name, (labels, truth) in crowds.items():
         found += _of_decisions(name, labels, truth)
     return found
@@ -122,35 +108,29 @@ def _of_crowds(method: str, crowds: dict[str, tuple[Labels, ClassArray]]) -> lis
     return found
 
 
-def _of_simulation(method: str, share: float) -> list[Row]:
+def _of_simulation(method: str, kind: str) -> list[Row]:
     figures = []
-    for classes in (2, 3, 5):
-        for seed in range(2):
-            labels, truth = simulated(seed, classes, share)
-            figures.append(measured(_fused(method, labels).posterior, truth))
-    data = "simulated" + (f", {share:.0%} look-alikes" if share else ", independent")
+    for at, crowd in enumerate(KINDS[kind]):
+        labels, truth = draw(crowd, 100 + at)
+        vote = measured(_fused("majority", labels).posterior, truth)[0]
+        accuracy, loss, gap = measured(_fused(method, labels).posterior, truth)
+        figures.append((accuracy - vote, loss, gap))
     values = np.mean(figures, axis=0)
     error = np.std(figures, axis=0, ddof=1) / math.sqrt(len(figures))
+    numbers = (("accuracy above the vote", 0.0), ("log loss", math.nan), ("calibration error", 0.07))
     return [
-        Row(
-            "labels",
-            f"{method}: {number}",
-            data,
-            GOALS[number],
-            float(values[at]),
-            len(figures),
-            float(error[at]),
-        )
-        for at, number in ((1, "log loss"), (2, "calibration error"))
+        Row("labels", f"{method}: {name}", f"simulated, {kind}", goal, value, len(figures), spread)
+        for (name, goal), value, spread in zip(numbers, values.tolist(), error.tolist(), strict=True)
     ]
 
 
 def _of_decisions(name: str, labels: Labels, truth: ClassArray) -> list[Row]:
-    """Decide the most disputed tasks, and divide the log loss of the others by that before."""
+    """Decide the most disputed tasks, and compare the others with what they were before."""
     before = _fused("pooled", labels)
     order = np.argsort(-np.where(truth == OPEN, -1.0, before.entropy()), kind="stable")
+    most = min(int((disputed(before.posterior) & (truth != OPEN)).sum()), int((truth != OPEN).sum()) // 2)
     found = []
-    for count, wrong in [*((count, False) for count in DECIDED), (DECIDED[-1], True)]:
+    for count, wrong in [*((count, False) for count in (*DECIDED, most)), (DECIDED[-1], True), (most, True)]:
         known = np.full(len(truth), OPEN, dtype=np.int16)
         known[order[:count]] = truth[order[:count]]
         if wrong:
@@ -159,6 +139,28 @@ def _of_decisions(name: str, labels: Labels, truth: ClassArray) -> list[Row]:
         rest = np.where(known == OPEN, truth, OPEN).astype(np.int16)
         after = _fused("pooled", replace(labels, known=known))
         ratio = measured(after.posterior, rest)[1] / measured(before.posterior, rest)[1]
-        words = f"log loss, {count} others decided" + (", 1 in 5 wrong" if wrong else "")
-        found.append(Row("labels", words, name, 1.0, ratio, int((rest != OPEN).sum())))
+        here = f"{name}, {'all ' if count == most else ''}{count} decided" + (
+            ", 1 in 5 wrong" if wrong else ""
+        )
+        many = int((rest != OPEN).sum())
+        found.append(Row("labels", "log loss of the others, ratio", here, 1.0, ratio, many))
+        if not wrong:
+            doubt = [disputed(one.posterior)[known == OPEN].sum() for one in (before, after)]
+            if doubt[0] >= _FEW:
+                ratio = float(doubt[1] / doubt[0])
+                found.append(Row("labels", "disputed others, ratio", here, 1.1, ratio, int(doubt[0])))
+            crossed = _crossed(before.posterior, after.posterior, rest)
+            found.append(Row("labels", "others that cross .5 away from truth", here, 0.01, crossed, many))
     return found
+
+
+def disputed(posterior: FloatArray) -> NDArray[np.bool_]:
+    """Tell the tasks on which no class has a posterior of .9."""
+    return np.asarray(posterior.max(axis=1) < 0.9)
+
+
+def _crossed(before: FloatArray, after: FloatArray, truth: ClassArray) -> float:
+    """Give the share of tasks whose true class had a posterior above .5, and has not."""
+    judged = np.flatnonzero(truth != OPEN)
+    was, now = (one[judged, truth[judged]] for one in (before, after))
+    return float(((was > 0.5) & (now <= 0.5)).mean())

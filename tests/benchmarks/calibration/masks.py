@@ -22,6 +22,7 @@ from raterscope.algorithms.masks.calibration import (
 from raterscope.algorithms.masks.data import BoolArray, Masks
 from raterscope.algorithms.simulation.raters import simulate_case
 from tests.benchmarks.calibration import Row
+from tests.benchmarks.calibration._mask_decisions import decision_rows
 from tests.benchmarks.masks_accuracy import bubil, nodules
 
 _BINS = 15
@@ -41,6 +42,7 @@ def rows() -> list[Row]:
         if cases[0][1] is not None:
             found += _true_outline(name, cases, spacing)
             found += _with_gold(name, cases, spacing)
+    found += decision_rows()
     return found
 
 

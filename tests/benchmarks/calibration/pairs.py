@@ -20,6 +20,7 @@ from scipy.special import ndtr
 
 from raterscope.algorithms.pairs import PairFusion, Pairs
 from raterscope.algorithms.pairs.fusion import PairPlan, fuse
+from raterscope.algorithms.pairs.ranking import scores
 from raterscope.algorithms.pairs.testing import benjamini_hochberg
 from raterscope.algorithms.simulation.pair_crowds import study_crowd
 from tests.benchmarks.calibration import Row
@@ -49,6 +50,7 @@ class Crowd:
         bias = np.zeros(people)
         bias[:biased] = BIAS * rng.choice([-1, 1], biased)
         self.noise = rng.uniform(0.5, 1.5, people)
+        self.score = score
         self.difference = score[left] - score[right]
         seen = self.difference + bias[who] + self.noise[who] * rng.normal(size=len(who))
         self.pairs = Pairs(
@@ -69,7 +71,9 @@ class Crowd:
 def rows() -> list[Row]:
     """Measure on simulated crowds, the study of the position bias paper, and real crowds."""
     runs = FULL if "--full" in sys.argv else RUNS
-    return [*_grid(runs), *_fair(runs), *_paper(max(runs // 5, 4)), *_real(max(runs // 3, 8))]
+    return [
+        *_grid(runs), *_fair(runs), *_paper(max(runs // 5, 4)), *_real(max(runs // 3, 8)), *_decisions(runs)
+    ]  # fmt: skip
 
 
 def _grid(runs: int) -> Iterator[Row]:
@@ -112,6 +116,45 @@ def _fair(runs: int) -> Iterator[Row]:
                  for run in range(runs)]  # fmt: skip
         p = np.concatenate([fusion.p_value for fusion in plain])
         yield _row("p < 0.05, without a minimum bias", data, 0.05, (p < 0.05).astype(float))
+
+
+def decide(
+    crowd: Crowd, fusion: PairFusion, count: int, wrong: float = 0.0, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Decide annotators whose q value is nearest the rate; gives who counts as biased, who is decided."""
+    rng = np.random.default_rng([5, seed])
+    order = np.argsort(np.abs(np.log(np.maximum(_known(fusion), 1e-12) / RATE)), kind="stable")[:count]
+    flagged = fusion.flagged.copy()
+    flagged[order] = crowd.biased[order] ^ (rng.random(len(order)) < wrong)
+    decided = np.zeros(len(flagged), dtype=bool)
+    decided[order] = True
+    return flagged, decided
+
+
+def ranking_error(crowd: Crowd, flagged: np.ndarray) -> float:
+    """Give 1 - correlation of the corrected scores with the true ones."""
+    return 1.0 - float(np.corrcoef(scores(crowd.pairs, flagged).score, crowd.score)[0, 1])
+
+
+def _decisions(runs: int) -> Iterator[Row]:
+    """Decide annotators, and look how far the ranking is from the truth before and after."""
+    for votes, people, biased in ((60, 80, 20), (20, 80, 30)):
+        data = f"{votes} votes x {people}, {biased / people:.0%} biased"
+        fused = []
+        for run in range(max(runs // 2, 10)):
+            crowd = Crowd(votes, people, biased, 500 + run)
+            fused.append((crowd, fuse(crowd.pairs)))
+        before = np.array([ranking_error(crowd, fusion.flagged) for crowd, fusion in fused])
+        for name, wrong in (("", 0.0), (", 1/5 wrong", 0.2)):
+            for count in (1, 3, 10, 30, people):
+                after = np.array(
+                    [
+                        ranking_error(crowd, decide(crowd, fusion, count, wrong, run)[0])
+                        for run, (crowd, fusion) in enumerate(fused)
+                    ]
+                )
+                number = f"k={count}{name}: ranking error over before"
+                yield _row(number, data, 1.0, after / before)
 
 
 def _paper(runs: int) -> Iterator[Row]:

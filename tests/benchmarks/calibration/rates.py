@@ -18,8 +18,17 @@ from raterscope.algorithms.labels.rates import Rates, rates_of
 from tests.benchmarks.calibration import Row
 from tests.benchmarks.labels_accuracy import read
 
-_LEAST_ROW, _LEAST_VOTES = 10, 25
-"""Votes with known truth of a row, and of an annotator whose accuracy is compared."""
+_LEAST_ROW, _LEAST_CROWD_ROW, _LEAST_VOTES = 10, 30, 25
+"""Votes with known truth of a row, of a crowd's row, and of an annotator whose accuracy is compared."""
+
+_CROWDS = 20
+"""Simulated crowds of annotators of whom half change."""
+
+_RINGS = 10
+"""Simulated crowds with a ring of copiers."""
+
+Measured = dict[str, tuple[FloatArray, FloatArray]]
+"""Whether the truth is inside, and the widths, of each number."""
 
 
 def rows() -> list[Row]:
@@ -35,17 +44,18 @@ def rows() -> list[Row]:
         shape = (198, 5000) if classes == 30 else (60, 600)
         measured = [_simulated(seed, classes, *shape) for seed in range(1 if classes == 30 else 3)]
         found += _covered(f"simulated, {classes} classes, pooled", measured)
-    for before, after in ((0.87, 0.65), (0.87, 0.72), (0.9, 0.75), (0.95, 0.8)):
+    for before, after in ((0.87, 0.65), (0.87, 0.72), (0.9, 0.75), (0.95, 0.8), (0.75, 0.9)):
         found += _changes(before, after)
     return [*found, *_copying()]
 
 
-def _covered(data: str, measured: list[tuple[FloatArray, FloatArray, FloatArray]]) -> list[Row]:
+def _covered(data: str, measured: list[Measured]) -> list[Row]:
     found = []
-    for at, name in enumerate(("entries", "accuracies")):
-        shares = np.array([one[at].mean() for one in measured if len(one[at])])
+    for name in ("entries", "accuracies", "crowd's entries"):
+        all_of = [one[name] for one in measured if len(one[name][0])]
+        shares, widths = (np.array([values[at].mean() for values in all_of]) for at in (0, 1))
         error = float(shares.std(ddof=1) / np.sqrt(len(shares))) if len(shares) > 1 else float("nan")
-        count = sum(len(one[at]) for one in measured)
+        count = sum(len(inside) for inside, _ in all_of)
         found.append(
             Row("rates", f"95 % intervals of {name}", data, 0.95, float(shares.mean()), count, error)
         )
@@ -53,14 +63,13 @@ def _covered(data: str, measured: list[tuple[FloatArray, FloatArray, FloatArray]
             found.append(
                 Row("rates", f"the same, worst crowd, {name}", data, 0.85, float(shares.min()), len(shares))
             )
-    errors = np.array([one[2].mean() for one in measured if len(one[2])])
-    count = sum(len(one[2]) for one in measured)
-    return [*found, Row("rates", "mean error of accuracy", data, 0.05, float(errors.mean()), count)]
+        found.append(Row("rates", f"mean width, {name}", data, float("nan"), float(widths.mean()), count))
+    errors = [one["errors"][0] for one in measured if len(one["errors"][0])]
+    mean = float(np.mean([one.mean() for one in errors]))
+    return [*found, Row("rates", "mean error of accuracy", data, 0.05, mean, sum(map(len, errors)))]
 
 
-def _against_truth(
-    labels: Labels, truth: ClassArray, fusion: LabelFusion
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _against_truth(labels: Labels, truth: ClassArray, fusion: LabelFusion) -> Measured:
     rates = rates_of(labels, fusion)
     known = truth[labels.task] != OPEN
     who, true, said = labels.annotator[known], truth[labels.task][known], labels.label[known]
@@ -71,23 +80,33 @@ def _against_truth(
     return _compared(rates, share, votes >= _LEAST_ROW, counts)
 
 
-def _compared(
-    rates: Rates, true: FloatArray, seen: NDArray[np.bool_], counts: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Give whether each entry, and each accuracy, is inside, and the errors of accuracies."""
-    low, high = rates.interval()
-    inside = ((low - 1e-9 <= true) & (true <= high + 1e-9))[seen].ravel().astype(np.float64)
+def _compared(rates: Rates, true: FloatArray, seen: NDArray[np.bool_], counts: FloatArray) -> Measured:
+    """Give what is inside its interval, and widths: entries, accuracies, the crowd's entries; errors."""
     votes = counts.sum(axis=(1, 2))
     right = np.trace(counts, axis1=1, axis2=2) / np.maximum(votes, 1)
     mean, low, high = rates.accuracies()
     some, many = votes >= _LEAST_ROW, votes >= _LEAST_VOTES
-    within = ((low <= right) & (right <= high))[some].astype(np.float64)
-    return inside, within, np.abs(mean - right)[many]
+    whole = counts.sum(axis=0)
+    rows = whole.sum(axis=1)
+    crowd = rates.together(np.flatnonzero(rates.given)).interval()
+    share = whole / np.maximum(rows, 1)[:, None]
+    return {
+        "entries": _inside(rates.interval(), true, seen),
+        "accuracies": _inside((low, high), right, some),
+        "crowd's entries": _inside((crowd[0][0], crowd[1][0]), share, rows >= _LEAST_CROWD_ROW),
+        "errors": (np.abs(mean - right)[many], np.empty(0)),
+    }
 
 
-def _simulated(
-    seed: int, classes: int, annotators: int, tasks: int
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _inside(
+    ends: tuple[FloatArray, FloatArray], true: FloatArray, some: NDArray[np.bool_]
+) -> tuple[FloatArray, FloatArray]:
+    low, high = (one[some].ravel() for one in ends)
+    values = true[some].ravel()
+    return ((low - 1e-9 <= values) & (values <= high + 1e-9)).astype(np.float64), high - low
+
+
+def _simulated(seed: int, classes: int, annotators: int, tasks: int) -> Measured:
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, classes, tasks)
     good = np.full(annotators, 0.9) if classes == 30 else rng.beta(6, 2, annotators)
@@ -106,7 +125,7 @@ def _simulated(
 def _changes(before: float, after: float, tasks: int = 300, annotators: int = 20) -> list[Row]:
     """Let half of the annotators change after half of their votes."""
     found, alarms = [], []
-    for seed in range(8):
+    for seed in range(_CROWDS):
         rng = np.random.default_rng(seed)
         truth = rng.integers(0, 3, tasks)
         task, who = np.repeat(np.arange(tasks), annotators), np.tile(np.arange(annotators), tasks)
@@ -117,7 +136,7 @@ def _changes(before: float, after: float, tasks: int = 300, annotators: int = 20
         p = constancy(labels, ibcc(labels)).p < FALSE_ALARMS
         found.append(p[: annotators // 2].mean())
         alarms.append(p[annotators // 2 :].mean())
-    data, count = f"simulated, {before:g} to {after:g}, 300 votes", 8 * annotators // 2
+    data, count = f"simulated, {before:g} to {after:g}, 300 votes", _CROWDS * annotators // 2
     return [
         Row("rates", "changes found", data, 0.9, float(np.mean(found)), count),
         Row("rates", "false changes", data, FALSE_ALARMS, float(np.mean(alarms)), count),
@@ -125,27 +144,45 @@ def _changes(before: float, after: float, tasks: int = 300, annotators: int = 20
 
 
 def _copying() -> list[Row]:
-    """Find a ring of 15 of 40, and nobody where two share a misunderstanding."""
-    whole, accused = [], []
-    for seed in range(6):
-        rng = np.random.default_rng(seed)
-        truth = rng.integers(0, 5, 300)
-        good = rng.uniform(0.6, 0.9, 40)
-        wrong = (truth[:, None] + rng.integers(1, 5, (300, 40))) % 5
-        said = np.where(rng.random((300, 40)) < good, truth[:, None], wrong)
-        task, who = np.nonzero(rng.random((300, 40)) < 0.5)
-        ring = said.copy()
-        ring[:, 1:15] = np.where(rng.random((300, 14)) < 0.99, said[:, :1], said[:, 1:15])
-        labels = _labels(task, who, ring[task, who], 5)
-        whole.append(copies(labels, ibcc(labels)).groups() == (tuple(range(15)),))
+    """Find rings of copiers, and nobody where two share a misunderstanding."""
+    found = []
+    for ring, annotators in ((6, 40), (15, 40), (15, 20), (20, 25)):
+        whole, others = [], []
+        for seed in range(_RINGS):
+            labels = _ring(seed, ring, annotators)
+            groups = copies(labels, pooled(labels)).groups()
+            whole.append(groups == (tuple(range(ring)),))
+            others.append(any(member >= ring for group in groups for member in group))
+        data = f"simulated, {ring} of {annotators}"
+        found += [
+            Row("rates", "a ring is one group", data, 1.0, float(np.mean(whole)), _RINGS),
+            Row("rates", "others are accused", data, 0.0, float(np.mean(others)), _RINGS),
+        ]
+    accused = []
+    for seed in range(_RINGS):
+        labels = _ring(seed, 0, 40)
+        accused.append(len(copies(labels, pooled(labels)).groups()) > 0)
+    data = "simulated, 2 of 40"
+    return [
+        *found,
+        Row("rates", "same misunderstanding is accused", data, 0.0, float(np.mean(accused)), _RINGS),
+    ]
+
+
+def _ring(seed: int, ring: int, annotators: int) -> Labels:
+    """Draw a crowd of which the first copy the first one's labels; without a ring two swap two classes."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 5, 300)
+    good = rng.uniform(0.6, 0.9, annotators)
+    wrong = (truth[:, None] + rng.integers(1, 5, (300, annotators))) % 5
+    said = np.where(rng.random((300, annotators)) < good, truth[:, None], wrong)
+    task, who = np.nonzero(rng.random((300, annotators)) < 0.5)
+    if ring:
+        said[:, 1:ring] = np.where(rng.random((300, ring - 1)) < 0.99, said[:, :1], said[:, 1:ring])
+    else:
         swapped = np.array([0, 1, 3, 2, 4])[truth]
         said[:, :2] = np.where(rng.random((300, 2)) < 0.95, swapped[:, None], said[:, :2])
-        labels = _labels(task, who, said[task, who], 5)
-        accused.append(len(copies(labels, ibcc(labels)).groups()) > 0)
-    return [
-        Row("rates", "ring of 15 of 40 is one group", "simulated", 1.0, float(np.mean(whole)), 6),
-        Row("rates", "same misunderstanding is accused", "simulated", 0.0, float(np.mean(accused)), 6),
-    ]
+    return _labels(task, who, said[task, who], 5)
 
 
 def _labels(

@@ -13,22 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from raterscope.algorithms.clicks.data import BoolArray, FloatArray
 from raterscope.algorithms.evaluation import Calibration, calibration
-from raterscope.algorithms.labels import OPEN
-from raterscope.algorithms.labels.result import LabelResult
-from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.clicks.accuracy import judged_spots
-from raterscope.app.clicks.deciding import decided_on
 from raterscope.app.errors import counted
-from raterscope.app.labels.answers import truth_about
-from raterscope.app.labels.running import measured
-from raterscope.app.review import ReviewState, fold, match
-from raterscope.app.study import Study
 
-__all__ = ["FEW", "Trust", "trust_in_clicks", "trust_in_labels", "trust_of"]
+__all__ = ["FEW", "LEAST_ERROR", "LEVEL", "Trust", "trust_from"]
 
 FEW = 20
 """Cases below which nothing is concluded."""
@@ -36,6 +27,10 @@ FEW = 20
 LEVEL = 0.001
 LEAST_ERROR = 0.05
 """Probabilities are contradicted below this p-value and above this expected calibration error."""
+
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +44,17 @@ class Trust:
     by_truth : bool
         Known truths are the measure; else the expert's decisions made after the run.
     calibration : Calibration
+    comparable : str
+        What was measured on comparable crowds, a sentence; said where nothing is known of this run.
+    axes : tuple of str
+        What the calibration has across and up.
     """
 
     noun: str
     by_truth: bool
     calibration: Calibration
+    comparable: str = ""
+    axes: tuple[str, str] = ("probability", "share that is right")
 
     @property
     def judged(self) -> int:
@@ -92,10 +93,11 @@ class Trust:
     def in_words(self) -> str:
         """Say it in a sentence or two."""
         if not self.judged:
-            return (
+            words = (
                 f"Nothing contradicts or confirms these probabilities: no {self.noun} has a known truth, and "
                 "you decided none after the run."
             )
+            return f"{words} {self.comparable}".rstrip()
         of = "with known truth" if self.by_truth else "that you decided after the run"
         true = "structures" if self.noun == "spot" else "right"
         words = (
@@ -103,7 +105,7 @@ class Trust:
             f"is {self.expected:.0%}, the expected calibration error {self.calibration.error:.2f}."
         )
         if self.judged < FEW:
-            return f"{words} That is too few to tell."
+            return f"{words} That is too few to tell. {self.comparable}".rstrip()
         if not self.contradicted:
             return f"{words} This does not contradict the probabilities."
         gap = self.expected - self.share
@@ -113,82 +115,20 @@ class Trust:
         return f"{words} The probabilities are {how}: do not take them at their word."
 
 
-def trust_of(kind: str, items: Sequence[int], study: Study, watch: Watch = silent) -> Trust | None:
-    """Compare the probabilities shown of some items with what is known; None for other kinds.
-
-    Parameters
-    ----------
-    kind : str
-    items : sequence of int
-        Images of clicks, or one question of labels.
-    study : Study
-    watch : Watch
-    """
-    if kind == "clicks":
-        return trust_in_clicks(study, items, watch)
-    if kind == "labels" and items:
-        watch(0.0, "comparing with what is known")
-        return trust_in_labels(study, items[0])
-    return None
-
-
-def trust_in_clicks(study: Study, images: Sequence[int], watch: Watch = silent) -> Trust:
-    """Compare the posteriors of all spots of the images shown with known places, else with decisions."""
-    now, radius = fold(study.decisions()), study.matching_radius()
-    by_truth: list[tuple[FloatArray, BoolArray]] = []
-    by_decision: list[tuple[FloatArray, BoolArray]] = []
-    then: dict[int, ReviewState] = {}
-    for done, image in enumerate(images):
-        watch(done / len(images), "comparing with what is known")
-        truth, decided = study.truth(image), now.spots(image)
-        shown = study.shown_result(image) if truth.known or decided else None
-        if shown is None:
-            continue
-        run, fusion = shown
-        posterior = fusion.detection.posterior
-        if run.known not in then:
-            then[run.known] = fold([one for one in study.decisions() if one.id <= run.known])
-        free = ~decided_on(fusion, then[run.known].spots(image)).decided[: len(posterior)]
-        if truth.known and not run.log.get("truth_held"):
-            _, right = judged_spots([(fusion, truth.places)], radius)
-            by_truth.append((posterior[free], right[free]))
-        later = [one for one in decided if one.decision > run.known and one.verdict != "skipped"]
-        clusters = match(later, fusion.clustering.mean, fusion.clustering.covariance)
-        pairs = [
-            (posterior[cluster], spot.verdict != "rejected")
-            for spot, cluster in zip(later, clusters, strict=True)
-            if cluster is not None and free[cluster]
-        ]
-        by_decision.append((np.array([p for p, _ in pairs]), np.array([yes for _, yes in pairs], dtype=bool)))
-    return _trust("spot", by_truth, by_decision)
-
-
-def trust_in_labels(study: Study, question: int) -> Trust | None:
-    """Compare the probability of each task's consensus with known truths, else with decisions."""
-    shown, result = study.result_shown(question, "labels", None)
-    if shown is None or not isinstance(result, LabelResult):
-        return None
-    fusion = result.fusion
-    top, label = fusion.posterior.max(axis=1), fusion.label()
-    truth = measured(result, truth_about(study, study.question(question), fusion))
-    known = truth != OPEN
-    names = study.crowd(question, shown.imported).tasks
-    decided = fold(study.decisions()).tasks(question)
-    pairs = [
-        (top[task], fusion.classes[label[task]] == decided[name].label)
-        for task, name in enumerate(names[: len(label)])
-        if name in decided and decided[name].decision > shown.known and fusion.known[task] == OPEN
-    ]
-    by_decision = (np.array([p for p, _ in pairs]), np.array([yes for _, yes in pairs], dtype=bool))
-    by_truth = [(top[known], label[known] == truth[known])] if known.any() else []
-    return _trust("task", by_truth, [by_decision])
-
-
-def _trust(
+def trust_from(
     noun: str,
     by_truth: Sequence[tuple[FloatArray, BoolArray]],
     by_decision: Sequence[tuple[FloatArray, BoolArray]],
 ) -> Trust:
+    """Compare probabilities with what is right: by truths where there are any, else by decisions.
+
+    Parameters
+    ----------
+    noun : str
+        See `Trust`.
+    by_truth, by_decision : sequence of pairs of (n,) float64 and (n,) bool
+        Probabilities, and whether each case is right.
+    """
     used = by_truth or by_decision
     posterior = np.concatenate([np.empty(0), *(p for p, _ in used)])
     right = np.concatenate([np.empty(0, dtype=bool), *(yes for _, yes in used)])

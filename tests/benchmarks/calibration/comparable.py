@@ -1,0 +1,141 @@
+"""What the window says of comparable crowds: the same few numbers of every kind, for crowds of many sizes.
+
+``python -m tests.benchmarks.calibration --write`` writes them into the program's resources.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from raterscope.algorithms.evaluation import calibration
+from raterscope.algorithms.labels.data import OPEN, ClassArray, Labels
+from raterscope.algorithms.labels.fusion import LabelPlan, run
+from raterscope.algorithms.masks.calibration import LEVELS, Calibration, pooled
+from raterscope.algorithms.pairs.fusion import fuse
+from tests.benchmarks.calibration import Row, clicks, masks, pairs
+from tests.benchmarks.calibration.labels import SETS
+from tests.benchmarks.labels_accuracy import read
+
+PAIRS_RUNS = 60
+BAND = 0.95
+
+
+def rows() -> list[Row]:
+    """Measure all kinds."""
+    return [*_of_clicks(), *_of_masks(), *_of_labels(), *_of_pairs()]
+
+
+def _probabilities(
+    kind: str, data: str, per_item: float, classes: int, chance: np.ndarray, right: np.ndarray, sample: bool
+) -> Iterator[Row]:
+    claimed, share = float(chance.mean()), float(right.mean())
+    error = float(np.sqrt(share * (1 - share) / len(right)))
+    about = {"per_item": per_item, "classes": classes, "in_sample": sample}
+    yield Row(kind, "probability", data, claimed, share, len(right), error, **about)
+    gap = calibration(chance, right).error
+    yield Row(kind, "calibration error", data, 0.0, gap, len(right), **about)
+
+
+def _of_clicks() -> Iterator[Row]:
+    groups = clicks.crowds()
+    groups.pop("artefacts alone, crowd of 8")  # a crowd without any structure is no crowd to compare with
+    groups |= {
+        f"simulated smears, crowd of {many}": [clicks.smears(3000 + many, 10, many)] for many in (12, 100)
+    }
+    for name, runs in groups.items():
+        fused = [clicks.fused(images) for images in runs]
+        chance = np.concatenate([one.posteriors() for one in fused])
+        right = np.concatenate([one for each in fused for one in each.true])
+        per_item = float(np.mean([len(np.unique(one.clicks.annotator)) for each in runs for one in each]))
+        yield from _probabilities("clicks", name, per_item, 0, chance, right, "simulated smears" not in name)
+
+
+def _of_masks() -> Iterator[Row]:
+    for name, cases, spacing in masks._sets():
+        for raters in (None, 2):
+            chances, marks, covered, judged = [], [], [], []
+            for number, (values, _) in enumerate(cases):
+                left_out = number % len(values)
+                rest = [q for q in range(len(values)) if q != left_out]
+                rest = rest if raters is None else rest[:raters]
+                found = masks.products(values[rest], spacing)
+                if found is None:
+                    continue
+                votes = values[rest].sum(axis=0)
+                disputed = (votes > 0) & (votes < len(rest))
+                chances.append(masks.whole(found, found.another_rater(), votes.shape)[disputed])
+                marks.append(values[left_out][disputed])
+                judged.append((found, values[left_out]))
+            for half in (0, 1):
+                others = [one for one, _ in judged[1 - half :: 2]]
+                covered += [_covered(*one, others) for one in judged[half::2]]
+            many = float(np.mean([len(values) - 1 for values, _ in cases])) if raters is None else 2.0
+            data = name if raters is None else f"{name}, two of them"
+            chance, mark = np.concatenate(chances), np.concatenate(marks)
+            sample = "simulated" not in name
+            yield from _probabilities("masks", data, many, 0, chance, mark, sample)
+            error = float(np.std(covered, ddof=1) / np.sqrt(len(covered)))
+            yield Row("masks", "band", data, BAND, float(np.mean(covered)), len(covered), error,
+                      per_item=many, in_sample=sample)  # fmt: skip
+
+
+def _covered(found: Calibration, mask: np.ndarray, others: Sequence[Calibration]) -> float:
+    """Give the share of a left-out outline in the band, with multipliers from the other half of cases."""
+    multipliers = pooled([masks.without_ratios(found), *others])[0].multipliers
+    return float((masks.beyond(found, mask) <= multipliers[LEVELS.index(BAND)]).mean())
+
+
+def _of_labels() -> Iterator[Row]:
+    crowds: list[tuple[str, Labels, ClassArray, bool]] = []
+    if root := os.environ.get("RATERSCOPE_DATA"):
+        crowds += [(name, *read(Path(root), name), True) for name in SETS]
+    for each in (3, 5, 12):
+        for classes in (2, 5, 12, 30):
+            name = f"simulated, {each} votes, {classes} classes"
+            crowds.append((name, *_simulated(each, classes), False))
+    for name, labels, truth, sample in crowds:
+        posterior = run(labels, LabelPlan.make("pooled")).posterior
+        known = truth != OPEN
+        top = posterior.max(axis=1)[known]
+        right = posterior.argmax(axis=1)[known] == truth[known]
+        per_item = len(labels.label) / len(np.unique(labels.task))
+        yield from _probabilities("labels", name, per_item, len(labels.classes), top, right, sample)
+
+
+def _simulated(each: int, classes: int) -> tuple[Labels, ClassArray]:
+    """Draw independent votes of 60 annotators on 1,000 tasks, some tasks harder than others."""
+    generator = np.random.default_rng([17, each, classes])
+    tasks, annotators = 1000, 60
+    truth = generator.integers(0, classes, tasks).astype(np.int16)
+    hard = np.where(generator.random(tasks) < 0.25, 0.6, 1.0)
+    task = np.repeat(np.arange(tasks), each)
+    annotator = generator.random((tasks, annotators)).argsort(axis=1)[:, :each].ravel()
+    chance = generator.uniform(0.55, 0.95, annotators)[annotator] * hard[task]
+    wrong = generator.random(len(task)) > chance
+    label = np.where(wrong, (truth[task] + generator.integers(1, classes, len(task))) % classes, truth[task])
+    people, names = (tuple(map(str, range(many))) for many in (annotators, classes))
+    return Labels(task, annotator, label, tuple(map(str, range(tasks))), people, names, names), truth
+
+
+def _of_pairs() -> Iterator[Row]:
+    for votes, people, biased in ((10, 80, 8), (20, 80, 8), (60, 80, 8), (150, 60, 6), (300, 40, 4)):
+        data = f"simulated, {votes} x {people}, {biased} biased"
+        found = []
+        for number in range(PAIRS_RUNS):
+            crowd = pairs.Crowd(votes, people, biased, 9000 + number)
+            found.append(pairs._rates(fuse(crowd.pairs).flagged, crowd.biased)[0])
+        fair = [
+            float(fuse(pairs.Crowd(votes, people, 0, 9000 + number).pairs).flagged.any())
+            for number in range(PAIRS_RUNS)
+        ]
+        for number, nominal, values in (
+            ("false discoveries", pairs.RATE, found),
+            ("fair crowds", 0.05, fair),
+        ):
+            one = pairs._row(number, data, nominal, np.array(values))
+            yield replace(one, per_item=float(votes))

@@ -1,0 +1,174 @@
+"""Streams of clicks: whether they agree with a fusion, and whether what is expected to change does.
+
+Images come annotator by annotator, in random order. A stream is settled at the end, as the program does
+before it keeps a run. For the stop rule all images are fused together after every annotator.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import Clicks
+from raterscope.algorithms.clicks.experience import experiences_of
+from raterscope.algorithms.clicks.fusion import fuse, learn_from_each_other
+from raterscope.algorithms.clicks.history import StreamHistory
+from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.clicks.settling import afresh, settle
+from raterscope.algorithms.clicks.stopping import Outlook, StoppingSettings, changed, is_firm, outlook
+from raterscope.algorithms.clicks.stream import StreamPlan, advance, begin
+from tests.algorithms.clicks.crowds import in_order, quantius, until
+from tests.algorithms.clicks.test_settling import smears as sparse
+from tests.benchmarks.calibration import Row
+from tests.benchmarks.calibration.clicks import PLAN, smears
+
+STREAM = StreamPlan.make({"interval_draws": "20"})
+STOPPING = StoppingSettings()
+FIRST = 3
+LATER = 8
+"""Annotators from which on few images change much."""
+
+BOUNDS = ((0.0, 0.2), (0.2, 0.8), (0.8, 1.01))
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """An image after so many annotators, how many decisions the next ones changed, and whether it is firm."""
+
+    image: int
+    annotators: int
+    outlook: Outlook
+    changed: int
+    firm: bool
+
+
+def rows() -> list[Row]:
+    """Measure on simulated smears, and on a real crowd where RATERSCOPE_DATA says where it is."""
+    found: list[Row] = []
+    for name, runs in crowds().items():
+        found += [*_agreement(name, runs), *_stopping(name, runs)]
+    return found
+
+
+def crowds() -> dict[str, list[list[Clicks]]]:
+    """Gather the clicks of all crowds: for each name its runs of images."""
+    groups = {
+        "smears, crowd of 36": [[one.clicks for one in smears(5, 8, 36)]],
+        "few structures, many artefacts": [sparse(seed) for seed in (6, 12)],
+    }
+    if folder := os.environ.get("RATERSCOPE_DATA"):
+        chosen = [one.clicks for one in quantius(Path(folder)) if one.subset][:6]
+        groups["quantius, 6 images"] = [chosen]
+    return {
+        name: [[replace(one, time=None) for one in images] for images in runs]
+        for name, runs in groups.items()
+    }
+
+
+def _agreement(name: str, runs: Sequence[Sequence[Clicks]]) -> Iterator[Row]:
+    """Share of a fusion's detections that differ: each image alone, on its way, settled, in two orders."""
+    total, differ = 0, dict.fromkeys(("each image alone", "stream on its way", "stream settled"), 0)
+    for images in runs:
+        alone = [fuse(one, PLAN) for one in images]
+        fused = learn_from_each_other(images, alone, PLAN)
+        for seed in range(2):
+            total += sum(int(one.detection.detected.sum()) for one in fused)
+            came = [shuffled(one, seed, number) for number, one in enumerate(images)]
+            states = []
+            for clicks in came:
+                state = begin(until(clicks, FIRST), STREAM)
+                for number in range(FIRST + 1, len(clicks.annotators) + 1, 4):
+                    state = advance(state, until(clicks, number), STREAM)
+                states.append(advance(state, clicks, STREAM))
+            settled = settle(came, [afresh(one, STREAM) for one in came], STREAM)
+            for way, other in zip(
+                differ, (alone, [one.fusion for one in states], [one.fusion for one in settled]), strict=True
+            ):
+                differ[way] += sum(changed(one, two) for one, two in zip(fused, other, strict=True))
+    for way, number in differ.items():
+        yield Row("clicks", f"detections unlike Fuse's, {way}", name, 0.02, number / max(total, 1), total)
+
+
+def _stopping(name: str, runs: Sequence[Sequence[Clicks]]) -> Iterator[Row]:
+    steps = [step for number, images in enumerate(runs) for step in _steps(images, number)]
+    if not steps:
+        return
+    expected = np.array([one.outlook.expected for one in steps])
+    came = np.array([one.changed for one in steps])
+    late = np.array([one.annotators >= LATER for one in steps])
+    for words, rows_ in (("", np.ones(len(steps), dtype=bool)), (f" from {LATER} annotators", late)):
+        if rows_.any():
+            happened, number = came[rows_], int(rows_.sum())
+            yield Row(
+                "clicks", f"expected changes{words}", name, float(expected[rows_].mean()),
+                float(happened.mean()), number, float(happened.std() / math.sqrt(number)),
+            )  # fmt: skip
+    chance = np.array([one.outlook.any for one in steps])
+    for low, high in BOUNDS:
+        here = (chance >= low) & (chance < high)
+        if here.any():
+            share = float((came[here] > 0).mean())
+            yield Row(
+                "clicks", f"chance of a change, {low:.1f} to {min(high, 1):.1f}", name,
+                float(chance[here].mean()), share, int(here.sum()),
+                math.sqrt(share * (1 - share) / here.sum()),
+            )  # fmt: skip
+    stops = _first_stops(steps)
+    if stops:
+        shares = [one.changed / max(one.outlook.detections, 1) for one in stops]
+        yield Row(
+            "clicks", "firm: share of decisions that changed", name, STOPPING.limit, float(np.mean(shares)),
+            len(stops), float(np.std(shares) / math.sqrt(len(stops))),
+        )  # fmt: skip
+        yield Row(
+            "clicks", "images called firm", name, math.nan, len(stops) / len({one.image for one in steps})
+        )
+
+
+def _first_stops(steps: Sequence[Step]) -> list[Step]:
+    """Give the step at which each image is first called firm; images that never are have none."""
+    firm: dict[int, Step] = {}
+    for one in sorted(steps, key=lambda one: one.annotators):
+        if one.firm:
+            firm.setdefault(one.image, one)
+    return list(firm.values())
+
+
+def _steps(images: Sequence[Clicks], run: int) -> Iterator[Step]:
+    """Fuse all images together after every annotator."""
+    came = [shuffled(one, run, number) for number, one in enumerate(images)]
+    fusions: list[list[Fusion]] = []
+    outlooks: list[list[Outlook]] = []
+    for annotators in range(FIRST, min(len(one.annotators) for one in came) + 1):
+        now = [until(one, annotators) for one in came]
+        fusions.append(learn_from_each_other(now, [fuse(one, PLAN) for one in now], PLAN))
+        held = experiences_of(fusions[-1], [one.annotators for one in now])
+        outlooks.append(
+            [
+                outlook(clicks, fusion, PLAN, STOPPING, experience=one)
+                for clicks, fusion, one in zip(now, fusions[-1], held, strict=True)
+            ]
+        )
+    for image in range(len(came)):
+        history = StreamHistory.none()
+        for step in range(len(fusions) - STOPPING.more):
+            fusion, ahead = fusions[step][image], outlooks[step][image]
+            history = history.then(
+                annotators=FIRST + step, clicks=0, detections=ahead.detections,
+                changed=changed(fusions[max(step - 1, 0)][image], fusion), expected=ahead.expected,
+                chance=ahead.any, sensitivity=ahead.sensitivity, precision=ahead.precision, firm=False,
+                refreshed=True,
+            )  # fmt: skip
+            other = changed(fusion, fusions[step + STOPPING.more][image])
+            firm = is_firm(ahead, history, STOPPING)
+            yield Step(1000 * run + image, FIRST + step, ahead, other, firm)
+
+
+def shuffled(clicks: Clicks, *seed: int) -> Clicks:
+    """Let the annotators come in a random order."""
+    return in_order(clicks, np.random.default_rng(seed).permutation(len(clicks.annotators)))
