@@ -54,7 +54,7 @@ def test_a_line_says_behaviour_and_counts_and_what_was_decided(queue):
              ties=np.array([0, 0, 1, 0]), doubt=np.array([1.0, 0.9, 0.1, np.nan]))
     )  # fmt: skip
     assert [said(queue, row) for row in range(4)] == [
-        "annotator 0, bad: 191 left, 9 right",
+        "annotator 0, one-sided: 191 left, 9 right",
         "annotator 1, flagged by you: 191 left, 9 right, done",
         "annotator 2, cleared by you: 191 left, 9 right, 1 tied, done",
         "annotator 3, not tested: 191 left, 9 right",
@@ -107,7 +107,7 @@ def test_the_filter_is_asked_for_with_its_words_and_its_choice(queue, qtbot):
     queue.choice.setCurrentIndex(queue.choice.findData("bad"))
     assert asked == [("7", "undecided"), ("7", "bad")]
     queue.set_view(view(order=[]))
-    assert "No name under “bad” contains “7”" in visible_words(queue)
+    assert "No name under “one-sided” contains “7”" in visible_words(queue)
     assert "0 of 4" in visible_words(queue)
     queue.set_view(None)
     assert "Nothing here yet." in visible_words(queue)

@@ -57,7 +57,7 @@ def test_the_bias_is_said_with_its_interval_its_side_and_no_more_digits_than_the
     assert {
         "ANNOTATOR",
         "obs_12",
-        "ugly, flagged",
+        "leaning, flagged",
         "-0.42",
         "bias (prefers right)",
         "-0.55 to -0.29, 95 %",
@@ -91,9 +91,9 @@ def test_what_is_not_known_is_not_said(panel):
 @pytest.mark.parametrize(
     ("more", "state", "tone"),
     [
-        ({"behaviour": 2}, "bad, flagged", "number-rejected"),
-        ({"behaviour": 1}, "ugly, flagged", "number-disputed"),
-        ({"behaviour": 0, "flagged": False}, "good", "number-plain"),
+        ({"behaviour": 2}, "one-sided, flagged", "number-rejected"),
+        ({"behaviour": 1}, "leaning, flagged", "number-disputed"),
+        ({"behaviour": 0, "flagged": False}, "no bias found", "number-plain"),
         ({"behaviour": 2, "decided": CLEARED}, "cleared by you", "number-plain"),
         ({"behaviour": 2, "decided": FLAGGED}, "flagged by you", "number-rejected"),
     ],

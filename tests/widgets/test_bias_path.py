@@ -58,8 +58,8 @@ def end(path, bias) -> QPointF:
 def test_a_click_on_a_line_chooses_its_annotator_and_the_words_name_it(path, qtbot):
     shown(path, qtbot, view())
     for bias, number, words in (
-        (-0.55, 70, "ann, bad: prefers right, enters at lambda 5.9"),
-        (0.175, 12, "<b>bob</b>, ugly: prefers left, enters at lambda 3.9"),
+        (-0.55, 70, "ann, one-sided: prefers right, enters at lambda 5.9"),
+        (0.175, 12, "<b>bob</b>, leaning: prefers left, enters at lambda 3.9"),
     ):
         place = end(path, bias)
         assert path.figure.words(path.figure.part_at(place)).startswith(words)
@@ -112,7 +112,7 @@ def test_lines_have_the_colour_of_their_behaviour_and_take_another_when_the_cut_
     path.set_cut(2.0, np.array([GOOD, GOOD, GOOD, GOOD, GOOD]))
     qtbot.waitUntil(lambda: path.figure.finished)
     assert not near(ink(), theme.DARK.rejected)
-    assert path.figure.words(0).startswith("ann, good")
+    assert path.figure.words(0).startswith("ann, no bias found")
 
 
 def test_the_window_gets_its_turn_while_a_thousand_lines_are_worked_out(path, qtbot):
@@ -217,7 +217,7 @@ def test_words_about_the_path_never_lie_upon_each_other(path, qtbot, monkeypatch
     written.clear()
     path.figure.grab()
     assert any(text == "above 0: prefers left" for text, _ in written)
-    assert any(text == "good" for text, _ in written) == (width == 520)
+    assert any(text == "no bias found" for text, _ in written) == (width == 520)
     for at, (one, box) in enumerate(written):
         for other, there in written[at + 1 :]:
             assert not box.intersects(there), (one, other)

@@ -60,10 +60,10 @@ def test_a_click_on_a_dot_chooses_whom_it_stands_for(sides, qtbot, mode):
 
 
 def test_a_dot_says_who_it_is_its_counts_and_whether_it_is_flagged(sides):
-    assert sides.figure.words(3) == "<i>dee</i>: 88 left, 270 right, ugly, flagged"
-    assert sides.figure.words(1) == "bob: 100 left, 100 right"
+    assert sides.figure.words(3) == "<i>dee</i>: 88 left, 270 right, leaning, flagged"
+    assert sides.figure.words(1) == "bob: 100 left, 100 right, no bias found"
     sides.set_flagged(np.zeros(4, bool), np.zeros(4, int))
-    assert sides.figure.words(3) == "<i>dee</i>: 88 left, 270 right"
+    assert sides.figure.words(3) == "<i>dee</i>: 88 left, 270 right, no bias found"
 
 
 def test_where_dots_lie_above_each_other_the_flagged_one_is_chosen(sides):

@@ -9,16 +9,17 @@ from PySide6.QtCore import QObject, Signal
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.contents import Contents
+from raterscope.app.disputes import MATTERS
 from raterscope.app.document import Document
 from raterscope.app.review import ReviewState
 from raterscope.app.study import Study
-from raterscope.app.workspaces.order import Part
+from raterscope.app.workspaces.order import Part, left_in_words
 from raterscope.app.workspaces.runs import Runs
 from raterscope.widgets.panels.queue_panel import QueueFrame
 
 __all__ = ["QuestionsLeft"]
 
-Read = Callable[[int, Study], frozenset[str] | None]
+Read = Callable[[int, Study], Collection[str] | None]
 Settled = Callable[[ReviewState, int], tuple[Collection[str], Collection[str]]]
 
 
@@ -33,9 +34,14 @@ class QuestionsLeft(QObject):
     kind : str
         Of annotation.
     read : callable
-        ``read(question, study)`` names the disputed items of a question; None where it is not fused.
+        ``read(question, study)`` names the disputed items of a question; None where it is not fused. A
+        mapping says how many wrong answers a decision on each is expected to set right.
     settled : callable
         ``settled(review, question)`` names the items that are decided, and those that were skipped.
+    noun : str
+        What an item is called.
+    tip : str
+        Definition of the decisions that matter.
 
     Signals
     -------
@@ -45,12 +51,14 @@ class QuestionsLeft(QObject):
     changed = Signal()
 
     def __init__(
-        self, document: Document, runs: Runs, queue: QueueFrame, kind: str, read: Read, settled: Settled
-    ) -> None:
+        self, document: Document, runs: Runs, queue: QueueFrame, kind: str, read: Read, settled: Settled,
+        *, noun: str, tip: str = "",
+    ) -> None:  # fmt: skip
         super().__init__(runs)
         self._document, self._queue, self._kind = document, queue, kind
         self._read, self._settled = read, settled
-        self._disputed: Mapping[int, frozenset[str] | None] = {}
+        self._noun, self._tip = noun, tip
+        self._disputed: Mapping[int, Collection[str] | None] = {}
         self._asked = 0
         self._current: int | None = None
         runs.changed.connect(self.reread)
@@ -96,10 +104,9 @@ class QuestionsLeft(QObject):
             )
             words.append(f"Question {place:,} of {len(of):,}: {told}" if len(of) > 1 else told)
         total, left = sum(part.total for part in units.values()), sum(part.left for part in units.values())
-        skipped = sum(part.skipped for part in units.values())
         if units:
-            words.append(f"{left:,} left in the study" + (f", {skipped:,} skipped" if skipped else ""))
-        self._queue.set_progress((total - left) / total if total else 0.0, *words)
+            words.append(left_in_words(tuple(units.values()), self._noun))
+        self._queue.set_progress((total - left) / total if total else 0.0, *words, tip=self._tip)
         self.changed.emit()
 
     def nothing_left(self) -> str:
@@ -111,13 +118,16 @@ class QuestionsLeft(QObject):
             return "Nothing fused waits for a decision; press Fuse (F5) for the rest."
         return "Nothing disputed is left in this study."
 
-    def _part(self, contents: Contents, question: int, disputed: frozenset[str]) -> Part:
+    def _part(self, contents: Contents, question: int, disputed: Collection[str]) -> Part:
         decided, passed = self._settled(contents.review, question)
         done = sum(name in disputed for name in decided)
         skipped = sum(name in disputed and name not in decided for name in passed)
-        return Part("", len(disputed), len(disputed) - done - skipped, skipped)
+        matter = None
+        if isinstance(disputed, Mapping):
+            matter = sum(value >= MATTERS and name not in decided for name, value in disputed.items())
+        return Part("", len(disputed), len(disputed) - done - skipped, skipped, matter)
 
-    def _on_read(self, asked: int, disputed: Mapping[int, frozenset[str] | None]) -> None:
+    def _on_read(self, asked: int, disputed: Mapping[int, Collection[str] | None]) -> None:
         if asked == self._asked:
             self._disputed = disputed
             self.recount()
@@ -125,7 +135,7 @@ class QuestionsLeft(QObject):
 
 def _read_all(
     read: Read, questions: tuple[int, ...], study: Study, watch: Watch
-) -> dict[int, frozenset[str] | None]:
+) -> dict[int, Collection[str] | None]:
     found = {}
     for done, question in enumerate(questions):
         watch(done / len(questions), "counting")

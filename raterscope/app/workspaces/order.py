@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ELSEWHERE", "Elsewhere", "Part", "ends", "next_item", "next_unit"]
+__all__ = ["ELSEWHERE", "Elsewhere", "Part", "ends", "left_in_words", "next_item", "next_unit"]
 
 Elsewhere = Callable[[int, bool, bool], bool]
 Key = TypeVar("Key", bound=Hashable)
@@ -30,12 +30,15 @@ class Part:
         Disputed items, those settled included.
     open, skipped : int
         Items that are still to be settled: not looked at yet, and skipped.
+    matter : int or None
+        Those of them on which a decision matters; None where that is not told.
     """
 
     name: str
     total: int
     open: int
     skipped: int = 0
+    matter: int | None = None
 
     @property
     def left(self) -> int:
@@ -45,6 +48,25 @@ class Part:
     def waiting(self, *, skipped: bool) -> int:
         """Count what is still to be settled, of what was skipped or of what was not."""
         return self.skipped if skipped else self.open
+
+
+def left_in_words(parts: Sequence[Part], item: str) -> str:
+    """Say what is left to be settled in a study: "3 of 24 disputed spots matter, 2 skipped".
+
+    Parameters
+    ----------
+    parts : sequence of Part
+        Of all units.
+    item : str
+        What is settled, for one: "spot".
+    """
+    left, skipped = sum(part.left for part in parts), sum(part.skipped for part in parts)
+    matter = [part.matter for part in parts if part.matter is not None]
+    words = f"{left:,} left in the study"
+    if matter and left:
+        several, matters = ("s" if left > 1 else ""), ("matters" if 1 in (left, sum(matter)) else "matter")
+        words = f"{sum(matter):,} of {left:,} disputed {item}{several} {matters}"
+    return words + (f", {skipped:,} skipped" if skipped else "")
 
 
 def next_item(

@@ -13,7 +13,7 @@ from raterscope.app.document import Document
 from raterscope.app.errors import counted
 from raterscope.app.review import ReviewState
 from raterscope.app.study import Study
-from raterscope.app.workspaces.order import Part
+from raterscope.app.workspaces.order import Part, left_in_words
 from raterscope.widgets.panels.queue_panel import QueueItem, QueuePanel
 
 __all__ = ["Queueing", "Summary"]
@@ -80,6 +80,8 @@ class Queueing(QObject):
         of which it can be had.
     nouns : (str, str)
         What an image and what is settled on it are called: "image" and "spot".
+    tip : str
+        Definition of the decisions that matter.
 
     Signals
     -------
@@ -103,6 +105,7 @@ class Queueing(QObject):
         *,
         outline: Read | None = None,
         nouns: tuple[str, str],
+        tip: str = "",
     ) -> None:
         super().__init__(parent)
         self._document = document
@@ -112,6 +115,7 @@ class Queueing(QObject):
         self._summarized = summarize
         self._outline = outline
         self._nouns = nouns
+        self._tip = tip
         self._results: dict[int, Any] = {}
         self._outlines: dict[int, Any] = {}
         """What lines are made from until results are read."""
@@ -331,17 +335,15 @@ class Queueing(QObject):
             return
         image, item = self._nouns
         settled, left = sum(one.done for one in known), sum(one.disputed for one in known)
-        skipped = sum(part.skipped for one in known for part in one.parts)
         unfused = sum(not one.fused for one in known)
         rest = f"no disputed {item} left"
         if unfused:
             rest = "not fused yet" if unfused == len(known) else f"{unfused:,} not fused yet"
         if left:
-            rest = f"{left:,} left in the study"
-            rest += f", {skipped:,} skipped" if skipped else ""
+            rest = left_in_words([part for one in known for part in one.parts], item)
         words = (rest, f"{settled:,} of {counted(len(known), image)} settled")
         here = self._here()
-        self._panel.set_progress(settled / len(known), *((here,) if here else ()), *words)
+        self._panel.set_progress(settled / len(known), *((here,) if here else ()), *words, tip=self._tip)
 
     def _here(self) -> str:
         """Say how far the image on screen has come: "Case 2 of 8 - GTV: 3 of 5 decided"."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtWidgets import QWidget
 
-from raterscope.algorithms.pairs.data import BEHAVIOURS
+from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
 from raterscope.widgets.panels.long_queue import LongQueue
 from raterscope.widgets.panels.queue_panel import QueueItem
 
@@ -19,9 +19,9 @@ ANNOTATOR_FILTERS = {
     "undecided": "undecided",
     "all": "all annotators",
     "flagged": "flagged",
-    "bad": "bad",
-    "ugly": "ugly",
-    "good": "good",
+    "bad": "one-sided",
+    "ugly": "leaning",
+    "good": "no bias found",
     "not decidable": "not decidable",
     "decided": "decided by you",
     "untested": "not tested",
@@ -31,9 +31,9 @@ ANNOTATOR_FILTERS = {
 EMPTY = {
     "undecided": "Every annotator is flagged or cleared by you.",
     "flagged": "Nobody is flagged: move the false discovery rate, or flag with F who is biased.",
-    "bad": "Nobody flagged clicks one side whatever lies there.",
-    "ugly": "Nobody flagged clicks one side when in doubt.",
-    "good": "Nobody is shown to be unbiased: see the flagged and the not decidable.",
+    "bad": "Nobody flagged chooses one side nearly always.",
+    "ugly": "Nobody flagged leans to one side.",
+    "good": "Nobody has enough comparisons and no bias: see flagged, and not decidable.",
     "not decidable": "Every annotator who is not flagged has enough comparisons to reveal a bias.",
     "decided": "You have decided nothing yet: F flags an annotator, C clears.",
     "untested": "Everybody has enough comparisons to be tested.",
@@ -86,7 +86,7 @@ class AnnotatorsView:
             doubt = None
         state = DECISIONS.get(decided, "")
         if not state and behaviour >= 0:
-            state = BEHAVIOURS[behaviour]
+            state = BEHAVIOUR_WORDS[behaviour]
         elif not state and self.doubt is not None:
             state = "not tested"
         counts = f"{self.left[number]:,} left, {self.right[number]:,} right"

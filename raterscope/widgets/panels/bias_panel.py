@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
-from raterscope.algorithms.pairs.data import BEHAVIOURS
+from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
 from raterscope.widgets import theme
 from raterscope.widgets.figures import UNKNOWN, decimals, figure, percent
 from raterscope.widgets.key_cap import KeyButton
@@ -27,7 +27,7 @@ FACTS = {
     "match": "agrees with the crowd",
     "draws": "flagged in",
     "flips": "flip test",
-    "detectable": "smallest bias these answers reveal",
+    "detectable": "smallest detectable bias",
     "test": "t test, Benjamini-Hochberg",
     "doubtful": "when doubtful (close pairs)",
     "clear": "when clear (far pairs)",
@@ -98,12 +98,12 @@ class BiasView:
 
     @property
     def state(self) -> str:
-        """How the annotator stands: "ugly, flagged"."""
+        """How the annotator stands: "leaning, flagged"."""
         if self.decided != OPEN:
             return DECISIONS[self.decided]
         if self.behaviour < 0:
             return "not tested" if self.untested else ""
-        return BEHAVIOURS[self.behaviour] + (", flagged" if self.flagged else "")
+        return BEHAVIOUR_WORDS[self.behaviour] + (", flagged" if self.flagged else "")
 
     @property
     def tone(self) -> str:

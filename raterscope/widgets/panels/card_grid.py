@@ -121,6 +121,18 @@ class CardGrid(QWidget):
         """The number gone to last."""
         return self.number_at(self.view.currentIndex())
 
+    @property
+    def in_sight(self) -> list[int]:
+        """The numbers of the cards that are wholly in sight with their picture."""
+        room = self.view.viewport().rect()
+        whole = (
+            place
+            for place in self._places_in_sight()
+            if room.contains(self.view.visualRect(self._model.at(place)))
+        )
+        numbers = (int(self.numbers[place]) for place in whole)
+        return [number for number in numbers if self._shelf.kept.get(number) is not None]
+
     def number_at(self, index: Index) -> int | None:
         """Give the number at an index; None where no card is."""
         place = self._model.place(index)
@@ -172,12 +184,15 @@ class CardGrid(QWidget):
         self._shelf.rest()
 
     def _in_sight(self) -> list[int]:
+        return [int(self.numbers[place]) for place in self._places_in_sight()]
+
+    def _places_in_sight(self) -> range:
         if self._cards is None or not self._cards.pictures or not self.view.isVisible():
-            return []
+            return range(0)
         first, last = self.view.rowAt(0), self.view.rowAt(self.view.viewport().height() - 1)
         last = self._model.rowCount() - 1 if last < 0 else last
         columns = self._model.columns
-        return [int(one) for one in self._cards.numbers[max(first, 0) * columns : (last + 1) * columns]]
+        return range(max(first, 0) * columns, min((last + 1) * columns, len(self._cards.numbers)))
 
     def _on_current(self, index: QModelIndex) -> None:
         number = self.number_at(index)

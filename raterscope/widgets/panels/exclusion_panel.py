@@ -75,7 +75,7 @@ class ExclusionPanel(QWidget):
         self._again = False
         """Another choice was made: the reason that was given is for that one."""
         self._exclude_word = ("exclude …", "rejected", f"See which {answers} it would change")
-        self._again_word = ("take in again", "accent", f"Let their {marks} count in the next fusion")
+        self._again_word = ("restore", "accent", f"Let their {marks} count in the next fusion")
         theme.set_role(self, "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAccessibleName("Exclude")

@@ -13,7 +13,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.figures import count
 from raterscope.widgets.painting import paint_bar, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
-from raterscope.widgets.parts import ChoiceBox, Header, let_wheel_pass, plain_label
+from raterscope.widgets.parts import ChoiceBox, Header, let_wheel_pass, plain_label, plain_tip
 from raterscope.widgets.telling_names import telling_names
 from raterscope.widgets.text_size import enlarge, set_lengths
 
@@ -123,9 +123,10 @@ class QueueFrame(QWidget):
         """Put something above the title, such as what tells whose queue it is."""
         self._top.insertWidget(0, widget)
 
-    def set_progress(self, share: float, *words: str) -> None:
-        """Say how far one has come, a line a sentence; without words, nothing."""
+    def set_progress(self, share: float, *words: str, tip: str = "") -> None:
+        """Say how far one has come, a line a sentence; without words, nothing. `tip` explains the words."""
         self._progress.show_progress(share, words)
+        self._progress.setToolTip(plain_tip(tip))
 
     def say_empty(self, words: str) -> None:
         """Say why no line is there; no words where some are."""

@@ -5,17 +5,23 @@ from __future__ import annotations
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
 
-from raterscope.algorithms.pairs.data import BEHAVIOURS
+from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
 from raterscope.widgets import theme
 from raterscope.widgets.glyphs import symbol_path
 from raterscope.widgets.painting import paint_words
 
 __all__ = [
-    "BAD", "BEHAVIOURS", "GOOD", "UGLY", "UNDECIDABLE", "behaviour_colour", "paint_cross", "paint_legend",
-    "paint_side_mark",
+    "BAD", "BEHAVIOUR_WORDS", "DASHED", "GOOD", "UGLY", "UNDECIDABLE", "behaviour_colour", "paint_cross",
+    "paint_legend", "paint_side_mark",
 ]  # fmt: skip
 
-GOOD, UGLY, BAD, UNDECIDABLE = range(len(BEHAVIOURS))
+GOOD, UGLY, BAD, UNDECIDABLE = range(len(BEHAVIOUR_WORDS))
+
+DASHED = {UGLY: [3.0, 2.0], UNDECIDABLE: [1.0, 2.0]}
+"""Dashes of lines in widths of the pen; those of the others are solid."""
+
+GAP = 38
+"""Pixels between two words of the legend, in which there is a sample of the line."""
 
 
 def behaviour_colour(behaviour: int) -> str:
@@ -25,11 +31,11 @@ def behaviour_colour(behaviour: int) -> str:
 
 
 def _paint_line_sample(painter: QPainter, box: QRectF, behaviour: int) -> None:
-    """Paint a short piece of a line as `BiasPath` draws it: plain, dashed, or ending in a cross."""
+    """Paint a short piece of a line as `BiasPath` draws it: plain, dashed, dotted, or with a cross."""
     colour, middle = QColor(behaviour_colour(behaviour)), box.center().y()
     pen = QPen(colour, (1.2, 1.8, 2.2, 1.2)[behaviour])
-    if behaviour == UGLY:
-        pen.setDashPattern([3, 2])
+    if behaviour in DASHED:
+        pen.setDashPattern(DASHED[behaviour])
     painter.setPen(pen)
     painter.drawLine(QPointF(box.left(), middle), QPointF(box.right(), middle))
     if behaviour == BAD:
@@ -40,17 +46,17 @@ def paint_legend(painter: QPainter, left: float, right: float) -> None:
     """Name the behaviours beside their lines, in a row that ends at `right`; not without room from `left`."""
     painter.setFont(theme.font(theme.CAPTION))
     metrics = QFontMetrics(painter.font())
-    widths = [metrics.horizontalAdvance(word) + 2.0 for word in BEHAVIOURS]
-    if left + sum(widths) + 40 * len(widths) > right:
+    widths = [metrics.horizontalAdvance(word) + 2.0 for word in BEHAVIOUR_WORDS]
+    if left + sum(widths) + GAP * len(widths) - (GAP - 26) > right:
         return
-    for behaviour, (word, width) in enumerate(zip(BEHAVIOURS, widths, strict=True)):
+    for behaviour, (word, width) in enumerate(zip(BEHAVIOUR_WORDS, widths, strict=True)):
         paint_words(painter, QRectF(right - width, 0, width, 16), word, behaviour_colour(behaviour))
         _paint_line_sample(painter, QRectF(right - width - 26, 1, 18, 14), behaviour)
-        right -= width + 40
+        right -= width + GAP
 
 
 def paint_cross(painter: QPainter, centre: QPointF, colour: QColor) -> None:
-    """Paint the cross at the end of a bad annotator's line."""
+    """Paint the cross at the end of a one-sided annotator's line."""
     painter.save()
     painter.translate(centre)
     painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -62,7 +68,7 @@ def paint_cross(painter: QPainter, centre: QPointF, colour: QColor) -> None:
 def paint_side_mark(
     painter: QPainter, centre: QPointF, behaviour: int, *, flagged: bool, radius: float
 ) -> None:
-    """Paint an annotator's dot: a ring, or where flagged a filled square, a diamond for an ugly one."""
+    """Paint an annotator's dot: flagged a square or diamond, else a ring, undecidable a triangle."""
     painter.save()
     painter.translate(centre)
     if flagged:
@@ -71,6 +77,7 @@ def paint_side_mark(
         painter.drawPath(symbol_path("d" if behaviour == UGLY else "s", radius + 0.8))
     else:
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.setPen(QPen(QColor(theme.current().accent), 1.2))
-        painter.drawPath(symbol_path("o", radius))
+        undecidable = behaviour == UNDECIDABLE
+        painter.setPen(QPen(QColor(theme.current().third if undecidable else theme.current().accent), 1.2))
+        painter.drawPath(symbol_path("t1" if undecidable else "o", radius))
     painter.restore()

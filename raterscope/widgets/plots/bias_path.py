@@ -15,8 +15,8 @@ from raterscope.widgets.painting import paint_words
 from raterscope.widgets.plot_table import Column, PlotTable
 from raterscope.widgets.plots.behaviours import (
     BAD,
-    BEHAVIOURS,
-    UGLY,
+    BEHAVIOUR_WORDS,
+    DASHED,
     behaviour_colour,
     paint_cross,
     paint_legend,
@@ -33,7 +33,7 @@ AXES = {
     "log": ("log", "Places on the path by their logarithm"),
     "linear": ("linear", "Places on the path as they are"),
 }
-MARGINS = (40.0, 18.0, 12.0, 20.0)
+MARGINS = (40.0, 34.0, 12.0, 20.0)
 REACH = 8.0
 PREFERENCE = 2.0
 """So much nearer, in pixels, a biased annotator's line counts: those are looked for."""
@@ -156,9 +156,9 @@ class _Lines(ScaledFigure):
         side = "prefers left" if view.bias[-1, part] > 0 else "prefers right"
         entered = np.flatnonzero(view.bias[:, part])
         if not len(entered):
-            return f"{view.names[part]}, {BEHAVIOURS[self._behaviour[part]]}: no bias on this path"
+            return f"{view.names[part]}, {BEHAVIOUR_WORDS[self._behaviour[part]]}: no bias on this path"
         place = f"{view.axis or 'place'} {_written(float(view.at[entered[0]]))}"
-        return f"{view.names[part]}, {BEHAVIOURS[self._behaviour[part]]}: {side}, enters at {place}"
+        return f"{view.names[part]}, {BEHAVIOUR_WORDS[self._behaviour[part]]}: {side}, enters at {place}"
 
     def part_at(self, place: QPointF) -> int | None:
         box, lines = self.box(), self._lines
@@ -188,7 +188,7 @@ class _Lines(ScaledFigure):
         drawn = np.flatnonzero(self._drawn)
         names = [view.names[row] for row in drawn.tolist()]
         axes: dict[str, Column] = {"annotator": names, view.axis or "place": view.at}
-        flagged = [BEHAVIOURS[number] for number in self._behaviour[drawn].tolist()]
+        flagged = [BEHAVIOUR_WORDS[number] for number in self._behaviour[drawn].tolist()]
         behaviour = np.asarray(flagged, dtype=object)[:, None]
         return PlotTable.of_cells(axes, {"bias": view.bias[:, drawn].T + 0.0, "behaviour": behaviour})
 
@@ -274,8 +274,8 @@ class _Lines(ScaledFigure):
         named = f"{view.axis} {first}" if view.axis else first
         above_words, below_words = "above 0: prefers left", "below 0: prefers right"
         # Where there is too little room the legend gives way, then the axis's name, then what lies below.
-        paint_legend(painter, box.left() + wide(above_words), box.right())
-        paint_words(painter, QRectF(box.left(), 0, box.width(), 16), above_words, look.third)
+        paint_legend(painter, box.left(), box.right())
+        paint_words(painter, QRectF(box.left(), 17, box.width(), 16), above_words, look.third)
         for begin, words in ((named, below_words), (first, below_words), (first, "")):
             taken = 2 * max(wide(begin), wide(last)) + wide(words) + 16
             if taken < box.width():
@@ -344,8 +344,8 @@ class _Lines(ScaledFigure):
         bends = np.flatnonzero(np.abs(np.diff(y, 2)) > 1e-3) + 1
         kept = np.unique(np.concatenate([[0], bends, [len(y) - 1]]))
         pen = QPen(QColor(ink), width)
-        if self._behaviour[part] == UGLY:
-            pen.setDashPattern([5, 2])
+        if int(self._behaviour[part]) in DASHED:
+            pen.setDashPattern(DASHED[int(self._behaviour[part])])
         painter.setPen(pen)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         points = zip(x[kept].tolist(), y[kept].tolist(), strict=True)

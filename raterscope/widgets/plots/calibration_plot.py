@@ -53,11 +53,15 @@ class CalibrationPlot(Plot):
 
     bin_chosen = Signal(float, float)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(
-            "Calibration", "posterior", "share right",
-            "Import known truths to see whether posteriors can be taken at their word.", parent,
-        )  # fmt: skip
+    def __init__(
+        self,
+        parent: QWidget | None = None,
+        *,
+        axes: tuple[str, str] = ("posterior", "share right"),
+        nothing: str = "Import known truths to see whether posteriors can be taken at their word.",
+    ) -> None:
+        self._axis_names = axes
+        super().__init__("Calibration", *axes, nothing, parent)
         self._lines: tuple[CalibrationLine, ...] = ()
         self.caption = ElidedLabel("", "small")
         self.caption.hide()
@@ -103,8 +107,8 @@ class CalibrationPlot(Plot):
         return PlotTable.of(
             {
                 "method": [line.title for line, bins in shown for _ in bins],
-                "posterior": np.concatenate([line.posterior[bins] for line, bins in shown]),
-                "share right": np.concatenate([line.share[bins] for line, bins in shown]),
+                self._axis_names[0]: np.concatenate([line.posterior[bins] for line, bins in shown]),
+                self._axis_names[1]: np.concatenate([line.share[bins] for line, bins in shown]),
                 "cases": np.concatenate([line.count[bins] for line, bins in shown]),
             }
         )

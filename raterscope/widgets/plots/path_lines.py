@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtGui import QImage
 
-from raterscope.widgets.plots.behaviours import BEHAVIOURS, behaviour_colour
+from raterscope.widgets.plots.behaviours import BEHAVIOUR_WORDS, behaviour_colour
 from raterscope.widgets.plots.line_raster import column_spans, cover, coverage_image
 
 __all__ = ["STYLES", "PathFrame", "PathLines"]
 
-STYLES = ((1.1, 0.55, None), (1.7, 0.95, (10.0, 15.0)), (2.2, 0.95, None), (1.1, 0.35, None))
-"""Width, opacity and dash of good, ugly, bad and undecidable ones."""
+STYLES = ((1.1, 0.55, None), (1.7, 0.95, (10.0, 15.0)), (2.2, 0.95, None), (1.1, 0.55, (2.0, 6.0)))
+"""Width, opacity and dash of the lines of each behaviour."""
 
 TOGETHER = 64
 """So many lines are worked out at once; then the window gets its turn."""
@@ -112,7 +112,7 @@ class PathLines(QObject):
             self.high = np.zeros((frame.columns, many), np.float32)
             self.done = 0
         self._next = 0
-        self._covers = [np.zeros((frame.columns, frame.rows + 2)) for _ in BEHAVIOURS]
+        self._covers = [np.zeros((frame.columns, frame.rows + 2)) for _ in BEHAVIOUR_WORDS]
         self._timer.start()
         if not recoloured:
             self._work()

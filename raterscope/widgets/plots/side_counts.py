@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QWidget
 from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.plot_table import PlotTable
-from raterscope.widgets.plots.behaviours import BEHAVIOURS, paint_side_mark
+from raterscope.widgets.plots.behaviours import BEHAVIOUR_WORDS, paint_side_mark
 from raterscope.widgets.plots.scaled_figure import ScaledFigure, ScaledPanel, walked
 from raterscope.widgets.text_size import set_lengths, text_size
 
@@ -108,7 +108,10 @@ class _Dots(ScaledFigure):
         view = self._view
         assert view is not None
         said = f"{view.names[part]}: {view.left[part]:,} left, {view.right[part]:,} right"
-        return said + (f", {BEHAVIOURS[self._behaviour[part]]}, flagged" if self._flagged[part] else "")
+        behaviour = int(self._behaviour[part])
+        if behaviour >= 0:
+            said += f", {BEHAVIOUR_WORDS[behaviour]}"
+        return said + (", flagged" if self._flagged[part] else "")
 
     def part_at(self, place: QPointF) -> int | None:
         if self._view is None or not len(self._places):
@@ -136,7 +139,9 @@ class _Dots(ScaledFigure):
                 "annotator": view.names,
                 "left": view.left,
                 "right": view.right,
-                "behaviour": [BEHAVIOURS[number] for number in self._behaviour.tolist()],
+                "behaviour": [
+                    BEHAVIOUR_WORDS[number] if number >= 0 else "" for number in self._behaviour.tolist()
+                ],
                 "flagged": self._flagged,
             }
         )

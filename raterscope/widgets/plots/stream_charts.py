@@ -10,7 +10,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.plot_table import Column, PlotTable
 from raterscope.widgets.plots.stream_painter import BARS, DASHES, LINE, TICKS, KeyEntry, StreamLine
 from raterscope.widgets.plots.stream_scale import ValueScale, count_scale, falling_scale, share_scale
-from raterscope.widgets.plots.stream_words import StreamTruth, share_of_decisions
+from raterscope.widgets.plots.stream_words import StreamTruth
 
 __all__ = ["StreamChart", "limit_of", "stream_charts", "stream_table"]
 
@@ -62,7 +62,7 @@ def stream_table(history: StreamHistory, truth: StreamTruth | None) -> PlotTable
         if truth is not None:
             columns[f"{name} in truth"] = getattr(truth, name)
     columns["decisions to change"] = history.expected
-    columns["decisions to change as a share"] = share_of_decisions(history)
+    columns["decisions to change as a share"] = history.share
     columns["chance of a change"] = history.chance
     columns["firm"] = history.firm
     return PlotTable.of(columns)
@@ -100,7 +100,7 @@ def _quality(history: StreamHistory, truth: StreamTruth | None) -> StreamChart:
 
 def _outlook(history: StreamHistory, stopping: StoppingSettings, outlook: str) -> StreamChart:
     look, chance, limit = theme.current(), outlook == "chance", limit_of(stopping, outlook)
-    values = history.chance if chance else share_of_decisions(history)
+    values = history.chance if chance else history.share
     words, short = ("chance of a change", "chance") if chance else ("decisions to change", "changes")
     more = f"{stopping.more:,} more"
     key = [KeyEntry(LINE, look.accent, f"{words} with {more}", f"{short}, {more}")]

@@ -17,7 +17,6 @@ __all__ = [
     "chance_in_words",
     "firm_from",
     "outlook_in_words",
-    "share_of_decisions",
     "state_in_words",
     "step_in_words",
 ]
@@ -34,11 +33,6 @@ class StreamTruth:
 
     sensitivity: NDArray[np.floating]
     precision: NDArray[np.floating]
-
-
-def share_of_decisions(history: StreamHistory) -> NDArray[np.float64]:
-    """Give the expected changes as a share of the detections, of which one is counted at least, (S,)."""
-    return history.expected / np.maximum(history.detections, 1)
 
 
 def firm_from(history: StreamHistory) -> int | None:
@@ -91,8 +85,7 @@ def outlook_in_words(history: StreamHistory, row: int, more: int, rule: str) -> 
     if not math.isfinite(expected):
         return ""
     number = "under 0.1" if 0 < expected < 0.1 else f"{expected:.1f}" if expected < 10 else f"{expected:,.0f}"
-    found = int(history.detections[row])
-    share = f" ({chance_in_words(expected / found)})" if found else ""
+    share = f" ({chance_in_words(float(history.share[row]))})" if history.detections[row] else ""
     return f"{more:,} more: {number} changes{share}"
 
 

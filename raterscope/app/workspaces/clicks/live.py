@@ -188,13 +188,26 @@ class Live(QObject):
         self._rest()
 
     def _rest(self) -> None:
+        following = self.following
         if self._stopping:
             self._keep_run()
+        elif following is not None and not self._more and following.is_settling_due:
+            self._then(self._settle(following), self._on_advanced)
         elif not self.paused:
             self._wait.start(0 if self._more else EVERY)
         self.changed.emit()
 
     def _keep_run(self) -> None:
+        following = self.following
+        if following is not None and following.is_settled:
+            self._then(self._keep(following, STOPPED), self._on_run_kept)
+        elif following is not None:
+            self._then(self._settle(following), self._on_settled)
+
+    def _settle(self, following: Following) -> Job:
+        return self._jobs.start("Settling what came", following.settle, quiet=True)
+
+    def _on_settled(self, _images: Sequence[int]) -> None:
         following = self.following
         if following is not None:
             self._then(self._keep(following, STOPPED), self._on_run_kept)

@@ -54,11 +54,17 @@ class Many(QObject):
     opened(int, Spot)
         Image and spot to be shown on the canvas.
     said(str)
+    listed_elsewhere
+        Other spots are in sight: listed anew or scrolled.
+    left_open(list of Listed)
+        Spots that are in sight while others are decided.
     """
 
     looked_at = Signal(object)
     opened = Signal(int, object)
     said = Signal(str)
+    listed_elsewhere = Signal()
+    left_open = Signal(object)
 
     def __init__(
         self, document: Document, jobs: Jobs, grid: SpotGrid, queueing: Queueing, reviewing: Reviewing
@@ -81,6 +87,7 @@ class Many(QObject):
         grid.asked.connect(self.list_anew)
         grid.chosen.connect(self._on_chosen)
         grid.opened.connect(self._on_opened)
+        grid.view.verticalScrollBar().valueChanged.connect(self.listed_elsewhere)
 
     def forget(self) -> None:
         """Begin anew: another study."""
@@ -93,6 +100,7 @@ class Many(QObject):
     def list_anew(self) -> None:
         """List the spots that are wanted, from the first on."""
         self._anew = True
+        self.listed_elsewhere.emit()
         self.refresh()
 
     def refresh(self) -> None:
@@ -124,6 +132,8 @@ class Many(QObject):
         self._writing = True
         decision = _decision(verb, chosen, blind=self._reviewing.blind)
         self._document.record(decision).ended.connect(self._on_written)
+        others = set(self._grid.in_sight) - set(self._grid.selected)
+        self.left_open.emit([self._listed[number] for number in sorted(others) if number in self._listed])
 
     def listed(self, number: int) -> Listed | None:
         """Give a spot by what the grid knows it by."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -11,6 +12,7 @@ from raterscope.algorithms.clicks.experience import Experience
 from raterscope.algorithms.evaluation import evaluate
 from raterscope.algorithms.progress import Watch, without_partials
 from raterscope.app.clicks.replaying import Order, replayed
+from raterscope.app.clicks.settling import refit
 from raterscope.app.clicks.watching import Waiting, Watched, WatchPlan, follow
 from raterscope.app.jobs import Job, Jobs
 
@@ -70,16 +72,18 @@ class Replay(QObject):
         plan: WatchPlan,
         places: FloatArray,
         radius: float,
+        experience: Callable[[], Experience] = Experience.none,
     ) -> None:
         """Work out the steps of an image's clicks, and play them as they come.
 
-        Where true places are known, (T, 2), the steps are measured against them within a radius.
+        `experience` gives what the other images say of the annotators, when the work begins. Where true
+        places are known, (T, 2), the steps are measured against them within a radius.
         """
         self.leave()
         self.given = replayed(clicks, order, per_step, seed)
         self.steps, self.measured = [], []
         self.position = 0
-        work = partial(_work_out, self.given, plan, places, radius, self.steps, self.measured)
+        work = partial(_work_out, self.given, plan, places, radius, experience, self.steps, self.measured)
         self._job = self._jobs.start("Replaying clicks", work)
         self._job.partial.connect(self._on_step)
         self._job.failed.connect(self.refused)
@@ -137,13 +141,16 @@ def _work_out(
     plan: WatchPlan,
     places: FloatArray,
     radius: float,
+    experience: Callable[[], Experience],
     steps: list[Watched],
     measured: list[tuple[float, float]],
     watch: Watch,
 ) -> None:
     """Append every step as it is worked out; the lists are read meanwhile, and never otherwise written."""
     total = len(given.arrivals)
-    for now in follow(None, given, Experience.none, plan, without_partials(watch)):
+    for now in follow(None, given, experience, plan, without_partials(watch)):
+        if len(steps) + 1 == total:
+            now = refit(now, given, plan)
         if len(places):
             found = now.fusion.clustering.mean[now.fusion.detection.detected]
             against = evaluate(found, places, radius)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,16 +12,20 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QCursor
 from PySide6.QtWidgets import QFileDialog
 
+from raterscope.algorithms.clicks.experience import Experience, experience_of
+from raterscope.algorithms.clicks.stream import StreamPlan
 from raterscope.algorithms.matching import RADIUS
 from raterscope.algorithms.progress import Watch
+from raterscope.algorithms.settings import SettingsError
 from raterscope.app.clicks.following import Following, Wish
-from raterscope.app.clicks.replaying import Order, without_known
+from raterscope.app.clicks.replaying import Order
 from raterscope.app.clicks.watching import Watched, WatchPlan
 from raterscope.app.document import Document
 from raterscope.app.errors import counted, plain
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.formats.clicks import FIELDS
 from raterscope.app.jobs import Jobs
+from raterscope.app.review import known_spots
 from raterscope.app.study import Study, streams
 from raterscope.app.workspaces.clicks.live import Live
 from raterscope.app.workspaces.clicks.replay import Replay
@@ -154,12 +158,36 @@ class Streaming(QObject):
 
     def _replay(self) -> None:
         if self._scene is not None:
-            clicks = without_known(self._scene.clicks)
-            truth = self._scene.truth
-            contents = self._document.contents
+            scene, contents = self._scene, self._document.contents
+            clicks, truth = scene.clicks, scene.truth
             radius = RADIUS if contents is None else contents.matching_radius
-            self.replay.start(clicks, self._order, self._per_step, self._seed, self.plan, truth, radius)
+            if contents is not None:
+                clicks = replace(clicks, known=known_spots(contents.review.spots(scene.image.id)))
+            self.replay.start(
+                clicks, self._order, self._per_step, self._seed, self._plan_of(scene), truth, radius,
+                self._experience_for(scene),
+            )  # fmt: skip
             self.moved.emit()
+
+    def _plan_of(self, scene: Scene) -> WatchPlan:
+        """Give the plan of a replay: that of the run on screen, where it can be followed."""
+        if scene.run is None:
+            return self.plan
+        try:
+            return replace(self.plan, stream=StreamPlan.from_dict(scene.run.settings))
+        except SettingsError:
+            self._screen.said.emit("The replay uses OEM and DEM, unlike the run: its detections may differ.")
+            return self.plan
+
+    def _experience_for(self, scene: Scene) -> Callable[[], Experience]:
+        """Give what the other images of the latest runs say of the annotators, to be worked out later."""
+        others = [
+            (one.fusion, one.annotators, one.weights)
+            for image, one in self._queueing.results.items()
+            if image != scene.image.id and one.fusion is not None
+        ]
+        fusions, names, weights = ([one[part] for one in others] for part in range(3))
+        return partial(experience_of, fusions, names, weights=weights)
 
     def _on_order_chosen(self, order: Order) -> None:
         self._order = order

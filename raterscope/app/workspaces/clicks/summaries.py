@@ -10,7 +10,7 @@ import numpy as np
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app import review
-from raterscope.app.disputes import DISPUTED
+from raterscope.app.disputes import DISPUTED, MATTERS
 from raterscope.app.errors import counted
 from raterscope.app.study import Study
 from raterscope.app.study.outlines import Answers
@@ -24,8 +24,10 @@ __all__ = ["Summary", "read_outlines", "read_results", "summarize"]
 class Summary:
     """One image in a line of the queue.
 
-    `doubt` is the number of answers expected to be wrong or, while clicks come, to change yet; `at_first`
-    and `skipped` are the disputed spots before any decision, and those left that the expert skipped.
+    `doubt` is the number of wrong answers that deciding the disputed spots is expected to set right or, while
+    clicks come, of answers that are expected to change yet; `at_first` and `skipped` are the disputed spots
+    before any decision, and those left that the expert skipped; `matter` those left on which a decision
+    matters.
     """
 
     fused: bool
@@ -38,6 +40,7 @@ class Summary:
     skipped: int = 0
     settling: Settling | None = None
     flag: str | None = None
+    matter: int = 0
 
     @property
     def counts(self) -> dict[str, int]:
@@ -47,7 +50,8 @@ class Summary:
     @property
     def parts(self) -> tuple[Part, ...]:
         """All disputed spots of an image are reviewed in one go."""
-        return (Part("", self.at_first, self.disputed - self.skipped, self.skipped),) if self.fused else ()
+        opened = self.disputed - self.skipped
+        return (Part("", self.at_first, opened, self.skipped, self.matter),) if self.fused else ()
 
     def in_words(self) -> str:
         """Say it: "27 detections, 3 disputed"."""
@@ -111,6 +115,7 @@ def summarize(image: int, known: Known | None, state: review.ReviewState) -> Sum
         skipped=counts.skipped,
         settling=known.settling,
         flag=None if flag is None else flag.reason,
+        matter=counts.matter,
     )
 
 
@@ -121,10 +126,11 @@ class _Counts(NamedTuple):
     doubt: float
     at_first: int = 0
     skipped: int = 0
+    matter: int = 0
 
 
 def _count(answers: Answers | None, decided: Sequence[review.Spot]) -> _Counts:
-    """Count what is there, what is disputed, what is decided, and add up the doubt."""
+    """Count what is there, what is disputed, what is decided, and add up what decisions would set right."""
     judged = [spot for spot in decided if spot.verdict != "skipped"]
     if answers is None:
         return _Counts(sum(spot.verdict != "rejected" for spot in judged), 0, len(judged), 0.0)
@@ -132,7 +138,7 @@ def _count(answers: Answers | None, decided: Sequence[review.Spot]) -> _Counts:
     disputed = (posterior > DISPUTED[0]) & (posterior < DISPUTED[1])
     at_first, skipped = int(disputed.sum()), np.zeros(len(posterior), dtype=bool)
     present = np.where(disputed, posterior >= 0.5, answers.detected)
-    doubt = np.nan_to_num(np.minimum(posterior, 1.0 - posterior))
+    doubt = np.where(disputed, np.minimum(posterior, 1.0 - posterior), 0.0)
     alone = 0
     matched = review.match(decided, answers.mean, answers.covariance)
     for spot, cluster in zip(decided, matched, strict=True):
@@ -146,5 +152,8 @@ def _count(answers: Answers | None, decided: Sequence[review.Spot]) -> _Counts:
         else:
             present[cluster], disputed[cluster], doubt[cluster] = there, False, 0.0
     passed_over = int((disputed & skipped).sum())
+    matter = int((doubt >= MATTERS).sum())
     detections = int(present.sum()) + alone
-    return _Counts(detections, int(disputed.sum()), len(judged), float(doubt.sum()), at_first, passed_over)
+    return _Counts(
+        detections, int(disputed.sum()), len(judged), float(doubt.sum()), at_first, passed_over, matter
+    )

@@ -15,10 +15,12 @@ from raterscope.app.changes import Change
 from raterscope.app.clicks.batch import Draft
 from raterscope.app.clicks.running import Answer, Inputs, fuse_inputs, gather, keep
 from raterscope.app.convergence import of_clicks
+from raterscope.app.disputes import MATTERS
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.review import Decision, SpotSubject
 from raterscope.app.workspaces.clicks import view
+from raterscope.app.workspaces.clicks.absence import AbsenceNote
 from raterscope.app.workspaces.clicks.agreeing import Agreeing
 from raterscope.app.workspaces.clicks.annotators import Annotators
 from raterscope.app.workspaces.clicks.asking import Asking
@@ -40,6 +42,7 @@ from raterscope.app.workspaces.clicks.spot_menu import SpotMenu
 from raterscope.app.workspaces.clicks.spots import Spot
 from raterscope.app.workspaces.clicks.streaming import Streaming
 from raterscope.app.workspaces.clicks.summaries import read_outlines, read_results, summarize
+from raterscope.app.workspaces.clicks.viewing import Viewing
 from raterscope.app.workspaces.fusing import FusionWork
 from raterscope.app.workspaces.hiding import Hiding
 from raterscope.app.workspaces.loading import SceneLoader
@@ -75,6 +78,8 @@ class ClicksWorkspace(ClicksScreen):
         self.queueing = Queueing(
             document, self.queue, "clicks", read_results, summarize, self, outline=read_outlines,
             nouns=("image", "spot"),
+            tip=f"A decision matters where the answer is wrong with a probability of {MATTERS:g} or more: "
+            f"the posterior lies between {MATTERS:g} and {1 - MATTERS:g}.",
         )  # fmt: skip
         self.runs = Runs(document, jobs, self, "clicks")
         self.fusing = self.runs.fusing
@@ -93,6 +98,8 @@ class ClicksWorkspace(ClicksScreen):
         """The spot to be looked at once its image is on screen."""
         self.crops = Crops(jobs, self)
         self.on_canvas = OnCanvas(document, self.canvas, self.reviewing, self.loader, self.crops)
+        self.viewing = Viewing(document, self.canvas, self.crops, self.reviewing, self.many)
+        self.absence = AbsenceNote(document, jobs, self, self.queueing)
         self.explaining = Explaining(document, self.crops, self.evidence, self.reviewing, COVERAGES[-2])
         self.right_tabs.addTab(self.comparing, "Truth")
         self.agreeing = Agreeing(document, jobs, self, self.queueing, self.annotators)
@@ -294,6 +301,7 @@ class ClicksWorkspace(ClicksScreen):
         self.comparing.show_scene(scene)
         self.plotting.show_scene(scene)
         self.asking.show(scene)
+        self.absence.show(scene)
         self.parasites.show(scene)
         self.agreeing.show(scene)
 

@@ -18,7 +18,10 @@ from raterscope.widgets.parts import plain_label, plain_tip
 from raterscope.widgets.plots.curves_plot import Curve
 from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
 
-__all__ = ["Comparing", "Measured", "curves_of"]
+__all__ = ["Comparing", "Measured", "curves_of", "in_brief"]
+
+_LONGEST = 120
+"""Letters of a notice that are shown beside the table."""
 
 NAN = float("nan")
 NOTHING = "Import known truths (task, label): every run and the plain vote are measured by them here."
@@ -83,8 +86,10 @@ class Comparing(QWidget):
     def set_advice(self, sentences: Sequence[str], *, err_together: bool = False) -> None:
         """Say how far to trust the model; nothing where there is nothing to say."""
         self.in_part.setVisible(err_together)
-        self.advice.setText(" ".join(sentences[: 1 if err_together else 2]))
+        shown = [in_brief(one) for one in sentences[: 1 if err_together else 2]]
+        self.advice.setText(" ".join(shown))
         self.advice.setToolTip(plain_tip(" ".join(sentences)))
+        self.advice.setAccessibleDescription(" ".join(sentences))
         self.advice.setVisible(bool(sentences))
 
     def show_runs(self, runs: Sequence[Measured]) -> None:
@@ -95,6 +100,15 @@ class Comparing(QWidget):
     def _on_chosen(self, key: object) -> None:
         if key is not None:
             self.run_chosen.emit(key)
+
+
+def in_brief(sentence: str) -> str:
+    """Shorten a notice to what it is about, up to its first colon or bracket; the tooltip has it whole."""
+    end = min((at for mark in (": ", " (", "; ") if (at := sentence.find(mark)) > 0), default=len(sentence))
+    brief = sentence[:end]
+    if len(brief) > _LONGEST:
+        brief = brief[:_LONGEST].rsplit(" ", 1)[0]
+    return sentence if len(brief) == len(sentence) else f"{brief} …"
 
 
 def _row(one: Measured) -> ComparisonRow:

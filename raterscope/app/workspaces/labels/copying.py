@@ -65,8 +65,9 @@ def in_words(found: Copying) -> str:
     in_groups = f" in {len(groups)} groups" if len(groups) > 1 else ""
     whole = float(found.common.sum())
     same, expected = float(found.same.sum()) / whole, float(np.sum(found.expected)) / whole
+    instead = ", or the others share a mistake" if found.outvoting else ""
     return (
-        f"{many:,} annotators{in_groups} may copy: {percent(same)} the same answers, "
+        f"{many:,} annotators{in_groups} may copy{instead}: {percent(same)} the same answers, "
         f"{percent(expected)} expected. Choose them"
     )
 

@@ -87,7 +87,7 @@ class Excluding(QObject):
         found = [excluded[name] for name in self._chosen if name in excluded] if excluded else []
         reasons, out = sorted(set(found)), len(found)
         every = bool(out) and out == len(self._chosen)
-        words = f"{'' if every else f'{out} of them '}left out: {'; '.join(reasons[:3])}" if out else ""
+        words = f"{'' if every else f'{out} of them '}excluded: {'; '.join(reasons[:3])}" if out else ""
         self._panel.set_who(self._who if self._chosen else "", words, out=every)
         self._screen.make_room(False)
 

@@ -19,7 +19,7 @@ from raterscope.app.labels.running import measured
 from raterscope.app.study import Study
 from raterscope.app.study.labels import labels_of
 from raterscope.app.study.records import Scheme
-from raterscope.app.trust import Trust
+from raterscope.app.trust import Trust, trust_of
 from raterscope.app.workspaces.labels.comparing import Measured, curves_of
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
@@ -71,6 +71,10 @@ class Measuring(QObject):
             screen.curves.set_curves(())
             screen.calibration.set_lines(())
             self._say_trust(None)
+            if scene is not None and scene.run is not None:
+                work = partial(_trusted, scene.question.id)
+                job = self._document.read_beside("Calibrating", work, quiet=True)
+                job.finished.connect(partial(self._on_trusted, self._asked))
             return
         self._say_trust(Trust("task", True, analysis.model.calibration))
         named = [(labeller_title(scene.run.algorithm), analysis.model)]
@@ -86,6 +90,16 @@ class Measuring(QObject):
                 for name, one in named
             ]
         )  # fmt: skip
+
+    def _on_trusted(self, asked: int, trust: Trust | None) -> None:
+        """Show what decisions say of the run, else what comparable crowds came to."""
+        if asked != self._asked or trust is None:
+            return
+        self._say_trust(trust)
+        if trust.judged:
+            found = trust.calibration
+            line = CalibrationLine("your decisions", found.posterior, found.share, found.count, found.error)
+            self._screen.calibration.set_lines((line,))
 
     def _say_trust(self, trust: Trust | None) -> None:
         words = "" if trust is None else trust.in_words()
@@ -109,6 +123,10 @@ class Measuring(QObject):
             self._job = None
             self._known = known
             self._screen.comparing.show_runs([one for _, one in known.values() if one is not None])
+
+
+def _trusted(question: int, study: Study, watch: Watch) -> Trust | None:
+    return trust_of("labels", [question], study, watch)
 
 
 def _rests_on(question: int, run: int | None, study: Study) -> object:

@@ -77,15 +77,19 @@ class Scene:
         return self.labels.classes if self.result is None else self.result.fusion.classes
 
 
-def disputed_tasks(question: int, study: Study) -> frozenset[str] | None:
-    """Name the tasks of a question that its answer leaves in doubt; None without an answer."""
+def disputed_tasks(question: int, study: Study) -> dict[str, float] | None:
+    """Give the probability that the answer is wrong of each disputed task of a question, by its name.
+
+    None without an answer.
+    """
     shown, result = study.result_shown(question, "labels", None)
     if shown is None or result is None:
         return None
     fusion = result.fusion
     names = study.crowd(question, shown.imported).tasks
     waits = np.flatnonzero(disputes.disputed_tasks(fusion))
-    return frozenset(names[task] for task in waits.tolist())
+    wrong = 1 - fusion.posterior[waits].max(axis=1, initial=0.0)
+    return {names[task]: chance for task, chance in zip(waits.tolist(), wrong.tolist(), strict=True)}
 
 
 def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Scene:
@@ -241,7 +245,7 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
         measured=truths,
         model=model,
         crowd_vote=by_vote,
-        advice=tuple(advice(labels, fusion, model, by_vote, foretold)),
+        advice=tuple(advice(labels, fusion, model, by_vote, foretold, rates)),
         err_together=foretold is not None and foretold.dependent,
     )
 

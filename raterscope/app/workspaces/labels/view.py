@@ -90,7 +90,9 @@ def matrix_view(
         title, name = (count(len(several), "annotator") if len(annotators) else "The crowd"), ""
     low, high = rates.interval()
     accuracy = [float(value[0]) for value in rates.accuracies()]
-    when = "" if fusion.drift is None else f" at {rates.time}"
+    if fusion.drift is not None:  # the matrix of an annotator who changes is of one time
+        when = rates.time.removeprefix("the ")
+        title, name = (title, f"{name}, {when}") if name else (f"{title}, {when}", "")
     votes = int(analysis.votes_of[several].sum())
     out = int(analysis.left_out[several].sum()) if len(annotators) else 0
     numbers = [count(votes, "vote")] if votes or not out else []
@@ -98,7 +100,7 @@ def matrix_view(
     return MatrixView(
         title=title,
         name=name,
-        subtitle=f"{', '.join(numbers)} | accuracy {estimate(*accuracy)}{when}",
+        subtitle=f"{', '.join(numbers)} | accuracy {estimate(*accuracy)}",
         classes=scene.classes,
         outputs=scene.labels.outputs,
         mean=rates.mean[0],
@@ -112,7 +114,7 @@ def matrix_view(
 def tasks_view(
     scene: Scene, analysis: Analysis, decided: ClassArray, order: NDArray[np.integer], *, blind: bool = False
 ) -> TasksView:
-    """Give the queue of tasks in an order; blind, it does not tell what the answer is."""
+    """Give the queue of tasks in an order; blind, it shows neither the answer nor how sure it is."""
     fusion = scene.fusion
     known = np.full(len(decided), OPEN, dtype=np.int16) if fusion is None else fusion.known
     return TasksView(
@@ -123,7 +125,7 @@ def tasks_view(
         decided=decided,
         known=known if fusion is None else _held(fusion.known, decided, scene),
         posterior=None if fusion is None or blind else fusion.posterior,
-        entropy=analysis.entropy,
+        entropy=None if blind else analysis.entropy,
     )
 
 

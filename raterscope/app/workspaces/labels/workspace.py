@@ -15,6 +15,7 @@ from raterscope.algorithms.labels.fusion import LabelPlan, QuestionSettings
 from raterscope.algorithms.progress import Watch
 from raterscope.app.changes import Change
 from raterscope.app.convergence import of_labels
+from raterscope.app.disputes import MATTERS
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.labels.running import Answer, Draft, Inputs, fuse_questions, gather, keep
@@ -71,7 +72,10 @@ class LabelsWorkspace(LabelsScreen):
         )
         self.pictures = Pictures(document, jobs, self)
         self.tasks = Tasks(document, jobs, self.queue, self.task_panel, self.pictures, self._go_elsewhere)
-        self.left = QuestionsLeft(document, self.runs, self.queue, "labels", disputed_tasks, _settled)
+        self.left = QuestionsLeft(
+            document, self.runs, self.queue, "labels", disputed_tasks, _settled, noun="task",
+            tip=f"A decision matters where the answer is wrong with a probability of {MATTERS:g} or more.",
+        )  # fmt: skip
         self.people = People(document, jobs, self)
         self.excluding = Excluding(document, jobs, self)
         self.asking = Asking(jobs, self)

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from raterscope.algorithms.pairs.data import BoolArray
+from raterscope.algorithms.pairs.data import BoolArray, FloatArray
+from raterscope.algorithms.pairs.flip_test import FlipTest
 from raterscope.algorithms.pairs.knockoffs import SortedDraws
 from raterscope.algorithms.pairs.ranking import Linked
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.jobs import Job, Jobs
-from raterscope.app.workspaces.pairs.scene import Analysis, Cut, Ranking, Scene, cut_at, link_items, rank
+from raterscope.app.workspaces.pairs.scene import (
+    Analysis,
+    Cut,
+    Ranking,
+    Scene,
+    cut_at,
+    detect_at,
+    link_items,
+    rank,
+    test_again,
+)
 
 __all__ = ["Cutting"]
 
@@ -34,12 +46,15 @@ class Cutting(QObject):
         It was not moved for a while.
     ranked
         The items are ranked anew.
+    detected
+        The cut has the detectable biases of its rate.
     refused(str)
     """
 
     moved = Signal()
     rested = Signal()
     ranked = Signal()
+    detected = Signal()
     refused = Signal(str)
 
     def __init__(self, jobs: Jobs, parent: QObject | None = None) -> None:
@@ -53,6 +68,10 @@ class Cutting(QObject):
         self._flagged: BoolArray | None = None
         self._due = False
         self._job: Job | None = None
+        self._test: FlipTest | None = None
+        self._detecting: Job | None = None
+        self._detected_at = float("nan")
+        """The rate that the detectable biases of the cut belong to."""
         self._rest = QTimer(self)
         self._rest.setSingleShot(True)
         self._rest.setInterval(REST)
@@ -63,12 +82,16 @@ class Cutting(QObject):
         self._stop()
         self._scene = scene
         self._draws, self.cut = (None, None) if analysis is None else (analysis.draws, analysis.cut)
-        self.ranking = self._flagged = self._linked = None
+        self.ranking = self._flagged = self._linked = self._test = None
+        self._detected_at = float("nan") if self.cut is None else self.cut.rate
 
     def move(self, rate: float) -> None:
         """Move the cut."""
         if self._scene is not None and self._draws is not None:
-            self.cut = cut_at(self._scene, self._draws, rate)
+            self.cut = cut_at(self._scene, self._draws, rate, self.cut)
+            fusion = self._scene.fusion
+            if fusion is not None and rate == fusion.rate:
+                self._detected_at = rate
             self.moved.emit()
 
     def rank(self, flagged: BoolArray) -> None:
@@ -86,9 +109,13 @@ class Cutting(QObject):
         if self._job is not None:
             self._job.cancel()
             self._job = None
+        if self._detecting is not None:
+            self._detecting.cancel()
+            self._detecting = None
 
     def _on_rest(self) -> None:
         self.rested.emit()
+        self._detect()
         if self._scene is None or self._flagged is None or not self._due:
             return
         self._due = False
@@ -98,12 +125,52 @@ class Cutting(QObject):
         job.finished.connect(partial(self._on_ranked, job))
         job.failed.connect(self.refused)
 
+    def _detect(self) -> None:
+        """Find what is detectable at a rate other than the run's."""
+        scene, cut = self._scene, self.cut
+        if scene is None or cut is None or cut.detectable is None or cut.rate == self._detected_at:
+            return
+        if self._detecting is not None:
+            self._detecting.cancel()
+        job = self._jobs.start(
+            "Finding detectable biases", partial(_detect, scene, self._test, cut.rate), quiet=True
+        )
+        self._detecting = job
+        job.finished.connect(partial(self._on_detected, job, cut.rate))
+        job.failed.connect(self.refused)
+
+    def _on_detected(self, job: Job, rate: float, found: Detected) -> None:
+        if job is not self._detecting or self._scene is None:
+            return
+        self._detecting = None
+        self._test = found.test
+        if self.cut is None or self.cut.rate != rate:
+            return
+        self._detected_at = rate
+        if found.test is not None:
+            self.cut = replace(self.cut, detectable=found.detectable, decidable=found.decidable)
+            self.detected.emit()
+
     def _on_ranked(self, job: Job, found: tuple[Linked, Ranking]) -> None:
         if job is self._job:
             self._job = None
             linked, self.ranking = found
             self._linked = linked if sum(one.nbytes for one in linked.inverse) <= MOST_KEPT else None
             self.ranked.emit()
+
+
+@dataclass(frozen=True, eq=False)
+class Detected:
+    """The flip test of a question, and what it detects at a rate; None for a run without the test."""
+
+    test: FlipTest | None
+    detectable: FloatArray | None = None
+    decidable: BoolArray | None = None
+
+
+def _detect(scene: Scene, test: FlipTest | None, rate: float, watch: Watch) -> Detected:
+    test = test or test_again(scene, part(watch, 0.0, 0.9))
+    return Detected(None) if test is None else Detected(test, *detect_at(scene, test, rate))
 
 
 def _rank(scene: Scene, linked: Linked | None, flagged: BoolArray, watch: Watch) -> tuple[Linked, Ranking]:

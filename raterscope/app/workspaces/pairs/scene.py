@@ -13,9 +13,10 @@ from raterscope.algorithms.pairs import PairFusion, Pairs
 from raterscope.algorithms.pairs.behaviour import behaviours, crowd_match
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray
 from raterscope.algorithms.pairs.evidence import PairIndex, index
+from raterscope.algorithms.pairs.flip_test import FlipTest, flip_test
 from raterscope.algorithms.pairs.knockoffs import SortedDraws, selected, sort_draws
 from raterscope.algorithms.pairs.ranking import Linked, Scores, link, ranks, scores_of
-from raterscope.algorithms.pairs.selection import flip_flags, t_test_flags
+from raterscope.algorithms.pairs.selection import detectable_biases, flip_flags, t_test_flags
 from raterscope.algorithms.progress import Watch
 from raterscope.app.pairs.answers import plan_of
 from raterscope.app.pairs.comparing import not_promised
@@ -34,8 +35,10 @@ __all__ = [
     "analyse",
     "annotators_asked",
     "cut_at",
+    "detect_at",
     "rank",
     "read_scene",
+    "test_again",
 ]
 
 OPEN, FLAGGED, CLEARED = 0, 1, 2
@@ -129,6 +132,8 @@ class Cut:
     flagged : (p,) bool
     evidence : (p,) float64
         By which the queue is sorted: the statistic, of knockoffs its mean beside the share; NaN as `share`.
+    detectable, decidable : (p,) float64 and (p,) bool, or None
+        As in `PairFusion`, at this rate; while they are computed, still those of the rate before.
     """
 
     rate: float
@@ -136,12 +141,17 @@ class Cut:
     at: FloatArray
     flagged: BoolArray
     evidence: FloatArray
+    detectable: FloatArray | None
+    decidable: BoolArray | None
 
 
-def cut_at(scene: Scene, draws: SortedDraws, rate: float) -> Cut:
-    """Move the cut; nothing is fitted again."""
+def cut_at(scene: Scene, draws: SortedDraws, rate: float, before: Cut | None = None) -> Cut:
+    """Move the cut from another one; nothing is fitted again."""
     fusion = scene.fusion
     assert fusion is not None
+    reached = fusion.detectable, fusion.decidable
+    if before is not None and rate != fusion.rate:
+        reached = before.detectable, before.decidable
     mean = fusion.statistic.mean(axis=0, dtype=np.float64) if len(fusion.statistic) else np.zeros(0)
     if fusion.rule == "knockoffs" or fusion.q_value is None:
         at = draws.cuts(rate, scene.plus)
@@ -149,10 +159,10 @@ def cut_at(scene: Scene, draws: SortedDraws, rate: float) -> Cut:
         largest = float(np.nanmax(np.abs(mean), initial=0.0)) or 1.0
         # the share comes first; where it is the same, the mean statistic decides
         evidence = share + 0.5 / max(len(fusion.statistic), 1) * mean / largest
-        return Cut(rate, share, at, selected(share, fusion.share), evidence)
+        return Cut(rate, share, at, selected(share, fusion.share), evidence, *reached)
     flagged = flip_flags(fusion.q_value, rate, fusion.crowd_p, fusion.gate)
     least = np.array([mean[flagged].min(initial=np.inf)])
-    return Cut(rate, 1.0 - fusion.q_value, least, flagged, mean)
+    return Cut(rate, 1.0 - fusion.q_value, least, flagged, mean, *reached)
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,6 +194,32 @@ def rank(scene: Scene, linked: Linked, flagged: BoolArray, watch: Watch) -> Rank
     return Ranking(corrected, ranks(fusion.score, fusion.component), ranks(corrected.score, fusion.component))
 
 
+def test_again(scene: Scene, watch: Watch) -> FlipTest | None:
+    """Repeat the flip test, from which detectable biases follow at any rate; None for a run without it."""
+    from threadpoolctl import threadpool_limits
+
+    fusion = scene.fusion
+    plan = None if scene.run is None else plan_of(scene.run)
+    if plan is None or fusion is None or fusion.q_value is None:
+        return None
+    with threadpool_limits(1, "blas"):
+        found = flip_test(_as_fused(scene), plan.settings.as_dict()["effect"], watch)
+    return replace(found, probability=np.where(fusion.untested != 0, np.nan, found.probability))
+
+
+def detect_at(scene: Scene, test: FlipTest, rate: float) -> tuple[FloatArray, BoolArray]:
+    """Give detectable biases at a rate, and who is decidable, see `PairFusion`."""
+    fusion = scene.fusion
+    plan = None if scene.run is None else plan_of(scene.run)
+    assert fusion is not None
+    assert fusion.q_value is not None
+    assert plan is not None
+    settings = plan.settings.as_dict()
+    return detectable_biases(
+        test, fusion.q_value, fusion.crowd_p, rate, settings["gate"], settings["relevant"]
+    )
+
+
 def _as_fused(scene: Scene) -> Pairs:
     """Give the comparisons as the run took them: graded, or by their sides alone."""
     plan = None if scene.run is None else plan_of(scene.run)
@@ -200,7 +236,7 @@ class Analysis:
     ----------
     left, right, ties : (p,) int64
     if_flagged : (p,) int8
-        What each does if flagged, ugly or bad, as a number in `BEHAVIOURS`.
+        What each does if flagged, leaning or one-sided, as a number in `BEHAVIOURS`.
     draws : SortedDraws or None
         None before there is an answer, as are the following.
     cut : Cut or None

@@ -7,11 +7,14 @@ from PySide6.QtWidgets import QSplitter, QWidget
 
 from raterscope.algorithms.pairs.catalogue import PATHS
 from raterscope.app.workspaces.pairs.comparing import MEASURES, NOTHING
+from raterscope.app.workspaces.pairs.trusting import AXES
+from raterscope.app.workspaces.pairs.trusting import NOTHING as TRUST_NOTHING
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.panels.annotator_list import AnnotatorList
 from raterscope.widgets.panels.bias_panel import BiasPanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.pair_grid import PairGrid
+from raterscope.widgets.panels.trust_panel import TrustPanel
 from raterscope.widgets.parts import ChoiceBox
 from raterscope.widgets.plots.bias_path import BiasPath
 from raterscope.widgets.plots.knockoff_bars import KnockoffBars
@@ -37,6 +40,7 @@ class PairsScreen(WorkspaceScreen):
         self.ranking = RankingShift()
         self.between = PairGrid(of_items=True)
         self.methods = ComparisonTable(MEASURES, NOTHING)
+        self.trust = TrustPanel(AXES, TRUST_NOTHING)
         self.question = ChoiceBox()
         self.question.setAccessibleName("Question")
         self.question.setMinimumContentsLength(8)
@@ -58,9 +62,10 @@ class PairsScreen(WorkspaceScreen):
         )  # fmt: skip
         self.left_tabs.insertTab(0, self.between, "Comparisons")
         self.left_tabs.insertTab(1, self.methods, "Methods")
+        self.left_tabs.insertTab(2, self.trust, "Trust")
         self.queue.add_above(self.question)
         self.left_tabs.setCurrentWidget(self.history)
-        self.left_tabs.tabBar().setAccessibleName("Comparisons, methods, history and jobs")
+        self.left_tabs.tabBar().setAccessibleName("Comparisons, methods, trust, history and jobs")
         self.put_first_below(0)
 
 

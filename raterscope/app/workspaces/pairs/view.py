@@ -60,11 +60,13 @@ def uncovered(scene: Scene, decided: NDArray[np.int8]) -> NDArray[np.int64]:
     return np.flatnonzero(decided != OPEN) if scene.blind else np.arange(len(decided))
 
 
-def behaviour_shown(scene: Scene, analysis: Analysis, flagged: BoolArray) -> NDArray[np.int8]:
+def behaviour_shown(
+    scene: Scene, analysis: Analysis, cut: Cut | None, flagged: BoolArray
+) -> NDArray[np.int8]:
     """Give what each annotator does, -1 for those not tested."""
     if scene.fusion is None:
         return np.full(len(scene.pairs.annotators), -1, dtype=np.int8)
-    decidable = scene.fusion.decidable
+    decidable = scene.fusion.decidable if cut is None else cut.decidable
     rest = GOOD if decidable is None else np.where(decidable, GOOD, UNDECIDABLE)
     shown = np.where(flagged, analysis.if_flagged, rest)
     return np.where(scene.fusion.untested == 0, shown, -1).astype(np.int8)
@@ -90,7 +92,7 @@ def listed(
     """
     names = scene.names
     keep = analysis.took_part.copy()
-    behaviour = behaviour_shown(scene, analysis, flagged)
+    behaviour = behaviour_shown(scene, analysis, cut, flagged)
     if which == "undecided":
         keep &= decided == OPEN
     elif which == "flagged":
@@ -118,7 +120,7 @@ def annotators_view(
     order: NDArray[np.int64],
 ) -> AnnotatorsView:
     """Give the queue of annotators in an order; what the model says of them is hidden as their names are."""
-    behaviour = behaviour_shown(scene, analysis, flagged)
+    behaviour = behaviour_shown(scene, analysis, cut, flagged)
     return AnnotatorsView(
         names=scene.names,
         whole=int(analysis.took_part.sum()),
@@ -259,8 +261,8 @@ def bias_view(
         match=float(fusion.match[annotator]), crowd_match=analysis.crowd_match,
         selected=round(share * draws) if np.isfinite(share) else 0,
         draws=0 if scene.by_flips else draws,
-        q_value=_of(fusion.q_value, annotator), detectable=_of(fusion.detectable, annotator),
-        has_detectable=fusion.detectable is not None, by_flips=scene.by_flips,
+        q_value=_of(fusion.q_value, annotator), detectable=_of(cut.detectable, annotator),
+        has_detectable=cut.detectable is not None, by_flips=scene.by_flips,
         test_flags=None if analysis.test is None or why else bool(analysis.test[annotator]),
         p_value=float(fusion.p_value[annotator]),
         doubtful_left=_left(evidence.doubtful) if evidence else float("nan"),
@@ -371,7 +373,7 @@ def status(scene: Scene | None, analysis: Analysis | None, cut: Cut | None, flag
     words.append(f"run {scene.run.id}: {path}, {rule}")
     words.append(f"{int(flagged.sum()):,} flagged at a rate of {cut.rate:.2f}")
     if np.isfinite(fusion.inconsistency):
-        words.append(f"{fusion.inconsistency:.0%} of the data no ranking explains")
+        words.append(f"the ranking explains {1 - fusion.inconsistency:.0%} of the choices")
     if scene.later:
         words.append(f"{count(scene.later, 'comparison')} came since")
     return "  |  ".join(words)

@@ -41,6 +41,7 @@ from raterscope.app.workspaces.pairs.scene import (
     read_scene,
 )
 from raterscope.app.workspaces.pairs.screen import PairsScreen
+from raterscope.app.workspaces.pairs.trusting import Trusting
 from raterscope.app.workspaces.pictures import Pictures
 from raterscope.app.workspaces.questions import Questions
 from raterscope.app.workspaces.runs import Runs
@@ -74,8 +75,11 @@ class PairsWorkspace(PairsScreen):
         )
         self.cutting = Cutting(jobs, self)
         self.judging = Judging(document, self, self._go_elsewhere)
-        self.left = QuestionsLeft(document, self.runs, self.queue, "pairs", annotators_asked, _settled)
+        self.left = QuestionsLeft(
+            document, self.runs, self.queue, "pairs", annotators_asked, _settled, noun="annotator"
+        )
         self.comparing = Comparing(document, self.methods, self)
+        self.trusting = Trusting(document, self.trust, self)
         self.pictures = Pictures(document, jobs, self)
         self._connect()
         self._make_actions()
@@ -95,6 +99,7 @@ class PairsWorkspace(PairsScreen):
         self.cutting.moved.connect(self._flags_changed)
         self.cutting.rested.connect(self._sort)
         self.cutting.ranked.connect(self._on_ranked)
+        self.cutting.detected.connect(self._on_detected)
         self.cutting.refused.connect(self.refused)
         self.judging.said.connect(self.said)
         self.judging.exhausted.connect(self._on_exhausted)
@@ -105,6 +110,8 @@ class PairsWorkspace(PairsScreen):
         self.pictures.ready.connect(self._on_picture)
         self.comparing.run_chosen.connect(self.runs.choose)
         self.left_tabs.currentChanged.connect(self.comparing.look)
+        self.left_tabs.currentChanged.connect(self.trusting.look)
+        self.trusting.doubted.connect(partial(self.notes.set_note, "Calibration"))
         self.fuse_panel.run_requested.connect(self._on_run_requested)
         self.fuse_panel.compare_requested.connect(self._on_compare_requested)
 
@@ -195,6 +202,8 @@ class PairsWorkspace(PairsScreen):
         self.cutting.show(scene, analysis)
         self.judging.show(self.scene)
         self.comparing.show(scene)
+        self.trusting.show(scene)
+        self.trusting.set_decided(self.judging.decided)
         self.pictures.set_tasks({} if scene is None else scene.pictures)
         fusion = None if scene is None else scene.fusion
         self.ranking.show_ranking(None)
@@ -246,7 +255,7 @@ class PairsWorkspace(PairsScreen):
         return view.uncovered(scene, self.judging.decided)
 
     def _behaviour(self, scene: Scene, analysis: Analysis) -> NDArray[np.int8]:
-        return view.behaviour_shown(scene, analysis, self.flagged)
+        return view.behaviour_shown(scene, analysis, self.cutting.cut, self.flagged)
 
     def _show_status(self) -> None:
         self.status_changed.emit(view.status(self.scene, self.analysis, self.cutting.cut, self.flagged))
@@ -281,6 +290,11 @@ class PairsWorkspace(PairsScreen):
         self._show_bias()
         self._show_course()
         self.cutting.rank(self.flagged)
+
+    def _on_detected(self) -> None:
+        """Show who is decidable at this rate."""
+        self._sort()
+        self._flags_changed()
 
     def _on_ranked(self) -> None:
         if self.scene is not None:
@@ -387,6 +401,7 @@ class PairsWorkspace(PairsScreen):
         if contents.item_of(decision, "pairs") is not None:
             decided, flagged = self.judging.decided, self.flagged
             self.judging.refresh()
+            self.trusting.set_decided(self.judging.decided)
             if not np.array_equal(decided, self.judging.decided):  # else somebody was passed over
                 self._judged(ranks=not np.array_equal(flagged, self.flagged))
             back = contents.brought_back(decision)

@@ -43,7 +43,9 @@ def test_the_line_of_an_image_counts_its_spots(seed, tmp_path):
         assert line.detections == sum(spot.present for spot in spots)
         assert line.disputed == sum(spot.state == "disputed" for spot in spots)
         assert line.decided == sum(spot.decided for spot in spots)
-        assert line.doubt == pytest.approx(sum(spot.doubt for spot in spots))
+        waiting = [spot for spot in spots if spot.state == "disputed"]
+        assert line.doubt == pytest.approx(sum(spot.doubt for spot in waiting))
+        assert line.matter == sum(0.25 <= spot.posterior <= 0.75 for spot in waiting)
 
 
 @pytest.mark.parametrize("outlined", [True, False])
@@ -54,10 +56,10 @@ def test_images_are_in_order_before_their_results_are_read(jobs, qtbot, tmp_path
         clicks = {entry.id: study.clicks(entry.id) for entry in study.images()}
         fusions = {image: a_fusion(one, image) for image, one in clicks.items()}
         study.add_run(a_run(), fusions)
-    doubt = {
-        image: np.minimum(one.detection.posterior, 1 - one.detection.posterior).sum()
-        for image, one in fusions.items()
-    }
+    doubt = {}
+    for image, one in fusions.items():
+        wrong = np.minimum(one.detection.posterior, 1 - one.detection.posterior)
+        doubt[image] = wrong[wrong > 0.1].sum()  # of the disputed, on which decisions are asked for
     expected = sorted(doubt, key=doubt.__getitem__, reverse=True)
     if not outlined:  # as an older program kept it
         with sqlite3.connect(path) as connection:

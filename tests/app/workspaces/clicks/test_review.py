@@ -140,10 +140,10 @@ def test_an_image_is_flagged_with_a_reason_found_by_it_and_unflagged_by_undo(fus
 def test_the_queue_tells_how_many_images_are_settled(fused, qtbot):
     queue = fused.workspace.queue
     told = queue._progress.accessibleName
-    assert told() == "Image 1 of 2: 0 of 1 decided, 2 left in the study, 0 of 2 images settled"
+    assert told() == "Image 1 of 2: 0 of 1 decided, 0 of 2 disputed spots matter, 0 of 2 images settled"
     press(fused, qtbot, Qt.Key.Key_Tab)
     press(fused, qtbot, Qt.Key.Key_R)
-    assert told() == "Image 2 of 2: 0 of 1 decided, 1 left in the study, 1 of 2 images settled"
+    assert told() == "Image 2 of 2: 0 of 1 decided, 0 of 1 disputed spot matters, 1 of 2 images settled"
     press(fused, qtbot, Qt.Key.Key_R)
     assert told() == "Image 2 of 2: 1 of 1 decided, no disputed spot left, 2 of 2 images settled"
     queue.choice.setCurrentIndex(queue.choice.findData("undecided"))

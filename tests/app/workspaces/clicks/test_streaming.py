@@ -8,6 +8,7 @@ from PIL import Image
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QLabel, QSlider
 
+from raterscope.algorithms.clicks.stopping import changed
 from raterscope.app import importing
 from raterscope.app.clicks.following import Following, Wish
 from raterscope.app.clicks.watching import WatchPlan
@@ -249,6 +250,24 @@ def test_a_replay_plays_by_itself_to_its_end(fused, qtbot):
     replay = stream_of(fused).replay
     fused.workspace.stream.speed_chosen.emit(60.0)
     qtbot.waitUntil(lambda: replay.position == replay.total and not replay.playing, timeout=LONG)
+
+
+def test_decisions_hold_in_a_replay_which_ends_where_the_run_is(fused, qtbot):
+    workspace = fused.workspace
+    detected = [n for n, one in enumerate(workspace.reviewing.spots) if one.state == "detected"]
+    workspace.reviewing.select(detected[0])
+    rejected = workspace.reviewing.spots[detected[0]]
+    press(fused, qtbot, Qt.Key.Key_R)
+    idle(fused, qtbot)
+    replay, before = stream_of(fused).replay, workspace.reviewing.scene.fusion
+    for request in (workspace.stream.replay_requested, workspace.stream.shuffle_requested):
+        request.emit()
+        qtbot.waitUntil(lambda: len(replay.steps) == replay.total > 0, timeout=LONG)
+        fusion = replay.steps[-1].fusion
+        apart = np.hypot(*(fusion.clustering.mean - (rejected.x, rejected.y)).T)
+        assert fusion.verdict[apart.argmin()] == 0
+        assert not fusion.detection.detected[apart.argmin()]
+        assert changed(before, fusion) == 1
 
 
 def test_nothing_is_decided_on_what_is_past(fused, qtbot):

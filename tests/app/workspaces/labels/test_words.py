@@ -8,6 +8,7 @@ from raterscope.app.formats.labels.records import LabelTable
 from raterscope.app.review import Decision
 from raterscope.app.study import Study
 from raterscope.app.study.labels import add_votes
+from raterscope.app.workspaces.labels.comparing import Comparing, in_brief
 from tests.app.driving import LONG, idle, open_study
 from tests.app.workspaces.labels.driving import fuse, key
 from tests.app.workspaces.labels.made import LIAR
@@ -104,11 +105,11 @@ def test_who_is_left_out_already_is_taken_in_again_by_the_same_key_and_it_says_s
     fused.document.record(Decision(verb="exclude", annotators=("ann 11",), reason="a test account"))
     workspace.people.choose((LIAR,))
     idle(fused, qtbot)
-    assert button.text() == "take in again"
-    assert workspace.exclusion._summary.text() == "left out: a test account"
+    assert button.text() == "restore"
+    assert workspace.exclusion._summary.text() == "excluded: a test account"
     workspace.people.choose((LIAR, 3))
     assert button.text() == "exclude …"
-    assert workspace.exclusion._summary.text() == "1 of them left out: a test account"
+    assert workspace.exclusion._summary.text() == "1 of them excluded: a test account"
     workspace.people.choose((LIAR,))
     key(fused, qtbot, Qt.Key.Key_X)
     assert not fused.document.contents.review.excluded
@@ -137,3 +138,15 @@ def test_of_a_study_that_is_left_while_it_is_fused_nothing_is_said_in_the_next(f
     idle(fused, qtbot)
     assert fused.status.news == ""
     assert fused.workspace.fusing.job is None
+
+
+def test_a_long_notice_is_shown_in_brief_with_its_whole_in_the_tooltip(qtbot):
+    table = Comparing()
+    qtbot.addWidget(table)
+    whole = "7 of 92 annotators changed over their votes (p < 0.05 each): v-2745 (vote 73), v-4914 (vote 13)."
+    table.set_advice([whole, "Give the truth of some tasks."])
+    assert table.advice.text() == (
+        "7 of 92 annotators changed over their votes … Give the truth of some tasks."
+    )
+    assert "v-4914 (vote 13)" in table.advice.toolTip()
+    assert len(in_brief("word " * 100)) < 130

@@ -13,7 +13,7 @@ from raterscope.app.study import Study
 from raterscope.app.study.labels import add_votes
 from raterscope.app.workspaces.labels import view
 from raterscope.widgets.dialogs.answers import AnswersDialog
-from tests.app.driving import LONG, idle
+from tests.app.driving import LONG, idle, open_study
 from tests.app.workspaces.labels.driving import fuse, key
 from tests.app.workspaces.labels.made import CLASSES, LIAR, PEOPLE, TASKS, table, votes
 
@@ -357,9 +357,24 @@ def test_blind_a_task_gives_nothing_away_until_it_is_decided(fused, qtbot):
     task = workspace.tasks.current
     assert not workspace.task_panel.votes.isVisible()
     assert "posterior" not in workspace.queue.view.lines[0].detail
+    assert all(line.score is None for line in workspace.queue.view.lines)
     key(fused, qtbot, Qt.Key.Key_1)
     workspace.tasks.select(task)
     idle(fused, qtbot)
     assert len(workspace.task_panel.votes.lines) == 12
     key(fused, qtbot, Qt.Key.Key_H)
     assert workspace.task_panel.votes.isVisible()
+
+
+def test_without_truths_it_is_said_what_comparable_crowds_came_to(window, qtbot, tmp_path):
+    path = tmp_path / "unknown.rscope"
+    with Study.create(path) as study:
+        add_votes(study, table(tmp_path, votes()[1]))
+    opened = open_study(window, qtbot, path)
+    fuse(opened, qtbot)
+    caption = opened.workspace.calibration.caption
+    qtbot.waitUntil(lambda: bool(caption.toolTip() or caption.text()), timeout=LONG)
+    words = f"{caption.toolTip()} {caption.text()}"
+    assert "no task has a known truth" in words
+    assert "On the nearest crowd measured (" in words
+    assert "Calibration" not in opened.workspace.notes.notes()

@@ -7,7 +7,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QCheckBox, QLabel, QMenu
 
 from raterscope.algorithms.pairs.data import BEHAVIOURS
-from raterscope.algorithms.pairs.fusion import PairPlan
+from raterscope.algorithms.pairs.fusion import PairPlan, fuse
 from raterscope.app.workspaces.lines import run_lines
 from raterscope.widgets.dialogs.reason import ReasonDialog
 from tests.app.driving import LONG, idle
@@ -85,11 +85,30 @@ def test_the_evidence_names_the_smallest_bias_that_would_be_found(fused, qtbot):
     workspace.choose(20)
     idle(fused, qtbot)
     shown = [label.text() for label in workspace.evidence.findChildren(QLabel) if label.text()]
-    assert "smallest bias these answers reveal" in shown
+    assert "smallest detectable bias" in shown
     reached = fusion.detectable[20]
     assert (f"{reached:.2f}" if np.isfinite(reached) else "none: too few answers") in shown
     assert any(text.startswith(("p = ", "p < ")) and ", q " in text for text in shown)
     assert BEHAVIOURS[fusion.behaviour[20]] in shown
+
+
+def test_another_rate_has_the_detectable_biases_of_a_run_at_that_rate(fused, qtbot):
+    workspace = fused.workspace
+    before = workspace.scene.fusion.detectable
+    workspace.bars.slider.setValue(1)
+    qtbot.waitUntil(
+        lambda: not np.array_equal(workspace.cutting.cut.detectable, before, equal_nan=True), timeout=LONG
+    )
+    expected = fuse(workspace.scene.pairs, PairPlan.make("iss", {"rate": "0.01"}))
+    np.testing.assert_allclose(workspace.cutting.cut.detectable, expected.detectable)
+    assert workspace.cutting.cut.decidable.tolist() == expected.decidable.tolist()
+    workspace.choose(20)
+    idle(fused, qtbot)
+    shown = [label.text() for label in workspace.evidence.findChildren(QLabel) if label.text()]
+    assert f"{expected.detectable[20]:.2f}" in shown
+    workspace.bars.slider.setValue(10)
+    qtbot.waitUntil(lambda: workspace.cutting.cut.rate == 0.1, timeout=LONG)
+    assert np.array_equal(workspace.cutting.cut.detectable, before, equal_nan=True)
 
 
 def test_another_rate_moves_the_cut_without_another_run(opened, qtbot):
@@ -292,3 +311,13 @@ def test_runs_are_compared_by_whom_they_flag_and_one_is_gone_back_to(fused, qtbo
     idle(fused, qtbot)
     qtbot.waitUntil(lambda: rows()[1][0].endswith("shown"), timeout=LONG)
     assert rows()[0][1:4] == ["0", "0", str(BIASED)]  # whom the run shown flags, the other does not know
+
+
+def test_how_far_to_trust_the_flags_is_worked_out_once_it_is_looked_at(fused, qtbot):
+    workspace = fused.workspace
+    assert workspace.trust.words == ""
+    workspace.left_tabs.setCurrentWidget(workspace.trust)
+    qtbot.waitUntil(lambda: bool(workspace.trust.words), timeout=LONG)
+    assert "With the sides of these comparisons drawn again 20 times" in workspace.trust.words
+    assert workspace.trust.plot.table().columns == ("method", "p value", "share below", "cases")
+    assert "Calibration" not in workspace.notes.notes()

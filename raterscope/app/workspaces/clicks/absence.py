@@ -1,0 +1,70 @@
+"""Notes above the image: all detections may be artefacts, or the run was fused without other images.
+
+See `absence_notice` and `isolation_notice`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from PySide6.QtCore import QObject
+
+from raterscope.algorithms.clicks.fusion import FusionPlan, isolation_notice
+from raterscope.algorithms.clicks.negatives import absence_notice
+from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.progress import Watch
+from raterscope.app.document import Document
+from raterscope.app.jobs import Jobs
+from raterscope.app.workspaces.clicks.scene import Scene
+from raterscope.app.workspaces.clicks.screen import ClicksScreen
+from raterscope.app.workspaces.queueing import Queueing
+
+__all__ = ["AbsenceNote"]
+
+NOTE = "Perhaps artefacts only"
+ISOLATED = "Some images only"
+
+
+class AbsenceNote(QObject):
+    """Looks at the results of all images once they are read, and keeps the note while they are shown."""
+
+    def __init__(self, document: Document, jobs: Jobs, screen: ClicksScreen, queueing: Queueing) -> None:
+        super().__init__(screen)
+        self._jobs, self._notes, self._queueing = jobs, screen.notes, queueing
+        self._asked = 0
+        queueing.all_read.connect(self._look)
+        self._document = document
+        document.replaced.connect(self._forget)
+
+    def show(self, scene: Scene | None) -> None:
+        """Say of the run on screen whether other images could have taught it."""
+        run, contents = None if scene is None else scene.run, self._document.contents
+        words = None
+        if run is not None and contents is not None:
+            entries = [one for one in contents.runs_of("clicks") if one.id == run.id]
+            fused = len(entries[0].items) if entries else 0
+            if fused:
+                words = isolation_notice(
+                    FusionPlan.from_dict(run.settings), fused, len(contents.of("clicks"))
+                )
+        self._notes.set_note(ISOLATED, words or "")
+
+    def _forget(self) -> None:
+        self._asked += 1
+        self._notes.set_note(NOTE, "")
+
+    def _look(self) -> None:
+        self._asked += 1
+        fusions = [one.fusion for one in self._queueing.results.values() if one.fusion is not None]
+        job = self._jobs.start("Looking for signs of structures", partial(_look, fusions), quiet=True)
+        job.finished.connect(partial(self._on_looked, self._asked))
+
+    def _on_looked(self, asked: int, notice: str | None) -> None:
+        if asked == self._asked:
+            self._notes.set_note(NOTE, notice or "")
+
+
+def _look(fusions: Sequence[Fusion], watch: Watch) -> str | None:
+    watch(0.0, "comparing the votes with those on artefacts")
+    return absence_notice(fusions)

@@ -1,0 +1,35 @@
+"""A run whose detections may all be artefacts says so above the image, until a decision rules it out."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from raterscope.algorithms.clicks.negatives import absence_notice
+from raterscope.app.workspaces.clicks.absence import NOTE
+from tests.app.driving import idle
+
+
+def few_votes(fusion):
+    """Let two annotators mark each cluster, as they mark artefacts; every cluster is detected."""
+    marked = np.zeros_like(fusion.marked)
+    marked[:2] = True
+    detection = replace(fusion.detection, detected=np.ones(marked.shape[1], dtype=bool))
+    return replace(fusion, marked=marked, detection=detection)
+
+
+def test_perhaps_artefacts_only_is_noted_as_long_as_such_a_run_is_shown(fused, qtbot):
+    workspace = fused.workspace
+    assert NOTE not in workspace.notes.notes()
+    before = workspace.queueing.results
+    doubtful = {image: replace(one, fusion=few_votes(one.fusion)) for image, one in before.items()}
+    expected = absence_notice([one.fusion for one in doubtful.values()])
+    assert expected is not None
+    workspace.queueing.take(doubtful)
+    workspace.queueing.all_read.emit()
+    idle(fused, qtbot)
+    assert workspace.notes.notes()[NOTE] == expected
+    assert "expected share of structures" in expected
+    workspace.queueing.take(before)
+    workspace.queueing.all_read.emit()
+    idle(fused, qtbot)
+    assert NOTE not in workspace.notes.notes()
