@@ -15,6 +15,8 @@ from scipy import ndimage
 from raterscope.algorithms.labels import OPEN
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.masks.data import OPEN as UNSETTLED
+from raterscope.algorithms.masks.data import MaskFusion
+from raterscope.algorithms.masks.disputes import least_volume, tolerance_of
 from raterscope.algorithms.masks.metrics import placed
 from raterscope.algorithms.masks.report import CaseResult
 from raterscope.algorithms.matching import match
@@ -248,7 +250,17 @@ def _compare_masks(at: _Compared, found: _Found) -> None:
             differs &= known == UNSETTLED
         labels, _ = ndimage.label(differs, structure=np.ones((3, 3, 3)))
         sizes = np.bincount(labels.ravel())
-        for number, box in enumerate(ndimage.find_objects(labels), start=1):
+        boxes = ndimage.find_objects(labels)
+        small = np.flatnonzero((sizes < _least_voxels(fusion, before)) & (sizes > 0))
+        small = small[small > 0]
+        if len(small):
+            largest = boxes[int(small[np.argmax(sizes[small])]) - 1]
+            start, size = _corner_and_size(largest, low)
+            words = f"{counted(int(sizes[small].sum()), 'voxel')} in {counted(len(small), 'small region')}"
+            words += f": {plain(structure)}"
+            found.changes.append(at.change(words, int(sizes[small].sum()), name=structure, box=(start, size)))
+        for number in np.setdiff1d(np.arange(1, len(boxes) + 1), small).tolist():
+            box = boxes[number - 1]
             here = labels[box] == number
             added = int((inside[box] & here).sum())
             removed = int(sizes[number]) - added
@@ -257,10 +269,27 @@ def _compare_masks(at: _Compared, found: _Found) -> None:
                 for many, how in ((added, "now inside"), (removed, "now outside"))
                 if many
             )
-            start = tuple(int(one.start + at) for one, at in zip(box, low, strict=True))
-            size = tuple(int(one.stop - one.start) for one in box)
+            start, size = _corner_and_size(box, low)
             words += f": {plain(structure)}, slice {start[0] + size[0] // 2 + 1}"
             found.changes.append(at.change(words, int(sizes[number]), name=structure, box=(start, size)))
+
+
+def _corner_and_size(box: tuple[slice, ...], low: tuple[int, ...]) -> tuple[Box, Box]:
+    """Give where a box begins in the whole image, and its size."""
+    first, second, third = (int(one.start + at) for one, at in zip(box, low, strict=True))
+    depth, height, width = (int(one.stop - one.start) for one in box)
+    return (first, second, third), (depth, height, width)
+
+
+def _least_voxels(fusion: MaskFusion, before: MaskFusion) -> float:
+    """Give how many voxels a changed region needs to be listed by itself, as a disputed region does."""
+    inside = next((one.mask[0] > 0 for one in (fusion, before) if one.mask[0].any()), None)
+    if inside is None:
+        return 0.0
+    voxel = float(np.prod(fusion.spacing))
+    tolerance = tolerance_of(inside, fusion.spacing)
+    flat = fusion.frame[0] == 1
+    return least_volume(tolerance, fusion.spacing, inside.sum() * voxel, flat=flat) / voxel
 
 
 def _compare_labels(at: _Compared, found: _Found) -> None:

@@ -7,10 +7,17 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import OPEN, LabelFusion
 
-__all__ = ["DISPUTED", "disputed_tasks"]
+__all__ = ["DISPUTED", "MATTERS", "disputed_tasks"]
 
 DISPUTED = (0.1, 0.9)
 """Posteriors between which a spot that the expert did not decide is disputed."""
+
+MATTERS = 0.25
+"""Probability that an answer is wrong from which on a decision on it matters.
+
+A decision also teaches of the other answers. To rank by that too, by the expected value of sample
+information, set no more of them right on any crowd that was measured.
+"""
 
 
 def disputed_tasks(fusion: LabelFusion) -> NDArray[np.bool_]:

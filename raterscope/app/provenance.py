@@ -123,6 +123,8 @@ def _record(study: Study, run: RunEntry, items: Sequence[int], deidentify: bool)
         "last_decision_held": run.known,
         "decisions_since": study.decided_since(run, items),
     }
+    if "viewed" in run.log:
+        record["viewed_undecided"] = run.log["viewed"]
     if deidentify:
         return record
     return record | {

@@ -74,6 +74,9 @@ def test_masks_are_compared_region_by_region(tmp_path, path):
     assert volumes[0] != volumes[1]
     assert sum(one.size for one in found.listed) == abs(volumes[0] - volumes[1])
     assert all(one.box is not None and one.name == "nodule" for one in found.listed)
+    small = [one for one in found.listed if "small region" in one.words]
+    assert len(small) == 1  # what is too small to be disputed is one line
+    assert all(one.size > 0.02 * volumes[1] for one in found.listed if one not in small)
 
 
 def test_pairs_whose_flags_change(tmp_path, path):

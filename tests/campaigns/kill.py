@@ -2,10 +2,11 @@
 
 Usage: python -m tests.campaigns.kill [--seed N] [--seconds N] [--cases N]
 
-Each case forks a process that decides, undoes, imports, fuses, exports and follows a growing source, and
-writes a line for everything that is done. Once it is killed, the study is opened again and compared with
-those lines; runs and imports are whole or absent, exported files are whole, and SQLite finds no damage. A new
-study is begun every 40 kills. The moment of the kill does not repeat exactly; what must hold does.
+Each case forks a process that decides, undoes, views spots, imports, fuses, exports and follows a growing
+source, and writes a line for everything that is done. Once it is killed, the study is opened again and
+compared with those lines; runs and imports are whole or absent, exported files are whole, and SQLite finds
+no damage. A new study is begun every 40 kills. The moment of the kill does not repeat exactly; what must hold
+does.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from raterscope.app.clicks.following import Following, Wish
 from raterscope.app.clicks.running import fuse_inputs, gather, keep
 from raterscope.app.clicks.watching import WatchPlan
 from raterscope.app.exports import Request, find_export, write_export
-from raterscope.app.review import Decision, SpotSubject, fold
+from raterscope.app.review import Decision, SpotSubject, View, fold
 from raterscope.app.study import Study
 from tests.app.tables import write
 from tests.campaigns.harness import Summary, cases, parser, random_of
@@ -87,6 +88,12 @@ def work(folder: Path, life: int, seed: int) -> None:
         elif choice < 0.5:
             study.close()
             study, following = Study.open(study.path), None
+        elif choice < 0.6:
+            views = [
+                View(image=one, x=float(step), y=random.random() * 100, seconds=1.0) for one in images[:2]
+            ]
+            for done in study.record_views(views):
+                report("view", done.id, *words_of_view(done))
         else:
             done = study.record(_decision(study, images, step, random))
             report("decision", done.id, *words_of(done))
@@ -118,6 +125,11 @@ def words_of(decision: Decision) -> list[str]:
     return [decision.verb, str(decision.undoes or 0), str(decision.item or 0), *place]
 
 
+def words_of_view(view: View) -> list[str]:
+    """Write what was viewed to the last digit."""
+    return [str(view.image), repr(view.x), repr(view.y)]
+
+
 def study_rows(study: Study) -> int:
     """Count the clicks on the image that the growing source tells of."""
     return sum(len(study.clicks(entry.id)) for entry in study.images() if entry.name == "watched")
@@ -133,6 +145,7 @@ class Campaign:
         Study.create(self._path).close()
         (folder / "growing.csv").write_text(",".join(HEADER) + "\n")
         self.decisions: dict[int, list[str]] = {}
+        self.views: dict[int, list[str]] = {}
         self.runs: dict[int, list[int]] = {}
         self.exports: set[str] = set()
         self.imports = self.rows = 0
@@ -146,6 +159,8 @@ class Campaign:
         for kind, *words in reports:
             if kind == "decision":
                 self.decisions[int(words[0])] = words[1:]
+            elif kind == "view":
+                self.views[int(words[0])] = words[1:]
             elif kind == "run":
                 self.runs[int(words[0])] = [int(one) for one in words[1:]]
             elif kind == "export":
@@ -194,6 +209,12 @@ class Campaign:
             for number, words in self.decisions.items() if found.get(number) != words
         ]  # fmt: skip
         self.decisions = found
+        views = {one.id: words_of_view(one) for some in study.views().values() for one in some}
+        wrong += [
+            f"view {number} was shown as {words} and is {views.get(number)}"
+            for number, words in self.views.items() if views.get(number) != words
+        ]  # fmt: skip
+        self.views = views
         runs = {entry.id: entry for entry in study.runs()}
         for number, items in self.runs.items():
             if number not in runs or list(runs[number].items) != items:
@@ -265,6 +286,7 @@ def _count(campaign: Campaign | None, summary: Summary) -> None:
     if campaign is not None:
         counts = summary.counts["study"]
         counts["decisions"] += len(campaign.decisions)
+        counts["views"] += len(campaign.views)
         counts["runs"] += len(campaign.runs)
         counts["imports"] += campaign.imports
         counts["watched clicks"] += campaign.rows

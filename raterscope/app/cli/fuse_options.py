@@ -56,6 +56,10 @@ def describe_fuse(commands: Commands) -> None:
     clicks.add_argument("--weight", nargs="+", action="extend", default=[], type=weight,
                         metavar="NAME=WEIGHT", dest="weights",
                         help="annotators who count as a part of one, as in kim=0.5")  # fmt: skip
+    for control, held in (("positive", "some structure"), ("negative", "no structure")):
+        clicks.add_argument(f"--{control}", nargs="+", action="extend", default=[], metavar="IMAGE",
+                            help=f"control images: known to hold {held}; they tell artefacts from structures "
+                                 "on the others")  # fmt: skip
     add_hold(clicks, "hold the known true places fixed, so that they sharpen the rest")
     add_algorithm(clicks, "--algorithm", "oem", "how clicks are clustered")
     add_plan(clicks)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from raterscope.algorithms.clicks import CLUSTERERS, DETECTORS
-from raterscope.algorithms.clicks.fusion import FusionPlan
+from raterscope.algorithms.clicks.fusion import FusionPlan, isolation_notice
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.masks.catalogue import FUSERS
@@ -75,14 +75,15 @@ def _run_clicks(options: argparse.Namespace) -> int:
     plan = FusionPlan.make(options.algorithm, options.detector, dict(options.settings))
     clock = time.perf_counter()
     with Study.open(options.study) as study, ProgressLine(sys.stderr) as watch:
-        images = chosen(study, options.item, "clicks")
+        images, there = chosen(study, options.item, "clicks"), len(study.items()["clicks"])
         inputs = gather(
             [entry.id for entry in images], study, part(watch, 0.0, 0.05), hold_truth=options.hold_truth
         )
         answer = fuse_inputs(inputs, plan, jobs=options.jobs, watch=part(watch, 0.05, 0.95))
         kept = _kept(keep, answer, study, part(watch, 0.95, 1.0))
     lines = summary_of(inputs.given, answer.outcomes, None, time.perf_counter() - clock)
-    return _told(options.study, kept, answer, lines)
+    notice = isolation_notice(plan, len(images), there)
+    return _told(options.study, kept, answer, lines, [] if notice is None else [notice])
 
 
 def _run_masks(options: argparse.Namespace) -> int:

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from raterscope.algorithms.clicks.stopping import changed
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.clicks.following import Following, Wish
 from raterscope.app.clicks.watching import Watched, WatchPlan
@@ -85,6 +86,8 @@ def _follow(following: Following, study: Study, stop: threading.Event, options: 
             following.store(study, growth)
             if _take_up(following, study, stop) and options.ask:
                 _say_next(following, study, options.ask)
+            if not growth.more and following.is_settling_due:
+                _settle(following, study, stop)
             firm = bool(following.watched) and all(one.firm for one in following.watched.values())
             if firm and options.until_firm:
                 return "every image is firm"
@@ -107,6 +110,18 @@ def _take_up(following: Following, study: Study, stop: threading.Event) -> bool:
         for line in lines:
             _say("image", **line)
     return bool(images)
+
+
+def _settle(following: Following, study: Study, stop: threading.Event) -> None:
+    """Bring all images to where a fusion of them is, and tell of those whose detections change."""
+    before = {image: one.fusion for image, one in following.watched.items()}
+    images = following.settle(_canceller(stop))
+    following.keep(study, images)
+    names = {entry.id: entry.name for entry in study.images()}
+    for image in images:
+        now = following.watched[image]
+        if changed(before[image], now.fusion):
+            _say("settled", **_figures(names[image], now))
 
 
 def _say_next(following: Following, study: Study, most: int) -> None:

@@ -17,7 +17,7 @@ from raterscope.algorithms.clicks.fusion import FusionPlan, learn_from_each_othe
 from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.clicks.batch import fuse_images
-from raterscope.app.review import ReviewState, fold, known_spots, match
+from raterscope.app.review import ReviewState, fold, known_spots, match, viewed_places
 from raterscope.app.study import Study
 
 __all__ = ["ChangedSpot", "Recount", "RunInputs", "gather_run", "recount"]
@@ -98,6 +98,8 @@ def gather_run(run: int, study: Study, watch: Watch = silent) -> RunInputs:
     state = fold([one for one in study.decisions() if one.id <= entry.known])
     held = bool(entry.log.get("truth_held"))
     names = {one.id: one.name for one in study.images()}
+    last_view = entry.log.get("last_view")
+    views = study.views(last=last_view if isinstance(last_view, int) else 0)
     inputs = RunInputs(plan, entry.weights, {}, {}, {})
     for done, image in enumerate(entry.items):
         name = names[image]
@@ -107,7 +109,8 @@ def gather_run(run: int, study: Study, watch: Watch = silent) -> RunInputs:
             truth = study.truth(image) if held else None
             known = known_spots(state.spots(image), None if truth is None else (truth.x, truth.y))
             inputs.items[name] = image
-            inputs.clicks[name] = replace(study.clicks(image, entry), known=known)
+            viewed = viewed_places(views.get(image, ()), state.spots(image)) if views else None
+            inputs.clicks[name] = replace(study.clicks(image, entry), known=known, viewed=viewed)
             inputs.fusions[name] = fusion
     return inputs
 

@@ -20,6 +20,7 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import running
 from raterscope.app.clicks.results import image_record
 from raterscope.app.clicks.running import gather
+from raterscope.app.clicks.settling import Settler
 from raterscope.app.clicks.watching import Waiting, Watched, WatchPlan, follow, waiting
 from raterscope.app.formats.growing import Growth, Position, look
 from raterscope.app.formats.records import ClickTable, refuse_special
@@ -82,6 +83,7 @@ class Following:
         self._heard = False
         self._given: dict[int, Waiting] = {}
         self._since = since
+        self._settler = Settler()
         self._started, self._clock = datetime.now(UTC), time.perf_counter()
         self.gather(study)
 
@@ -117,6 +119,22 @@ class Following:
                 self.watched[image] = now
                 yield image, now
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether no image that is followed up changed since all were settled."""
+        return not self._settler.is_needed(self.watched, self._given, self.wish.plan)
+
+    @property
+    def is_settling_due(self) -> bool:
+        """Whether images changed since, and it is time to settle them again."""
+        return self._settler.is_due(self.watched, self._given, self.wish.plan)
+
+    def settle(self, watch: Watch = silent) -> list[int]:
+        """Bring the images that are followed up to where a fusion of all of them is; gives those changed."""
+        answers = self._settler.settle(self.watched, self._given, self.wish.plan, watch)
+        self.watched.update(answers)
+        return list(answers)
+
     def clicks(self, image: int) -> Clicks:
         """Give the clicks that an image's answer rests on, as its rows and annotators are counted."""
         given = self._given[image]
@@ -136,9 +154,11 @@ class Following:
     def keep_run(self, study: Study) -> int | None:
         """Keep what has been come to as a run of the study, without images that are not followed up yet.
 
-        Gives the run's number; None where there is nothing to keep.
+        They are settled first. Gives the run's number; None where there is nothing to keep.
         """
         self.gather(study)
+        if not self.is_settled:
+            self.keep(study, self.settle())
         whole = {image: one for image, one in self.watched.items() if not self._given[image].has_more(one)}
         if not whole:
             return None

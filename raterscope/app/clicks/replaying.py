@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
-from raterscope.algorithms.clicks.data import Clicks, IntArray, KnownSpots
+from raterscope.algorithms.clicks.data import Clicks, IntArray
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.clicks.arriving import Arrivals
 from raterscope.app.clicks.watching import Waiting
@@ -49,12 +48,10 @@ def replayed(clicks: Clicks, order: Order, per_step: int, seed: int = 0) -> Wait
         rows=np.concatenate([[0], np.cumsum(counts)])[heard],
         people=heard.astype(np.int64),
     )
-    return Waiting(arrivals, clicks.annotators, clicks.known, 0, ())
-
-
-def without_known(clicks: Clicks) -> Clicks:
-    """Give the clicks as the crowd made them, before the expert had a word."""
-    return replace(clicks, known=KnownSpots.none())
+    weights = (
+        {} if clicks.weights is None else dict(zip(clicks.annotators, clicks.weights.tolist(), strict=True))
+    )
+    return Waiting(arrivals, clicks.annotators, clicks.known, 0, (), weights, clicks.viewed)
 
 
 def _by_time(clicks: Clicks) -> IntArray:

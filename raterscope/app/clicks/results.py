@@ -175,10 +175,12 @@ def run_record(
     digest: str,
     inputs: Sequence[Mapping[str, object]],
     weights: Mapping[str, float],
+    controls: Mapping[str, bool] | None = None,
 ) -> dict[str, Any]:
     """Make the contents of run.json: all that is needed to make the same results again, and how it went.
 
-    `weights` says as how much of one each of those annotators counted who did not count fully.
+    `weights` says as how much of one each of those annotators counted who did not count fully, `controls` of
+    control images whether they are known to hold structures.
     """
     record = record_of(
         plan, seed=getattr(plan.clustering, "seed", None), digest=digest, inputs=inputs, started=started,
@@ -188,7 +190,8 @@ def run_record(
     notice = absence_notice([one.fusion for one in outcomes if one.fusion is not None])
     images = [image_record(outcome) for outcome in outcomes]
     notices = [] if notice is None else [notice]
-    return record | {"weights": dict(weights), "notices": notices, "images": images}
+    named = {"controls": dict(controls)} if controls else {}
+    return record | {"weights": dict(weights), **named, "notices": notices, "images": images}
 
 
 def image_record(outcome: Outcome[Fusion]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app import outcome, running
 from raterscope.app.clicks.batch import fuse_images
 from raterscope.app.clicks.results import image_record
-from raterscope.app.review import Decision, ReviewState, Weighed, fold, known_spots
+from raterscope.app.review import Decision, ReviewState, Weighed, fold, known_spots, viewed_places
 from raterscope.app.study import RunEntry, Study, digest_of
 
 __all__ = ["Answer", "Inputs", "counted_in", "fuse_inputs", "gather", "keep"]
@@ -29,10 +29,18 @@ class Inputs(outcome.Inputs[Clicks]):
         Whether imported truth is held fixed too.
     weights : mapping of annotator to float
         As how much of one each of those counts who do not count fully.
+    last_view : int
+        The last of the views of spots that were read.
     """
 
     truth_held: bool = False
     weights: Mapping[str, float] = field(default_factory=dict)
+    last_view: int = 0
+
+    @property
+    def viewed(self) -> int:
+        """How many spots were viewed and left without a decision."""
+        return sum(0 if clicks.viewed is None else len(clicks.viewed) for clicks in self.given.values())
 
 
 Answer = outcome.Answer[FusionPlan, Inputs, Fusion]
@@ -41,22 +49,26 @@ Answer = outcome.Answer[FusionPlan, Inputs, Fusion]
 def gather(images: Sequence[int], study: Study, watch: Watch = silent, *, hold_truth: bool = False) -> Inputs:
     """Read the clicks on images of a study, in this order.
 
-    What the expert decided is held fixed; with `hold_truth`, imported truth too.
+    What the expert decided is held fixed; with `hold_truth`, imported truth too. Spots that were viewed and
+    left without a decision go along.
     """
     names = {entry.id: entry.name for entry in study.images()}
 
     weights: dict[str, float] = {}
+    views = study.views()
 
     def read(image: int, state: ReviewState) -> Clicks:
         weights.update(state.weights)
         truth = study.truth(image) if hold_truth else None
         known = known_spots(state.spots(image), None if truth is None else (truth.x, truth.y))
         clicks = study.clicks(image).without(set(state.excluded)).weighed(state.weights)
-        return replace(clicks, known=known)
+        viewed = viewed_places(views.get(image, ()), state.spots(image)) if views else None
+        return replace(clicks, known=known, viewed=viewed)
 
     asked = {image: names[image] for image in images}
     found = running.gather(asked, study, read, watch, words="reading the clicks of")
-    return Inputs(**vars(found), truth_held=hold_truth, weights=weights)
+    last_view = max((one[-1].id for one in views.values()), default=0)
+    return Inputs(**vars(found), truth_held=hold_truth, weights=weights, last_view=last_view)
 
 
 def counted_in(run: RunEntry, decisions: Sequence[Decision]) -> dict[str, Weighed]:
@@ -89,6 +101,11 @@ def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
         algorithm=f"{plan.algorithm} + {plan.detector}",
         seed=getattr(plan.clustering, "seed", None),
         digest=digest_of(inputs.given),
-        log={"truth_held": inputs.truth_held, "images": images},
+        log={"truth_held": inputs.truth_held, "images": images, **_views(inputs)},
         weights=inputs.weights,
     )
+
+
+def _views(inputs: Inputs) -> dict[str, int]:
+    """Give how many spots were viewed and left without a decision, and the last view that was read."""
+    return {"viewed": inputs.viewed, "last_view": inputs.last_view} if inputs.last_view else {}

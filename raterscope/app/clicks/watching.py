@@ -20,10 +20,10 @@ from raterscope.algorithms.clicks.stream import StreamPlan, StreamState, advance
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, SettingsError, integer
 from raterscope.app.clicks.arriving import Arrivals, in_steps
-from raterscope.app.review import ReviewState, fold, known_spots
+from raterscope.app.review import ReviewState, fold, known_spots, viewed_places
 from raterscope.app.study import Study, streams
 
-__all__ = ["StepSettings", "Waiting", "WatchPlan", "Watched", "follow", "waiting"]
+__all__ = ["StepSettings", "Waiting", "WatchPlan", "Watched", "follow", "revised", "waiting"]
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,8 @@ class Watched:
         What more annotators would change.
     history : StreamHistory
     experience : Experience
-        What was held of annotators from other images when the first clicks came.
+        What was held of annotators from other images when the first clicks came, or when all images were
+        last settled.
     excluded : tuple of str
         Annotators that were left out.
     known : KnownSpots
@@ -132,6 +133,8 @@ class Waiting:
         Annotators left out of `arrivals`.
     weights : mapping of annotator to float
         As how much of one each of those counts who do not count fully.
+    viewed : (V, 2) float64, optional
+        As `Clicks.viewed`.
     """
 
     arrivals: Arrivals
@@ -140,10 +143,12 @@ class Waiting:
     decision: int
     excluded: tuple[str, ...]
     weights: Mapping[str, float] = field(default_factory=dict)
+    viewed: FloatArray | None = None
 
     def clicks(self, step: int) -> Clicks:
         """Give all that had come after so many steps."""
         clicks = self.arrivals.clicks(step, self.names, self.known)
+        clicks = clicks if self.viewed is None else replace(clicks, viewed=self.viewed)
         return clicks.weighed(self.weights) if self.weights else clicks
 
     def reached(self, watched: Watched) -> int | None:
@@ -176,11 +181,13 @@ def waiting(
     """
     decisions = study.decisions()
     state, last = fold(decisions), decisions[-1].id if decisions else 0
-    names = study.annotators()
+    names, views = study.annotators(), study.views()
     found = {}
     for done, image in enumerate(images):
         watch(done / len(images), "reading what came")
-        found[image] = _waiting(study, image, plan, since, before.get(image), names, state, last)
+        one = _waiting(study, image, plan, since, before.get(image), names, state, last)
+        viewed = viewed_places(views.get(image, ()), state.spots(image)) if views else None
+        found[image] = replace(one, viewed=viewed)
     return found
 
 
@@ -254,7 +261,37 @@ def _then(
         held, history = before.experience, before.history
         state = advance(before.state, clicks, plan.stream, watch, experience=held)
         other = changed(before.fusion, state.fusion)
-    ahead = outlook(clicks, state.fusion, plan.stream, plan.stopping, watch)
+    ahead = outlook(clicks, state.fusion, plan.stream, plan.stopping, watch, experience=held)
+    history = _with_step(history, clicks, state, ahead, other, plan)
+    return Watched(state, ahead, history, held, given.excluded, given.known, clicks.weights)
+
+
+def _decided(before: Watched, given: Waiting, plan: WatchPlan, watch: Watch) -> Watched:
+    """Hold fixed what the expert decided since; no step of the history, for nobody came."""
+    clicks = given.clicks(len(given.arrivals))
+    state = advance(before.state, clicks, plan.stream, watch, experience=before.experience)
+    ahead = outlook(clicks, state.fusion, plan.stream, plan.stopping, watch, experience=before.experience)
+    return replace(before, state=state, outlook=ahead, known=given.known)
+
+
+def revised(
+    before: Watched,
+    clicks: Clicks,
+    state: StreamState,
+    experience: Experience,
+    plan: WatchPlan,
+    watch: Watch = silent,
+) -> Watched:
+    """Put what the same clicks amount to in the light of other images in place of the last step."""
+    ahead = outlook(clicks, state.fusion, plan.stream, plan.stopping, watch, experience=experience)
+    other = int(before.history.changed[-1]) + changed(before.fusion, state.fusion)
+    history = _with_step(before.history.until(-1), clicks, state, ahead, other, plan)
+    return replace(before, state=state, outlook=ahead, experience=experience, history=history)
+
+
+def _with_step(
+    history: StreamHistory, clicks: Clicks, state: StreamState, ahead: Outlook, other: int, plan: WatchPlan
+) -> StreamHistory:
     history = history.then(
         annotators=len(clicks.annotators),
         clicks=len(clicks),
@@ -266,18 +303,10 @@ def _then(
         precision=ahead.precision,
         firm=False,
         refreshed=state.refreshed,
+        coming=ahead.coming,
     )
     firm = np.append(history.firm[:-1], is_firm(ahead, history, plan.stopping))
-    history = replace(history, firm=firm)
-    return Watched(state, ahead, history, held, given.excluded, given.known, clicks.weights)
-
-
-def _decided(before: Watched, given: Waiting, plan: WatchPlan, watch: Watch) -> Watched:
-    """Hold fixed what the expert decided since; no step of the history, for nobody came."""
-    clicks = given.clicks(len(given.arrivals))
-    state = advance(before.state, clicks, plan.stream, watch, experience=before.experience)
-    ahead = outlook(clicks, state.fusion, plan.stream, plan.stopping, watch)
-    return replace(before, state=state, outlook=ahead, known=given.known)
+    return replace(history, firm=firm)
 
 
 def _same(one: KnownSpots, other: KnownSpots) -> bool:

@@ -77,10 +77,10 @@ def not_promised(plan: PairPlan, fusion: PairFusion) -> str:
     """Say why the rate of false discoveries is not promised of a fusion; nothing where it is.
 
     It is proved of knockoff+ in a single draw. Of those whom half of the draws select or more, and of the
-    flip test, simulated crowds show it.
+    flip test where sides are drawn at random, simulated crowds show it.
     """
     if fusion.rule != "knockoffs":
-        return ""
+        return f"sides were not drawn at random, {fusion.sides}" if fusion.sides else ""
     settings = plan.settings.as_dict()
     tested = int((fusion.untested == 0).sum())
     if not settings["plus"]:

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from raterscope.app.errors import plain
+from raterscope.app.errors import counted, plain
 from raterscope.app.report.contents import Block, Prose, Section, Table
 from raterscope.app.report.units import NONE
-from raterscope.app.review import Decision, ReviewState
+from raterscope.app.review import LONG_ENOUGH, Decision, ReviewState, View, viewed_places
 from raterscope.app.review.decision import target_of
 
 __all__ = ["decisions_section", "told_of"]
@@ -43,7 +43,11 @@ def told_of(
     return found
 
 
-def decisions_section(told: Sequence[tuple[Decision, str]], state: ReviewState) -> Section:
+def decisions_section(
+    told: Sequence[tuple[Decision, str]],
+    state: ReviewState,
+    views: Mapping[int, Sequence[View]] | None = None,
+) -> Section:
     """Sum decisions up by who made them, and list them in the order in which they were made.
 
     Parameters
@@ -51,11 +55,15 @@ def decisions_section(told: Sequence[tuple[Decision, str]], state: ReviewState) 
     told : sequence of decision and name of its items
         See `told_of`.
     state : ReviewState
+    views : mapping of image to views, optional
+        Of the spots of clicks on the images of the report.
     """
     title = "The expert's decisions"
+    viewed = _viewed(views or {}, state)
     if not told:
-        return Section(title, [Prose([("", "No decision has been made.")])])
-    blocks: list[Block] = [_by_whom([one for one, _ in told], state)]
+        none: list[Block] = [Prose([("", "No decision has been made.")])]
+        return Section(title, none + viewed)
+    blocks: list[Block] = [_by_whom([one for one, _ in told], state), *viewed]
     notable = sorted(range(len(told)), key=lambda at: _is_plain(told[at][0]))[:_MOST]
     shown = [told[at] for at in sorted(notable)]
     rows = [_row(one, items, state) for one, items in shown]
@@ -74,6 +82,20 @@ def decisions_section(told: Sequence[tuple[Decision, str]], state: ReviewState) 
         )
     )  # fmt: skip
     return Section(title, blocks)
+
+
+def _viewed(views: Mapping[int, Sequence[View]], state: ReviewState) -> list[Block]:
+    """Say how many spots were viewed and left without a decision."""
+    found = {image: len(viewed_places(some, state.spots(image))) for image, some in views.items()}
+    many, images = sum(found.values()), sum(number > 0 for number in found.values())
+    if not many:
+        return []
+    words = (
+        f"{counted(many, 'spot')} on {counted(images, 'image')} {'was' if many == 1 else 'were'} in sight "
+        f"for {LONG_ENOUGH:g} s or longer and left without a decision: selected, or in the grid of spots "
+        "while others were decided. Skipped spots are not counted."
+    )
+    return [Prose([("Viewed and left undecided", words)])]
 
 
 def _by_whom(decisions: Sequence[Decision], state: ReviewState) -> Table:

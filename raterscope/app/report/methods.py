@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from raterscope.app.errors import plain
+from raterscope.app.errors import counted, plain
 from raterscope.app.report.contents import Prose, Section
 from raterscope.app.report.figures import Figures
 from raterscope.app.report.runs import flat, plan_in_words
@@ -61,7 +61,8 @@ _MEASURES_OF_LABELS = (
         "Confusion matrix",
         "For each true class the probability of each label that an annotator may give: a Dirichlet "
         "distribution a row, of prior pseudo-counts and the votes weighed by the tasks' probabilities. "
-        "Intervals are those of the Beta distribution of one entry, 2.5 to 97.5 %.",
+        "Intervals, 2.5 to 97.5 %, are those of a Beta distribution; their variance includes sampling and "
+        "the doubt about the tasks' classes, in part shared by all votes.",
     ),
     (
         "Doubt of a task",
@@ -168,6 +169,14 @@ def methods_section(
     return Section("Methods", [Prose(paragraphs)])
 
 
+_TEACHING = (
+    " With the crowd's prior, decisions teach the other spots by their likelihood. It allows for wrong "
+    "decisions, and for an expert who records rejections only or acceptances only: which it is, is inferred "
+    "from the spots that were viewed and left without a decision. Without a record of views, the most "
+    "disputed spots are taken to be viewed first."
+)
+
+
 def _about(
     run: RunEntry,
     figures: Sequence[Figures],
@@ -185,6 +194,14 @@ def _about(
         if fixed
         else "Nothing was held fixed."
     )
+    if fixed and run.kind == "clicks":
+        held += _TEACHING
+    viewed = run.log.get("viewed")
+    if isinstance(viewed, int) and viewed > 0:
+        held += (
+            f" {counted(viewed, 'spot')} {'was' if viewed == 1 else 'were'} known to have been viewed and "
+            "left without a decision."
+        )
     if run.excluded:
         held += f" Left out: {', '.join(plain(name, 40) for name in run.excluded)}."
     if run.weights:

@@ -16,7 +16,7 @@ from raterscope.widgets.tokens import LIGHT
 __all__ = ["COLOURS", "draw_path", "draw_sides"]
 
 COLOURS = ("#8a96a2", "#e69f00", "#b0124a")
-"""Of annotators who are not flagged, who are and ugly, and bad."""
+"""Of annotators who are not flagged, of those who are and lean to a side, and of the one-sided."""
 
 _AXES = {"iss": "time of the path", "lbi": "time of the path", "lasso": "lambda, falling"}
 _MOST_POWERS = 4.0

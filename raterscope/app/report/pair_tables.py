@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from raterscope.algorithms.pairs.behaviour import BAD_SHARE
-from raterscope.algorithms.pairs.data import BEHAVIOURS
+from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
 from raterscope.app.errors import plain
 from raterscope.app.report.compared import ComparedQuestion
 from raterscope.app.report.contents import Table
@@ -89,8 +89,8 @@ def flagged_table(found: ComparedQuestion) -> Table:
     else:
         note = _KNOCKOFF_NOTE
     note += (
-        "Behaviour: ugly who clicks the side more "
-        f"often, bad who does in {100 * BAD_SHARE:g} % of the answers. Match: the share of answers that go "
+        f"Behaviour: one-sided in {100 * BAD_SHARE:g} % "
+        "of the answers or more (bad in the paper), else leaning (ugly). Match: the share of answers that go "
         f"with the corrected ranking; {share(found.crowd_match, 2)} of everybody's do."
     )
     words = frozenset({len(columns) - 3, len(columns) - 1})
@@ -163,7 +163,7 @@ def _behaviour(found: ComparedQuestion, k: int) -> str:
         return NONE
     left, right = int(found.fusion.left[k]), int(found.fusion.right[k])
     side = "" if left == right else ", left" if left > right else ", right"
-    return BEHAVIOURS[int(found.behaviour[k])] + side
+    return BEHAVIOUR_WORDS[int(found.behaviour[k])] + side
 
 
 def _flip_figures(found: ComparedQuestion, k: int) -> tuple[str, str, str]:

@@ -138,7 +138,7 @@ def _charts(found: ComparedQuestion) -> Gallery:
     fusion = found.fusion
     if (fusion.path_at > 0).any() and fusion.path.size:
         pictures.append(draw_path(fusion, shown, found.run.algorithm))
-    words = ("not flagged", "flagged: one side more often (ugly)", "flagged: one side nearly always (bad)")
+    words = ("not flagged", "flagged, leaning", "flagged, one-sided")
     return Gallery(
         "Annotators",
         pictures,

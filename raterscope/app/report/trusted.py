@@ -29,7 +29,7 @@ def trust_section(found: Mapping[str, Trust]) -> Section:
                     "",
                     [
                         draw_lines(
-                            [line], "probability", "share that is right", "Calibration",
+                            [line], *trust.axes, "Calibration",
                             "on the diagonal a probability is right as often as it says", diagonal=True,
                         )
                     ],

@@ -109,7 +109,7 @@ def _gather(
         if made.outdated:
             raise InputError(made.outdated[0], file=study.path)
         raise InputError("holds nothing that was fused yet; `raterscope run` fuses it", file=study.path)
-    trust = _trust(study, entries, questions)
+    trust = _trust(study, entries, questions, compared)
     if trust:
         sections.append(trust_section(trust))
     stale = _stale(study, made)
@@ -121,7 +121,8 @@ def _gather(
     shown |= {(kind, one.id) for kind in ("clicks", "masks") for one in entries}
     named = {key: name for key, name in study.names().items() if key in shown}
     told = told_of(decisions, named, state)
-    sections.append(decisions_section(told, state))
+    views = {image: some for image, some in study.views().items() if ("clicks", image) in shown}
+    sections.append(decisions_section(told, state, views))
     told_runs = [_with_who_had_a_part(study, runs[number]) for number in sorted(runs)]
     sections.append(methods_section(told_runs, figures, decisions, named))
     facts = [("Study", plain(study.path.stem, 200))]
@@ -135,18 +136,22 @@ def _gather(
     return Contents(f"Report on {plain(study.path.stem, 200)}", facts, sections)
 
 
-def _trust(study: Study, entries: list[ImageEntry], questions: list[QuestionEntry]) -> dict[str, Trust]:
-    """Compare probabilities of clicks and labels with what is known, by the title of each result."""
-    from raterscope.app.trust import trust_in_clicks, trust_in_labels
+def _trust(
+    study: Study, entries: list[ImageEntry], questions: list[QuestionEntry], compared: list[PairQuestion]
+) -> dict[str, Trust]:
+    """Compare what the results claim with what is known, by the title of each result."""
+    from raterscope.app.trust import trust_of
 
+    images = [entry.id for entry in entries]
+    wanted = [("Clicks", "clicks", images), ("Masks", "masks", images)]
+    wanted += [(entry.name, "labels", [entry.id]) for entry in questions]
+    wanted += [(entry.name, "pairs", [entry.id]) for entry in compared]
     found: dict[str, Trust] = {}
-    images = [entry.id for entry in entries if entry.id in _fused(study, "clicks")]
-    if images:
-        found["Clicks"] = trust_in_clicks(study, images)
-    for entry in questions:
-        trust = trust_in_labels(study, entry.id)
+    for title, kind, items in wanted:
+        fused = _fused(study, kind)
+        trust = trust_of(kind, [item for item in items if item in fused], study)
         if trust is not None:
-            found[entry.name] = trust
+            found[title] = trust
     return found
 
 

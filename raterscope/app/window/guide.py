@@ -94,6 +94,7 @@ TOPICS: dict[str, dict[str, str]] = {
         "ranking": "pairs/ranking",
         "between": "pairs/comparisons",
         "methods": "pairs/methods",
+        "trust": "pairs/trust",
     },
 }
 """Of each workspace's widgets, by their names in it, the page that tells of them."""

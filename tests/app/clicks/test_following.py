@@ -9,8 +9,12 @@ import pytest
 
 from raterscope.algorithms.clicks.experience import Experience
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
+from raterscope.algorithms.clicks.stopping import changed
+from raterscope.algorithms.simulation.crowds import click_on
+from raterscope.algorithms.simulation.crowds import gather as gather_crowd
+from raterscope.algorithms.simulation.smears import render_smear
 from raterscope.app.clicks.following import Following, Wish
-from raterscope.app.clicks.running import gather
+from raterscope.app.clicks.running import fuse_inputs, gather
 from raterscope.app.clicks.watching import Watched, WatchPlan, follow, waiting
 from raterscope.app.review import Decision, SpotSubject, WeightSubject
 from raterscope.app.study import Study, digest_of
@@ -129,6 +133,38 @@ def test_what_it_comes_to_is_kept_as_a_run_of_the_study(source: Path, tmp_path: 
                 one, other = kept.marked[clicks.annotators.index(name)], clicks.annotator
                 here = clicks.annotators.index(name)
                 assert one.sum() <= (other == here).sum()
+
+
+def test_the_run_kept_is_that_of_a_fusion_in_whatever_order_the_clicks_came(
+    source: Path, tmp_path: Path
+) -> None:
+    people = gather_crowd(24, 6)
+    visits: list[list[Row]] = []
+    for number in range(1, 5):
+        clicks = click_on(
+            render_smear(6 + number, parasites=4, artefacts=14), people[number % 2 :: 2], number
+        )
+        for who, name in enumerate(clicks.annotators):
+            places = clicks.points[clicks.annotator == who]
+            visits.append([(name, f"{number}.png", f"{x:.2f}", f"{y:.2f}") for x, y in places.tolist()])
+    turn = np.random.default_rng(1).permutation(len(visits)).tolist()
+    write(source, [visits[one] for one in turn])
+    with Study.create(tmp_path / "watched.rscope") as study:
+        following = Following(study, Wish(source, WatchPlan(), {}, (1280.0, 960.0)))
+        go_on(following, study)
+        assert following.is_settling_due
+        on_its_way = {image: one.fusion for image, one in following.watched.items()}
+        run = following.keep_run(study)
+        assert run is not None
+        assert following.is_settled
+        answer = fuse_inputs(gather([image.id for image in study.images()], study), FusionPlan())
+        fused = {answer.inputs.items[name]: one.fusion for name, one in answer.outcomes.items()}
+        kept = {image: study.result(run, image) for image in fused}
+        assert sum(changed(kept[image], fused[image]) for image in fused) == 0
+        assert sum(changed(on_its_way[image], fused[image]) for image in fused) > 5
+        for image, one in following.watched.items():
+            assert one.history.detections[-1] == kept[image].detection.detected.sum()
+            assert one.outlook.share <= 1
 
 
 def test_an_image_becomes_firm_and_stays_so(source: Path, tmp_path: Path) -> None:

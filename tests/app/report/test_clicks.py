@@ -20,6 +20,7 @@ from raterscope.app.review import (
     ScaleSubject,
     ShapeSubject,
     SpotSubject,
+    View,
     WeightSubject,
     fold,
     read_measures,
@@ -184,3 +185,15 @@ def test_thousands_of_decisions_are_summed_up(crowd, page):
     assert listed[-1][5] == "why"
     assert "Of 252 decisions 200 are listed" in made.text
     assert made.row("Experts", 2)[1] == "Dr B, Dr A"
+
+
+def test_spots_viewed_and_left_undecided_are_counted(crowd, page):
+    assert "left without a decision" not in page(crowd).text
+    crowd.record_views([View(image=1, x=float(x), y=float(y), seconds=2.0) for x, y in SPOTS[:2]])
+    keep(fuse_inputs(gather([1], crowd), FusionPlan()), crowd)
+    crowd.record(
+        Decision(verb="reject", item=1, subject=SpotSubject(x=float(SPOTS[0, 0]), y=float(SPOTS[0, 1])))
+    )
+    words = page(crowd).text
+    assert "2 spots were known to have been viewed and left without a decision" in words
+    assert "1 spot on 1 image was in sight for 0.5 s or longer and left without a decision" in words

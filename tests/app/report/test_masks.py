@@ -264,3 +264,11 @@ def test_a_rater_who_drew_nothing_of_a_structure_is_listed(study, page):
     assert "Cem (drew nothing)" in text
     assert f"{WICKED} (drew nothing)" in text
     assert "Ada (drew nothing)" not in text
+
+
+def test_the_report_says_what_comparable_raters_came_to(study, page):
+    fuse(study)
+    text = page(study).text
+    assert "How far to trust this" in text
+    assert "On the nearest crowd measured (" in text
+    assert "The true outline cannot be confirmed by masks alone." in text

@@ -1,5 +1,7 @@
 """What a report says of pairs: who was planted, the ranking, the expert's words, and what is promised."""
 
+from dataclasses import replace
+
 import pytest
 
 from raterscope.algorithms.pairs.fusion import PairPlan
@@ -9,6 +11,7 @@ from raterscope.app.pairs import running
 from raterscope.app.review import BiasSubject, Decision
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import add_pairs
+from raterscope.app.trust import trust_in_pairs
 from tests.app.pairs.made import BAD, BIASED, GOOD, HEADER, ITEMS, UGLY, answers
 from tests.app.tables import write
 
@@ -49,10 +52,10 @@ def test_those_who_were_planted_are_listed_with_what_was_counted(compared, page)
     for name in BAD:
         assert listed[name][1:3] == ["0", str(pairs)]
         assert listed[name][3].startswith("\N{MINUS SIGN}")
-        assert listed[name][7] == "bad, right"
+        assert listed[name][7] == "one-sided, right"
     for name in UGLY:
         assert int(listed[name][1]) + int(listed[name][2]) == pairs
-        assert listed[name][7] == "ugly, left"
+        assert listed[name][7] == "leaning, left"
 
 
 def test_the_ranking_has_both_ends_in_order(compared, page):
@@ -128,3 +131,45 @@ def test_the_command_takes_a_question_of_pairs(compared, tmp_path, capsys):
     assert "Which is older?" in text
     assert main(["report", str(name), "--item", "which is younger?", "-o", str(out)]) != 0
     assert "no image or question" in capsys.readouterr().err
+
+
+def test_the_report_says_how_far_to_trust_the_flags(compared, page):
+    fuse(compared)
+    text = page(compared).text
+    assert "How far to trust this" in text
+    assert "With the sides of these comparisons drawn again 20 times" in text
+    assert "You decided on no flagged annotator after the run." in text
+    assert "On the nearest crowd measured (" in text
+
+
+def test_clearing_the_flagged_contradicts_the_rate(compared):
+    fuse(compared, rate="0.05")
+    trust = trust_in_pairs(compared, 1)
+    assert (trust.confirmed, trust.cleared, trust.contradicted) == (0, 0, False)
+    assert trust.share_below == pytest.approx(0.05, abs=0.03)
+    assert trust.accused <= 3  # of 20 draws
+    study = compared
+    for name in (*BAD, *UGLY[:3]):
+        decide(study, "flag", name, "")
+    for name in UGLY[3:]:
+        decide(study, "clear", name, "")
+    trust = trust_in_pairs(study, 1)
+    assert (trust.confirmed, trust.cleared, trust.contradicted) == (9, 6, False)
+    assert "you cleared 6 (40%); the rate allows 5% on average. That is too few to tell." in trust.in_words()
+    many = replace(trust, confirmed=12, cleared=8)
+    assert many.contradicted
+    assert "More are flagged wrongly than the rate allows." in many.in_words()
+
+
+def test_sides_that_were_not_drawn_contradict_the_rate(tmp_path):
+    rows = [
+        (who, max(one, two), min(one, two), "left" if (one > two) == (side == "left") else "right")
+        for who, one, two, side in answers()
+    ]
+    path = write(tmp_path / "pairs.csv", HEADER, rows)
+    with Study.create(tmp_path / "crowd.rscope") as study:
+        add_pairs(study, read_pairs(path)[0])
+        fuse(study)
+        trust = trust_in_pairs(study, 1)
+    assert trust.contradicted
+    assert trust.in_words().startswith("Sides were not drawn at random: the better item was on the left")

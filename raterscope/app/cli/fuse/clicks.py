@@ -64,6 +64,7 @@ def fuse_clicks(options: argparse.Namespace) -> int:
         weights = dict(options.weights)
         refuse_unknown(weights, (name for one in clicks.values() for name in one.annotators), "weigh")
         clicks = {name: one.weighed(weights) for name, one in clicks.items()}
+        clicks = _with_controls(clicks, options.positive, options.negative)
         make_folder(options.output)
         outcomes = fuse_images(clicks, plan, jobs=options.jobs, watch=part(watch, 0.05, 1.0))
     evaluations = evaluate_outcomes(outcomes, places, radius) if truth is not None else None
@@ -71,6 +72,7 @@ def fuse_clicks(options: argparse.Namespace) -> int:
         plan, outcomes.values(), started=started, seconds=time.perf_counter() - clock,
         digest=digest_of(clicks),
         inputs=files_and_digests(options.clicks), weights=weights,
+        controls={name: one.control for name, one in clicks.items() if one.control is not None},
     )  # fmt: skip
     order = [table.images[image] for table in tables for image in table.image]
     results = Results(clicks, outcomes, plan, record, evaluations, order)
@@ -91,6 +93,23 @@ def _with_known(clicks: Clicks, places: FloatArray | None) -> Clicks:
         return clicks
     known = KnownSpots(places[:, 0], places[:, 1], np.ones(len(places), dtype=bool))
     return replace(clicks, known=known)
+
+
+def _with_controls(
+    clicks: Mapping[str, Clicks], positive: Sequence[str], negative: Sequence[str]
+) -> dict[str, Clicks]:
+    """Mark the images that are known to hold structures, and those that are known to hold none."""
+    both = sorted(set(positive) & set(negative))
+    if both:
+        raise InputError(f"{plain(both[0])} is named as positive and as negative")
+    found = dict(clicks)
+    for control, names in ((True, positive), (False, negative)):
+        for name in names:
+            if name not in found:
+                some = ", ".join(plain(one, 30) for one in list(found)[:8])
+                raise InputError(f"there is no image {plain(name)} to control; expected one of {some}")
+            found[name] = replace(found[name], control=control)
+    return found
 
 
 def summary_of(

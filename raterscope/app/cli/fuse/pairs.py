@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from raterscope.algorithms.pairs import PairFusion, Pairs
-from raterscope.algorithms.pairs.data import BEHAVIOURS
+from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.pairs.ranking import ranks
 from raterscope.algorithms.progress import Watch, part
@@ -109,8 +109,8 @@ def _flagged(plan: PairPlan, fusion: PairFusion, tested: str) -> str:
     about = "" if not undecidable else f"; {undecidable:,} not decidable: too few choices, or doubtful ones"
     if not many:
         return f"nobody of {tested} is flagged{about}"
-    counts = np.bincount(fusion.behaviour[fusion.flagged], minlength=len(BEHAVIOURS)).tolist()
-    kinds = [f"{counts[at]:,} {name}" for at, name in enumerate(BEHAVIOURS) if counts[at]]
+    counts = np.bincount(fusion.behaviour[fusion.flagged], minlength=len(BEHAVIOUR_WORDS)).tolist()
+    kinds = [f"{counts[at]:,} {name}" for at, name in enumerate(BEHAVIOUR_WORDS) if counts[at]]
     words = f"{many:,} of {tested} {'is' if many == 1 else 'are'} flagged ({', '.join(kinds)})"
     wrongly, doubt = f"{100 * fusion.rate:g}%", not_promised(plan, fusion)
     if doubt:

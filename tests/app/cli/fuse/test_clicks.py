@@ -110,6 +110,22 @@ def test_who_is_weighed_counts_as_a_part_of_one(clicks, tmp_path):
     assert sorted(row["posterior"] for row in before) != sorted(row["posterior"] for row in after)
 
 
+def test_control_images_bear_on_the_others_and_are_recorded(clicks, tmp_path):
+    out = tmp_path / "out"
+    assert fuse(clicks, out, "--extent", 200, 200, "--positive", "a.png", "--negative", "b.png") == 0
+    record = json.loads((out / "run.json").read_text())
+    assert record["controls"] == {"a.png": True, "b.png": False}
+    rows = rows_of(out / "detections.csv")
+    assert all(float(row["posterior"]) == 0 for row in rows if row["image"] == "b.png")
+    free = tmp_path / "free"
+    assert fuse(clicks, free, "--extent", 200, 200) == 0
+    assert "controls" not in json.loads((free / "run.json").read_text())
+    before = [float(row["posterior"]) for row in rows_of(free / "detections.csv") if row["image"] == "a.png"]
+    after = [float(row["posterior"]) for row in rows if row["image"] == "a.png"]
+    assert len(after) == len(before)
+    assert after != before
+
+
 def test_run_json_says_what_is_needed_to_repeat_it(clicks, tmp_path):
     out = tmp_path / "out"
     assert fuse(clicks, out, "--extent", 200, 200, "--set", "click_scatter=2", "seed=7") == 0
@@ -318,6 +334,14 @@ class TestRefusals:
         assert said.startswith(setting.split("=")[0])
         assert "expected" in said
         assert not (tmp_path / "out").exists()
+
+    def test_a_control_image_that_is_not_there(self, clicks, refusal):
+        given = ("--extent", 200, 200, "--negative", "c.png")
+        assert "there is no image c.png to control; expected one of a.png, b.png" in refusal(clicks, *given)
+
+    def test_a_control_image_that_is_both(self, clicks, refusal):
+        given = ("--extent", 200, 200, "--negative", "a.png", "--positive", "a.png")
+        assert "a.png is named as positive and as negative" in refusal(clicks, *given)
 
     def test_a_weight_of_nobody(self, clicks, refusal):
         said = refusal(clicks, "--extent", 200, 200, "--weight", "kim=0.5")
