@@ -329,4 +329,4 @@ class LabelFusion:
         if len(self.classes) < 2:
             return np.zeros(len(self.posterior))
         terms = np.where(self.posterior > 0, self.posterior, 1.0)
-        return np.asarray(-(self.posterior * np.log(terms)).sum(axis=1) / np.log(len(self.classes)))
+        return np.asarray(np.abs((self.posterior * np.log(terms)).sum(axis=1)) / np.log(len(self.classes)))

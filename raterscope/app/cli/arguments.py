@@ -28,6 +28,7 @@ __all__ = [
     "add_run",
     "add_settings",
     "add_study",
+    "count",
     "length",
     "pair",
     "seconds",

@@ -19,6 +19,7 @@ from raterscope.app.cli.arguments import (
     add_question,
     add_results,
     add_settings,
+    count,
     length,
     pair,
     steps,
@@ -113,7 +114,10 @@ def _describe_labels(kinds: Commands) -> None:
     )
     labels.add_argument("labels", nargs="+", type=Path, metavar="LABELS",
                         help="tables with the columns annotator, task, label and perhaps time; Zooniverse "
-                             "exports; Label Studio, CVAT or COCO files")  # fmt: skip
+                             "exports; Label Studio, CVAT or COCO files; or a study with its decisions and "
+                             "exclusions")  # fmt: skip
+    labels.add_argument("--run", type=count, metavar="N",
+                        help="of a study: write the results of run N, without fusing again")  # fmt: skip
     labels.add_argument("--truth", type=Path, metavar="TRUTH",
                         help="true classes (task, label) to compare with; writes evaluation.csv")  # fmt: skip
     add_hold(labels, "hold the truths fixed, so that they sharpen the rest")

@@ -27,6 +27,7 @@ __all__ = [
     "described",
     "groups_of",
     "names_of",
+    "plan_of",
     "read_answer",
     "truth_about",
 ]
@@ -44,20 +45,17 @@ class Answered:
     result : LabelResult
     question : Question
         Outputs, classes and truths counted as the answer does.
-    excluded : Labels or None
-        The votes of annotators who were excluded.
     """
 
     entry: QuestionEntry
     run: RunEntry
     result: LabelResult
     question: Question
-    excluded: Labels | None = None
 
     @cached_property
     def rates(self) -> Rates:
         """The annotators' rates, those of excluded ones by the others' answer."""
-        return rates_of(self.question.labels, self.result.fusion, self.excluded)
+        return rates_of(self.question.labels, self.result.fusion, self.question.excluded)
 
 
 def read_answer(study: Study, entry: QuestionEntry) -> Answered | None:
@@ -67,9 +65,9 @@ def read_answer(study: Study, entry: QuestionEntry) -> Answered | None:
         return None
     run, result = shown
     labels = replace(as_it_was(labels_of(study, entry.id, run), result.fusion), known=result.fusion.known)
-    out = excluded_votes(study, entry.id, run)
+    out = excluded_votes(study, entry.id, run.excluded, run.imported)
     out = None if out is None else as_it_was(out, result.fusion)
-    return Answered(entry, run, result, Question(labels, truth_about(study, entry, result.fusion)), out)
+    return Answered(entry, run, result, Question(labels, truth_about(study, entry, result.fusion), out))
 
 
 def plan_of(run: RunEntry) -> LabelPlan | None:

@@ -20,7 +20,7 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.formats.export import shortest, take_away, write_record, write_table
 from raterscope.app.formats.labels.writing import write_annotators, write_confusion, write_labels
 from raterscope.app.labels.answers import Groups, groups_of
-from raterscope.app.labels.running import Answer, digest_of, question_record
+from raterscope.app.labels.running import Answer, Question, digest_of, question_record
 from raterscope.app.outcome import record_of
 
 __all__ = [
@@ -63,7 +63,7 @@ class QuestionOutput:
 
     Attributes
     ----------
-    labels : Labels
+    question : Question
         What was fused.
     plan : LabelPlan
     result : LabelResult
@@ -75,7 +75,7 @@ class QuestionOutput:
         Of every annotator's history in confusion.csv; None for all.
     """
 
-    labels: Labels
+    question: Question
     plan: LabelPlan
     result: LabelResult
     record: Mapping[str, Any]
@@ -95,8 +95,8 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
     InputError
         When something cannot be written.
     """
-    labels, fusion = output.labels, output.result.fusion
-    rates = rates_of(labels, fusion)
+    labels, fusion = output.question.labels, output.result.fusion
+    rates = rates_of(labels, fusion, output.question.excluded)
     accuracy, _, _ = accuracies(rates)
     groups = groups_of(labels, output.result, accuracy)
     take_away(folder / "run.json")

@@ -21,17 +21,27 @@ from raterscope.app.outcome import Outcome, finite_or_none
 from raterscope.app.review import ReviewState
 from raterscope.app.study import Study
 from raterscope.app.study.digest import Fingerprint
-from raterscope.app.study.labels import decided_classes
+from raterscope.app.study.labels import decided_classes, excluded_votes
 
 __all__ = ["Answer", "Draft", "Inputs", "Question", "digest_of", "fuse_questions", "gather", "keep"]
 
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What is fused: the votes, what the expert decided held fixed in them, and the imported truths."""
+    """What is fused: votes and imported truths.
+
+    Attributes
+    ----------
+    labels : Labels
+        The expert's decisions held fixed.
+    truth : (N,) int16
+    excluded : Labels or None
+        Votes of excluded annotators, which are not fused; tasks and annotators numbered as in `labels`.
+    """
 
     labels: Labels
     truth: ClassArray
+    excluded: Labels | None = None
 
 
 Inputs = outcome.Inputs[Question]
@@ -46,7 +56,8 @@ def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inp
     def read(number: int, state: ReviewState) -> Question | None:
         crowd = study.crowd(number)
         labels = crowd.labels(people, decided_classes(crowd, state, number)).without(state.excluded)
-        return Question(labels, crowd.truth) if len(labels) else None
+        left_out = excluded_votes(study, number, tuple(state.excluded))
+        return Question(labels, crowd.truth, left_out) if len(labels) else None
 
     names = {number: study.question(number).name for number in questions}
     inputs = running.gather(names, study, read, watch, words="reading the votes on")

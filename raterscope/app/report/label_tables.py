@@ -177,10 +177,10 @@ def annotators_table(
         reason = plain(excluded.get(name, "")) or "no reason given"
         k = labels.annotators.index(name)
         title = f"{plain(name, 40)} (excluded: {reason})"
-        if answered.excluded is None or not rates.votes[k]:
+        if answered.question.excluded is None or not rates.votes[k]:
             rows.append([title, *[NONE] * 4])
             continue
-        out = int((answered.excluded.annotator == k).sum())
+        out = int((answered.question.excluded.annotator == k).sum())
         right = estimate(float(mean[k]), float(low[k]), float(high[k]))
         words = plain(in_words(rates.mean[k], fusion.classes, fusion.outputs, meaning), 80)
         rows.append([title, f"{out:,} not counted", right, NONE, words])

@@ -142,12 +142,23 @@ def labels_of(study: Study, question: int, run: RunEntry | None = None) -> Label
     return labels if run is None or not run.excluded else labels.without(set(run.excluded))
 
 
-def excluded_votes(study: Study, question: int, run: RunEntry | None) -> Labels | None:
-    """Give the votes that a run left out because their annotators were excluded; None without any."""
-    if run is None or not run.excluded:
+def excluded_votes(
+    study: Study, question: int, excluded: Sequence[str], imported: int | None = None
+) -> Labels | None:
+    """Give the votes of excluded annotators; None without any.
+
+    Parameters
+    ----------
+    study : Study
+    question : int
+    excluded : sequence of names
+    imported : int, optional
+        The last import that counts; all of them by default.
+    """
+    if not excluded:
         return None
-    labels = study.crowd(question, run.imported).labels(study.annotators())
-    out = np.isin(np.array(labels.annotators, dtype=object), list(run.excluded))
+    labels = study.crowd(question, imported).labels(study.annotators())
+    out = np.isin(np.array(labels.annotators, dtype=object), list(excluded))
     left_out = labels.subset(out[labels.annotator])
     return left_out if len(left_out) else None
 

@@ -76,6 +76,6 @@ def _write(
             here = folder / method
             make_folder(here)
             record = run_record(answer, name, [{"file": STUDY, "question": name, "simulated": True}])
-            labels = answer.inputs.given[name].labels
-            output = QuestionOutput(labels, answer.plan, outcome.fusion, record, judged.get(name, {}))
+            question = answer.inputs.given[name]
+            output = QuestionOutput(question, answer.plan, outcome.fusion, record, judged.get(name, {}))
             write_question(here, output, part(watch, done / len(answers), (done + 1) / len(answers)))

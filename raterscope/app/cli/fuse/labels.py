@@ -1,4 +1,4 @@
-"""`raterscope fuse labels`: files of votes in, a folder of results out, without a study."""
+"""`raterscope fuse labels`: files of votes, or a study, in; a folder of results out."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.rates import rates_of
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.cli.fuse.label_study import fuse_study, is_study
 from raterscope.app.cli.questions import asked_for, by_option
 from raterscope.app.cli.rescuing import write_in_folder
 from raterscope.app.cli.results import (
@@ -55,35 +56,51 @@ Judged = dict[str, dict[str, Assessment]]
 
 
 def fuse_labels(options: argparse.Namespace) -> int:
-    """Fuse files of votes and write the results; the options are the command line's."""
+    """Fuse files of votes, or a study, and write the results; the options are the command line's."""
     texts = _settings(options)
     plan = LabelPlan.make(options.algorithm, texts)
     clock = time.perf_counter()
     with ProgressLine(sys.stderr) as watch:
-        with by_option():
-            tables = _read(options, part(watch, 0.0, 0.2))
-        asked, notices = _asked(tables, options.question)
-        questions, said = _questions(asked, _understanding(options))
-        if plan.about.truths != "measure" and not any((q.truth != OPEN).any() for q in questions.values()):
-            raise InputError("there are no truths to hold fixed; --truth TRUTH names them")
+        fused = part(watch, 0.0, 0.6 if options.compare else 0.8)
+        if is_study(options.labels):
+            answer, sources = fuse_study(options, plan, fused)
+            notices: list[str] = []
+        elif options.run is not None:
+            raise InputError("--run names a run of a study; expected a study", file=options.labels[0])
+        else:
+            answer, sources, notices = _fuse_files(options, plan, fused)
         make_folder(options.output)
-        inputs = Inputs(dict.fromkeys(questions, 0), questions)
-        answer = fuse_questions(inputs, plan, part(watch, 0.2, 0.6 if options.compare else 0.8))
         rest = part(watch, 0.6 if options.compare else 0.8, 0.9)
         judged, failed = judged_of(answer, texts, every=options.compare, watch=rest)
         rest = part(watch, 0.9, 1.0)
         found = write_in_folder(
-            lambda folder: _write(folder, options, answer, judged, tables, rest), options.output
+            lambda folder: _write(folder, options, answer, judged, sources, rest), options.output
         )
     written, large = found.answer
-    notices += [f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices]
-    notices += [*said, *failed, *large, *notices_of(answer, judged)]
+    notices += [*failed, *large, *notices_of(answer, judged)]
     lines = summary_of(answer, time.perf_counter() - clock, judged)
     tell(dict.fromkeys(notices), lines)
     tell_files(written, found.place)
     found.tell("All results are in")
     failures(answer.outcomes)
     return 0
+
+
+def _fuse_files(
+    options: argparse.Namespace, plan: LabelPlan, watch: Watch
+) -> tuple[Answer, list[dict[str, object]], list[str]]:
+    """Read and fuse files of votes; gives also what run.json says of them, and notices."""
+    with by_option():
+        tables = _read(options, part(watch, 0.0, 0.25))
+    asked, notices = _asked(tables, options.question)
+    questions, said = _questions(asked, _understanding(options))
+    if plan.about.truths != "measure" and not any((q.truth != OPEN).any() for q in questions.values()):
+        raise InputError("there are no truths to hold fixed; --truth TRUTH names them")
+    make_folder(options.output)
+    inputs = Inputs(dict.fromkeys(questions, 0), questions)
+    answer = fuse_questions(inputs, plan, part(watch, 0.25, 1.0))
+    notices += [f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices]
+    return answer, files_and_digests(dict.fromkeys(table.path for table in tables)), notices + said
 
 
 def summary_of(
@@ -120,7 +137,7 @@ def _of_question(question: Question, result: LabelResult, judged: Mapping[str, A
     yield "; ".join(words + ([f"{counted(held, 'truth')} held fixed"] if held else []))
     if fusion.power < 1.0:
         yield f"each vote counts for {fusion.power:g} of one, as the votes on a task foretell each other best"
-    accuracy, _, _ = accuracies(rates_of(question.labels, fusion))
+    accuracy, _, _ = accuracies(rates_of(question.labels, fusion, question.excluded))
     groups = groups_of(question.labels, result, accuracy)
     if groups is not None:
         sizes = groups.found.sizes().tolist()
@@ -242,20 +259,19 @@ def _write(
     options: argparse.Namespace,
     answer: Answer,
     judged: Judged,
-    tables: list[LabelTable | TrueLabels],
+    sources: list[dict[str, object]],
     watch: Watch,
 ) -> tuple[list[Path], list[str]]:
     """Write the results of each question.
 
     Gives the files, and what is left out of them.
     """
-    inputs = files_and_digests(dict.fromkeys(table.path for table in tables))
     written: list[Path] = []
     said: list[str] = []
     for name, result, here, step in folders_of(answer, folder, watch):
         output = QuestionOutput(
-            answer.inputs.given[name].labels, answer.plan, result,
-            run_record(answer, name, inputs), judged.get(name, {}), options.steps,
+            answer.inputs.given[name], answer.plan, result,
+            run_record(answer, name, sources), judged.get(name, {}), options.steps,
         )  # fmt: skip
         written += write_question(here, output, step)
         if not has_confusion(output):

@@ -106,7 +106,7 @@ def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Sc
     entries = {one.id: one for one in study.images()}
     pictures = {task: entries[image] for task, image in pictures_of(study, question).items()}
     later = 0 if shown is None else len(study.crowd(question).task) - len(crowd_then.task)
-    out = excluded_votes(study, question, shown)
+    out = None if shown is None else excluded_votes(study, question, shown.excluded, shown.imported)
     out = out if out is None or result is None else as_it_was(out, result.fusion)
     return Scene(entry, shown, result, labels, crowd_then.people, truth, pictures, later, out)
 

@@ -6,8 +6,23 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.labels.catalogue import LABELLERS
+from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.app.cli import main
-from tests.app.labels.made import CLASSES, GOOD, LAZY, LIAR, PEOPLE, truth, write_truth, write_votes
+from raterscope.app.labels.running import fuse_questions, gather, keep
+from raterscope.app.review import Decision, TaskSubject
+from raterscope.app.study import Study
+from tests.app.commands import run
+from tests.app.labels.made import (
+    CLASSES,
+    GOOD,
+    LAZY,
+    LIAR,
+    PEOPLE,
+    make_study,
+    truth,
+    write_truth,
+    write_votes,
+)
 from tests.app.tables import rows_of, write
 
 TRUE = {f"t{t}": CLASSES[one] for t, one in enumerate(truth())}
@@ -216,6 +231,40 @@ def test_the_vote_to_ask_for_is_on_the_task_that_is_most_in_doubt(fuse, votes):
     assert first["votes"] == "2"
     assert first["annotator"] == LIAR  # who never fails to say the other class
     assert float(first["gain"]) > 0.5
+
+
+class TestStudy:
+    @pytest.fixture
+    def study(self, votes, tmp_path):
+        """A study with a decision, an exclusion, and a run as the window makes it."""
+        path = make_study(tmp_path / "s.rscope", votes)
+        with Study.open(path) as study:
+            (question,) = [one.id for one in study.questions()]
+            wrong = CLASSES[1 - truth()[5]]
+            decided = TaskSubject(task="t5", label=wrong)
+            study.record(Decision(verb="label", item=question, subject=decided))
+            study.record(Decision(verb="exclude", annotators=(LIAR,), reason="asleep"))
+            keep(fuse_questions(gather([question], study), LabelPlan.make("pooled")), study)
+        return path
+
+    @pytest.mark.parametrize("options", [(), ("--run", "1")])
+    def test_the_result_is_the_window_s(self, fuse, study, tmp_path, options):
+        out, said = fuse(study, *options)
+        assert "1 truth held fixed" in said
+        for name in ("labels", "annotators", "confusion", "communities"):
+            exported = tmp_path / f"{name}.csv"
+            assert run("export", study, "--what", name, "-o", exported) == 0
+            assert (out / f"{name}.csv").read_bytes() == exported.read_bytes()
+        record = json.loads((out / "run.json").read_text(encoding="utf-8"))
+        assert record["inputs"][0]["file"] == "s.rscope"
+        assert record["inputs"][0].get("run") == (1 if options else None)
+
+    def test_options_of_files_are_refused(self, refusal, study, votes):
+        assert "expected no other file beside it" in refusal(study, votes)
+        assert "expected no --classes" in refusal(study, "--classes", "cat,dog")
+        assert "has no run number 7" in refusal(study, "--run", "7")
+        assert "--run names a run of a study" in refusal(votes, "--run", "1")
+        assert "expected no --set" in refusal(study, "--run", "1", "--set", "iterations=9")
 
 
 class TestRefusals:
