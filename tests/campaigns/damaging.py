@@ -52,6 +52,7 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
         for name, _ in triggers:
             connection.execute(f"DROP TRIGGER {name}")
         yield connection
+        connection.execute("PRAGMA writable_schema=ON")  # else a hostile trigger's name refuses these
         for _, sql in triggers:
             connection.execute(sql)
         connection.execute("COMMIT")

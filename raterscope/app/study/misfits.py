@@ -21,6 +21,7 @@ from raterscope.algorithms.masks.report import CaseResult, Report
 from raterscope.algorithms.pairs.data import BEHAVIOURS, RULES, PairFusion
 from raterscope.algorithms.pairs.knockoffs import HIGHEST_RATE
 from raterscope.app.errors import plain
+from raterscope.app.formats.tables import FARTHEST
 from raterscope.app.study.records import MaskRecord
 
 __all__ = [
@@ -62,8 +63,8 @@ def misfit_of_clicks(fusion: Fusion, clicks: Clicks) -> str | None:
         return "nearest points at a cluster that is not there"
     if not _are_shares(detection.posterior):
         return "a posterior is not between 0 and 1"
-    if not np.isfinite(clustering.mean).all() or not np.isfinite(clustering.covariance).all():
-        return "a cluster's place is no number"
+    if not (np.abs(clustering.mean) <= FARTHEST).all() or not np.isfinite(clustering.covariance).all():
+        return "a cluster's place is no number, or far outside every image"
     return None
 
 

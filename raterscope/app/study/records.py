@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
 import numpy as np
 
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
@@ -21,7 +22,10 @@ __all__ = [
     "ImportSummary",
     "InUseError",
     "Item",
+    "LoggedCase",
+    "LoggedStructure",
     "MarksRecord",
+    "MaskLog",
     "MaskRecord",
     "PairQuestion",
     "QuestionEntry",
@@ -252,6 +256,28 @@ class MarksRecord:
     annotator: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     looked: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     time: FloatArray | None = None
+
+
+class LoggedStructure(msgspec.Struct, frozen=True):
+    """What the log of a run of masks says of a structure, as far as it is read again."""
+
+    structure: str
+    raters: tuple[str, ...] = ()
+    disputed_ml: tuple[float, ...] = ()
+    pair_dice: tuple[tuple[float | None, ...], ...] = ()
+
+
+class LoggedCase(msgspec.Struct, frozen=True):
+    """The same of a case; one whose fusion failed has no structures."""
+
+    image: str
+    structures: tuple[LoggedStructure, ...] = ()
+
+
+class MaskLog(msgspec.Struct, frozen=True):
+    """The form of a log of masks."""
+
+    images: tuple[LoggedCase, ...] = ()
 
 
 @dataclass(frozen=True)

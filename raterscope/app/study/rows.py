@@ -16,11 +16,13 @@ import numpy as np
 
 from raterscope.algorithms.masks.grid import Grid, GridError
 from raterscope.app.errors import plain
+from raterscope.app.formats.tables import FARTHEST
 from raterscope.app.review import SUBJECTS, Decision
 from raterscope.app.study.objects import read_object
 from raterscope.app.study.records import (
     ImageEntry,
     MarksRecord,
+    MaskLog,
     QuestionEntry,
     RunEntry,
     RunRecord,
@@ -111,7 +113,9 @@ def run_of(row: tuple[Any, ...], items: tuple[int, ...], path: Path) -> RunEntry
             if not isinstance(values[name], dict):
                 raise TypeError(f"{name} is no object")
             json.dumps(values[name], ensure_ascii=False).encode()  # refuses halves of characters
-        values["excluded"] = tuple(str(name) for name in json.loads(values["excluded"]))
+        values["excluded"] = msgspec.json.decode(values["excluded"], type=tuple[str, ...])
+        if values["kind"] == "masks":
+            msgspec.convert(values["log"], MaskLog)
         values["started"] = datetime.fromisoformat(values["started"])
         values["weights"] = msgspec.convert(values["log"].pop("weights", {}), dict[str, float])
         if not all(0 < weight <= 1 for weight in values["weights"].values()):
@@ -174,10 +178,9 @@ def read_imports(
             or any(column.shape != (len(record.x),) for column in columns)
         ):
             raise StudyError("is damaged: the columns of its marks differ in length", file=path)
-        if not (np.isfinite(record.x).all() and np.isfinite(record.y).all()):
-            raise StudyError(
-                f"is damaged: marks on image {image_id}: expected finite coordinates, found others", file=path
-            )
+        if not ((np.abs(record.x) <= FARTHEST).all() and (np.abs(record.y) <= FARTHEST).all()):
+            words = f"is damaged: marks on image {image_id}: expected coordinates of at most {FARTHEST:,.0f}"
+            raise StudyError(words, file=path)
     return records
 
 

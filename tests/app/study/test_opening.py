@@ -210,11 +210,31 @@ def test_a_study_is_found_open_by_another_name(closed: Path) -> None:
         Study.open(link)
 
 
-def test_half_a_character_in_the_settings_of_a_run_is_damage(closed: Path) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        r"""settings = '{"name": "\ud800"}'""",
+        r"""excluded = '["\ud800"]'""",
+        """excluded = '[1]'""",
+        """kind = 'masks', log = '{"images": [false]}'""",
+        """kind = 'masks', log = '{"images": [{"image": "a", "structures": [{"structure": 1}]}]}'""",
+    ],
+)
+def test_a_run_with_a_value_of_another_form_is_damage(closed: Path, change: str) -> None:
     with edited(closed) as connection:
-        connection.execute(r"""UPDATE runs SET settings = '{"name": "\ud800"}'""")
+        connection.execute(f"UPDATE runs SET {change}")
     with Study.open(closed) as study, pytest.raises(StudyError, match="run 1 cannot be read"):
         study.runs()
+
+
+def test_a_cluster_far_outside_every_image_does_not_fit(tmp_path: Path) -> None:
+    """Squares of its distances would be infinite."""
+    with Study.create(tmp_path / "far.rscope") as study:
+        study.add_clicks(a_table(1, ("a.png",), clicks=300))
+        fusion = a_fusion(study.clicks(1))
+        fusion.clustering.mean[0, 0] = 1e200
+        with pytest.raises(StudyError, match="far outside every image"):
+            study.add_run(a_run(), {1: fusion})
 
 
 @pytest.mark.parametrize("weights", ['{"W1": 3}', '{"W1": "a half"}', "[0.5]"])
@@ -627,7 +647,7 @@ def test_numbers_that_are_none_are_damage(closed: Path) -> None:
             number = write_object(connection, truth)
             connection.execute("INSERT INTO imports VALUES (9, 'truth', 'f', '', '[]')")
             connection.execute("INSERT INTO marks VALUES (1, 9, 'truth', ?)", (number,))
-        with pytest.raises(StudyError, match=r"damaged: marks on image 1: expected finite coordinates"):
+        with pytest.raises(StudyError, match=r"damaged: marks on image 1: expected coordinates of at most"):
             study.truth(1)
 
 
