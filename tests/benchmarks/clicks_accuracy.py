@@ -47,6 +47,7 @@ def methods() -> dict[str, Method]:
     given = OEMSettings(criterion="observed", penalty="half", click_scatter=2.0)
     quarter = OEMSettings(criterion="expected", penalty="quarter", click_scatter=2.0)
     printed = OEMSettings(as_printed=True)
+    refreshed = OEMSettings(as_printed=True, printed_form="refreshed")
     return {
         "OEM, default: clusters": lambda clicks: oem(clicks).mean,
         "same, clicked by >= 20 %": lambda clicks: shared(clicks, oem(clicks), 0.2),
@@ -54,6 +55,7 @@ def methods() -> dict[str, Method]:
         "OEM, scatter 2 px, observed, L/2": lambda clicks: oem(clicks, given).mean,
         "OEM, scatter 2 px, eq. 16, L/4": lambda clicks: oem(clicks, quarter).mean,
         "OEM as printed": lambda clicks: oem(clicks, printed).mean,
+        "same, refreshed posteriors": lambda clicks: oem(clicks, refreshed).mean,
         "HDBSCAN (5 clicks, 3 neighbours)": lambda clicks: hdbscan(clicks).mean,
         "DBSCAN (5 px, 3 neighbours)": lambda clicks: dbscan(clicks).mean,
         "k-means, twice the mean clicks": lambda clicks: kmeans(clicks).mean,
@@ -153,6 +155,8 @@ def table_of_crowds(
         "thesis's criterion": OEMSettings(criterion="thesis", covariance="free", click_scatter=scatter),
         "as printed": OEMSettings(as_printed=True),
         "as printed, floor .01": OEMSettings(as_printed=True, covariance_floor=0.01),
+        "refreshed posteriors": OEMSettings(as_printed=True, printed_form="refreshed"),
+        "same, floor .01": OEMSettings(as_printed=True, printed_form="refreshed", covariance_floor=0.01),
     }
     print(f"\n{title}, {runs} runs, tolerance {radius:g}: S / P for R = {', '.join(map(str, sizes))}")
     for name, settings in rows.items():

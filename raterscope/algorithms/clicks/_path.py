@@ -1,8 +1,15 @@
 """Algorithm 1 of the OEM-DEM paper: EM whose weakest component is removed again and again.
 
-The best parameters of the whole path are kept. Every iteration is scored with responsibilities of its own
-parameters: those of the parameters before would meet components that are gone. With no outliers it is CEM
-(thesis, section 2.2).
+The best parameters of the whole path are kept. With no outliers it is CEM (thesis, section 2.2).
+
+Four forms are offered. The corrected one scores every iteration with responsibilities of its own
+parameters, annihilates one component after the other (eq. 15), removes by force only when the score has
+settled on both sides of eq. 17, and then renormalises the weights and forgets the last score. The literal one
+is Algorithm 1 as it is printed: eq. 16 takes the posteriors of the E step before, all components that eq. 15
+annihilates go at once, eq. 17 is one-sided and compares across a forced removal, the weights are not
+renormalised after one, and at least ten iterations are made. The refreshed one is literal in eqs. 15 and 17
+and corrected in the rest. The thesis's one is corrected but for eq. 2.17: all components that it annihilates
+go at once.
 
 A click of an annotator of weight w counts as w clicks at its place: its log likelihood is multiplied by w,
 and so are its share of the components' sums and its part of every number of clicks or annotators.
@@ -33,7 +40,12 @@ GATE = 72.0
 GATE_WITHOUT_OUTLIERS = 1400.0
 """Without outliers a far click must find some component, as far as numbers reach: exp(-700)."""
 
+LEAST_ITERATIONS = 10
+"""Iterations before the literal form removes a component by force (OEM-DEM paper, section 7.1)."""
+
 Criterion = Literal["observed", "expected", "thesis", "length"]
+
+Form = Literal["corrected", "thesis", "refreshed", "literal"]
 
 
 @dataclass(frozen=True)
@@ -51,8 +63,8 @@ class Path:
         Smallest and largest eigenvalue of a covariance, square pixels.
     lower_bound, max_iterations, tolerance, initial_reliability
         Mmin, Tmax, epsilon and p0 of Algorithm 1.
-    printed : bool
-        Follow the letter: all components that eq. 15 annihilates go at once and eq. 17 is one-sided.
+    form : str
+        How far Algorithm 1 is followed, see the module.
     outliers : bool
         Whether there are any.
     """
@@ -65,7 +77,7 @@ class Path:
     max_iterations: int
     tolerance: float
     initial_reliability: float
-    printed: bool = False
+    form: Form = "corrected"
     outliers: bool = True
 
 
@@ -91,6 +103,22 @@ class State:
     weight: FloatArray
     reliability: FloatArray
     origin: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Best:
+    """The best parameters so far.
+
+    Attributes
+    ----------
+    state : State
+    former : (State, (M,) bool), optional
+        In the literal form the parameters whose posteriors belong to them (eq. 18), and which of these M
+        components are still there.
+    """
+
+    state: State
+    former: tuple[State, BoolArray] | None = None
 
 
 class _Mixture:
@@ -141,7 +169,7 @@ class _Mixture:
         maximise(
             self.cells.x, self.cells.y, self.start, self.click, self.value, self.total,
             self.cells.annotator, self.cells.weights, state.reliability, self.uniform,
-            self.path.penalty if annihilate and not self.path.printed else -1.0,
+            self.path.penalty if annihilate and self.path.form == "corrected" else -1.0,
             self.path.floor, self.path.ceiling, mean, covariance, support, spread,
         )  # fmt: skip
         left = np.maximum(support - self.path.penalty, 0.0)
@@ -229,7 +257,8 @@ def walk_from(
     """Walk the path as `walk`, from parameters of any kind; give the best ones besides."""
     mixture = _Mixture(cells, len(state.reliability), uniform, path)
     initial = len(state.weight)
-    best, best_score, best_at = _kept(state, np.zeros(initial, dtype=bool)), -math.inf, -1
+    literal = path.form == "literal"
+    best, best_score, best_at = _Best(_kept(state, np.zeros(initial, dtype=bool))), -math.inf, -1
     objective: list[float] = []
     components: list[int] = []
     removed: list[bool] = []
@@ -237,28 +266,41 @@ def walk_from(
     mixture.expect(state)
     while len(state.weight) > path.lower_bound and len(objective) < path.max_iterations:
         before = len(state.weight)
+        former = state
         state, support, spread = mixture.maximise(state)
-        state = _kept(state, state.weight > 0)
+        alive = state.weight > 0
+        state = _kept(state, alive)
         if not len(state.weight):
             break
-        likelihood = mixture.expect(state)
-        if path.criterion in {"expected", "thesis"}:
-            moved, support, spread = mixture.maximise(state, annihilate=False)
-            spread = _about(spread, support, moved, state)
-        score = mixture.score(state, likelihood, support, spread)
+        of_posteriors = path.criterion in {"expected", "thesis"}
+        if literal and of_posteriors:
+            score = mixture.score(state, -math.inf, support[alive], spread[alive])
+            mixture.expect(state)
+        else:
+            likelihood = mixture.expect(state)
+            if of_posteriors:
+                moved, support, spread = mixture.maximise(state, annihilate=False)
+                spread = _about(spread, support, moved, state)
+            score = mixture.score(state, likelihood, support, spread)
         objective.append(score)
         components.append(len(state.weight))
         if score > best_score:
-            best, best_score, best_at = state, score, len(objective) - 1
+            best, best_score, best_at = (
+                _Best(state, (former, alive) if literal else None),
+                score,
+                len(objective) - 1,
+            )
         settled = score - previous < path.tolerance * abs(score)
-        if not path.printed:
+        if path.form in {"corrected", "thesis"}:
             settled = abs(score - previous) < path.tolerance * abs(score) and len(state.weight) == before
+        elif literal:
+            settled = settled and len(objective) >= LEAST_ITERATIONS
         removed.append(settled)
         previous = score
         if settled:
-            state = _without_weakest(state)
+            state = _without_weakest(state, renormalise=not literal)
             mixture.expect(state)
-            previous = -math.inf
+            previous = previous if literal else -math.inf
         watch(
             max(1 - len(state.weight) / max(initial, 1), len(objective) / path.max_iterations),
             f"removing the weakest of {len(state.weight)} components",
@@ -269,7 +311,7 @@ def walk_from(
         np.array(objective), np.array(components, dtype=np.int64), np.array(removed, dtype=bool), best_at,
         len(state.weight) <= path.lower_bound,
     )  # fmt: skip
-    return _finish(mixture, best, scatter, trace), best
+    return _finish(mixture, best, scatter, trace), best.state
 
 
 def _kept(state: State, keep: BoolArray) -> State:
@@ -285,20 +327,24 @@ def _about(spread: FloatArray, support: FloatArray, moved: State, state: State) 
     return np.asarray(spread + support[:, None] * products)
 
 
-def _without_weakest(state: State) -> State:
+def _without_weakest(state: State, *, renormalise: bool) -> State:
     kept = _kept(state, np.arange(len(state.weight)) != int(np.argmin(state.weight)))
-    return replace(kept, weight=kept.weight / kept.weight.sum()) if len(kept.weight) else kept
+    if not renormalise or not len(kept.weight):
+        return kept
+    return replace(kept, weight=kept.weight / kept.weight.sum())
 
 
-def _finish(mixture: _Mixture, state: State, scatter: float, trace: Trace) -> Clustering:
+def _finish(mixture: _Mixture, best: _Best, scatter: float, trace: Trace) -> Clustering:
     """Describe a state as the clustering of the clicks in their own order; the walk may go on afterwards."""
     mixture = _Mixture(mixture.cells, len(mixture.of_annotator), mixture.uniform, mixture.path)
-    mixture.expect(state)
+    state = best.state
+    former, alive = best.former or (state, np.ones(len(state.weight), dtype=bool))
+    mixture.expect(former)
     cells, clicks = mixture.cells, len(mixture.cells)
-    owner = np.repeat(np.arange(len(state.weight)), np.diff(mixture.start))
-    pairs = len(owner)
+    owner = np.repeat(np.where(alive, np.cumsum(alive) - 1, -1), np.diff(mixture.start))
+    pairs = np.flatnonzero(owner >= 0)
     nearest, inlier = np.full(clicks, -1, dtype=np.int64), np.empty(clicks)
-    rows = np.lexsort((mixture.value[:pairs], mixture.click[:pairs]))
+    rows = pairs[np.lexsort((mixture.value[pairs], mixture.click[pairs]))]
     nearest[cells.order[mixture.click[rows]]] = owner[rows]
     inlier[cells.order] = mixture.inlier
     with np.errstate(invalid="ignore"):

@@ -20,6 +20,7 @@ from raterscope.algorithms.clicks.assignment import (
     votes_of,
 )
 from raterscope.algorithms.clicks.catalogue import CLUSTERERS, DETECTORS
+from raterscope.algorithms.clicks.cem import CEMSettings
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.dem import DEMSettings, decide, problem_of
 from raterscope.algorithms.clicks.experience import Experience, informed
@@ -128,8 +129,12 @@ class FusionPlan:
     def in_words(self) -> str:
         """Say the plan, for the methods section of a report."""
         clusterer, detector = CLUSTERERS[self.algorithm], DETECTORS[self.detector]
+        differs = (
+            self.clustering.departures() if isinstance(self.clustering, (OEMSettings, CEMSettings)) else ()
+        )
         return (
-            f"Clicks were clustered by {clusterer.title} ({clusterer.source}; {self.clustering.in_words()}), "
+            f"Clicks were clustered by {clusterer.title} ({clusterer.source}; {self.clustering.in_words()}"
+            f"{'; differences from the source: ' if differs else ''}{', '.join(differs)}), "
             f"assigned to clusters with {self.assignment.in_words()}, and structures detected by "
             f"{detector.title} ({detector.source}; {self.detection.in_words()})."
         )

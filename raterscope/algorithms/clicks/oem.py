@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from raterscope.algorithms.clicks._grid import sort_into_cells
-from raterscope.algorithms.clicks._path import PARAMETERS, Criterion, Path, walk
+from raterscope.algorithms.clicks._path import PARAMETERS, Criterion, Form, Path, walk
 from raterscope.algorithms.clicks._seeding import k_means
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.results import Clustering, Trace
@@ -53,6 +53,29 @@ MAX_ROUNDS = 8
 """Rounds of removal with the evidence: after some the annotators' hands hardly move."""
 
 COVARIANCES = {"held": "held at the click scatter", "free": "estimated"}
+
+TRUNCATED = ("refreshed", "literal")
+"""Forms of Algorithm 1 that end after 500 iterations, as the paper's simulations do."""
+
+PRINTED_FORMS = {"literal": "literal", "refreshed": "with refreshed posteriors"}
+
+LITERAL_FLOOR = "covariances have a floor"
+
+REFRESHED = (
+    "eq. 16 uses the posteriors of the new parameters, not of the E step before",
+    "eq. 17 starts afresh after each forced removal",
+    "weights are renormalised after a forced removal",
+    "there is no minimum of ten iterations",
+)
+
+CORRECTED = (
+    "the scatter is estimated from the distances between clicks of different annotators, not from the "
+    "variance of all clicks",
+    "the initial number of clusters is at most a quarter of the clicks",
+    "eq. 15 annihilates one component after the other",
+    "eq. 17 needs a small change in either direction and an unchanged number of clusters",
+    "removal may go on to no cluster at all",
+)
 
 PENALTIES = {"quarter": "L/4, the paper's", "half": "L/2, the thesis's"}
 
@@ -97,6 +120,31 @@ class MixtureSettings(Settings):
 class OEMSettings(MixtureSettings):
     """Settings of `oem`."""
 
+    def departures(self) -> tuple[str, ...]:
+        """List in what the algorithm differs from Algorithm 1 of the OEM-DEM paper.
+
+        Returns
+        -------
+        tuple of str
+            Clauses for the methods text of a report.
+        """
+        if weighs_evidence(self):
+            return ("a model of the crowd and its evidence replace Algorithm 1",)
+        if self.as_printed:
+            return (LITERAL_FLOOR, *(REFRESHED if self.printed_form == "refreshed" else ()))
+        found = [LITERAL_FLOOR, *REFRESHED, *CORRECTED]
+        if self.covariance == "held":
+            found.append("covariances are held at the click scatter")
+        if self.criterion == "observed":
+            found.append("the observed likelihood takes the place of its expectation in eq. 16")
+        if self.criterion == "thesis":
+            found.append("the thesis's cost (section 2.1) takes the place of eq. 16")
+        if self.penalty == "half":
+            found.append("eq. 15 subtracts L/2")
+        if self.max_iterations != 500:
+            found.append(f"at most {self.max_iterations:,} iterations instead of 500")
+        return tuple(found)
+
     criterion: str = choice(
         "evidence",
         "Criterion",
@@ -112,9 +160,14 @@ class OEMSettings(MixtureSettings):
         advanced=True,
     )
     as_printed: bool = switch(
-        False, "As printed", "Follow the paper's letter: scatter from the variance of the clicks, no cap on "
-        "the initial number, one-sided stop, criterion eq. 16, L/4, at most 500 iterations. The floor "
-        "remains.",
+        False, "As printed", "Algorithm 1 as the paper prints it: scatter from the variance of the clicks, "
+        "no cap on the initial number, eq. 16 with the posteriors of the E step before, one-sided eq. 17 "
+        "across removals, L/4, 10 to 500 iterations. Only the covariance floor is added.",
+    )  # fmt: skip
+    printed_form: str = choice(
+        "literal", "Form as printed", "With the published version: the literal algorithm, or one that scores "
+        "each iteration with new posteriors and restarts eq. 17 after each removal, which finds more "
+        "clusters.", PRINTED_FORMS, advanced=True,
     )  # fmt: skip
     own_hands: bool = switch(
         True,
@@ -145,6 +198,32 @@ def oem(clicks: Clicks, settings: OEMSettings | None = None, watch: Watch = sile
     -------
     Clustering
         Empty where there are no clicks or nothing was found.
+
+    Notes
+    -----
+    With `as_printed` and the literal form this is Algorithm 1 as the paper prints it, initialised as in
+    section 3.1 (k-means, six times the mean clicks of an annotator, Sigma0 from the variance of the clicks)
+    and with the 10 to 500 iterations of section 7.1. Three things are added: the covariance floor of the
+    settings, without which two clicks make a singular component; reliabilities within 1e-6 of 0 and 1, which
+    absorb; and densities below exp(-36) of a component's height are taken as 0.
+
+    The refreshed form differs from the literal one in four points: eq. 16 takes the posteriors of the new
+    parameters (the literal one those of the E step before); eq. 17 starts afresh after each forced removal
+    (the literal one compares across it, so that removals follow each other closely); weights are renormalised
+    after a forced removal; there is no minimum of ten iterations.
+
+    All other settings walk a corrected path, which differs besides in the initial scatter and number, the
+    order of annihilation and the stop rule: `OEMSettings.departures` lists all differences of given settings.
+    By default a model of the crowd is fitted instead.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.mixtures import separated_crowd
+    >>> crowd = separated_crowd(20, seed=3)
+    >>> len(oem(crowd.clicks))
+    15
+    >>> OEMSettings(as_printed=True).departures()
+    ('covariances have a floor',)
     """
     settings = OEMSettings() if settings is None else settings
     if not len(clicks):
@@ -167,7 +246,7 @@ def path_of(settings: OEMSettings, scatter: float) -> Path:
         criterion="expected" if settings.as_printed else cast(Criterion, settings.criterion),
         penalty=PARAMETERS / (4 if settings.penalty == "quarter" or settings.as_printed else 2),
         initial_reliability=settings.initial_reliability,
-        printed=settings.as_printed,
+        form=cast(Form, settings.printed_form) if settings.as_printed else "corrected",
     )
 
 
@@ -214,21 +293,22 @@ def make_path(
     criterion: Criterion,
     penalty: float,
     initial_reliability: float = 1.0,
-    printed: bool = False,
+    form: Form = "corrected",
     outliers: bool = True,
 ) -> Path:
     """Put settings into the form that Algorithm 1 takes."""
-    held = settings.covariance == "held" and not printed
+    published = form != "corrected"
+    held = settings.covariance == "held" and not published
     return Path(
         criterion=criterion,
         penalty=penalty,
         floor=(1.0 if held else max(settings.covariance_floor, 1e-6)) * scatter**2,
         ceiling=scatter**2 if held else math.inf,
-        lower_bound=max(settings.lower_bound, 1) if printed else settings.lower_bound,
-        max_iterations=min(settings.max_iterations, 500) if printed else settings.max_iterations,
+        lower_bound=max(settings.lower_bound, 1) if published else settings.lower_bound,
+        max_iterations=min(settings.max_iterations, 500) if form in TRUNCATED else settings.max_iterations,
         tolerance=settings.tolerance,
         initial_reliability=initial_reliability,
-        printed=printed,
+        form=form,
         outliers=outliers,
     )
 

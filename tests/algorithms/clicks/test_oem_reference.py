@@ -1,4 +1,4 @@
-"""OEM against the papers' equations written out densely, and against what EM promises."""
+"""The corrected path of OEM against its equations written out densely, and against what EM promises."""
 
 from __future__ import annotations
 
@@ -75,7 +75,16 @@ def begin(seed: int, criterion, penalty: float, iterations: int):
     generator = np.random.default_rng(seed)
     mean = clicks.points[generator.choice(len(clicks), 14, replace=False)]
     path = Path(
-        criterion, penalty, 0.3 * sigma**2, math.inf, 0, iterations, 1e-15, 0.9, printed=False, outliers=True
+        criterion,
+        penalty,
+        0.3 * sigma**2,
+        math.inf,
+        0,
+        iterations,
+        1e-15,
+        0.9,
+        form="corrected",
+        outliers=True,
     )
     return clicks, sigma, mean, path
 

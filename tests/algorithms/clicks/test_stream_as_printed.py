@@ -13,6 +13,15 @@ from tests.algorithms.clicks.streams import PLAN, crowd, followed, same, with_hi
 from tests.algorithms.clicks.test_oem_reference import densely_from
 
 
+def inliers(clicks, mean, covariance, weight, reliability):
+    """Eq. 8 of the parameters that a step begins with: those that the paper returns after one iteration."""
+    away = clicks.points[:, None] - mean[None]
+    square = np.einsum("nmi,mij,nmj->nm", away, np.linalg.inv(covariance), away)
+    height = weight / (2 * np.pi * np.sqrt(np.linalg.det(covariance)))
+    inside = reliability[clicks.annotator] * (np.exp(-square / 2) * height).sum(axis=1)
+    return inside / (inside + (1 - reliability[clicks.annotator]) / clicks.area)
+
+
 def test_as_printed_a_step_begins_at_equations_35_to_37():
     """With one iteration of Algorithm 1 a step: what it comes to, from the equations written out densely."""
     clicks = separated_crowd(20, seed=3).clicks
@@ -29,8 +38,9 @@ def test_as_printed_a_step_begins_at_equations_35_to_37():
             weight / weight.sum(),
             np.append(old.reliability, 0.9),
         )
-        path = Path("expected", 1.25, 0.3 * sigma**2, np.inf, 1, 1, 1e-5, 0.9, printed=True)
-        mean, covariance, weight, reliability, inlier, _ = densely_from(
+        path = Path("expected", 1.25, 0.3 * sigma**2, np.inf, 1, 1, 1e-5, 0.9, form="literal")
+        inlier = inliers(now, *start)
+        mean, covariance, weight, reliability, _, _ = densely_from(
             now.points, now.annotator, 1 / now.area, start, path, 1
         )
         found = after.fusion.clustering
