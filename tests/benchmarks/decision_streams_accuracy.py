@@ -30,14 +30,14 @@ from raterscope.algorithms.clicks.decision_streams import (
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
 from raterscope.algorithms.evaluation import calibration, evaluate
 from raterscope.algorithms.matching import true_detections
-from raterscope.algorithms.simulation.mixtures import CrowdOfVotes, decide_again, voting_crowd
+from raterscope.algorithms.simulation.mixtures import (
+    JOINING,
+    STREAMS,
+    CrowdOfVotes,
+    decide_again,
+    voting_crowd,
+)
 from tests.algorithms.clicks.crowds import quantius
-
-AGAIN = {"first": (15, 10, 0.8, 0.6), "second": (7, 15, 0.9, 0.5), "third": (11, 11, 0.7, 0.7)}
-"""R, M, mean sensitivity and specificity (thesis, section 3.4)."""
-
-COMING = {"first": (15, 0.9, 0.7), "second": (10, 0.9, 0.7), "third": (15, 0.8, 0.6)}
-"""M, mean sensitivity and specificity (thesis, section 5.2)."""
 
 TIMES = (1, 2, 3, 5, 10, 20, 30)
 CROWDS = (10, 20, 30, 40, 50)
@@ -70,7 +70,7 @@ def over_time(decisions: BoolArray, crowd: CrowdOfVotes, settings: DecisionSetti
 
 
 def table_of_times(runs: int) -> None:
-    for name, (annotators, clusters, *rates) in AGAIN.items():
+    for name, (annotators, clusters, *rates) in STREAMS.items():
         for kind, settings in SETTINGS.items():
             errors = np.zeros((3, max(TIMES), 6))
             for seed in range(runs):
@@ -90,7 +90,7 @@ def table_of_times(runs: int) -> None:
 
 
 def table_of_crowds(runs: int) -> None:
-    for name, (clusters, *rates) in COMING.items():
+    for name, (clusters, *rates) in JOINING.items():
         errors = np.zeros((len(CROWDS), 4, 6))
         known, votes = np.zeros((2, len(CROWDS)))
         for seed in range(runs):

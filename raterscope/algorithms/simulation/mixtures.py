@@ -10,12 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.results import Votes
 
 __all__ = [
+    "JOINING",
+    "STREAMS",
     "CrowdOfClicks",
     "CrowdOfVotes",
     "decide_again",
@@ -27,6 +28,18 @@ __all__ = [
 
 GRADES = ((0.6, 0.95), (0.3, 0.75), (0.1, 0.25))
 """Share of annotators and their probability of clicking no outlier (OEM-DEM paper, section 3.1)."""
+
+STREAMS = {"first": (15, 10, 0.8, 0.6), "second": (7, 15, 0.9, 0.5), "third": (11, 11, 0.7, 0.7)}
+"""Annotators R, clusters M, mean sensitivity and specificity of the thesis's scenarios in which all
+annotators decide again at every time step (thesis, section 3.4)."""
+
+JOINING = {"first": (15, 0.9, 0.7), "second": (10, 0.9, 0.7), "third": (15, 0.8, 0.6)}
+"""Clusters M, mean sensitivity and specificity of the thesis's scenarios in which annotators join one by one,
+from 10 to 50 (thesis, section 5.2)."""
+
+_JAMMED = 0.547
+_MISSES = 10_000
+"""Places tried in a row before a square is taken to be full."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +141,7 @@ def draw_clicks(
     return CrowdOfClicks(clicks, mean, covariance, weight, reliability, component.astype(np.int64))
 
 
-def overlapping_crowd(annotators: int, seed: int) -> CrowdOfClicks:
+def overlapping_crowd(annotators: int, seed: int, fewest: int = 16, most: int = 24) -> CrowdOfClicks:
     """Draw the paper's set-up of ten close components of different sizes (OEM-DEM paper, section 3.1).
 
     The image is [1, 4] x [0, 5]; 60, 30 and 10 percent of annotators click no outlier with probability .95,
@@ -140,13 +153,15 @@ def overlapping_crowd(annotators: int, seed: int) -> CrowdOfClicks:
     annotators : int
         R; the paper takes 11, 21, 25, 31, 41, 51.
     seed : int
+    fewest, most : int
+        Clicks of an annotator, uniform between the two.
     """
     generator = np.random.default_rng(seed)
     extent = (1.0, 0.0, 4.0, 5.0)
     mean = generator.uniform((1.0, 0.0), (4.0, 5.0), size=(10, 2))
     variances = [(0.04, 0.05)] * 5 + [(0.08, 0.1)] * 4 + [(0.12, 0.15)]
     covariance = np.array([np.diag(variance) for variance in variances])
-    counts = generator.integers(16, 24, size=annotators, endpoint=True)
+    counts = generator.integers(fewest, most, size=annotators, endpoint=True)
     return draw_clicks(mean, covariance, _graded(annotators, generator), counts, extent, generator)
 
 
@@ -157,10 +172,14 @@ def separated_crowd(
     side: float = 1000.0,
     spread: float = 15.0,
     separation: float = 100.0,
+    fewest: int = 13,
+    most: int = 17,
 ) -> CrowdOfClicks:
     """Draw the thesis's set-up of fifteen components that lie apart (thesis, section 2.3).
 
-    Each annotator makes 13 to 17 clicks. Their probabilities of clicking no outlier are those of the paper.
+    Each annotator makes 13 to 17 clicks. The thesis does not state the annotators' probabilities of clicking
+    no outlier, nor the components' spread and separation: the probabilities are those of the paper, spread
+    and separation are chosen so that the components do not overlap.
 
     Parameters
     ----------
@@ -175,6 +194,8 @@ def separated_crowd(
         Standard deviation of a component along an axis.
     separation : float
         Least distance between two centres.
+    fewest, most : int
+        Clicks of an annotator, uniform between the two.
 
     Raises
     ------
@@ -184,7 +205,7 @@ def separated_crowd(
     generator = np.random.default_rng(seed)
     mean = _apart(components, side, separation, generator)
     covariance = np.tile(np.eye(2) * spread**2, (components, 1, 1))
-    counts = generator.integers(13, 17, size=annotators, endpoint=True)
+    counts = generator.integers(fewest, most, size=annotators, endpoint=True)
     extent = (0.0, 0.0, side, side)
     return draw_clicks(mean, covariance, _graded(annotators, generator), counts, extent, generator)
 
@@ -255,14 +276,19 @@ def _graded(annotators: int, generator: np.random.Generator) -> FloatArray:
 
 
 def _apart(components: int, side: float, separation: float, generator: np.random.Generator) -> FloatArray:
-    places: list[NDArray[np.float64]] = []
-    for _ in range(1000 * components):
-        if len(places) == components:
-            return np.array(places)
+    places = np.empty((components, 2))
+    # Discs thrown at random jam when they cover more than this share of the square and its margin.
+    room = _JAMMED * (side + separation) ** 2
+    done = missed = 0
+    while done < components and missed < _MISSES and components * np.pi * separation**2 / 4 <= room:
         place = generator.uniform(0, side, size=2)
-        if all(np.hypot(*(place - other)) >= separation for other in places):
-            places.append(place)
-    raise ValueError(f"{components} centres do not fit into {side:g} x {side:g} at {separation:g} apart.")
+        missed += 1
+        if not done or np.hypot(*(places[:done] - place).T).min() >= separation:
+            places[done] = place
+            done, missed = done + 1, 0
+    if done < components:
+        raise ValueError(f"{components} centres do not fit into {side:g} x {side:g} at {separation:g} apart")
+    return places
 
 
 def _rates(mean: float, concentration: float, count: int, generator: np.random.Generator) -> FloatArray:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from raterscope.algorithms.masks.data import BoolArray
+from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.simulation.body import Scene, chest, pelvis, smooth_field
 
 __all__ = ["SimulatedCase", "SimulatedRater", "gather_raters", "simulate_case"]
@@ -104,6 +105,7 @@ def simulate_case(
     raters: int | Sequence[SimulatedRater] = 5,
     *,
     subject: str = "nodule",
+    watch: Watch = silent,
 ) -> SimulatedCase:
     """Simulate a CT volume and its raters; the same arguments give the same case.
 
@@ -119,6 +121,7 @@ def simulate_case(
     raters : int or sequence of SimulatedRater
         How many `gather_raters` gathers, or the raters themselves.
     subject : {"nodule", "prostate"}
+    watch : Watch
 
     Raises
     ------
@@ -131,7 +134,9 @@ def simulate_case(
     if not crowd:
         raise ValueError("a case of no raters; expected at least 1.")
     rng = np.random.default_rng([seed, 0])
+    watch(0.0, "painting the volume")
     scene = _SCENES[subject](rng, shape, spacing)
+    watch(0.5, "adding noise")
     grain = rng.standard_normal(shape, dtype=np.float32)
     grain = ndimage.gaussian_filter1d(ndimage.gaussian_filter1d(grain, 0.6, axis=1), 0.6, axis=2)
     volume = np.clip(np.rint(scene.values + np.float32(26.0) * grain), -1024, 3071).astype(np.int16)
@@ -142,6 +147,7 @@ def simulate_case(
     leak[part] = (lobe > 0) & (scene.inside[part] <= 0)
     masks = np.zeros((len(crowd), *shape), dtype=np.bool_)
     for p, rater in enumerate(crowd):
+        watch(0.6 + 0.4 * p / len(crowd), f"outlining as {rater.name}")
         own = np.random.default_rng([seed, 2, p])
         height = (scene.wider if rater.wider else scene.inside)[part]
         if rater.leaks:

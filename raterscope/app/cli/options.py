@@ -28,6 +28,7 @@ from raterscope.app.cli.arguments import (
     seconds,
 )
 from raterscope.app.cli.fuse_options import describe_fuse
+from raterscope.app.cli.simulate_options import describe_simulate
 
 __all__ = ["KINDS", "WHAT", "options_of"]
 
@@ -79,6 +80,7 @@ def _parser() -> Parser:
     _describe_structures(commands)
     _describe_watch(commands)
     describe_fuse(commands)
+    describe_simulate(commands)
     return parser
 
 

@@ -27,6 +27,7 @@ COMMANDS = {
     "report": "cli.report:report",
     "structures": "cli.structures:structures",
     "watch": "cli.watch:watch",
+    "simulate": "cli.simulate:simulate_files",
     "fuse": "",
 }
 """Module and function; of `fuse` in `FUSING`, by kind."""

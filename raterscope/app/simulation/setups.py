@@ -1,0 +1,403 @@
+"""The set-ups that can be simulated: the papers' parameters as defaults, and where the papers state them.
+
+This module loads nothing heavy, so that the command line's help comes at once.
+
+References
+----------
+"OEM-DEM paper": clustering and detection of clicks; "thesis": EM for clicks and for streams of decisions; see
+`raterscope.algorithms.clicks`. "Robust fusion paper": masks, see `raterscope.algorithms.masks`. "DynIBCC
+paper": labels, see `raterscope.algorithms.labels`. "Position bias paper": pairs, see
+`raterscope.algorithms.pairs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from raterscope.algorithms.settings import Settings, choice, integer, number
+from raterscope.app.errors import InputError
+
+__all__ = [
+    "SETUPS",
+    "BiasSettings",
+    "CrowdSettings",
+    "OverlappingSettings",
+    "ProstateSettings",
+    "SeparatedSettings",
+    "Setup",
+    "StreamSettings",
+    "VotingSettings",
+    "check_size",
+    "find_setup",
+]
+
+Kind = Literal["clicks", "masks", "labels", "pairs"]
+
+_MANY = 100_000
+_SEED = "Another number draws another realization; the same number gives the same files."
+
+
+def _seed() -> Any:
+    return integer(1, "Seed", _SEED, minimum=0, maximum=2**31 - 1)
+
+
+@dataclass(frozen=True)
+class OverlappingSettings(Settings):
+    """Ten close components of different sizes (OEM-DEM paper, section 3.1)."""
+
+    annotators: int = integer(
+        51, "Annotators", "Number of annotators R. OEM-DEM paper, section 3.1: 11, 21, 25, 31, 41, 51.",
+        minimum=1, maximum=_MANY,
+    )  # fmt: skip
+    fewest: int = integer(
+        16, "Fewest clicks", "Clicks of an annotator, at least. OEM-DEM paper, section 3.1: 16.",
+        minimum=1, maximum=10_000,
+    )  # fmt: skip
+    most: int = integer(
+        24, "Most clicks", "Clicks of an annotator, at most. OEM-DEM paper, section 3.1: 24.",
+        minimum=1, maximum=10_000,
+    )  # fmt: skip
+    scale: float = number(
+        200.0, "Scale",
+        "Pixels for a unit of length. The paper's area is [1, 4] x [0, 5] in units that it does not name; "
+        "200 makes an image of 600 x 1000 pixels.",
+        unit="px", minimum=1.0, maximum=10_000.0,
+    )  # fmt: skip
+    seed: int = _seed()
+
+
+@dataclass(frozen=True)
+class SeparatedSettings(Settings):
+    """Fifteen components that lie apart (thesis, section 2.3)."""
+
+    annotators: int = integer(
+        20, "Annotators", "Number of annotators R. Thesis, section 2.3: 20 and 50.", minimum=1, maximum=_MANY
+    )
+    components: int = integer(
+        15, "Components", "Number of components M. Thesis, section 2.3: 15.", minimum=1, maximum=10_000
+    )
+    fewest: int = integer(
+        13, "Fewest clicks", "Clicks of an annotator, at least. Thesis, section 2.3: 13.",
+        minimum=1, maximum=10_000,
+    )  # fmt: skip
+    most: int = integer(
+        17, "Most clicks", "Clicks of an annotator, at most. Thesis, section 2.3: 17.",
+        minimum=1, maximum=10_000,
+    )  # fmt: skip
+    side: float = number(
+        1000.0, "Side", "Width and height of the image. Thesis, section 2.3: 1000.",
+        unit="px", minimum=1.0, maximum=1e5,
+    )  # fmt: skip
+    spread: float = number(
+        15.0, "Spread", "Standard deviation of a component along an axis. The thesis does not state it.",
+        unit="px", minimum=1e-3, maximum=1e4,
+    )  # fmt: skip
+    separation: float = number(
+        100.0, "Separation", "Least distance between two centres. The thesis does not state it.",
+        unit="px", minimum=0.0, maximum=1e5,
+    )  # fmt: skip
+    seed: int = _seed()
+
+
+@dataclass(frozen=True)
+class VotingSettings(Settings):
+    """Votes on clusters by annotators of unlike sensitivity and specificity (thesis, section 3.1)."""
+
+    annotators: int = integer(
+        11, "Annotators", "Number of annotators R. Thesis, section 3.1: 11.", minimum=1, maximum=_MANY
+    )
+    clusters: int = integer(
+        20, "Clusters", "Number of clusters M. Thesis, section 3.1: 20.", minimum=1, maximum=_MANY
+    )
+    sensitivity: float = number(
+        0.75, "Mean sensitivity", "Mean over annotators. Thesis, section 3.1: 0.75.",
+        minimum=0.001, maximum=0.999,
+    )  # fmt: skip
+    specificity: float = number(
+        0.75, "Mean specificity", "Mean over annotators. Thesis, section 3.1: 0.75.",
+        minimum=0.001, maximum=0.999,
+    )  # fmt: skip
+    prevalence: float = number(
+        0.5, "Prevalence", "Probability that a cluster is a structure. Thesis, section 3.1: 0.5.",
+        minimum=0.0, maximum=1.0,
+    )  # fmt: skip
+    concentration: float = number(
+        8.0, "Concentration",
+        "Sum of the two parameters of the Beta distributions that sensitivities and specificities are drawn "
+        "from. The thesis does not state it.",
+        minimum=0.01, maximum=1e6,
+    )  # fmt: skip
+    seed: int = _seed()
+
+
+@dataclass(frozen=True)
+class StreamSettings(Settings):
+    """Decisions that arrive over time (thesis, sections 3.4 and 5.2).
+
+    What is left open is that of the scenario.
+    """
+
+    scenario: str = choice(
+        "first", "Scenario",
+        "Thesis, section 3.4: all annotators decide again at every time step; R = 15, M = 10, mean "
+        "sensitivity 0.8 and specificity 0.6 (first); 7, 15, 0.9, 0.5 (second); 11, 11, 0.7, 0.7 (third). "
+        "Section 5.2: annotators join one by one, up to 50; M = 15, 0.9, 0.7 (joining-first); 10, 0.9, 0.7 "
+        "(joining-second); 15, 0.8, 0.6 (joining-third).",
+        {
+            "first": "decisions repeated, first scenario", "second": "decisions repeated, second scenario",
+            "third": "decisions repeated, third scenario", "joining-first": "annotators join, first scenario",
+            "joining-second": "annotators join, second scenario",
+            "joining-third": "annotators join, third scenario",
+        },
+    )  # fmt: skip
+    times: int = integer(
+        30, "Time steps",
+        "Decisions of each annotator on each cluster, where all decide again. Thesis, section 3.4: "
+        "converged at t = 30.",
+        minimum=1, maximum=10_000,
+    )  # fmt: skip
+    annotators: int | None = integer(
+        None, "Annotators", "Number of annotators R; by default that of the scenario.",
+        minimum=1, maximum=_MANY,
+    )  # fmt: skip
+    clusters: int | None = integer(
+        None, "Clusters", "Number of clusters M; by default that of the scenario.", minimum=1, maximum=_MANY
+    )
+    sensitivity: float | None = number(
+        None, "Mean sensitivity", "Mean over annotators; by default that of the scenario.",
+        minimum=0.001, maximum=0.999, left_open="of the scenario",
+    )  # fmt: skip
+    specificity: float | None = number(
+        None, "Mean specificity", "Mean over annotators; by default that of the scenario.",
+        minimum=0.001, maximum=0.999, left_open="of the scenario",
+    )  # fmt: skip
+    prevalence: float = number(
+        0.5, "Prevalence", "Probability that a cluster is a structure. Thesis, sections 3.4 and 5.2: 0.5.",
+        minimum=0.0, maximum=1.0,
+    )  # fmt: skip
+    seed: int = _seed()
+
+
+@dataclass(frozen=True)
+class ProstateSettings(Settings):
+    """Raters who outline a prostate (robust fusion paper, sections 4.1 and 4.2.1).
+
+    The paper's scans are MR, and private; these are simulated CT.
+    """
+
+    raters: int = integer(
+        7, "Raters",
+        "Number of raters; the third of them leaks into a neighbour, as rater 3 of the paper's Figure 6 "
+        "does. Robust fusion paper, section 4.1: 7.",
+        minimum=1, maximum=100,
+    )  # fmt: skip
+    slices: int = integer(
+        160, "Slices", "Robust fusion paper, section 4.1: typically 160.", minimum=8, maximum=1000
+    )
+    rows: int = integer(
+        500, "Rows", "Robust fusion paper, section 4.1: typically 500.", minimum=32, maximum=2000
+    )
+    columns: int = integer(
+        500, "Columns", "Robust fusion paper, section 4.1: typically 500.", minimum=32, maximum=2000
+    )
+    thickness: float = number(
+        0.75, "Slice thickness", "Robust fusion paper, section 4.1: 0.5 to 1.0 mm.",
+        unit="mm", minimum=0.1, maximum=10.0,
+    )  # fmt: skip
+    pixel: float = number(
+        0.6, "Pixel size", "Robust fusion paper, section 4.1: 0.4 to 0.8 mm.",
+        unit="mm", minimum=0.05, maximum=5.0,
+    )  # fmt: skip
+    wider: int = integer(
+        0, "Second school",
+        "Raters, the last ones, who include what lies ambiguously beside the structure: two consensuses, as "
+        "in section 4.3 of the robust fusion paper.",
+        minimum=0, maximum=100,
+    )  # fmt: skip
+    seed: int = _seed()
+
+
+@dataclass(frozen=True)
+class CrowdSettings(Settings):
+    """A crowd that scores candidates -1, 1 or 3, in five communities (DynIBCC paper, sections 4 and 5)."""
+
+    tasks: int = integer(
+        963, "Tasks", "Candidates. DynIBCC paper, section 4: 963.", minimum=2, maximum=1_000_000
+    )
+    annotators: int = integer(
+        1705, "Annotators", "DynIBCC paper, section 4: 1705.", minimum=1, maximum=1_000_000
+    )
+    fewest: int = integer(
+        8, "Fewest votes",
+        "Votes of an annotator, at least. With the tail 2.04 a crowd of 1705 gives about 26,558 votes on "
+        "963 tasks, as in section 11 of the DynIBCC paper, which does not state how they are distributed.",
+        minimum=1, maximum=1_000_000,
+    )  # fmt: skip
+    tail: float = number(
+        2.04, "Tail",
+        "Exponent of the Pareto distribution of the numbers of votes: the smaller, the more annotators "
+        "have many votes.",
+        minimum=0.2, maximum=100.0,
+    )  # fmt: skip
+    prevalence: float = number(
+        0.1, "Prevalence",
+        "Probability of the positive class. DynIBCC paper, section 6: 5,134 of 53,925 observations.",
+        minimum=0.001, maximum=0.999,
+    )  # fmt: skip
+    changing: float = number(
+        0.6, "Share who change",
+        "Of the annotators with 150 votes or more: they learn, tire or jump, as in section 8 of the DynIBCC "
+        "paper, which does not state a share.",
+        minimum=0.0, maximum=1.0,
+    )  # fmt: skip
+    hard: float = number(
+        0.1, "Share of hard tasks", "The DynIBCC paper does not state it.", minimum=0.0, maximum=1.0
+    )
+    seed: int = _seed()
+
+
+@dataclass(frozen=True)
+class BiasSettings(Settings):
+    """Annotators who compare all pairs, some of them biased to a side (position bias paper, section 3.1)."""
+
+    p1: float = number(
+        0.1, "Incorrect, p1",
+        "Probability that a good annotator answers incorrectly. Position bias paper, Tables 1 and 2: 0.1, "
+        "0.2, 0.3, 0.4.",
+        minimum=0.0, maximum=1.0,
+    )  # fmt: skip
+    p2: float = number(
+        0.4, "Disturbed, p2",
+        "Probability that a biased annotator answers the preferred side. Position bias paper, Tables 1 and "
+        "2: 0.4, 0.5, 0.6, 0.7.",
+        minimum=0.0, maximum=1.0,
+    )  # fmt: skip
+    items: int = integer(16, "Items", "Position bias paper, section 3.1: 16.", minimum=2, maximum=2000)
+    good: int = integer(
+        100, "Good annotators", "Position bias paper, section 3.1: 100.", minimum=0, maximum=_MANY
+    )
+    biased: int = integer(
+        50, "Biased annotators", "Position bias paper, section 3.1: 50.", minimum=0, maximum=_MANY
+    )
+    seed: int = integer(0, "Seed", _SEED, minimum=0, maximum=2**31 - 1)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """One set-up that can be simulated.
+
+    Attributes
+    ----------
+    name : str
+        As the command line has it.
+    title : str
+    kind : {"clicks", "masks", "labels", "pairs"}
+    summary : str
+        What is drawn, and from which paper.
+    settings : type of Settings
+    size : callable
+        Gives, of settings, how much is drawn at the most, in `unit`.
+    most : int
+        What `size` may be at the most.
+    unit : str
+    """
+
+    name: str
+    title: str
+    kind: Kind
+    summary: str
+    settings: type[Settings]
+    size: Callable[[Any], float]
+    most: int
+    unit: str
+
+
+def _streamed(settings: StreamSettings) -> float:
+    return (settings.annotators or 50) * (settings.clusters or 15) * settings.times
+
+
+_LISTED = (
+    Setup(
+        "overlapping", "Close components of different sizes", "clicks",
+        "Clicks on ten close Gaussian components of three sizes and on nothing at all: OEM-DEM paper, "
+        "section 3.1, Figures 1 and 2. The paper does not state where the components lie: they are uniform.",
+        OverlappingSettings, lambda one: one.annotators * one.most, 5_000_000, "clicks",
+    ),
+    Setup(
+        "separated", "Components that lie apart", "clicks",
+        "Clicks on fifteen Gaussian components that do not overlap: thesis, section 2.3, Table 2.1.",
+        SeparatedSettings, lambda one: one.annotators * one.most, 5_000_000, "clicks",
+    ),
+    Setup(
+        "voting", "Votes on clusters", "labels",
+        "Votes of annotators who each have a sensitivity and a specificity: thesis, section 3.1, "
+        "Figure 3.1. One vote for each annotator and cluster, as the detection stage has them.",
+        VotingSettings, lambda one: one.annotators * one.clusters, 5_000_000, "votes",
+    ),
+    Setup(
+        "streams", "Decisions that arrive over time", "labels",
+        "Annotators who decide again and again, or who join one by one: thesis, sections 3.4 and 5.2, "
+        "Figures 3.2 to 3.4 and 5.1 to 5.3.",
+        StreamSettings, _streamed, 5_000_000, "votes",
+    ),
+    Setup(
+        "prostate", "Outlines of a prostate", "masks",
+        "A simulated CT volume and the masks of seven raters, one of whom leaks: in place of the private "
+        "ProstateBin data of the robust fusion paper, sections 4.1 and 4.2.1, Figures 5 to 7.",
+        ProstateSettings,
+        lambda one: one.slices * one.rows * one.columns * (one.raters + 10), 1_500_000_000,
+        "voxels of all raters",
+    ),
+    Setup(
+        "crowd", "A crowd in five communities", "labels",
+        "Scores -1, 1 and 3 of a crowd in five communities, some of whose members change: in place of the "
+        "Galaxy Zoo Supernovae data of the DynIBCC paper, sections 4, 5 and 8.",
+        CrowdSettings,
+        lambda one: min(one.tasks, 3000) * one.annotators / max(one.tail, 1.0), 20_000_000, "votes",
+    ),
+    Setup(
+        "bias", "Annotators biased to a side", "pairs",
+        "Comparisons of all pairs of 16 items by 150 annotators, 50 of them biased to a side: position bias "
+        "paper, section 3.1, Tables 1 and 2.",
+        BiasSettings,
+        lambda one: (one.good + one.biased) * one.items * (one.items - 1) / 2, 5_000_000, "comparisons",
+    ),
+)  # fmt: skip
+
+SETUPS: Mapping[str, Setup] = {one.name: one for one in _LISTED}
+
+
+def find_setup(name: str) -> Setup:
+    """Give the set-up of a name.
+
+    Raises
+    ------
+    InputError
+        Where there is none.
+    """
+    if name not in SETUPS:
+        raise InputError(f"{name!r} is no set-up; expected one of {', '.join(SETUPS)}")
+    return SETUPS[name]
+
+
+def check_size(setup: Setup, settings: Settings) -> None:
+    """Refuse more than can be drawn, and ranges that are empty.
+
+    Raises
+    ------
+    InputError
+    """
+    values = settings.as_dict()
+    if values.get("fewest", 0) > values.get("most", values.get("fewest", 0)):
+        raise InputError(
+            f"fewest is {values['fewest']} and most is {values['most']}; expected fewest <= most"
+        )
+    if values.get("wider", 0) > values.get("raters", 0):
+        raise InputError(f"wider is {values['wider']}; expected at most the {values['raters']} raters")
+    if "good" in values and values["good"] + values["biased"] < 1:
+        raise InputError("good and biased are 0; expected at least one annotator")
+    size = setup.size(settings)
+    if size > setup.most:
+        raise InputError(f"{setup.name} would draw {size:,.0f} {setup.unit}; expected at most {setup.most:,}")
