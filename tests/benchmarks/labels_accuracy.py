@@ -23,8 +23,8 @@ from raterscope.algorithms.labels.advice import advice
 from raterscope.algorithms.labels.assessment import Assessment, assess
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels
-from raterscope.algorithms.labels.foresight import foresight
 from raterscope.algorithms.labels.fusion import LabelPlan, run
+from raterscope.algorithms.labels.tempering import choose_tempering
 from raterscope.algorithms.labels.voting import majority
 
 EXPECTED = {
@@ -49,7 +49,7 @@ DRIFTING = {
 implementations of the static and the dynamic model."""
 
 IN_PART = ("ibcc", "dynibcc", "gibbs")
-"""These are shown once more with votes that count as much as lets them foretell each other."""
+"""These are shown once more with the weight of a vote that predicts held-out votes best."""
 
 CHANGE = 0.05
 """Annotators change if a rate of theirs has a range above it."""
@@ -118,12 +118,12 @@ def table_of_crowds(root: Path, fusers: dict[str, Algorithm]) -> None:
             assert found is not None
             print(line(key, found, seconds, expected.get(key)))
             if key in IN_PART:
-                part = run(labels, LabelPlan.make(key, {"counting": "foretold"}))
+                part = run(labels, LabelPlan.make(key, {"counting": "predictive"}))
                 found_in_part = assess(part.posterior, truth, labels.classes)
                 assert found_in_part is not None
                 print(line(f"  a vote for {part.power:g}", found_in_part, None, None))
             for sentence in (
-                advice(labels, fusion, found, vote, foresight(labels, fusion)) if key == "ibcc" else ()
+                advice(labels, fusion, found, vote, choose_tempering(labels, fusion)) if key == "ibcc" else ()
             ):
                 print(f"    {sentence}")
         for key, posterior in peers(labels).items():

@@ -6,9 +6,9 @@ import numpy as np
 
 from raterscope.algorithms.labels.assessment import Assessment, better_than
 from raterscope.algorithms.labels.data import OPEN, LabelFusion, Labels
-from raterscope.algorithms.labels.foresight import Foresight
 from raterscope.algorithms.labels.intervals import crowd
 from raterscope.algorithms.labels.rates import Rates, rates_of
+from raterscope.algorithms.labels.tempering import Tempering
 
 __all__ = ["advice"]
 
@@ -45,7 +45,7 @@ def advice(
     fusion: LabelFusion,
     model: Assessment | None = None,
     vote: Assessment | None = None,
-    foretold: Foresight | None = None,
+    tempering: Tempering | None = None,
     rates: Rates | None = None,
 ) -> tuple[str, ...]:
     """Say in plain sentences what speaks against trusting a fusion, and what would help.
@@ -65,7 +65,7 @@ def advice(
     fusion : LabelFusion
     model, vote : Assessment, optional
         Of the fusion and of the majority vote, on the same tasks with a known truth that was kept from both.
-    foretold : Foresight, optional
+    tempering : Tempering, optional
         Of a fusion in which votes count in full.
     rates : Rates, optional
         The annotators', where they are at hand.
@@ -78,10 +78,10 @@ def advice(
     if fusion.algorithm in _VOTES or not len(labels):
         return ()
     said = []
-    if foretold is not None and foretold.dependent:
+    if tempering is not None and tempering.dependent:
         said.append(
             "Annotators share mistakes: the votes on a task predict each other best if each is weighted"
-            f" {foretold.power:g}. This model counts it in full, and is too sure. Take the pooled consensus,"
+            f" {tempering.power:g}. This model counts it in full, and is too sure. Take the pooled consensus,"
             " or let votes count in part."
         )
     said += [*_of_the_truth(model, vote, fusion.algorithm == "pooled"), *_of_little(labels, fusion)]

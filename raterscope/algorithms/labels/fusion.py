@@ -14,11 +14,11 @@ from raterscope.algorithms.labels.constancy import changes_in_words, constancy
 from raterscope.algorithms.labels.copying import copies, copying_in_words
 from raterscope.algorithms.labels.crossing import cross_validate
 from raterscope.algorithms.labels.data import OPEN, ClassArray, LabelFusion, Labels
-from raterscope.algorithms.labels.foresight import foresight, is_modelled, tempered
 from raterscope.algorithms.labels.pooled import PooledSettings
 from raterscope.algorithms.labels.prior import PriorSettings
 from raterscope.algorithms.labels.rates import rates_of
 from raterscope.algorithms.labels.result import LabelResult
+from raterscope.algorithms.labels.tempering import choose_tempering, is_modelled, tempered
 from raterscope.algorithms.labels.unvoted import bar_unvoted
 from raterscope.algorithms.plan import Plan
 from raterscope.algorithms.progress import Watch, part, silent
@@ -42,8 +42,11 @@ TRUTHS = {
 
 COUNTS = {
     "full": "in full, as the model has it",
-    "foretold": "in part, as votes foretell votes",
+    "predictive": "in part, by prediction of held-out votes",
 }
+
+_FORMER_COUNT = "foretold"
+"""Name of "predictive" in the runs of earlier versions."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +62,9 @@ class QuestionSettings(Settings):
     counting: str = choice(
         "full",
         "Each vote counts",
-        "People err together on hard tasks, which makes a model too sure. In part: as much as lets the votes "
-        "on a task foretell each other best; the order of tasks hardly changes, the probabilities are more "
-        "honest. For models with a prior of the annotators.",
+        "Annotators err together on hard tasks, which makes a model too sure. In part: with the weight that "
+        "predicts held-out votes best from the others on their task. The order of tasks hardly changes, the "
+        "probabilities are better calibrated. For models with a prior of the annotators.",
         COUNTS,
     )
     communities: bool = switch(
@@ -108,6 +111,8 @@ class LabelPlan(Plan):
         about = values.get("about")
         if not isinstance(about, Mapping):
             raise SettingsError("a plan of labels says what truths are for.")
+        if about.get("counting") == _FORMER_COUNT:
+            about = {**about, "counting": "predictive"}
         return replace(super().from_dict(values), about=QuestionSettings.from_dict(about))
 
     def as_dict(self) -> dict[str, Any]:
@@ -145,7 +150,7 @@ def _modelled(labels: Labels, plan: LabelPlan, watch: Watch) -> LabelFusion:
         words = _TEMPERED if plan.algorithm == "pooled" else _IN_FULL
         return replace(fusion, notices=(*fusion.notices, words))
     labels = labels.settled(getattr(plan.settings, "repeats", "all"))
-    found = foresight(labels, fusion, part(watch, _MODELLED, 1.0))
+    found = choose_tempering(labels, fusion, part(watch, _MODELLED, 1.0))
     return fusion if found.power == 1.0 else tempered(labels, fusion, found.power)
 
 

@@ -12,7 +12,7 @@ from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.fusion import LabelPlan, fuse
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.labels.running import Question, foretold_of, measured
+from raterscope.app.labels.running import Question, measured, tempering_for
 from raterscope.app.outcome import attempt
 
 __all__ = ["VOTE", "advice_on", "assessed", "judgements"]
@@ -80,7 +80,7 @@ def advice_on(
 ) -> tuple[str, ...]:
     """Say what speaks against trusting a result; see `advice`."""
     labels, fusion = question.labels, result.fusion
-    return advice(labels, fusion, judged.get(method), judged.get(VOTE), foretold_of(labels, fusion))
+    return advice(labels, fusion, judged.get(method), judged.get(VOTE), tempering_for(labels, fusion))
 
 
 def _judge(question: Question, plan: LabelPlan, watch: Watch) -> Assessment | None:

@@ -11,9 +11,9 @@ import numpy as np
 from raterscope.algorithms.labels.advice import advice
 from raterscope.algorithms.labels.assessment import assess
 from raterscope.algorithms.labels.data import OPEN, ClassArray, LabelFusion, Labels, LabelsError
-from raterscope.algorithms.labels.foresight import Foresight, foresight, is_modelled
 from raterscope.algorithms.labels.fusion import LabelPlan, fuse
 from raterscope.algorithms.labels.result import LabelResult
+from raterscope.algorithms.labels.tempering import Tempering, choose_tempering, is_modelled
 from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app import outcome, running
@@ -117,7 +117,7 @@ def question_record(ended: Outcome[LabelResult], question: Question) -> dict[str
     vote = None
     if judged is not None:
         vote = assess(majority(replace(labels, known=None)).posterior, truths, fusion.classes)
-    advised = advice(labels, fusion, judged, vote, foretold_of(labels, fusion))
+    advised = advice(labels, fusion, judged, vote, tempering_for(labels, fusion))
     said = (*fusion.notices, *(() if groups is None else groups.notices), *advised)
     record["notices"] = list(dict.fromkeys(said))
     if judged is not None:
@@ -128,9 +128,9 @@ def question_record(ended: Outcome[LabelResult], question: Question) -> dict[str
     return record
 
 
-def foretold_of(labels: Labels, fusion: LabelFusion) -> Foresight | None:
-    """Foretell the votes from each other, where a model lets each count in full."""
-    return foresight(labels, fusion) if fusion.power == 1.0 and is_modelled(fusion) else None
+def tempering_for(labels: Labels, fusion: LabelFusion) -> Tempering | None:
+    """Choose the weight of a vote for a model in which each counts in full; None for other methods."""
+    return choose_tempering(labels, fusion) if fusion.power == 1.0 and is_modelled(fusion) else None
 
 
 def measured(result: LabelResult, truth: ClassArray) -> ClassArray:

@@ -9,9 +9,9 @@ from raterscope.algorithms.labels.advice import advice
 from raterscope.algorithms.labels.assessment import assess
 from raterscope.algorithms.labels.data import Labels
 from raterscope.algorithms.labels.dawid_skene import dawid_skene
-from raterscope.algorithms.labels.foresight import foresight
 from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.algorithms.labels.pooled import pooled
+from raterscope.algorithms.labels.tempering import choose_tempering
 from raterscope.algorithms.labels.voting import majority
 from tests.algorithms.labels.test_voting import METHODS, crowd, names, read
 
@@ -40,7 +40,7 @@ def pathologists(seed: int) -> tuple[Labels, np.ndarray]:
 def all_said(labels: Labels, truth: np.ndarray) -> tuple[str, ...]:
     fusion = ibcc(labels)
     model, vote = (assess(one.posterior, truth, one.classes) for one in (fusion, majority(labels)))
-    return advice(labels, fusion, model, vote, foresight(labels, fusion))
+    return advice(labels, fusion, model, vote, choose_tempering(labels, fusion))
 
 
 def test_nothing_is_said_of_a_crowd_that_the_model_suits(real_data: Path) -> None:

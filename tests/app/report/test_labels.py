@@ -145,7 +145,7 @@ def test_every_setting_is_in_the_methods(labels, page):
 def test_for_how_much_a_vote_counts_is_told_where_it_is_not_one(labels, page):
     fuse(labels)
     assert "A vote counts for" not in page(labels).text
-    fuse(labels, counting="foretold")
+    fuse(labels, counting="predictive")
     power = read_answer(labels, labels.questions()[0]).result.fusion.power
     told = [row for row in page(labels).rows if row[0] == "A vote counts for"]
     assert told == ([["A vote counts for", f"{power:.2g} of one"]] if power != 1.0 else [])

@@ -136,7 +136,7 @@ def _of_question(question: Question, result: LabelResult, judged: Mapping[str, A
     ]
     yield "; ".join(words + ([f"{counted(held, 'truth')} held fixed"] if held else []))
     if fusion.power < 1.0:
-        yield f"each vote counts for {fusion.power:g} of one, as the votes on a task foretell each other best"
+        yield f"each vote is weighted {fusion.power:g}, which predicts held-out votes best"
     accuracy, _, _ = accuracies(rates_of(question.labels, fusion, question.excluded))
     groups = groups_of(question.labels, result, accuracy)
     if groups is not None:

@@ -68,7 +68,7 @@ class Comparing(QWidget):
         self.advice.setContentsMargins(12, 0, 12, 8)
         self.advice.hide()
         self.in_part = QPushButton("Let votes count in part")
-        self.in_part.setToolTip("Fuse with each vote counting as much as lets them foretell each other")
+        self.in_part.setToolTip("Fuse with the weight of a vote that predicts held-out votes best")
         self.in_part.hide()
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -126,7 +126,7 @@ def _row(one: Measured) -> ComparisonRow:
     started = one.run.started.astimezone().strftime("%H:%M")
     about = one.run.settings.get("about", {})
     told = {"hold": ", told truths", "folds": ", in folds"}.get(str(about.get("truths")), "")
-    if about.get("counting") == "foretold":
+    if about.get("counting", "full") != "full":
         told += f", a vote for {one.power:.2g}"
     return ComparisonRow(one.run.id, labeller_title(one.run.algorithm), f"{started}{told}", figures)
 

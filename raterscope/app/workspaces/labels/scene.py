@@ -21,7 +21,7 @@ from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app import disputes
 from raterscope.app.labels.answers import Groups, as_it_was, groups_of, truth_about
-from raterscope.app.labels.running import foretold_of, measured
+from raterscope.app.labels.running import measured, tempering_for
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.labels import excluded_votes, labels_of, pictures_of
 from raterscope.app.study.records import ImageEntry, QuestionEntry
@@ -227,7 +227,7 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
     watch(0.8, "measuring the answer")
     model = assess(fusion.posterior, truths, fusion.classes)
     by_vote = assess(vote, truths, fusion.classes)
-    foretold = foretold_of(labels, fusion)
+    tempering = tempering_for(labels, fusion)
     return plainly(
         entropy=fusion.entropy(),
         disputed=disputes.disputed_tasks(fusion),
@@ -245,8 +245,8 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
         measured=truths,
         model=model,
         crowd_vote=by_vote,
-        advice=tuple(advice(labels, fusion, model, by_vote, foretold, rates)),
-        err_together=foretold is not None and foretold.dependent,
+        advice=tuple(advice(labels, fusion, model, by_vote, tempering, rates)),
+        err_together=tempering is not None and tempering.dependent,
     )
 
 

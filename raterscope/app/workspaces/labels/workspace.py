@@ -334,7 +334,7 @@ class LabelsWorkspace(LabelsScreen):
         form = self.fuse_panel.assignment
         about = None if form is None else form.settings()
         if form is not None and isinstance(about, QuestionSettings):
-            form.set_settings(replace(about, counting="foretold"))
+            form.set_settings(replace(about, counting="predictive"))
         self._offer_to_fuse()
 
     def _offer_to_fuse(self) -> None:

@@ -1,10 +1,16 @@
-"""What a vote should count for: people who err on the same tasks make a model too sure of itself.
+"""Tempering: the weight of a vote where annotators make correlated errors.
 
-A model of annotators takes the votes on a task as independent, given its class. Real ones err together on
-hard tasks, and the product of their likelihoods is then surer than it should be. The likelihood is therefore
-raised to a power below one, as for any model that is not quite right (Bissiri, Holmes and Walker 2016, "A
-general framework for updating belief distributions"; Gruenwald and van Ommen 2017, on choosing the power by
-what is foreseen). No truth is needed to choose it: each vote is foretold from the others on its task.
+A model of annotators assumes that the votes on a task are independent, given its class. Annotators err
+together on hard tasks, and the product of their likelihoods is then too sure. The likelihood is therefore
+raised to a power below one. The power needs no truths: it is the one with which each held-out vote is
+predicted best from the other votes on its task.
+
+References
+----------
+P. G. Bissiri, C. C. Holmes and S. G. Walker, "A general framework for updating belief distributions", Journal
+of the Royal Statistical Society B 78 (2016) 1103-1130.
+P. Gruenwald and T. van Ommen, "Inconsistency of Bayesian inference for misspecified linear models, and a
+proposal for repairing it", Bayesian Analysis 12 (2017) 1069-1103 (the power by predictive performance).
 """
 
 from __future__ import annotations
@@ -19,18 +25,18 @@ from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Lab
 from raterscope.algorithms.labels.prior import PriorSettings
 from raterscope.algorithms.progress import Watch, silent
 
-__all__ = ["POWERS", "Foresight", "foresight", "is_modelled", "tempered"]
+__all__ = ["POWERS", "Tempering", "choose_tempering", "is_modelled", "tempered"]
 
 POWERS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1, 0.05)
-"""What a vote may count for."""
+"""Weights of a vote that are compared."""
 
 _DEPENDENT = (0.6, 8.0)
-"""What votes count for at most, and nats gained at least, for people to err together.
+"""Largest weight of a vote, and smallest gain in nats, at which errors are called correlated.
 
-Independent votes mostly come to 0.8 to 1; few of them to less by chance, with less to gain."""
+Independent votes mostly have weights of 0.8 to 1; few of them less by chance, with less gain."""
 
-_LOOKED_AT = 200_000
-"""Votes that are foretold, about; of more, those on every second, third ... task."""
+_PREDICTED = 200_000
+"""Votes that are predicted, about; of more, those on every second, third ... task."""
 
 _AT_ONCE = 500_000
 """Votes whose rates are held in memory at a time."""
@@ -40,18 +46,17 @@ _LEAST = 1e-9
 
 
 @dataclass(frozen=True)
-class Foresight:
-    """What votes should count for, and how much better they then foretell each other.
+class Tempering:
+    """Weight of a vote, and how much better held-out votes are then predicted.
 
     Attributes
     ----------
     power : float
-        What a vote counts for, of `POWERS`: 1 where they are as good as independent.
+        Weight of a vote, of `POWERS`; 1 where votes are as good as independent.
     gain : float
-        By how much the log-likelihood of the votes, each foretold from the others on its task, is then above
-        that of power 1; nats.
+        Log-likelihood of the held-out votes with this power less that with power 1, in nats.
     votes : int
-        Votes that were foretold.
+        Votes that were held out.
     """
 
     power: float
@@ -60,7 +65,7 @@ class Foresight:
 
     @property
     def dependent(self) -> bool:
-        """Whether people err on the same tasks, more than chance would have it."""
+        """Whether annotators err on the same tasks, more than by chance."""
         power, gain = _DEPENDENT
         return self.power <= power and self.gain >= gain
 
@@ -71,12 +76,12 @@ def is_modelled(fusion: LabelFusion) -> bool:
     return algorithm is not None and issubclass(algorithm.settings, PriorSettings)
 
 
-def foresight(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Foresight:
-    """Find the power of the likelihood with which the votes on a task foretell each other best.
+def choose_tempering(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Tempering:
+    """Choose the power of the likelihood by leave-one-vote-out prediction.
 
-    The class of a task is believed by the other votes on it, each likelihood raised to the power; the vote
-    is then as probable as its annotator's expected rates say, without what the vote itself taught of them.
-    Tasks that are known, or have a single vote, say nothing of the power.
+    The posterior of a task's class follows from its other votes, each likelihood raised to the power. The
+    held-out vote is predicted from that posterior and its annotator's expected rates, from which the vote's
+    own count is removed. Tasks that are known, or have a single vote, do not count.
 
     Parameters
     ----------
@@ -86,9 +91,9 @@ def foresight(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> For
         By a model with a prior of the annotators, not tempered.
     watch : Watch
     """
-    rows = _looked_at(labels, fusion)
+    rows = _held_out(labels, fusion)
     if not len(rows):
-        return Foresight(1.0, 0.0, 0)
+        return Tempering(1.0, 0.0, 0)
     alpha, said = _alpha_of(labels, fusion, rows), labels.label[rows]
     each = np.arange(len(rows))
     logs = _expected_logs(alpha, said)
@@ -101,14 +106,14 @@ def foresight(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> For
     shares = np.log(fusion.shares)
     found = np.empty(len(POWERS))
     for at, power in enumerate(POWERS):
-        watch(at / len(POWERS), f"foretelling votes, each counting for {power:g}")
+        watch(at / len(POWERS), f"predicting held-out votes, each weighted {power:g}")
         found[at] = np.log((_softmax(shares + power * others) * rate).sum(axis=1)).mean()
     best = int(found.argmax())
-    return Foresight(POWERS[best], float(found[best] - found[0]) * len(rows), len(rows))
+    return Tempering(POWERS[best], float(found[best] - found[0]) * len(rows), len(rows))
 
 
 def tempered(labels: Labels, fusion: LabelFusion, power: float) -> LabelFusion:
-    """Let each vote count for part of one, the annotators' rates as they were found.
+    """Weight each vote by the same power, the annotators' rates unchanged.
 
     Parameters
     ----------
@@ -122,7 +127,7 @@ def tempered(labels: Labels, fusion: LabelFusion, power: float) -> LabelFusion:
     Returns
     -------
     LabelFusion
-        Its posterior is proportional to share_j exp(power sum_votes E[ln pi_jl]), with `power` told.
+        Its posterior is proportional to share_j exp(power sum_votes E[ln pi_jl]), with its `power`.
         Known tasks, and those without votes, stay as they are.
     """
     open_tasks = (fusion.known == OPEN) & (fusion.votes > 0)
@@ -138,10 +143,10 @@ def tempered(labels: Labels, fusion: LabelFusion, power: float) -> LabelFusion:
     return replace(fusion, posterior=posterior, power=power)
 
 
-def _looked_at(labels: Labels, fusion: LabelFusion) -> NDArray[np.int64]:
-    """Give the votes that are foretold, task by task."""
+def _held_out(labels: Labels, fusion: LabelFusion) -> NDArray[np.int64]:
+    """Give the votes that are predicted, task by task."""
     tells = (fusion.known == OPEN) & (labels.votes_of_tasks() > 1)
-    every = -(-int(labels.votes_of_tasks()[tells].sum()) // _LOOKED_AT)
+    every = -(-int(labels.votes_of_tasks()[tells].sum()) // _PREDICTED)
     if every > 1:
         tells[np.setdiff1d(np.arange(len(tells)), np.flatnonzero(tells)[::every])] = False
     rows = np.flatnonzero(tells[labels.task])

@@ -8,13 +8,13 @@ import pytest
 from raterscope.algorithms.labels.advice import advice
 from raterscope.algorithms.labels.assessment import assess
 from raterscope.algorithms.labels.data import OPEN, Labels
-from raterscope.algorithms.labels.foresight import foresight, tempered
 from raterscope.algorithms.labels.fusion import LabelPlan, run
 from raterscope.algorithms.labels.ibcc import ibcc
+from raterscope.algorithms.labels.tempering import choose_tempering, tempered
 from tests.algorithms.labels.test_advice import simulated
 from tests.algorithms.labels.test_voting import read
 
-FORETOLD = {"counting": "foretold"}
+PREDICTIVE = {"counting": "predictive"}
 
 
 def independent(seed: int = 0) -> tuple[Labels, np.ndarray]:
@@ -40,7 +40,7 @@ def repeated(times: int) -> tuple[Labels, np.ndarray]:
 def test_independent_votes_count_in_full_or_nearly(seed: int) -> None:
     labels, truth = independent(seed)
     fusion = ibcc(labels)
-    found = foresight(labels, fusion)
+    found = choose_tempering(labels, fusion)
     assert found.power >= 0.7
     before, after = (
         assess(one.posterior, truth, labels.classes)
@@ -52,7 +52,7 @@ def test_independent_votes_count_in_full_or_nearly(seed: int) -> None:
 def test_votes_of_people_who_repeat_each_other_count_for_less() -> None:
     labels, truth = repeated(4)
     fusion = ibcc(labels)
-    found = foresight(labels, fusion)
+    found = choose_tempering(labels, fusion)
     assert found.power < 0.4
     before, after = (
         assess(one.posterior, truth, labels.classes)
@@ -99,20 +99,20 @@ def test_the_order_of_annotators_and_votes_changes_nothing() -> None:
         labels.task[order], labels.annotator[order], labels.label[order], labels.tasks, labels.annotators,
         labels.outputs, labels.classes,
     )  # fmt: skip
-    first, second = (foresight(one, ibcc(one)) for one in (labels, mixed))
+    first, second = (choose_tempering(one, ibcc(one)) for one in (labels, mixed))
     assert first.power == second.power
     assert first.gain == pytest.approx(second.gain, rel=1e-6)
 
 
-def test_nothing_is_foretold_of_tasks_with_one_vote() -> None:
+def test_tasks_with_one_vote_have_nothing_to_predict() -> None:
     labels, _ = simulated(50, 5, 1, 2, np.full((5, 50), 0.8))
-    assert foresight(labels, ibcc(labels)).power == 1.0
+    assert choose_tempering(labels, ibcc(labels)).power == 1.0
 
 
 @pytest.mark.parametrize("algorithm", ["ibcc", "gibbs", "dynibcc"])
 def test_every_model_of_annotators_can_let_votes_count_in_part(algorithm: str) -> None:
     labels, truth = repeated(3)
-    full, part = (run(labels, LabelPlan.make(algorithm, texts)) for texts in ({}, FORETOLD))
+    full, part = (run(labels, LabelPlan.make(algorithm, texts)) for texts in ({}, PREDICTIVE))
     assert full.power == 1.0
     assert part.power < 0.5
     before, after = (assess(one.posterior, truth, labels.classes) for one in (full, part))
@@ -122,7 +122,7 @@ def test_every_model_of_annotators_can_let_votes_count_in_part(algorithm: str) -
 
 def test_what_has_no_model_of_annotators_says_that_votes_count_in_full() -> None:
     labels, _ = repeated(3)
-    full, part = (run(labels, LabelPlan.make("majority", texts)) for texts in ({}, FORETOLD))
+    full, part = (run(labels, LabelPlan.make("majority", texts)) for texts in ({}, PREDICTIVE))
     assert np.array_equal(full.posterior, part.posterior)
     assert any("counts in full" in notice for notice in part.notices)
 
@@ -131,7 +131,7 @@ def test_people_who_err_together_are_told_of_and_what_helps() -> None:
     said = []
     for labels, _ in (repeated(4), independent()):
         fusion = ibcc(labels)
-        said.append(" ".join(advice(labels, fusion, foretold=foresight(labels, fusion))))
+        said.append(" ".join(advice(labels, fusion, tempering=choose_tempering(labels, fusion))))
     assert "predict each other" in said[0]
     assert "predict each other" not in said[1]
 
@@ -144,10 +144,16 @@ def test_on_real_crowds_the_probabilities_become_honest_and_the_order_stays(
     real_data: Path, name: str, reached: float
 ) -> None:
     labels, truth = read(real_data, name)
-    full, part = (run(labels, LabelPlan.make("ibcc", texts)) for texts in ({}, FORETOLD))
+    full, part = (run(labels, LabelPlan.make("ibcc", texts)) for texts in ({}, PREDICTIVE))
     before, after = (assess(one.posterior, truth, labels.classes) for one in (full, part))
     assert after.log_loss < reached
     assert after.log_loss <= before.log_loss
     assert after.calibration.error <= before.calibration.error
     assert after.area == pytest.approx(before.area, abs=0.005)
     assert after.accuracy == pytest.approx(before.accuracy, abs=0.01)
+
+
+def test_a_plan_of_an_earlier_version_is_understood() -> None:
+    stored = LabelPlan.make("ibcc", PREDICTIVE).as_dict()
+    stored["about"]["counting"] = "foretold"
+    assert LabelPlan.from_dict(stored).about.counting == "predictive"
