@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from raterscope import __version__
+from raterscope.app.review import fold
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.shown import run_name
 
@@ -132,4 +133,15 @@ def _record(study: Study, run: RunEntry, items: Sequence[int], deidentify: bool)
         "excluded": list(run.excluded),
         "weights": run.weights,
         "items": [study.name_of(run.kind, item) for item in items],
+        **_controls(study, run, items),
     }
+
+
+def _controls(study: Study, run: RunEntry, items: Sequence[int]) -> dict[str, dict[str, bool]]:
+    """Name a run's control images and say whether they are known to hold structures; nothing without any."""
+    if run.kind != "clicks":
+        return {}
+    then = fold([one for one in study.decisions() if one.id <= run.known])
+    marks = {study.name_of(run.kind, item): then.control(item) for item in items}
+    named = {name: mark.holds for name, mark in marks.items() if mark is not None}
+    return {"controls": named} if named else {}

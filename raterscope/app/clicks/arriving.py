@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray, KnownSpots
+from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
 from raterscope.app.study.records import MarksRecord
 
 __all__ = ["Arrivals", "in_steps"]
@@ -59,7 +59,7 @@ class Arrivals:
         found = np.flatnonzero((self.rows == rows) & (self.people == people))
         return int(found[0]) + 1 if len(found) else None
 
-    def clicks(self, step: int, names: Sequence[str], known: KnownSpots) -> Clicks:
+    def clicks(self, step: int, names: Sequence[str]) -> Clicks:
         """Give all that has come after so many steps."""
         rows, people = (int(self.rows[step - 1]), int(self.people[step - 1])) if step else (0, 0)
         time = self.time[:rows]
@@ -70,7 +70,6 @@ class Arrivals:
             annotators=tuple(names[number] for number in self.order[:people].tolist()),
             extent=self.extent,
             time=None if np.isnan(time).all() else time,
-            known=known,
         )
 
 

@@ -17,7 +17,8 @@ from raterscope.algorithms.clicks.fusion import FusionPlan, learn_from_each_othe
 from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.clicks.batch import fuse_images
-from raterscope.app.review import ReviewState, fold, known_spots, match, viewed_places
+from raterscope.app.clicks.held_fixed import held_fixed
+from raterscope.app.review import ReviewState, fold, match
 from raterscope.app.study import Study
 
 __all__ = ["ChangedSpot", "Recount", "RunInputs", "gather_run", "recount"]
@@ -107,10 +108,9 @@ def gather_run(run: int, study: Study, watch: Watch = silent) -> RunInputs:
         fusion = study.result(run, image)
         if fusion is not None:
             truth = study.truth(image) if held else None
-            known = known_spots(state.spots(image), None if truth is None else (truth.x, truth.y))
             inputs.items[name] = image
-            viewed = viewed_places(views.get(image, ()), state.spots(image)) if views else None
-            inputs.clicks[name] = replace(study.clicks(image, entry), known=known, viewed=viewed)
+            known = held_fixed(image, state, views, truth)._asdict()
+            inputs.clicks[name] = replace(study.clicks(image, entry), **known)
             inputs.fusions[name] = fusion
     return inputs
 

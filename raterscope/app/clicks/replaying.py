@@ -9,6 +9,7 @@ import numpy as np
 from raterscope.algorithms.clicks.data import Clicks, IntArray
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.clicks.arriving import Arrivals
+from raterscope.app.clicks.held_fixed import HeldFixed
 from raterscope.app.clicks.watching import Waiting
 
 __all__ = ["Order", "replayed"]
@@ -51,7 +52,8 @@ def replayed(clicks: Clicks, order: Order, per_step: int, seed: int = 0) -> Wait
     weights = (
         {} if clicks.weights is None else dict(zip(clicks.annotators, clicks.weights.tolist(), strict=True))
     )
-    return Waiting(arrivals, clicks.annotators, clicks.known, 0, (), weights, clicks.viewed)
+    held = HeldFixed(clicks.known, clicks.viewed, clicks.control)
+    return Waiting(arrivals, clicks.annotators, held, (), weights)
 
 
 def _by_time(clicks: Clicks) -> IntArray:

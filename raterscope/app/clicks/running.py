@@ -12,8 +12,9 @@ from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app import outcome, running
 from raterscope.app.clicks.batch import fuse_images
+from raterscope.app.clicks.held_fixed import held_fixed
 from raterscope.app.clicks.results import image_record
-from raterscope.app.review import Decision, ReviewState, Weighed, fold, known_spots, viewed_places
+from raterscope.app.review import Decision, ReviewState, Weighed, fold
 from raterscope.app.study import RunEntry, Study, digest_of
 
 __all__ = ["Answer", "Inputs", "counted_in", "fuse_inputs", "gather", "keep"]
@@ -50,7 +51,7 @@ def gather(images: Sequence[int], study: Study, watch: Watch = silent, *, hold_t
     """Read the clicks on images of a study, in this order.
 
     What the expert decided is held fixed; with `hold_truth`, imported truth too. Spots that were viewed and
-    left without a decision go along.
+    left without a decision go along, and what control images are known to hold.
     """
     names = {entry.id: entry.name for entry in study.images()}
 
@@ -60,10 +61,8 @@ def gather(images: Sequence[int], study: Study, watch: Watch = silent, *, hold_t
     def read(image: int, state: ReviewState) -> Clicks:
         weights.update(state.weights)
         truth = study.truth(image) if hold_truth else None
-        known = known_spots(state.spots(image), None if truth is None else (truth.x, truth.y))
         clicks = study.clicks(image).without(set(state.excluded)).weighed(state.weights)
-        viewed = viewed_places(views.get(image, ()), state.spots(image)) if views else None
-        return replace(clicks, known=known, viewed=viewed)
+        return replace(clicks, **held_fixed(image, state, views, truth)._asdict())
 
     asked = {image: names[image] for image in images}
     found = running.gather(asked, study, read, watch, words="reading the clicks of")

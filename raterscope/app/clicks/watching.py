@@ -20,7 +20,8 @@ from raterscope.algorithms.clicks.stream import StreamPlan, StreamState, advance
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, SettingsError, integer
 from raterscope.app.clicks.arriving import Arrivals, in_steps
-from raterscope.app.review import ReviewState, fold, known_spots, viewed_places
+from raterscope.app.clicks.held_fixed import HeldFixed, held_fixed
+from raterscope.app.review import fold
 from raterscope.app.study import Study, streams
 
 __all__ = ["StepSettings", "Waiting", "WatchPlan", "Watched", "follow", "revised", "waiting"]
@@ -96,6 +97,10 @@ class Watched:
         What the expert had decided.
     weights : (R,) float64, optional
         As `Clicks.weights`.
+    viewed : (V, 2) float64, optional
+        As `Clicks.viewed`.
+    control : bool, optional
+        As `Clicks.control`.
     """
 
     state: StreamState
@@ -105,6 +110,8 @@ class Watched:
     excluded: tuple[str, ...]
     known: KnownSpots
     weights: FloatArray | None = None
+    viewed: FloatArray | None = None
+    control: bool | None = None
 
     @property
     def fusion(self) -> Fusion:
@@ -126,29 +133,23 @@ class Waiting:
     arrivals : Arrivals
     names : sequence of str
         Of all annotators of the study.
-    known : KnownSpots
-    decision : int
-        The study's last decision when it was read.
+    held : HeldFixed
+        What the expert knows of the image.
     excluded : tuple of str
         Annotators left out of `arrivals`.
     weights : mapping of annotator to float
         As how much of one each of those counts who do not count fully.
-    viewed : (V, 2) float64, optional
-        As `Clicks.viewed`.
     """
 
     arrivals: Arrivals
     names: Sequence[str]
-    known: KnownSpots
-    decision: int
+    held: HeldFixed
     excluded: tuple[str, ...]
     weights: Mapping[str, float] = field(default_factory=dict)
-    viewed: FloatArray | None = None
 
     def clicks(self, step: int) -> Clicks:
         """Give all that had come after so many steps."""
-        clicks = self.arrivals.clicks(step, self.names, self.known)
-        clicks = clicks if self.viewed is None else replace(clicks, viewed=self.viewed)
+        clicks = replace(self.arrivals.clicks(step, self.names), **self.held._asdict())
         return clicks.weighed(self.weights) if self.weights else clicks
 
     def reached(self, watched: Watched) -> int | None:
@@ -161,10 +162,13 @@ class Waiting:
         return step
 
     def has_more(self, watched: Watched | None) -> bool:
-        """Tell whether something is to be taken up: clicks, annotators, decisions, exclusions, weights."""
+        """Tell whether something is to be taken up.
+
+        Clicks, annotators, exclusions, weights, or what the expert knows.
+        """
         if watched is None:
             return len(self.arrivals) > 0
-        return self.reached(watched) != len(self.arrivals) or not _same(watched.known, self.known)
+        return self.reached(watched) != len(self.arrivals) or not _same(watched, self.held)
 
 
 def waiting(
@@ -180,36 +184,22 @@ def waiting(
     What was imported up to `since`, before anything was watched, is one step.
     """
     decisions = study.decisions()
-    state, last = fold(decisions), decisions[-1].id if decisions else 0
+    state = fold(decisions)
     names, views = study.annotators(), study.views()
+    excluded = tuple(sorted(state.excluded))
+    numbers = frozenset(number for number, name in enumerate(names) if name in state.excluded)
     found = {}
     for done, image in enumerate(images):
         watch(done / len(images), "reading what came")
-        one = _waiting(study, image, plan, since, before.get(image), names, state, last)
-        viewed = viewed_places(views.get(image, ()), state.spots(image)) if views else None
-        found[image] = replace(one, viewed=viewed)
-    return found
-
-
-def _waiting(
-    study: Study,
-    image: int,
-    plan: WatchPlan,
-    since: int,
-    before: Waiting | None,
-    names: Sequence[str],
-    state: ReviewState,
-    decision: int,
-) -> Waiting:
-    excluded = tuple(sorted(state.excluded))
-    if before is None or before.excluded != excluded:
+        last = before.get(image)
         arrivals = Arrivals(study.image(image).extent)
-    else:
-        arrivals = before.arrivals
-    numbers = frozenset(number for number, name in enumerate(names) if name in state.excluded)
-    came = streams.arrivals(study, image, arrivals.imported)
-    arrivals = in_steps(arrivals, came, plan.steps.annotators_a_step, since, numbers)
-    return Waiting(arrivals, names, known_spots(state.spots(image)), decision, excluded, state.weights)
+        if last is not None and last.excluded == excluded:
+            arrivals = last.arrivals
+        came = streams.arrivals(study, image, arrivals.imported)
+        arrivals = in_steps(arrivals, came, plan.steps.annotators_a_step, since, numbers)
+        held = held_fixed(image, state, views)
+        found[image] = Waiting(arrivals, names, held, excluded, state.weights)
+    return found
 
 
 def follow(
@@ -237,7 +227,7 @@ def follow(
     if done is None:
         now, done = None, 0
     total = len(given.arrivals)
-    if now is not None and done == total and not _same(now.known, given.known):
+    if now is not None and done == total and not _same(now, given.held):
         yield _decided(now, given, plan, watch)
     for step in range(done, total):
         told = part(watch, (step - done) / (total - done), (step + 1 - done) / (total - done))
@@ -263,7 +253,8 @@ def _then(
         other = changed(before.fusion, state.fusion)
     ahead = outlook(clicks, state.fusion, plan.stream, plan.stopping, watch, experience=held)
     history = _with_step(history, clicks, state, ahead, other, plan)
-    return Watched(state, ahead, history, held, given.excluded, given.known, clicks.weights)
+    known = given.held._asdict()
+    return Watched(state, ahead, history, held, given.excluded, weights=clicks.weights, **known)
 
 
 def _decided(before: Watched, given: Waiting, plan: WatchPlan, watch: Watch) -> Watched:
@@ -271,7 +262,7 @@ def _decided(before: Watched, given: Waiting, plan: WatchPlan, watch: Watch) -> 
     clicks = given.clicks(len(given.arrivals))
     state = advance(before.state, clicks, plan.stream, watch, experience=before.experience)
     ahead = outlook(clicks, state.fusion, plan.stream, plan.stopping, watch, experience=before.experience)
-    return replace(before, state=state, outlook=ahead, known=given.known)
+    return replace(before, state=state, outlook=ahead, **given.held._asdict())
 
 
 def revised(
@@ -309,8 +300,13 @@ def _with_step(
     return replace(history, firm=firm)
 
 
-def _same(one: KnownSpots, other: KnownSpots) -> bool:
-    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in ("x", "y", "present"))
+def _same(watched: Watched, held: HeldFixed) -> bool:
+    """Tell whether an answer rests on what the expert knows now."""
+    spots = all(
+        np.array_equal(getattr(watched.known, name), getattr(held.known, name))
+        for name in ("x", "y", "present")
+    )
+    return spots and watched.control == held.control and _equal(watched.viewed, held.viewed)
 
 
 def _equal(one: FloatArray | None, other: FloatArray | None) -> bool:

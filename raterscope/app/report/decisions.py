@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from raterscope.app.errors import counted, plain
 from raterscope.app.report.contents import Block, Prose, Section, Table
 from raterscope.app.report.units import NONE
-from raterscope.app.review import LONG_ENOUGH, Decision, ReviewState, View, viewed_places
+from raterscope.app.review import LONG_ENOUGH, Decision, ImageSubject, ReviewState, View, viewed_places
 from raterscope.app.review.decision import target_of
 
 __all__ = ["decisions_section", "told_of"]
@@ -59,7 +59,7 @@ def decisions_section(
         Of the spots of clicks on the images of the report.
     """
     title = "The expert's decisions"
-    viewed = _viewed(views or {}, state)
+    viewed = [*_controls(told, state), *_viewed(views or {}, state)]
     if not told:
         none: list[Block] = [Prose([("", "No decision has been made.")])]
         return Section(title, none + viewed)
@@ -96,6 +96,20 @@ def _viewed(views: Mapping[int, Sequence[View]], state: ReviewState) -> list[Blo
         "while others were decided. Skipped spots are not counted."
     )
     return [Prose([("Viewed and left undecided", words)])]
+
+
+def _controls(told: Sequence[tuple[Decision, str]], state: ReviewState) -> list[Block]:
+    """Name the control images, and those whose mark an accepted spot contradicts."""
+    found: dict[str, list[str]] = {}
+    for one, name in told:
+        mark = state.control_mark(one.item) if isinstance(one.subject, ImageSubject) and one.item else None
+        if mark is None or mark.decision != one.id or one.item is None:
+            continue
+        counts = state.control(one.item) is not None
+        words = f"{mark.in_words().capitalize()}s" if counts else "Not used, as a spot on them is accepted"
+        found.setdefault(words, []).append(plain(name, 40))
+    words = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in sorted(found.items()))
+    return [Prose([("Control images", f"{words}.")])] if words else []
 
 
 def _by_whom(decisions: Sequence[Decision], state: ReviewState) -> Table:

@@ -202,6 +202,7 @@ def _about(
             f" {counted(viewed, 'spot')} {'was' if viewed == 1 else 'were'} known to have been viewed and "
             "left without a decision."
         )
+    held += _controls(run, then, items)
     if run.excluded:
         held += f" Left out: {', '.join(plain(name, 40) for name in run.excluded)}."
     if run.weights:
@@ -221,6 +222,30 @@ def _about(
     if ties:
         said.insert(1, ("Ties", ties))
     return said
+
+
+def _controls(run: RunEntry, then: ReviewState, items: Mapping[tuple[str, int], str]) -> str:
+    """Name the control images of a run of clicks; empty where it has none."""
+    if run.kind != "clicks":
+        return ""
+    said = []
+    for kind, holds, rule in (
+        ("Positive", True, "a run without any structure is excluded by them"),
+        (
+            "Negative",
+            False,
+            "their clusters are held to be artefacts, and as many are expected on the others",
+        ),
+    ):
+        marks = {image: then.control(image) for image in run.items}
+        names = [
+            plain(items.get(("clicks", image), f"image {image}"), 40)
+            for image, mark in marks.items()
+            if mark is not None and mark.holds == holds
+        ]
+        if names:
+            said.append(f" {kind} control images: {', '.join(names)}; {rule}.")
+    return "".join(said)
 
 
 def _weights(run: RunEntry, then: ReviewState) -> str:

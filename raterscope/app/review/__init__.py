@@ -5,7 +5,7 @@ from raterscope.app.review.journal import ReviewState, Standing, Weighed, differ
 from raterscope.app.review.measures import Measures, Shape, is_measure, read_measures
 from raterscope.app.review.measuring_subjects import CountingSubject, ScaleSubject, ShapeSubject
 from raterscope.app.review.regions import Region, known_voxels
-from raterscope.app.review.spots import Flag, Spot, Verdict, known_spots, match
+from raterscope.app.review.spots import Control, Flag, Spot, Verdict, known_spots, match
 from raterscope.app.review.structures import described_structures
 from raterscope.app.review.subjects import (
     SUBJECTS,
@@ -27,6 +27,7 @@ __all__ = [
     "LONG_ENOUGH",
     "SUBJECTS",
     "BiasSubject",
+    "Control",
     "CountingSubject",
     "DecidedTask",
     "Decision",

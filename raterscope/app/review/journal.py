@@ -17,7 +17,7 @@ from raterscope.app.review.decision import Decision, in_words, target_of
 from raterscope.app.review.last_words import LastWords
 from raterscope.app.review.measuring_subjects import CountingSubject, ScaleSubject, ShapeSubject
 from raterscope.app.review.regions import Region, RegionsOfImage
-from raterscope.app.review.spots import Flag, Spot, SpotsOfImage
+from raterscope.app.review.spots import Control, Flag, Spot, SpotsOfImage
 from raterscope.app.review.subjects import StructureSubject, WeightSubject
 from raterscope.app.review.tasks import DecidedTask, TasksOfQuestion
 
@@ -116,6 +116,19 @@ class ReviewState:
         """Give the flag that the expert put on an image of clicks."""
         found = self._decided.get(("clicks", image))
         return found.flag if isinstance(found, SpotsOfImage) else None
+
+    def control_mark(self, image: int) -> Control | None:
+        """Give the control mark that the expert put on an image of clicks."""
+        found = self._decided.get(("clicks", image))
+        return found.control if isinstance(found, SpotsOfImage) else None
+
+    def control(self, image: int) -> Control | None:
+        """Give the control mark that counts: an image with an accepted spot is no negative control."""
+        mark = self.control_mark(image)
+        if mark is None or mark.holds:
+            return mark
+        accepted = any(spot.verdict in ("accepted", "added") for spot in self.spots(image))
+        return None if accepted else mark
 
     def regions(self, image: int) -> list[Region]:
         """List what was decided on an image's masks and stands, the oldest first."""

@@ -20,7 +20,7 @@ from raterscope.app.review.decision import Decision
 from raterscope.app.review.last_words import LastWords
 from raterscope.app.review.subjects import ImageSubject, SpotOf, SpotsSubject, SpotSubject
 
-__all__ = ["Flag", "Spot", "SpotsOfImage", "Verdict", "known_spots", "match"]
+__all__ = ["Control", "Flag", "Spot", "SpotsOfImage", "Verdict", "known_spots", "match"]
 
 Verdict = Literal["accepted", "rejected", "skipped", "added"]
 
@@ -76,12 +76,32 @@ class Flag:
     decision: int
 
 
+@dataclass(frozen=True)
+class Control:
+    """What the expert knows of a control image, and the decision that says so.
+
+    Attributes
+    ----------
+    holds : bool
+        Whether the image is known to hold structures; otherwise it is known to hold none.
+    decision : int
+    """
+
+    holds: bool
+    decision: int
+
+    def in_words(self) -> str:
+        """Name it: "negative control"."""
+        return f"{'positive' if self.holds else 'negative'} control"
+
+
 class SpotsOfImage:
-    """The judged spots of one image and its flag, while the journal is read."""
+    """The judged spots of one image, its flag and control mark, while the journal is read."""
 
     def __init__(self) -> None:
         self.spots: list[Spot] = []
         self.flag: Flag | None = None
+        self.control: Control | None = None
         self.words = LastWords()
         self._by_decision: dict[int, list[int]] = {}
         self._by_number: dict[tuple[int, int], int] = {}
@@ -91,8 +111,7 @@ class SpotsOfImage:
         """Let a decision change the spots that it is about, or make them."""
         subject = decision.subject
         if isinstance(subject, ImageSubject):
-            self.flag = Flag(decision.reason, decision.id) if decision.verb == "flag" else None
-            self.words.add("image", decision.id, decision.verb)
+            self._mark(decision)
         elif isinstance(subject, SpotsSubject):
             for one in subject.by_image.get(image, ()):
                 self._judge(decision, one, one.x, one.y, one.run, one.about)
@@ -100,6 +119,16 @@ class SpotsOfImage:
             at_x = subject.x if subject.from_x is None else subject.from_x
             at_y = subject.y if subject.from_y is None else subject.from_y
             self._judge(decision, subject, at_x, at_y, decision.run, decision.about)
+
+    def _mark(self, decision: Decision) -> None:
+        """Let a decision on the image as a whole change its flag or its control mark."""
+        if "flag" in decision.verb:
+            self.flag = Flag(decision.reason, decision.id) if decision.verb == "flag" else None
+            self.words.add("image", decision.id, decision.verb)
+            return
+        marked = decision.verb != "uncontrol"
+        self.control = Control(decision.verb == "positive", decision.id) if marked else None
+        self.words.add("control", decision.id, decision.verb)
 
     def _judge(
         self, decision: Decision, told: SpotSubject | SpotOf, at_x: float, at_y: float, run: int | None,
@@ -126,26 +155,28 @@ class SpotsOfImage:
         if run is not None and told.number is not None:
             self._by_number[run, told.number] = index
 
-    def fixed(self) -> list[tuple[float, float, bool]]:
-        """Give what a fusion is held to."""
-        return sorted(
+    def fixed(self) -> list[object]:
+        """Give what a fusion is held to: spots, and whether a control image holds structures."""
+        spots = sorted(
             (spot.anchor_x, spot.anchor_y, spot.verdict != "rejected")
             for spot in self.spots
             if spot.verdict != "skipped"
         )
+        return [*spots, *([] if self.control is None else [self.control.holds])]
 
     def settled_subjects(self) -> tuple[str, ...]:
         """Say how many spots are settled."""
         many = sum(spot.verdict != "skipped" for spot in self.spots)
         return (counted(many, "spot"),) if many else ()
 
-    def undone_since(self, now: SpotsOfImage | None, _dead: Container[int]) -> list[int]:
-        """Name the decisions on spots where nothing is settled now."""
+    def undone_since(self, now: SpotsOfImage | None, dead: Container[int]) -> list[int]:
+        """Name the decisions on spots where nothing is settled now, and the control mark that was undone."""
+        marked = [] if self.control is None else [self.control.decision]
         return [
             spot.decision
             for spot in self.spots
             if spot.verdict != "skipped" and (now is None or not now.settles(spot.anchor_x, spot.anchor_y))
-        ]
+        ] + [one for one in marked if one in dead and (now is None or now.control is None)]
 
     def settles(self, x: float, y: float) -> bool:
         """Tell whether a spot that was judged, and not skipped, has its cluster at a place."""

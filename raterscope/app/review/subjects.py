@@ -154,7 +154,9 @@ class SpotsSubject:
 
 @dataclass(frozen=True, kw_only=True)
 class ImageSubject:
-    """An image of clicks as a whole: flag it, or take the flag away.
+    """An image of clicks as a whole: flag it, or take the flag away; mark it as a control image, or not.
+
+    A positive control is known to hold structures, a negative one to hold none.
 
     Attributes
     ----------
@@ -164,7 +166,7 @@ class ImageSubject:
 
     kind: ClassVar[str] = "clicks"
     form: ClassVar[str] = "image"
-    verbs: ClassVar[tuple[str, ...]] = ("flag", "unflag")
+    verbs: ClassVar[tuple[str, ...]] = ("flag", "unflag", "positive", "negative", "uncontrol")
 
     name: str
 
@@ -173,8 +175,10 @@ class ImageSubject:
         return None
 
     def in_words(self, verb: str) -> str:
-        """Say what is done to it."""
-        return f"{verb} the image"
+        """Say what is done to it: "flag the image", "mark the image as a negative control"."""
+        if verb == "uncontrol":
+            return "mark the image as no control"
+        return f"{verb} the image" if "flag" in verb else f"mark the image as a {verb} control"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -69,7 +69,8 @@ The file is in WAL mode while it is open and a single plain file when it is clos
     whose ``undoes`` names the decision that it takes back; a redo is the undo of an undo. ``subject`` (JSON)
     says what of the ``item`` it is about, in the form that ``kind`` names; ``voxels`` names the object with
     the voxels that it settles; ``about`` an earlier decision on the same subject; ``annotators`` (JSON list)
-    who is excluded, weighed or included.
+    who is excluded, weighed or included. Among the decisions on a whole image are the marks of control
+    images.
 ``viewed``
     The spots of clicks that the expert looked at and left without a decision, append-only as the journal is:
     ``how`` each was in sight, selected on its image or listed in the grid, for how many ``seconds``, its
@@ -79,7 +80,7 @@ Version 1 had neither ``grids`` nor ``masks``, and in ``decisions`` the columns 
 subject. Version 2 knew images alone as items, one annotator a decision, and no ``questions``, ``votes`` and
 ``pictures``. Version 3 knew no ``streams`` and ``watched``, version 4 no ``outlines``, version 5 no
 ``slice_offsets``, version 6 no ``structures`` and ``keys``, version 7 no ``shown``, version 8 no
-``settings``, version 9 no ``viewed``. `migration` brings such files up to date.
+``settings``, version 9 no ``viewed``, version 10 no control images. `migration` brings such files up to date.
 
 Rows of a run and of an import appear in one transaction, whole or not at all.
 """
@@ -89,7 +90,7 @@ from __future__ import annotations
 __all__ = ["APPLICATION_ID", "SCHEMA", "VERSION"]
 
 APPLICATION_ID = 0x52536370
-VERSION = 10
+VERSION = 11
 
 SCHEMA = (
     """CREATE TABLE images (

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from raterscope.algorithms.clicks.data import Clicks, KnownSpots
+from raterscope.algorithms.clicks.data import Clicks
 from raterscope.app.clicks.arriving import Arrivals, in_steps
 from raterscope.app.clicks.replaying import replayed
 from raterscope.app.study.records import MarksRecord
@@ -33,7 +33,7 @@ def rows_of(clicks: Clicks) -> set[tuple[str, float, float, float]]:
 def test_a_step_is_an_annotator_whatever_his_number() -> None:
     arrivals = in_steps(Arrivals(EXTENT), [(1, record((7, 3), (2, 1))), (2, record((7, 2), (4, 1)))], 1)
     assert steps_of(arrivals) == [(3, 1), (4, 2), (6, 2), (7, 3)]
-    clicks = arrivals.clicks(3, NAMES, KnownSpots.none())
+    clicks = arrivals.clicks(3, NAMES)
     assert clicks.annotators == ("W7", "W2")
     assert clicks.annotator.tolist() == [0, 0, 0, 1, 0, 0]
     assert clicks.time is None
@@ -42,7 +42,7 @@ def test_a_step_is_an_annotator_whatever_his_number() -> None:
 def test_who_marked_nothing_comes_too_and_once() -> None:
     arrivals = in_steps(Arrivals(EXTENT), [(1, record((3, 2), idle=(5, 6))), (2, record(idle=(5, 3)))], 1)
     assert steps_of(arrivals) == [(2, 1), (2, 2), (2, 3)]
-    assert arrivals.clicks(3, NAMES, KnownSpots.none()).annotators == ("W3", "W5", "W6")
+    assert arrivals.clicks(3, NAMES).annotators == ("W3", "W5", "W6")
 
 
 def test_reading_on_comes_to_the_same_as_reading_at_once() -> None:
@@ -65,7 +65,7 @@ def test_the_excluded_never_came() -> None:
     came = [(1, record((7, 3), (2, 1), idle=(5,)))]
     without = in_steps(Arrivals(EXTENT), came, 1, excluded=frozenset({7, 5}))
     assert steps_of(without) == [(1, 1)]
-    assert without.clicks(1, NAMES, KnownSpots.none()).annotators == ("W2",)
+    assert without.clicks(1, NAMES).annotators == ("W2",)
 
 
 def test_what_was_there_before_the_watch_is_one_step() -> None:

@@ -158,8 +158,8 @@ def test_undoing_an_exclusion_brings_the_annotator_back() -> None:
 steps = st.lists(
     st.tuples(
         st.sampled_from(
-            [*SpotSubject.verbs, "several", "flag", "unflag", "exclude", "weigh", "include", "undo", "redo",
-             "older"]
+            [*SpotSubject.verbs, *ImageSubject.verbs, "several", "exclude", "weigh", "include", "undo",
+             "redo", "older"]
         ),
         st.integers(0, 6),
         st.integers(1, 2),
@@ -201,7 +201,10 @@ def played(moves: Sequence[tuple[str, int, int]]) -> list[Decision]:
 
 
 def shown(state: ReviewState) -> tuple[object, ...]:
-    decided = {image: (state.spots(image), state.flag(image)) for image in state.items("clicks")}
+    decided = {
+        image: (state.spots(image), state.flag(image), state.control_mark(image))
+        for image in state.items("clicks")
+    }
     return (decided, state.excluded, state.weighed, state.undoable)
 
 
@@ -308,3 +311,39 @@ def test_the_last_word_on_an_image_is_its_flag_and_changes_no_fusion() -> None:
     assert fold(journal(flag, unflag)).flag(1) is None
     decisions = added(decisions, review.undo(fold(decisions)))
     assert fold(decisions).flag(1) is None
+
+
+def test_a_control_mark_changes_what_a_fusion_is_held_to_until_it_is_undone() -> None:
+    def mark(verb: str) -> Decision:
+        return Decision(verb=verb, item=1, subject=ImageSubject(name="a.png"))
+
+    decisions = journal(mark("negative"))
+    before, state = fold([]), fold(decisions)
+    assert state.control(1) == review.Control(holds=False, decision=1)
+    assert state.control(2) is None
+    assert review.differ(before, state, "clicks", 1)
+    assert state.in_words(decisions[0]) == "mark the image as a negative control"
+    decisions = added(decisions, mark("positive"))
+    positive = fold(decisions)
+    assert positive.control(1) == review.Control(holds=True, decision=2)
+    assert [positive.standing(number) for number in (1, 2)] == ["superseded", "in effect"]
+    assert positive.undone_since(state, "clicks", 1) == []
+    decisions = added(decisions, review.undo(positive))
+    assert fold(decisions).control(1) == review.Control(holds=False, decision=1)
+    decisions = added(decisions, review.undo(fold(decisions)))
+    undone = fold(decisions)
+    assert undone.control(1) is None
+    assert undone.undone_since(state, "clicks", 1) == [1]
+    assert not review.differ(before, undone, "clicks")
+    assert fold(journal(mark("positive"), mark("uncontrol"))).control_mark(1) is None
+
+
+def test_an_accepted_spot_contradicts_a_negative_control() -> None:
+    mark = Decision(verb="negative", item=1, subject=ImageSubject(name="a.png"))
+    decisions = journal(mark, on("reject", 10))
+    assert fold(decisions).control(1) == review.Control(holds=False, decision=1)
+    decisions = added(decisions, on("accept", 20))
+    assert fold(decisions).control(1) is None
+    assert fold(decisions).control_mark(1) == review.Control(holds=False, decision=1)
+    decisions = added(decisions, review.undo(fold(decisions)))
+    assert fold(decisions).control(1) is not None

@@ -27,7 +27,7 @@ class Summary:
     `doubt` is the number of wrong answers that deciding the disputed spots is expected to set right or, while
     clicks come, of answers that are expected to change yet; `at_first` and `skipped` are the disputed spots
     before any decision, and those left that the expert skipped; `matter` those left on which a decision
-    matters.
+    matters; `control` names the mark of a control image.
     """
 
     fused: bool
@@ -41,6 +41,7 @@ class Summary:
     settling: Settling | None = None
     flag: str | None = None
     matter: int = 0
+    control: str = ""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -54,7 +55,10 @@ class Summary:
         return (Part("", self.at_first, opened, self.skipped, self.matter),) if self.fused else ()
 
     def in_words(self) -> str:
-        """Say it: "27 detections, 3 disputed"."""
+        """Say it: "27 detections, 3 disputed"; of a control image, which it is first."""
+        return f"{self.control}: {self._answers()}" if self.control else self._answers()
+
+    def _answers(self) -> str:
         if not self.fused:
             return "not fused yet" if not self.decided else f"not fused yet, {self.decided} decided"
         if not self.looked:
@@ -116,7 +120,16 @@ def summarize(image: int, known: Known | None, state: review.ReviewState) -> Sum
         settling=known.settling,
         flag=None if flag is None else flag.reason,
         matter=counts.matter,
+        control=control_in_words(image, state),
     )
+
+
+def control_in_words(image: int, state: review.ReviewState) -> str:
+    """Name an image's control mark, and say where an accepted spot contradicts it."""
+    mark = state.control_mark(image)
+    if mark is None:
+        return ""
+    return mark.in_words() if state.control(image) is not None else f"{mark.in_words()}, contradicted"
 
 
 class _Counts(NamedTuple):

@@ -25,6 +25,7 @@ from raterscope.app.workspaces.clicks.agreeing import Agreeing
 from raterscope.app.workspaces.clicks.annotators import Annotators
 from raterscope.app.workspaces.clicks.asking import Asking
 from raterscope.app.workspaces.clicks.comparing import Comparing
+from raterscope.app.workspaces.clicks.controls import Controls
 from raterscope.app.workspaces.clicks.crops import Crops
 from raterscope.app.workspaces.clicks.excluding import Excluding
 from raterscope.app.workspaces.clicks.explaining import Explaining
@@ -89,6 +90,7 @@ class ClicksWorkspace(ClicksScreen):
         self.streaming = Streaming(document, jobs, self, self.queueing)
         self.asking = Asking(document, jobs, self, self.queueing)
         self.flagging = Flagging(document, self)
+        self.controls = Controls(document, self)
         self.measuring = Measuring(document, self)
         self.parasites = Parasitaemia(document, jobs, self, self.queueing, self.measuring)
         self.many = Many(document, jobs, self.grid, self.queueing, self.reviewing)
@@ -136,6 +138,8 @@ class ClicksWorkspace(ClicksScreen):
         self.many.opened.connect(self._go_to_spot)
         self.excluding.opened.connect(self._go_to_spot)
         self.excluding.said.connect(self.said)
+        self.controls.said.connect(self.said)
+        self.controls.flag_requested.connect(self._on_flag)
         self.many.said.connect(self.said)
         self.evidence.add_requested.connect(partial(self._set_mode, "add"))
         self.evidence.move_requested.connect(partial(self._set_mode, "move"))
@@ -172,7 +176,13 @@ class ClicksWorkspace(ClicksScreen):
             ("Measure a length", "D", partial(self.measuring.begin, "length")),
             ("Measure an area", "O", partial(self.measuring.begin, "area")),
             ("Exclude or down-weigh the annotator", "X", self.excluding.exclude_chosen),
-            ("Flag the image", "F", self._on_flag),
+            ("Flag the image", "F", partial(self._on_flag, None)),
+            ("Mark the image as a positive control, or not", "C", partial(self._on_control, "positive")),
+            (
+                "Mark the image as a negative control, or not",
+                "Shift+C",
+                partial(self._on_control, "negative"),
+            ),
             self.hiding.action,
             ("Next image", "PgDown", partial(self.queueing.step, 1)),
             ("Previous image", "PgUp", partial(self.queueing.step, -1)),
@@ -402,9 +412,13 @@ class ClicksWorkspace(ClicksScreen):
             self._to_find = spot
             self.walk.show(image)
 
-    def _on_flag(self) -> None:
-        scene = self.reviewing.scene
-        self.flagging.toggle(None if scene is None else scene.image)
+    def _on_flag(self, image: int | None) -> None:
+        contents, number = self._document.contents, self.queueing.current if image is None else image
+        if contents is not None and number is not None:
+            self.flagging.toggle(contents.image(number))
+
+    def _on_control(self, verb: str) -> None:
+        self.controls.toggle(verb, self.queueing.current)
 
     def _leave(self) -> None:
         if not self._in_a_mode:
