@@ -74,7 +74,7 @@ class CrowdModel:
     once: bool
     own_hands: bool
     floor: float
-    reliability: float
+    reliability: float | FloatArray
     most: int
     lower_bound: int
     max_rounds: int

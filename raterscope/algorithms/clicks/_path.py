@@ -215,7 +215,7 @@ class _Mixture:
 
 def walk(
     cells: Cells,
-    annotators: int,
+    reliability: FloatArray,
     uniform: float,
     mean: FloatArray,
     covariance: FloatArray,
@@ -228,8 +228,8 @@ def walk(
     Parameters
     ----------
     cells : Cells
-    annotators : int
-        R.
+    reliability : (R,) float64
+        p0 of each annotator, as the cells number them.
     uniform : float
         f_U, one over the image's area.
     mean : (M0, 2) float64
@@ -245,7 +245,7 @@ def walk(
         mean,
         np.tile(covariance, (initial, 1)),
         np.full(initial, 1 / max(initial, 1)),
-        np.full(annotators, path.initial_reliability if path.outliers else 1.0),
+        reliability,
         np.arange(initial),
     )
     return walk_from(cells, uniform, state, path, scatter, watch)[0]

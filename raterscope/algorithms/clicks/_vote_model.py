@@ -214,14 +214,25 @@ def guess(problem: Problem, start: FloatArray) -> Looks:
 
 
 def climb(
-    problem: Problem, start: FloatArray | Looks | State, iterations: int, tolerance: float, watch: Watch
+    problem: Problem,
+    start: FloatArray | Looks | State,
+    iterations: int,
+    tolerance: float,
+    watch: Watch,
+    *,
+    expected: bool = False,
 ) -> Ascent:
-    """Iterate M and E steps from posteriors to begin with (Algorithm 2), or from where EM came to before."""
+    """Iterate M and E steps from posteriors to begin with (Algorithm 2), or from where EM came to before.
+
+    With `expected` the objective is Q_d (eq. 24) with the posteriors of its own parameters: the log posterior
+    less the entropy of what is hidden.
+    """
     state = start if isinstance(start, State) else _judged(problem, start)
     objective: list[float] = []
     converged = False
     for iteration in range(iterations):
         now, value = looks(problem, state)
+        value -= _entropy(now) if expected else 0.0
         objective.append(value)
         watch((iteration + 1) / iterations, "weighing the votes", objective=value)
         if iteration and value - objective[-2] <= tolerance * abs(value):
@@ -229,6 +240,13 @@ def climb(
             break
         state = _maximise(problem, now, state)
     return Ascent(now, state, np.array(objective), converged)
+
+
+def _entropy(now: Looks) -> float:
+    """Give the entropy of what is hidden, in natural units, summed over clusters."""
+    from scipy.special import entr
+
+    return float(entr(now.structure).sum() + entr(now.artefact).sum() + entr(now.chance).sum())
 
 
 def _judged(problem: Problem, start: FloatArray | Looks) -> State:

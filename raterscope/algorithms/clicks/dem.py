@@ -39,6 +39,8 @@ __all__ = [
 SPECIFICITY_STRENGTH = {"stray": 25.0, "usual": 5.0}
 """Votes that the prior of the specificity weighs, with and without stray clicks to derive it from."""
 
+OBJECTIVES = {"likelihood": "log likelihood with the prior", "expected": "Q_d (eq. 24), the paper's"}
+
 DRAWS = 20
 """Draws between two calls of the watch."""
 
@@ -46,6 +48,25 @@ DRAWS = 20
 @dataclass(frozen=True)
 class DEMSettings(Settings):
     """Settings of `dem`. A prior's strength of 10 weighs as 10 clusters whose truth is known."""
+
+    def departures(self) -> tuple[str, ...]:
+        """List in what the algorithm differs from Algorithm 2 of the OEM-DEM paper.
+
+        Returns
+        -------
+        tuple of str
+            Clauses for the methods text of a report.
+        """
+        found = ["rates stay 1e-6 away from 0 and 1"]
+        if self.prior != "none":
+            found.append("the M step counts the votes of priors")
+        if self.prior == "crowd":
+            found.append("structures differ in how easily they are seen, and artefacts draw clicks")
+        if self.start == "best":
+            found.append("the start of eq. 34 is tried as well")
+        if self.objective == "likelihood":
+            found.append("an ascent ends, and the best start is chosen, by the likelihood instead of Q_d")
+        return tuple(found)
 
     prior: str = choice(
         "crowd", "Prior", "What is held of clusters and annotators before the votes are seen.",
@@ -92,6 +113,10 @@ class DEMSettings(Settings):
         },
         advanced=True,
     )  # fmt: skip
+    objective: str = choice(
+        "likelihood", "Objective", "By what an ascent ends and the best of several starts is chosen. "
+        "Algorithm 2 takes Q_d, which prefers certain posteriors.", OBJECTIVES, advanced=True,
+    )  # fmt: skip
     detection_threshold: float = number(
         0.5, "Detection threshold", "A cluster is detected when its posterior reaches this.",
         minimum=0.0, maximum=1.0,
@@ -137,7 +162,20 @@ def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent
     Returns
     -------
     Detection
-        `objective` is the log posterior of the kept ascent (log likelihood as printed), which never falls.
+        `objective` is the log posterior of the kept ascent (log likelihood without a prior), which never
+        falls; Q_d where the settings ask for it, which may.
+
+    Notes
+    -----
+    Algorithm 2 of the paper is ``DEMSettings(prior="none", start="paper", objective="expected")``: no
+    priors, the better by Q_d of the starts of eqs. 32 and 33, and an end by the gain of Q_d. One thing is
+    added: rates stay 1e-6 away from 0 and 1, and a rate that nothing bears on (0/0) is one half.
+    `DEMSettings.departures` lists the differences of given settings.
+
+    References
+    ----------
+    A. P. Dawid and A. M. Skene, Maximum likelihood estimation of observer error-rates using the EM algorithm,
+    Applied Statistics 28 (1979) 20-28, doi:10.2307/2346806.
     """
     settings = DEMSettings() if settings is None else settings
     return decide(problem_of(votes, settings), votes, settings, watch)
@@ -165,7 +203,7 @@ def undecided_posterior(votes: Votes, settings: DEMSettings, watch: Watch) -> Fl
 def highest(
     problem: Problem, starts: Mapping[str, FloatArray | State], settings: DEMSettings, watch: Watch
 ) -> tuple[Ascent, str]:
-    """Climb from every start; give the ascent that came highest, and the name of its start.
+    """Climb from every start; give the ascent with the highest objective, and the name of its start.
 
     Parameters
     ----------
@@ -182,6 +220,7 @@ def highest(
             settings.detection_iterations,
             settings.detection_tolerance,
             part(watch, turn / len(starts), (turn + 1) / len(starts)),
+            expected=settings.objective == "expected",
         )
         for turn, (name, start) in enumerate(starts.items())
     }

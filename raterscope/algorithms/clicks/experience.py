@@ -1,8 +1,10 @@
 """What earlier images say of annotators, for images whose first clicks are still to come.
 
-Reliabilities learnt on one image start the next (OEM-DEM paper, section 4). How much they are worth there is
-learnt as well, from how much annotators differ from image to image, see
-`raterscope.algorithms.clicks.learning`, which does the same for images that are fused together.
+What is known of annotators feeds the priors of detection on the next image. The OEM-DEM paper (section 4)
+starts the clustering of the next image with the reliabilities of eq. 12 instead, see
+`OEMSettings.carry_reliability`. How much experience is worth is learnt as well, from how much annotators
+differ from image to image, see `raterscope.algorithms.clicks.learning`, which does the same for images that
+are fused together.
 """
 
 from __future__ import annotations

@@ -25,13 +25,14 @@ from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, Int
 from raterscope.algorithms.clicks.dem import DEMSettings, decide, problem_of
 from raterscope.algorithms.clicks.experience import Experience, informed
 from raterscope.algorithms.clicks.learning import can_learn, learn
-from raterscope.algorithms.clicks.oem import OEMSettings
+from raterscope.algorithms.clicks.oem import OEMSettings, oem
 from raterscope.algorithms.clicks.results import AnnotatorRates, Clustering, Detection, Fusion, Votes
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, SettingsError
 
 __all__ = [
     "FusionPlan",
+    "carries_reliability",
     "conclude",
     "fuse",
     "isolation_notice",
@@ -129,15 +130,19 @@ class FusionPlan:
     def in_words(self) -> str:
         """Say the plan, for the methods section of a report."""
         clusterer, detector = CLUSTERERS[self.algorithm], DETECTORS[self.detector]
-        differs = (
-            self.clustering.departures() if isinstance(self.clustering, (OEMSettings, CEMSettings)) else ()
-        )
         return (
-            f"Clicks were clustered by {clusterer.title} ({clusterer.source}; {self.clustering.in_words()}"
-            f"{'; differences from the source: ' if differs else ''}{', '.join(differs)}), "
-            f"assigned to clusters with {self.assignment.in_words()}, and structures detected by "
-            f"{detector.title} ({detector.source}; {self.detection.in_words()})."
+            f"Clicks were clustered by {clusterer.title} ({clusterer.source}; "
+            f"{_with_departures(self.clustering)}), assigned to clusters with {self.assignment.in_words()}, "
+            f"and structures detected by {detector.title} ({detector.source}; "
+            f"{_with_departures(self.detection)})."
         )
+
+
+def _with_departures(settings: Settings) -> str:
+    """Say settings, and how they make the algorithm differ from its source."""
+    if not isinstance(settings, (OEMSettings, CEMSettings, DEMSettings)):
+        return settings.in_words()
+    return f"{settings.in_words()}; differences from the source: {', '.join(settings.departures())}"
 
 
 def fuse(
@@ -146,6 +151,7 @@ def fuse(
     watch: Watch = silent,
     *,
     experience: Experience | None = None,
+    reliability: Mapping[str, float] | None = None,
 ) -> Fusion:
     """Fuse the clicks of one image: cluster, assign, detect, judge the annotators.
 
@@ -160,6 +166,9 @@ def fuse(
     watch : Watch
     experience : Experience, optional
         What other images say of the annotators, where the plan learns across images.
+    reliability : mapping of annotator to float, optional
+        Reliabilities that clustering begins with, where the plan carries them from image to image (OEM-DEM
+        paper, section 4); see `carries_reliability`.
 
     Returns
     -------
@@ -168,7 +177,7 @@ def fuse(
     plan = FusionPlan() if plan is None else plan
     watch(0.0, "merging repeated clicks")
     marks, mark = clicks.merged()
-    clustering = CLUSTERERS[plan.algorithm].run(marks, plan.clustering, watch=part(watch, 0.0, 0.9))
+    clustering = _cluster(marks, plan, reliability or {}, part(watch, 0.0, 0.9))
 
     def detect(votes: Votes) -> Detection:
         settings = plan.detection
@@ -179,6 +188,20 @@ def fuse(
         return found
 
     return conclude(marks, mark, clustering, plan.assignment, detect)
+
+
+def _cluster(marks: Clicks, plan: FusionPlan, reliability: Mapping[str, float], watch: Watch) -> Clustering:
+    if carries_reliability(plan):
+        assert isinstance(plan.clustering, OEMSettings)
+        known = [reliability.get(name, np.nan) for name in marks.annotators]
+        return oem(marks, plan.clustering, watch, reliability=np.array(known, dtype=np.float64))
+    found: Clustering = CLUSTERERS[plan.algorithm].run(marks, plan.clustering, watch=watch)
+    return found
+
+
+def carries_reliability(plan: FusionPlan) -> bool:
+    """Tell whether the reliabilities of one image start the clustering of the next."""
+    return isinstance(plan.clustering, OEMSettings) and plan.clustering.carry_reliability
 
 
 def conclude(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -13,7 +13,7 @@ import numpy as np
 from raterscope.algorithms.clicks._grid import sort_into_cells
 from raterscope.algorithms.clicks._path import PARAMETERS, Criterion, Form, Path, walk
 from raterscope.algorithms.clicks._seeding import k_means
-from raterscope.algorithms.clicks.data import Clicks
+from raterscope.algorithms.clicks.data import Clicks, FloatArray
 from raterscope.algorithms.clicks.results import Clustering, Trace
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
@@ -26,6 +26,7 @@ __all__ = [
     "COVARIANCES",
     "MixtureSettings",
     "OEMSettings",
+    "begin_reliability",
     "crowd_model",
     "empty_clustering",
     "fit_evidence",
@@ -48,6 +49,9 @@ REPEATS = {
     "once": "at most once",
     "often": "any number of times",
 }
+
+WITHIN = (0.01, 0.99)
+"""Least and largest p0 of an annotator: at 0 and 1 it would stay."""
 
 MAX_ROUNDS = 8
 """Rounds of removal with the evidence: after some the annotators' hands hardly move."""
@@ -181,9 +185,19 @@ class OEMSettings(MixtureSettings):
         0.9, "Initial reliability", "Annotators' reliability to begin with, p0.", minimum=0.01, maximum=0.99,
         advanced=True,
     )  # fmt: skip
+    carry_reliability: bool = switch(
+        False, "Carry reliability on", "Start each image with the reliabilities that annotators had on the "
+        "image before (section 4), in the order of the images, instead of p0 for all.", advanced=True,
+    )  # fmt: skip
 
 
-def oem(clicks: Clicks, settings: OEMSettings | None = None, watch: Watch = silent) -> Clustering:
+def oem(
+    clicks: Clicks,
+    settings: OEMSettings | None = None,
+    watch: Watch = silent,
+    *,
+    reliability: FloatArray | None = None,
+) -> Clustering:
     """Cluster the clicks of one image (OEM-DEM paper, Algorithm 1).
 
     Parameters
@@ -193,6 +207,9 @@ def oem(clicks: Clicks, settings: OEMSettings | None = None, watch: Watch = sile
     settings : OEMSettings, optional
     watch : Watch
         Called with every iteration.
+    reliability : (R,) float64, optional
+        Each annotator's p0, say their reliability on another image (section 4); that of the settings where it
+        is NaN. It is kept within .01 and .99, which estimation can leave again.
 
     Returns
     -------
@@ -229,8 +246,16 @@ def oem(clicks: Clicks, settings: OEMSettings | None = None, watch: Watch = sile
     if not len(clicks):
         return empty_clustering(len(clicks.annotators))
     if weighs_evidence(settings):
-        return fit_evidence(clicks, settings, watch)[0]
-    return walk_path(clicks, settings, watch, partial(path_of, settings), settings.as_printed)
+        return fit_evidence(clicks, settings, watch, reliability)[0]
+    begin = begin_reliability(reliability, settings, len(clicks.annotators))
+    return walk_path(clicks, settings, watch, partial(path_of, settings), settings.as_printed, begin)
+
+
+def begin_reliability(known: FloatArray | None, settings: OEMSettings, annotators: int) -> FloatArray:
+    """Give every annotator's p0, (R,): what is known, and that of the settings where it is NaN."""
+    if known is None:
+        return np.full(annotators, settings.initial_reliability)
+    return np.clip(np.where(np.isnan(known), settings.initial_reliability, known), *WITHIN)
 
 
 def weighs_evidence(settings: OEMSettings) -> bool:
@@ -250,8 +275,10 @@ def path_of(settings: OEMSettings, scatter: float) -> Path:
     )
 
 
-def fit_evidence(clicks: Clicks, settings: OEMSettings, watch: Watch) -> tuple[Clustering, Crowd, Habits]:
-    """Fit the crowd model; give it and what it began with besides."""
+def fit_evidence(
+    clicks: Clicks, settings: OEMSettings, watch: Watch, reliability: FloatArray | None = None
+) -> tuple[Clustering, Crowd, Habits]:
+    """Fit the crowd model; give it and what it began with besides. `reliability` as `oem` takes it."""
     from raterscope.algorithms.clicks._crowd_fit import fit_crowd
     from raterscope.algorithms.clicks._scatter import learn_habits
 
@@ -265,6 +292,10 @@ def fit_evidence(clicks: Clicks, settings: OEMSettings, watch: Watch) -> tuple[C
     tick()
     cells = sort_into_cells(clicks, 2 * model.scatter, tick)
     annotators = len(clicks.annotators)
+    if reliability is not None:
+        begin = np.empty(annotators)
+        begin[cells.rank] = begin_reliability(reliability, settings, annotators)
+        model = replace(model, reliability=begin)
     return *fit_crowd(cells, annotators, clicks.area, model, part(watch, 0.05, 1.0)), habits
 
 
@@ -319,6 +350,7 @@ def walk_path(
     watch: Watch,
     path: Callable[[float], Path],
     printed: bool = False,
+    reliability: FloatArray | None = None,
 ) -> Clustering:
     """Walk Algorithm 1 from the centroids of k-means, with or without outliers."""
     if not len(clicks):
@@ -342,10 +374,10 @@ def walk_path(
     points = np.column_stack([cells.x, cells.y])
     mean = k_means(points, worth[cells.order], min(wanted, len(clicks)), settings.seed)
     start = np.array([scatter**2, 0.0, scatter**2])
-    annotators = len(clicks.annotators)
-    return walk(
-        cells, annotators, 1 / clicks.area, mean, start, path(scatter), scatter, part(watch, 0.05, 1.0)
-    )
+    begin = np.ones(len(clicks.annotators))
+    if reliability is not None:
+        begin[cells.rank] = reliability
+    return walk(cells, begin, 1 / clicks.area, mean, start, path(scatter), scatter, part(watch, 0.05, 1.0))
 
 
 def _variance(clicks: Clicks) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from functools import partial
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.fusion import (
     FusionPlan,
+    carries_reliability,
     fuse,
     learn_from_each_other,
     learns_across_images,
@@ -43,7 +45,8 @@ def fuse_images(
 
     Each image is fused by itself with the plan's own seed; with a plan that learns across images, what all of
     them say of the crowd is used then to detect again on each. The results are the same however many
-    processes work.
+    processes work. With a plan that carries reliabilities on, images are fused one after the other in the
+    order given, and each starts with what its annotators came to on the last image that they clicked.
 
     Parameters
     ----------
@@ -66,6 +69,8 @@ def fuse_images(
         By the watch; processes are stopped first.
     """
     jobs = processors() if jobs is None else jobs
+    if carries_reliability(plan):
+        jobs = 1
     if learns_across_images(plan):
         alone = _each_by_itself(clicks, plan, jobs, part(watch, 0.0, _ALONE))
         return _learnt(clicks, alone, plan, part(watch, _ALONE, 1.0))
@@ -79,6 +84,7 @@ def _each_by_itself(
     left = dict(clicks)
     total = sum(map(_work_of, clicks.values())) or 1
     finished = first = 0
+    reliability: dict[str, float] = {}
     started = time.monotonic()
     if plan.algorithm in _DEAF and max(map(len, left.values()), default=0) > _DEAF_FROM:
         done = _in_processes(left, plan, min(jobs, len(left)), watch)
@@ -96,7 +102,10 @@ def _each_by_itself(
         step = wrapping(
             part(watch, finished / total, (finished + work) / total, f"{name}: "), partial(Draft, name)
         )
-        done[name] = _outcome(name, left.pop(name), plan, step)
+        own = left.pop(name)
+        done[name] = outcome = _outcome(name, own, plan, step, reliability)
+        if outcome.fusion is not None:
+            reliability |= _reliability(own, outcome.fusion)
         finished += work
         if not first:  # which is no measure: it may have waited for the loops to be compiled
             first, started = finished, time.monotonic()
@@ -127,9 +136,21 @@ def _work_of(clicks: Clicks) -> int:
     return len(clicks) + 20
 
 
-def _outcome(name: str, clicks: Clicks, plan: FusionPlan, watch: Watch = silent) -> Outcome[Fusion]:
+def _reliability(clicks: Clicks, fusion: Fusion) -> dict[str, float]:
+    """Give the reliability (eq. 12) of everybody who clicked on the image."""
+    found = zip(clicks.annotators, fusion.clustering.reliability.tolist(), strict=True)
+    return {name: value for name, value in found if math.isfinite(value)}
+
+
+def _outcome(
+    name: str,
+    clicks: Clicks,
+    plan: FusionPlan,
+    watch: Watch = silent,
+    reliability: Mapping[str, float] | None = None,
+) -> Outcome[Fusion]:
     started = time.perf_counter()
-    fusion, problem, details = attempt(lambda: fuse(clicks, plan, watch=watch))
+    fusion, problem, details = attempt(lambda: fuse(clicks, plan, watch=watch, reliability=reliability))
     return Outcome(name, fusion, problem, details, time.perf_counter() - started)
 
 

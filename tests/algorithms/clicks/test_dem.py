@@ -92,6 +92,39 @@ def test_the_best_start_is_kept():
     assert ends["best"] == max(ends.values())
 
 
+def algorithm_2(marked, start, epsilon=1e-6, most=500):
+    """Iterate Algorithm 2 line by line with matrices of votes; give posteriors and the values of Q_d."""
+    beta, values = start.astype(float), []
+    while True:
+        mu = beta.mean()  # eqs. 27 to 29
+        psi = (marked @ beta / beta.sum()).clip(1e-6, 1 - 1e-6)[:, None]
+        eta = ((1 - marked) @ (1 - beta) / (1 - beta).sum()).clip(1e-6, 1 - 1e-6)[:, None]
+        one = np.log(mu) + np.where(marked, np.log(psi), np.log(1 - psi)).sum(axis=0)  # eqs. 21, 22
+        zero = np.log(1 - mu) + np.where(marked, np.log(1 - eta), np.log(eta)).sum(axis=0)
+        beta = 1 / (1 + np.exp(zero - one))  # eq. 25
+        values.append((beta * one + (1 - beta) * zero).sum())  # eq. 24
+        if len(values) == most or (len(values) > 1 and values[-1] - values[-2] <= epsilon * abs(values[-1])):
+            return beta, np.array(values)
+
+
+def test_the_papers_detection_is_algorithm_2_with_the_better_start_by_q():
+    settings = DEMSettings(prior="none", start="paper", objective="expected", interval_draws=20)
+    by_likelihood = DEMSettings(prior="none", start="paper", interval_draws=20)
+    differ = 0
+    for seed in range(40):
+        votes = voting_crowd(7, 15, seed, sensitivity=0.65, specificity=0.65).votes
+        marked = votes.marked.astype(int)
+        starts = marked.mean(axis=0), marked.sum(axis=0) >= 3.5
+        if not 0 < starts[1].sum() < len(starts[1]):
+            continue
+        beta, values = max((algorithm_2(marked, start) for start in starts), key=lambda end: end[1][-1])
+        result = dem(votes, settings)
+        np.testing.assert_allclose(result.objective, values, rtol=1e-5)
+        np.testing.assert_allclose(result.posterior, beta, atol=1e-3)
+        differ += not np.allclose(result.posterior, dem(votes, by_likelihood).posterior, atol=0.01)
+    assert differ > 0
+
+
 def test_the_log_likelihood_is_that_of_the_votes():
     votes = votes_of_text(["1101", "1100", "0101", "1001"])
     result = dem(

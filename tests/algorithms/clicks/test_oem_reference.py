@@ -98,7 +98,7 @@ def test_near_pairs_say_what_all_pairs_say(criterion, penalty, seed):
     reference = densely(clicks.points, clicks.annotator, 1 / clicks.area, mean, sigma, path, 25)
     cells = sort_into_cells(clicks, 3 * sigma)
     start = np.array([sigma**2, 0.0, sigma**2])
-    found = walk(cells, 21, 1 / clicks.area, mean - cells.centre, start, path, sigma, silent)
+    found = walk(cells, np.full(21, 0.9), 1 / clicks.area, mean - cells.centre, start, path, sigma, silent)
     np.testing.assert_allclose(found.trace.objective, reference[4], rtol=1e-7)
     best = found.trace.best
     again = densely(clicks.points, clicks.annotator, 1 / clicks.area, mean, sigma, path, best + 1)
@@ -119,7 +119,9 @@ def test_the_observed_likelihood_never_falls_between_removals(seed):
         clicks, sigma, mean, path = begin(seed, "observed", 0.0, iterations)
         cells = sort_into_cells(clicks, 3 * sigma)
         start = np.array([sigma**2, 0.0, sigma**2])
-        found = walk(cells, 21, 1 / clicks.area, mean - cells.centre, start, path, sigma, silent)
+        found = walk(
+            cells, np.full(21, 0.9), 1 / clicks.area, mean - cells.centre, start, path, sigma, silent
+        )
         if found.trace.best == iterations - 1:
             correction = (6 * 14 + 21) / 2 * math.log(found.inlier.sum())
             likelihoods.append(found.trace.objective[-1] + correction)

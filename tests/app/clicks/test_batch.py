@@ -89,10 +89,10 @@ def test_an_image_that_failed_keeps_out_of_what_the_others_learn(strays, monkeyp
     names = list(strays)
     sound = batch.fuse
 
-    def fragile(clicks, plan, watch):
+    def fragile(clicks, plan, watch, **more):
         if clicks is strays[names[0]]:
             raise KeyError("what")
-        return sound(clicks, plan, watch=watch)
+        return sound(clicks, plan, watch=watch, **more)
 
     without = batch.fuse_images({name: strays[name] for name in names[1:]}, FusionPlan())
     monkeypatch.setattr(batch, "fuse", fragile)
@@ -159,10 +159,10 @@ def test_an_image_without_clicks_has_an_empty_fusion():
 def test_a_failure_keeps_the_others_and_its_own_account(images, monkeypatch):
     sound = batch.fuse
 
-    def fragile(clicks, plan, watch):
+    def fragile(clicks, plan, watch, **more):
         if clicks is images["image 2"]:
             raise KeyError("what")
-        return sound(clicks, plan, watch=watch)
+        return sound(clicks, plan, watch=watch, **more)
 
     monkeypatch.setattr(batch, "fuse", fragile)
     outcomes = batch.fuse_images(images, FusionPlan(), jobs=1)
@@ -226,3 +226,19 @@ def test_a_library_call_that_lets_nothing_run_is_made_in_a_process_that_cancelli
     assert seen
     assert here not in seen
     assert multiprocessing.active_children() == []
+
+
+def test_reliabilities_start_the_clustering_of_the_next_image(strays):
+    """OEM-DEM paper, section 4: the second image is fused as with the p0 that the first one gave."""
+    texts = {"as_printed": "yes", "prior": "none", "max_iterations": "3", "carry_reliability": "yes"}
+    plan = FusionPlan.make("oem", "dem", texts)
+    names = list(strays)[:2]
+    carried = batch.fuse_images({name: strays[name] for name in names}, plan)
+    first, second = (carried[name].fusion.clustering for name in names)
+    known = dict(zip(strays[names[0]].annotators, first.reliability.tolist(), strict=True))
+    again = fuse(strays[names[1]], plan, reliability=known).clustering
+    alone = fuse(strays[names[1]], plan).clustering
+    np.testing.assert_array_equal(second.inlier, again.inlier)
+    assert not np.allclose(second.inlier, alone.inlier)
+    reverse = batch.fuse_images({name: strays[name] for name in names[::-1]}, plan)
+    np.testing.assert_array_equal(reverse[names[1]].fusion.clustering.inlier, alone.inlier)
