@@ -24,7 +24,7 @@ class Algorithm:
     summary : str
         One sentence: what it does and when to take it.
     source : str
-        Paper and equations or algorithm number.
+        Paper, as ``[@key]`` of the bibliography, and equations or algorithm number.
     settings : type of Settings
         What can be set.
     run : callable

@@ -16,6 +16,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from raterscope import __version__
 from raterscope.algorithms.errors import RefusedError
 from raterscope.algorithms.progress import Cancelled, Watch, part, silent, wrapping
+from raterscope.resources.bibliography import cite, cited_keys, references_text
 
 __all__ = [
     "Answer", "Draft", "Inputs", "Outcome", "attempt", "finite_or_none", "one_by_one", "record_of",
@@ -34,7 +35,7 @@ class Described(Protocol):
     def as_dict(self) -> dict[str, Any]:
         """Give the settings, ready for JSON."""
 
-    def in_words(self) -> Sequence[str]:
+    def in_words(self) -> str:
         """Name the methods."""
 
 
@@ -159,7 +160,8 @@ def record_of(
     return {
         "versions": versions(),
         "settings": plan.as_dict(),
-        "methods": plan.in_words(),
+        "methods": cite(plan.in_words()),
+        "references": references_text(cited_keys([plan.in_words()])),
         "seed": seed,
         "digest": digest,
         "inputs": list(inputs),

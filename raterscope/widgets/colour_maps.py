@@ -1,4 +1,11 @@
-"""Colour maps as tables of 256 colours."""
+"""Colour maps as tables of 256 colours.
+
+References
+----------
+.. [nunez2018] J. R. Nuñez, C. R. Anderton and R. S. Renslow, "Optimizing colormaps with consideration for
+   color vision deficiency to enable accurate interpretation of scientific data", PLoS ONE 13 (2018)
+   e0199239, doi:10.1371/journal.pone.0199239.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +39,7 @@ CIVIDIS = _table(
     "#00204d #002b67 #00356e #28406c #3d4a6b #4d556c #5b606e #696b71 #767676 #848179 #928d78 #a19976 "
     "#b1a573 #c1b26d #d1bf66 #e2cd5c #f3db4f #ffea46"
 )
-"""(256, 3) for weights: the map by Nuñez, Anderton and Renslow (2018), the same to all colour vision."""
+"""(256, 3) for weights: the map by [nunez2018]_, the same to all colour vision."""
 
 PUOR = _table("#5e3c99 #8073ac #b2abd2 #d8daeb #f7f7f7 #fee0b6 #fdb863 #e08214 #b35806")
 """(256, 3) for differences: purple below, white in the middle, orange above; by Brewer (Apache 2.0)."""

@@ -1,8 +1,13 @@
 """How far raters agree beyond chance: Cohen's and Fleiss' kappa, Krippendorff's alpha.
 
-J. Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological Measurement 20 (1960)
-37-46. J. L. Fleiss, "Measuring nominal scale agreement among many raters", Psychological Bulletin 76 (1971)
-378-382. K. Krippendorff, "Content Analysis", 4th edition (2018), chapter 12.
+References
+----------
+.. [cohen1960] J. Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological
+   Measurement 20 (1960) 37-46, doi:10.1177/001316446002000104.
+.. [fleiss1971] J. L. Fleiss, "Measuring nominal scale agreement among many raters", Psychological Bulletin
+   76 (1971) 378-382, doi:10.1037/h0031619.
+.. [krippendorff2018] K. Krippendorff, "Content analysis: an introduction to its methodology", 4th edition,
+   Sage (2018) (chapter 12).
 """
 
 from __future__ import annotations

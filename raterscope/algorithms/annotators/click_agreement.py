@@ -1,8 +1,11 @@
 """How far every two annotators of clicks agree on which clusters are there.
 
-J. Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological Measurement 20 (1960)
-37-46. L. R. Dice, "Measures of the amount of ecologic association between species", Ecology 26 (1945)
-297-302.
+References
+----------
+.. [cohen1960] J. Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological
+   Measurement 20 (1960) 37-46, doi:10.1177/001316446002000104.
+.. [dice1945] L. R. Dice, "Measures of the amount of ecologic association between species", Ecology 26
+   (1945) 297-302, doi:10.2307/1932409.
 """
 
 from __future__ import annotations

@@ -1,8 +1,14 @@
 """Communities of a network by Bayesian non-negative matrix factorisation, which finds how many there are.
 
-I. Psorakis, S. Roberts, M. Ebden and B. Sheldon, "Overlapping community detection using Bayesian non-negative
-matrix factorization", Physical Review E 83, 066114 (2011), with the shrinkage priors of V. Y. F. Tan and
-C. Févotte, "Automatic relevance determination in nonnegative matrix factorization", SPARS (2009).
+With the shrinkage priors of [tan2009]_.
+
+References
+----------
+.. [psorakis2011] I. Psorakis, S. Roberts, M. Ebden and B. Sheldon, "Overlapping community detection using
+   Bayesian non-negative matrix factorization", Physical Review E 83 (2011) 066114,
+   doi:10.1103/PhysRevE.83.066114.
+.. [tan2009] V. Y. F. Tan and C. Févotte, "Automatic relevance determination in nonnegative matrix
+   factorization", SPARS'09: Signal Processing with Adaptive Sparse Structured Representations (2009).
 """
 
 from __future__ import annotations

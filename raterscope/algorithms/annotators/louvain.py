@@ -1,8 +1,12 @@
 """How well a partition of a network holds together (modularity), and the one that Louvain's method finds.
 
-M. Girvan and M. E. J. Newman, "Community structure in social and biological networks", PNAS 99 (2002)
-7821-7826. V. D. Blondel, J.-L. Guillaume, R. Lambiotte and E. Lefebvre, "Fast unfolding of communities in
-large networks", Journal of Statistical Mechanics (2008) P10008.
+References
+----------
+.. [girvan2002] M. Girvan and M. E. J. Newman, "Community structure in social and biological networks",
+   Proceedings of the National Academy of Sciences 99 (2002) 7821-7826, doi:10.1073/pnas.122653799.
+.. [blondel2008] V. D. Blondel, J.-L. Guillaume, R. Lambiotte and E. Lefebvre, "Fast unfolding of
+   communities in large networks", Journal of Statistical Mechanics 2008 (2008) P10008,
+   doi:10.1088/1742-5468/2008/10/P10008.
 """
 
 from __future__ import annotations

@@ -4,12 +4,18 @@ Clustering (`CLUSTERERS`) groups the clicks, assignment turns clusters into vote
 says which clusters are structures; `fuse` does all three. Two sources are cited throughout, equations and
 sections by their own numbers:
 
-- the OEM-DEM paper: an unsupervised procedure of two EM stages, clustering with outliers (OEM) and detection
-  (DEM), with an online form, tested on data of the MalariaSpot project;
-- the thesis: C. Díaz Vilor, "EM based algorithms for Malaria diagnose via crowdsourcing", supervised by
-  M. Cabrera Bean and A. Pagès Zamora.
+- the OEM-DEM paper [pages2019]_: an unsupervised procedure of two EM stages, clustering with outliers (OEM)
+  and detection (DEM), with an online form, tested on data of the MalariaSpot project;
+- the thesis [diazvilor2017]_.
 
 Importing this package loads neither numba nor scikit-learn; running an algorithm does.
+
+References
+----------
+.. [pages2019] A. Pagès-Zamora, M. Cabrera-Bean and C. Díaz-Vilor, "Unsupervised online clustering and
+   detection algorithms using crowdsourced data for malaria diagnosis", Pattern Recognition 86 (2019).
+.. [diazvilor2017] C. Díaz Vilor, "EM based algorithms for Malaria diagnose via crowdsourcing", Degree
+   thesis, Universitat Politècnica de Catalunya, supervised by M. Cabrera Bean and A. Pagès Zamora (2017).
 """
 
 from raterscope.algorithms.clicks.catalogue import CLUSTERERS, DETECTORS

@@ -3,7 +3,7 @@
 A cluster that looks like a structure with probability `look` is one with probability q = look x h. Experts
 err: with a share e of wrong decisions, e ~ Beta(1, 9), a cluster is judged a structure with probability
 t = q + e (1 - 2 q). How the decided clusters were chosen does not matter as long as the choice follows the
-votes (Rubin 1976, "Inference and missing data", Biometrika 63). It matters where it follows the truth: some
+votes ([rubin1976]_). It matters where it follows the truth: some
 experts record rejections only, others acceptances only. Of the clusters that the expert looked at, one that
 is judged a structure is recorded with probability r, one that is judged none with probability r', so it is
 left without a decision with probability 1 - r t - r' (1 - t). Which of the two is how much smaller is summed
@@ -13,6 +13,11 @@ Which clusters the expert looked at is recorded. Without a record, experts are t
 disputed cluster to the least, through the whole run or image by image, whichever explains the decided
 clusters in fewer words; all that come before the last decided one were looked at. Where no order describes
 them in fewer words than none, nothing is known of what was looked at.
+
+References
+----------
+.. [rubin1976] D. B. Rubin, "Inference and missing data", Biometrika 63 (1976) 581-592,
+   doi:10.1093/biomet/63.3.581.
 """
 
 from __future__ import annotations

@@ -12,13 +12,18 @@ artefacts, and shares this is the paper's model.
 Nor is a crowd ever quite as a model says. Were its votes believed in full, a large crowd would prove every
 model wrong, and the kind of a cluster would be decided by which of them is wrong by less. So votes tell
 structures from artefacts as those of a few dozen annotators would: their likelihood is raised to a power (the
-coarsened posterior of Miller and Dunson, 2019), and so is the prior of the annotators' odds. The rest is the
+coarsened posterior of [miller2019]_), and so is the prior of the annotators' odds. The rest is the
 same for both, as if all annotators marked the cluster with one chance, the likeliest. Against clicks that met
 by chance every vote counts.
 
 An annotator of weight w counts as w annotators who vote alike and have the same rates: the log likelihood of
 his votes and the log prior of his rates are multiplied by w, and sums over annotators by it. His own rates,
 which nobody shares, maximise the same as without; what the crowd shares does not.
+
+References
+----------
+.. [miller2019] J. W. Miller and D. B. Dunson, "Robust Bayesian inference via coarsening", Journal of the
+   American Statistical Association 114 (2019) 1113-1125, doi:10.1080/01621459.2018.1469995.
 """
 
 from __future__ import annotations

@@ -20,27 +20,27 @@ CLUSTERERS: dict[str, Algorithm] = {
         Algorithm(
             "oem", "OEM clustering", "Gaussian clusters and outliers, with each annotator's "
             "reliability; finds the number of clusters. Take it unless you know better.",
-            "OEM-DEM paper, Algorithm 1", OEMSettings, oem,
+            "[@pages2019], Algorithm 1", OEMSettings, oem,
         ),
         Algorithm(
             "cem", "CEM clustering", "As OEM without outliers: for annotators who do not click at random.",
-            "thesis, section 2.2", CEMSettings, cem,
+            "[@diazvilor2017], section 2.2; [@figueiredo2002]", CEMSettings, cem,
         ),
         Algorithm(
             "kmeans", "k-means", "A number of clusters that you know; every click counts.",
-            "OEM-DEM paper, section 3.1", KMeansSettings, kmeans,
+            "[@pages2019], section 3.1; [@lloyd1982]", KMeansSettings, kmeans,
         ),
         Algorithm(
             "hac", "hierarchical clustering", "Merges the nearest clusters; for up to 15,000 clicks.",
-            "OEM-DEM paper, section 3.1", HACSettings, hac,
+            "[@pages2019], section 3.1", HACSettings, hac,
         ),
         Algorithm(
             "dbscan", "DBSCAN", "Joins clicks nearer than a distance that you know.",
-            "scikit-learn, defaults of Zooniverse's point reducer", DBSCANSettings, dbscan,
+            "[@ester1996]; scikit-learn, defaults of Zooniverse's point reducer", DBSCANSettings, dbscan,
         ),
         Algorithm(
             "hdbscan", "HDBSCAN", "Joins clicks at every density and keeps what lasts.",
-            "scikit-learn, defaults of Zooniverse's point reducer", HDBSCANSettings, hdbscan,
+            "[@campello2013]; scikit-learn, defaults of Zooniverse's point reducer", HDBSCANSettings, hdbscan,
         ),
     )
 }  # fmt: skip
@@ -50,19 +50,19 @@ DETECTORS: dict[str, Algorithm] = {
     for algorithm in (
         Algorithm(
             "dem", "DEM detection", "Weighs votes by each annotator's sensitivity and specificity, which it "
-            "learns.", "OEM-DEM paper, Algorithm 2", DEMSettings, dem,
+            "learns.", "[@pages2019], Algorithm 2", DEMSettings, dem,
         ),
         Algorithm(
-            "majority", "majority vote", "What half of the annotators marked.", "OEM-DEM paper, eq. 33",
+            "majority", "majority vote", "What half of the annotators marked.", "[@pages2019], eq. 33",
             MajoritySettings, majority,
         ),
         Algorithm(
-            "share", "share of votes", "What a share of the annotators marked.", "OEM-DEM paper, eq. 32",
+            "share", "share of votes", "What a share of the annotators marked.", "[@pages2019], eq. 32",
             ShareSettings, share,
         ),
         Algorithm(
             "recursive", "recursive EM", "DEM in one pass over the annotators, in their order: what a stream "
-            "of them comes to.", "thesis, Algorithm 5", RecursiveSettings, recursive,
+            "of them comes to.", "[@diazvilor2017], Algorithm 5", RecursiveSettings, recursive,
         ),
     )
 }  # fmt: skip

@@ -88,7 +88,12 @@ class Clicks:
     weights : (R,) float64, optional
         How much of an annotator each counts as, above 0 and at most 1; None where all count fully, which
         weights of one throughout become. An annotator's log likelihood is multiplied by his weight, as that
-        of historical data is by Ibrahim and Chen (2000, "Power prior distributions for regression models").
+        of historical data is by [ibrahim2000]_.
+
+    References
+    ----------
+    .. [ibrahim2000] J. G. Ibrahim and M.-H. Chen, "Power prior distributions for regression models",
+       Statistical Science 15 (2000) 46-60, doi:10.1214/ss/1009212673.
     """
 
     x: FloatArray

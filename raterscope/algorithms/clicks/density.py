@@ -1,4 +1,14 @@
-"""DBSCAN and HDBSCAN by scikit-learn, which users know from elsewhere."""
+"""DBSCAN and HDBSCAN by scikit-learn, which users know from elsewhere.
+
+References
+----------
+.. [ester1996] M. Ester, H.-P. Kriegel, J. Sander and X. Xu, "A density-based algorithm for discovering
+   clusters in large spatial databases with noise", Proceedings of the Second International Conference on
+   Knowledge Discovery and Data Mining (1996).
+.. [campello2013] R. J. G. B. Campello, D. Moulavi and J. Sander, "Density-based clustering based on
+   hierarchical density estimates", Advances in Knowledge Discovery and Data Mining, Lecture Notes in
+   Computer Science 7819 (2013) 160-172, doi:10.1007/978-3-642-37456-2_14.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""k-means, as the OEM-DEM paper compares with (section 3.1)."""
+"""k-means, as the OEM-DEM paper compares with (section 3.1).
+
+References
+----------
+.. [lloyd1982] S. P. Lloyd, "Least squares quantization in PCM", IEEE Transactions on Information Theory 28
+   (1982) 129-137, doi:10.1109/TIT.1982.1056489.
+"""
 
 from __future__ import annotations
 

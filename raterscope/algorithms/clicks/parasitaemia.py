@@ -1,17 +1,25 @@
 """Parasitaemia as microscopists report it: per field, per leukocyte, per microlitre, per red cell.
 
-The formulas are those of the World Health Organization ("Basic malaria microscopy", part I, 2nd edition,
-2010; "Malaria parasite counting", standard operating procedure MM-SOP-09, 2016): parasites per microlitre of
+The formulas are those of the World Health Organization [who2010]_, [who2016]_: parasites per microlitre of
 blood = parasites counted x leukocytes per microlitre / leukocytes counted, with 8,000 leukocytes per
 microlitre where they were not counted, and on a thin film infected red cells / red cells counted, which times
 the red cells per microlitre is a density again; 5,000,000 are assumed where they were not counted (as in
-doi:10.1186/s12936-020-03352-z, table 3). Where the film's thickness is known, parasites / volume examined
+[malaria2020]_, table 3). Where the film's thickness is known, parasites / volume examined
 says the same without cells.
 
 What is not known comes from two sides. How many parasites there are in what was looked at is known as a
 distribution over whole numbers, since a detection may be none; a rate given a number has the distribution
 that Jeffreys' prior gives it: gamma for a count in a volume, the ratio of two gammas for two counts in one
 volume, beta for a share. An interval is that of the mixture.
+
+References
+----------
+.. [who2010] World Health Organization, "Basic malaria microscopy, part I: Learner's guide", 2nd edition,
+   World Health Organization (2010).
+.. [who2016] World Health Organization, "Malaria parasite counting", Malaria microscopy standard operating
+   procedure MM-SOP-09 (2016).
+.. [malaria2020] "Impact of stochastic variation when estimating parasite density from thick or thin films",
+   Malaria Journal 19 (2020) table 3, doi:10.1186/s12936-020-03352-z.
 """
 
 from __future__ import annotations

@@ -1,9 +1,14 @@
 """Labels that many annotators gave to tasks: who can be trusted with which class, and what is true.
 
 One source is cited throughout, equations, sections and figures by their own numbers: the dynamic combination
-paper, E. Simpson, S. Roberts, I. Psorakis and A. Smith, "Dynamic Bayesian Combination of Multiple Imperfect
-Classifiers", in Decision Making and Imperfection, Springer (2013). Where what is done departs from it, the
+paper [simpson2013]_. Where what is done departs from it, the
 docstring says how and why.
+
+References
+----------
+.. [simpson2013] E. Simpson, S. Roberts, I. Psorakis and A. Smith, "Dynamic Bayesian combination of multiple
+   imperfect classifiers", Decision Making and Imperfection, Studies in Computational Intelligence 474,
+   Springer (2013) 1-35, doi:10.1007/978-3-642-36406-8_1.
 """
 
 from raterscope.algorithms.labels.data import (

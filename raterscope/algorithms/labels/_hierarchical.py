@@ -6,11 +6,13 @@ the distribution of skills, c and the classes' shares are estimated from the cro
 
 References
 ----------
-S. Paun, B. Carpenter, J. Chamberlain, D. Hovy, U. Kruschwitz and M. Poesio, "Comparing Bayesian models of
-annotation", Transactions of the Association for Computational Linguistics 6 (2018) 571-585.
-A. Asuncion, M. Welling, P. Smyth and Y. W. Teh, "On smoothing and inference for topic models", Uncertainty in
-Artificial Intelligence (2009) (the collapsed updates, each vote's own contribution removed).
-L. Kish, Survey Sampling (1965) (design effect).
+.. [paun2018] S. Paun, B. Carpenter, J. Chamberlain, D. Hovy, U. Kruschwitz and M. Poesio, "Comparing
+   Bayesian models of annotation", Transactions of the Association for Computational Linguistics 6 (2018)
+   571-585, doi:10.1162/tacl_a_00040.
+.. [asuncion2009] A. Asuncion, M. Welling, P. Smyth and Y. W. Teh, "On smoothing and inference for topic
+   models", Proceedings of the 25th Conference on Uncertainty in Artificial Intelligence (2009) 27-34 (the
+   collapsed updates, each vote's own contribution removed).
+.. [kish1965] L. Kish, "Survey sampling", Wiley (1965) (design effect).
 """
 
 from __future__ import annotations

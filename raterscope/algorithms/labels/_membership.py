@@ -2,8 +2,8 @@
 
 References
 ----------
-E. M. Airoldi, D. M. Blei, S. E. Fienberg and E. P. Xing, "Mixed membership stochastic blockmodels", Journal
-of Machine Learning Research 9 (2008) 1981-2014.
+.. [airoldi2008] E. M. Airoldi, D. M. Blei, S. E. Fienberg and E. P. Xing, "Mixed membership stochastic
+   blockmodels", Journal of Machine Learning Research 9 (2008) 1981-2014.
 """
 
 from __future__ import annotations

@@ -7,8 +7,9 @@ public crowds.
 
 References
 ----------
-C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger, "On calibration of modern neural networks", International
-Conference on Machine Learning (2017), PMLR 70:1321-1330 (temperature scaling).
+.. [guo2017] C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger, "On calibration of modern neural networks",
+   Proceedings of the 34th International Conference on Machine Learning, PMLR 70 (2017) 1321-1330
+   (temperature scaling).
 """
 
 from __future__ import annotations

@@ -146,8 +146,11 @@ def assess(posterior: FloatArray, truth: ClassArray, classes: tuple[str, ...]) -
 def wilson(hits: float, many: int, level: float = 0.95) -> tuple[float, float]:
     """Give the Wilson score interval of a share; NaN of nothing.
 
-    E. B. Wilson, "Probable inference, the law of succession, and statistical inference", Journal of the
-    American Statistical Association 22 (1927) 209-212.
+    References
+    ----------
+    .. [wilson1927] E. B. Wilson, "Probable inference, the law of succession, and statistical inference",
+       Journal of the American Statistical Association 22 (1927) 209-212,
+       doi:10.1080/01621459.1927.10502953.
     """
     from scipy.special import ndtri
 
@@ -191,7 +194,12 @@ def mean_curve(
     """Average curves vertically: at every place of any of them the mean of their heights.
 
     Where a curve rises or falls without going on, the mean does so too; so the area below it is the mean of
-    their areas. T. Fawcett, "An introduction to ROC analysis", Pattern Recognition Letters 27 (2006) 861-874.
+    their areas.
+
+    References
+    ----------
+    .. [fawcett2006] T. Fawcett, "An introduction to ROC analysis", Pattern Recognition Letters 27 (2006)
+       861-874, doi:10.1016/j.patrec.2005.10.010.
 
     Parameters
     ----------

@@ -26,51 +26,50 @@ LABELLERS: dict[str, Algorithm] = {
         Algorithm(
             "pooled", "pooled consensus", "Hierarchical Dawid-Skene, EBCC, mixed membership and the vote, "
             "pooled: probabilities that are right about as often as they claim. Recommended.",
-            "logarithmic opinion pool, Genest and Zidek, Statistical Science 1 (1986) 114-135, of tempered "
-            "hierarchical Dawid-Skene models, Paun et al., TACL 6 (2018) 571-585, and EBCC, Li et al., ICML "
-            "(2019)",
+            "logarithmic opinion pool, [@genest1986], of tempered hierarchical Dawid-Skene models, "
+            "[@paun2018], of mixed membership, [@airoldi2008], and of EBCC, [@li2019]",
             PooledSettings, pooled,
         ),
         Algorithm(
             "ibcc", "IBCC", "Learns every annotator's confusion matrix and weighs votes by it. Too sure "
             "where annotators err together.",
-            "dynamic combination paper, sections 2 and 3", IBCCSettings, ibcc,
+            "[@simpson2013], sections 2 and 3", IBCCSettings, ibcc,
         ),
         Algorithm(
             "dynibcc", "dynamic IBCC", "As IBCC, with confusion matrices that move from vote to vote: who "
             "learns, tires or jumps.",
-            "dynamic combination paper, section 7, as corrected", DynamicSettings, dynibcc,
+            "[@simpson2013], section 7, as corrected", DynamicSettings, dynibcc,
         ),
         Algorithm(
             "gibbs", "IBCC by Gibbs sampling", "The same model as IBCC, sampled: slower, and sure of less.",
-            "dynamic combination paper, sections 2 and 4", GibbsSettings, gibbs,
+            "[@simpson2013], section 2; [@geman1984]", GibbsSettings, gibbs,
         ),
         Algorithm(
             "ebcc", "EBCC", "Classes have subtypes on which annotators err together. Takes longer, and is as "
             "sure as IBCC.",
-            "Li, Rubinstein and Cohn, International Conference on Machine Learning (2019)",
+            "[@li2019]",
             EBCCSettings, ebcc,
         ),
         Algorithm(
             "dawid-skene", "Dawid-Skene", "Confusion matrices of the greatest likelihood, as many know them.",
-            "Dawid and Skene, Applied Statistics 28 (1979) 20-28", DawidSkeneSettings, dawid_skene,
+            "[@dawid1979]", DawidSkeneSettings, dawid_skene,
         ),
         Algorithm(
             "majority", "majority vote", "The share of the votes; every annotator counts alike.",
-            "dynamic combination paper, section 4", LabelSettings, majority,
+            "[@simpson2013], section 4", LabelSettings, majority,
         ),
         Algorithm(
             "weighted-majority", "weighted majority", "An annotator counts for less with each mistake.",
-            "Littlestone and Warmuth, Foundations of Computer Science (1989) 256-261", WeightedSettings,
+            "[@littlestone1994]", WeightedSettings,
             weighted_majority,
         ),
         Algorithm(
             "weighted-sum", "weighted sum", "Scores averaged with the weights of weighted majority.",
-            "dynamic combination paper, section 4", WeightedSettings, weighted_sum,
+            "[@simpson2013], section 4", WeightedSettings, weighted_sum,
         ),
         Algorithm(
             "mean-score", "mean of scores", "Labels that are numbers, or in order, are averaged.",
-            "dynamic combination paper, section 4", LabelSettings, mean_score,
+            "[@simpson2013], section 4", LabelSettings, mean_score,
         ),
     )
 }  # fmt: skip

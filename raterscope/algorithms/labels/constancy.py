@@ -69,8 +69,7 @@ def constancy(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Con
     A vote's residual is the probability that it is right less what the annotator's rate for that class
     predicts, so that a change of the tasks' classes is no change of the annotator. Every split of the votes
     in time gives a standardised difference z of the means; the statistic is a weighted mean of exp(z^2 / 2)
-    over splits (D. W. K. Andrews and W. Ploberger, "Optimal tests when a nuisance parameter is present only
-    under the alternative", Econometrica 62 (1994) 1383-1414), compared with its distribution for a Brownian
+    over splits ([andrews1994]_), compared with its distribution for a Brownian
     bridge. Falls weigh three times as much as rises, so that they are found more often.
 
     Parameters
@@ -79,6 +78,11 @@ def constancy(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Con
         What was fused.
     fusion : LabelFusion
     watch : Watch
+
+    References
+    ----------
+    .. [andrews1994] D. W. K. Andrews and W. Ploberger, "Optimal tests when a nuisance parameter is present
+       only under the alternative", Econometrica 62 (1994) 1383-1414, doi:10.2307/2951753.
     """
     assert labels.meaning is not None
     rates = estimate_rates(replace(labels, known=fusion.known), fusion.posterior)  # of all votes

@@ -1,7 +1,9 @@
 """Dawid and Skene's model: tasks' classes and annotators' rates by maximum likelihood.
 
-A. P. Dawid and A. M. Skene, "Maximum likelihood estimation of observer error-rates using the EM algorithm",
-Journal of the Royal Statistical Society C 28 (1979) 20-28.
+References
+----------
+.. [dawid1979] A. P. Dawid and A. M. Skene, "Maximum likelihood estimation of observer error-rates using the
+   EM algorithm", Journal of the Royal Statistical Society C 28 (1979) 20-28, doi:10.2307/2346806.
 """
 
 from __future__ import annotations

@@ -183,11 +183,10 @@ def change_points(
 
     A row's votes, each weighed by the probability that the task is of the class, are compared before and
     after every step: the marginal likelihood of two rows against that of one, both with Jeffreys' Dirichlet
-    prior, averaged over the steps. From a Bayes factor of 100 on (R. E. Kass and A. E. Raftery, "Bayes
-    factors", J. Am. Stat. Assoc. 90 (1995) 773-795: decisive) the row changed at the most probable step, and
-    both parts are searched in turn (binary segmentation: A. J. Scott and M. Knott, Biometrics 30 (1974)
-    507-512). Where a row does not change, such a factor comes about once in a hundred at most (Markov's
-    inequality), whatever the length. A gradual drift comes out as one or several steps.
+    prior, averaged over the steps. From a Bayes factor of 100 on ([kass1995]_: decisive) the row changed at
+    the most probable step, and both parts are searched in turn (binary segmentation: [scott1974]_). Where a
+    row does not change, such a factor comes about once in a hundred at most (Markov's inequality), whatever
+    the length. A gradual drift comes out as one or several steps.
 
     Parameters
     ----------
@@ -201,6 +200,13 @@ def change_points(
     -------
     tuple of ChangePoint
         By step.
+
+    References
+    ----------
+    .. [kass1995] R. E. Kass and A. E. Raftery, "Bayes factors", Journal of the American Statistical
+       Association 90 (1995) 773-795, doi:10.1080/01621459.1995.10476572.
+    .. [scott1974] A. J. Scott and M. Knott, "A cluster analysis method for grouping means in the analysis
+       of variance", Biometrics 30 (1974) 507-512, doi:10.2307/2529204.
     """
     votes = drift.vote[drift.steps(annotator)]
     posterior = fusion.posterior[labels.task[votes]]

@@ -2,8 +2,9 @@
 
 References
 ----------
-Y. Li, B. Rubinstein and T. Cohn, "Exploiting worker correlation for label aggregation in crowdsourcing",
-International Conference on Machine Learning (2019), PMLR 97:3886-3895.
+.. [li2019] Y. Li, B. I. P. Rubinstein and T. Cohn, "Exploiting worker correlation for label aggregation in
+   crowdsourcing", Proceedings of the 36th International Conference on Machine Learning, PMLR 97 (2019)
+   3886-3895.
 """
 
 from __future__ import annotations

@@ -1,7 +1,13 @@
 """Gibbs-IBCC: independent Bayesian combination of annotators, the model's own posterior drawn at random.
 
-The paper's sections 2 to 4; S. Geman and D. Geman, IEEE Transactions on Pattern Analysis and Machine
-Intelligence 6 (1984) 721-741.
+References
+----------
+.. [simpson2013] E. Simpson, S. Roberts, I. Psorakis and A. Smith, "Dynamic Bayesian combination of multiple
+   imperfect classifiers", Decision Making and Imperfection, Studies in Computational Intelligence 474,
+   Springer (2013) 1-35, doi:10.1007/978-3-642-36406-8_1 (sections 2 to 4).
+.. [geman1984] S. Geman and D. Geman, "Stochastic relaxation, Gibbs distributions, and the Bayesian
+   restoration of images", IEEE Transactions on Pattern Analysis and Machine Intelligence 6 (1984) 721-741,
+   doi:10.1109/TPAMI.1984.4767596.
 """
 
 from __future__ import annotations

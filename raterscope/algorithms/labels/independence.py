@@ -8,10 +8,11 @@ and fitted again, and the crowd's gain is compared with theirs.
 
 References
 ----------
-D. R. Cox, "Tests of separate families of hypotheses", Proceedings of the Fourth Berkeley Symposium on
-Mathematical Statistics and Probability 1 (1961) 105-123.
-G. J. McLachlan, "On bootstrapping the likelihood ratio test statistic for the number of components in a
-normal mixture", Applied Statistics 36 (1987) 318-324 (the comparison by simulation).
+.. [cox1961] D. R. Cox, "Tests of separate families of hypotheses", Proceedings of the Fourth Berkeley
+   Symposium on Mathematical Statistics and Probability 1 (1961) 105-123.
+.. [mclachlan1987] G. J. McLachlan, "On bootstrapping the likelihood ratio test statistic for the number of
+   components in a normal mixture", Applied Statistics 36 (1987) 318-324, doi:10.2307/2347790 (the
+   comparison by simulation).
 """
 
 from __future__ import annotations

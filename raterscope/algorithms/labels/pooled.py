@@ -9,20 +9,22 @@ untempered models take its place, as far as that is probable.
 
 References
 ----------
-A. P. Dawid and A. M. Skene, "Maximum likelihood estimation of observer error-rates using the EM algorithm",
-Journal of the Royal Statistical Society C 28 (1979) 20-28.
-S. Paun, B. Carpenter, J. Chamberlain, D. Hovy, U. Kruschwitz and M. Poesio, "Comparing Bayesian models of
-annotation", Transactions of the Association for Computational Linguistics 6 (2018) 571-585 (hierarchical
-Dawid-Skene).
-E. M. Airoldi, D. M. Blei, S. E. Fienberg and E. P. Xing, "Mixed membership stochastic blockmodels", Journal
-of Machine Learning Research 9 (2008) 1981-2014.
-Y. Li, B. Rubinstein and T. Cohn, "Exploiting worker correlation for label aggregation in crowdsourcing",
-International Conference on Machine Learning (2019), PMLR 97:3886-3895 (subtypes of classes).
-L. Kish, Survey Sampling (1965) (design effect).
-C. Genest and J. V. Zidek, "Combining probability distributions: a critique and an annotated bibliography",
-Statistical Science 1 (1986) 114-135 (opinion pools).
-C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger, "On calibration of modern neural networks", International
-Conference on Machine Learning (2017), PMLR 70:1321-1330 (the powers where classes are known).
+.. [dawid1979] A. P. Dawid and A. M. Skene, "Maximum likelihood estimation of observer error-rates using the
+   EM algorithm", Journal of the Royal Statistical Society C 28 (1979) 20-28, doi:10.2307/2346806.
+.. [paun2018] S. Paun, B. Carpenter, J. Chamberlain, D. Hovy, U. Kruschwitz and M. Poesio, "Comparing
+   Bayesian models of annotation", Transactions of the Association for Computational Linguistics 6 (2018)
+   571-585, doi:10.1162/tacl_a_00040 (hierarchical Dawid-Skene).
+.. [airoldi2008] E. M. Airoldi, D. M. Blei, S. E. Fienberg and E. P. Xing, "Mixed membership stochastic
+   blockmodels", Journal of Machine Learning Research 9 (2008) 1981-2014.
+.. [li2019] Y. Li, B. I. P. Rubinstein and T. Cohn, "Exploiting worker correlation for label aggregation in
+   crowdsourcing", Proceedings of the 36th International Conference on Machine Learning, PMLR 97 (2019)
+   3886-3895 (subtypes of classes).
+.. [kish1965] L. Kish, "Survey sampling", Wiley (1965) (design effect).
+.. [genest1986] C. Genest and J. V. Zidek, "Combining probability distributions: a critique and an annotated
+   bibliography", Statistical Science 1 (1986) 114-135, doi:10.1214/ss/1177013825 (opinion pools).
+.. [guo2017] C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger, "On calibration of modern neural networks",
+   Proceedings of the 34th International Conference on Machine Learning, PMLR 70 (2017) 1321-1330 (the
+   powers where classes are known).
 """
 
 from __future__ import annotations

@@ -2,8 +2,13 @@
 
 Votes are counted by the consensus, and each row is drawn towards a prior estimated from the crowd: a skill
 for every annotator, an accuracy for every class, and the usual confusions (a hierarchical model as in
-B. Carpenter, "Multilevel Bayesian models of categorical data annotation", 2008). So a 30 by 30 matrix can be
+[carpenter2008]_). So a 30 by 30 matrix can be
 estimated from 100 votes.
+
+References
+----------
+.. [carpenter2008] B. Carpenter, "Multilevel Bayesian models of categorical data annotation", Technical
+   report, Alias-i (2008).
 """
 
 from __future__ import annotations
@@ -100,8 +105,14 @@ class Rates:
 
         The variance has three parts: sampling, doubt of the labels, and doubt that errors of the consensus
         share (`_shared`). The interval is that of a Beta distribution with this mean and variance, widened
-        by half a vote (C. J. Clopper and E. S. Pearson, Biometrika 26 (1934) 404-413), or by less where
+        by half a vote ([clopper1934]_), or by less where
         there are more than five outputs.
+
+        References
+        ----------
+        .. [clopper1934] C. J. Clopper and E. S. Pearson, "The use of confidence or fiducial limits
+           illustrated in the case of the binomial", Biometrika 26 (1934) 404-413,
+           doi:10.1093/biomet/26.4.404.
         """
         mean = self.mean
         total = self.counts.sum(axis=2, keepdims=True) + self.strength

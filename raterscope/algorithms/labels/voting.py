@@ -1,7 +1,14 @@
 """Votes and scores without a model of the annotators: majority, weighted majority, weighted sum, mean score.
 
-N. Littlestone and M. K. Warmuth, "The weighted majority algorithm", Information and Computation 108 (1994)
-212-261; the paper's section 4 compares the four with its own method.
+The section 4 of [simpson2013]_ compares the four with its own method.
+
+References
+----------
+.. [littlestone1994] N. Littlestone and M. K. Warmuth, "The weighted majority algorithm", Information and
+   Computation 108 (1994) 212-261, doi:10.1006/inco.1994.1009.
+.. [simpson2013] E. Simpson, S. Roberts, I. Psorakis and A. Smith, "Dynamic Bayesian combination of multiple
+   imperfect classifiers", Decision Making and Imperfection, Studies in Computational Intelligence 474,
+   Springer (2013) 1-35, doi:10.1007/978-3-642-36406-8_1.
 """
 
 from __future__ import annotations

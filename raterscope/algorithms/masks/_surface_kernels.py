@@ -1,7 +1,11 @@
 """Inner loops of distances between surfaces: boundary voxels, and the exact Euclidean distance to them.
 
-The distance transform is that of P. F. Felzenszwalb and D. P. Huttenlocher, "Distance transforms of sampled
-functions", Theory of Computing 8 (2012) 415-428: lower envelopes of parabolas, one axis after another.
+The distance transform is that of [felzenszwalb2012]_: lower envelopes of parabolas, one axis after another.
+
+References
+----------
+.. [felzenszwalb2012] P. F. Felzenszwalb and D. P. Huttenlocher, "Distance transforms of sampled functions",
+   Theory of Computing 8 (2012) 415-428, doi:10.4086/toc.2012.v008a019.
 """
 
 from __future__ import annotations

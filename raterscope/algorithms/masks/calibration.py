@@ -22,13 +22,14 @@ errors, can be estimated from masks alone. Cases with a known true outline tell 
 
 References
 ----------
-A. Gelman, J. B. Carlin, H. S. Stern, D. B. Dunson, A. Vehtari and D. B. Rubin, Bayesian Data Analysis, 3rd
-ed., CRC Press 2013, sections 2.6 and 3.2 (pooled variance, predictive t distribution).
-C. R. Maurer, R. Qi and V. Raghavan, "A linear time algorithm for computing exact Euclidean distance
-transforms of binary images in arbitrary dimensions", IEEE Transactions on Pattern Analysis and Machine
-Intelligence 25 (2003) 265-270 (distances).
-V. Vovk, A. Gammerman and G. Shafer, Algorithmic Learning in a Random World, Springer 2005 (quantiles of
-left-out members as multipliers).
+.. [gelman2013] A. Gelman, J. B. Carlin, H. S. Stern, D. B. Dunson, A. Vehtari and D. B. Rubin, "Bayesian
+   data analysis", 3rd edition, CRC Press (2013), doi:10.1201/b16018 (sections 2.6 and 3.2: pooled variance,
+   predictive t distribution).
+.. [maurer2003] C. R. Maurer, R. Qi and V. Raghavan, "A linear time algorithm for computing exact Euclidean
+   distance transforms of binary images in arbitrary dimensions", IEEE Transactions on Pattern Analysis and
+   Machine Intelligence 25 (2003) 265-270, doi:10.1109/TPAMI.2003.1177156 (distances).
+.. [vovk2005] V. Vovk, A. Gammerman and G. Shafer, "Algorithmic learning in a random world", Springer
+   (2005), doi:10.1007/b106715 (quantiles of left-out members as multipliers).
 """
 
 from __future__ import annotations

@@ -27,43 +27,43 @@ FUSERS: dict[str, Algorithm] = {
         Algorithm(
             "laplace", "Laplace", "Robust, with each rater's weight at every place and the outline's "
             "uncertainty. Take it unless you know better.",
-            "robust fusion paper, section 2, Laplace likelihood", LaplaceSettings, laplace,
+            "[@audelan2022], section 2, Laplace likelihood", LaplaceSettings, laplace,
         ),
         Algorithm(
             "student", "Student's t", "As Laplace, with tails that are learnt for each rater.",
-            "robust fusion paper, section 2, Student's t likelihood", StudentSettings, student,
+            "[@audelan2022], section 2, Student's t likelihood", StudentSettings, student,
         ),
         Algorithm(
             "gdp", "generalised double Pareto", "As Laplace, with tails heavier still: far outliers count "
             "for next to nothing.",
-            "robust fusion paper, section 2, generalised double Pareto likelihood", GDPSettings, gdp,
+            "[@audelan2022], section 2, generalised double Pareto likelihood", GDPSettings, gdp,
         ),
         Algorithm(
             "gaussian", "Gaussian", "One variance a rater for the whole image; not robust.",
-            "robust fusion paper, section 2.1", GaussianSettings, gaussian,
+            "[@audelan2022], section 2.1", GaussianSettings, gaussian,
         ),
         Algorithm(
             "mixture", "mixture of consensuses", "Finds whether raters follow one outline or several, and "
             "who follows which. A variant of the paper's.",
-            "robust fusion paper, section 3, a variant", MixtureSettings, mixture,
+            "[@audelan2022], section 3, a variant", MixtureSettings, mixture,
         ),
         Algorithm(
             "staple", "STAPLE", "Weighs votes by each rater's sensitivity and specificity over the image.",
-            "Warfield, Zou and Wells, IEEE Transactions on Medical Imaging 23 (2004) 903-921", STAPLESettings,
+            "[@warfield2004]", STAPLESettings,
             staple,
         ),
         Algorithm(
             "pstaple", "PSTAPLE", "STAPLE of probabilities, with neighbours drawn together.",
-            "Akhondi-Asl and Warfield (2013), derived from its description", PSTAPLESettings, pstaple,
+            "[@akhondi2013], derived from its description", PSTAPLESettings, pstaple,
         ),
         Algorithm(
             "continuous-staple", "continuous STAPLE", "One bias and one variance a rater, on signed "
             "distances.",
-            "Warfield, Zou and Wells (2008)", ContinuousSTAPLESettings, continuous_staple,
+            "[@warfield2008]", ContinuousSTAPLESettings, continuous_staple,
         ),
         Algorithm(
             "majority", "majority vote", "What more than half of the raters marked.",
-            "robust fusion paper, section 1", MajoritySettings, majority,
+            "[@audelan2022], section 1", MajoritySettings, majority,
         ),
     )
 }  # fmt: skip

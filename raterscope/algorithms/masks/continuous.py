@@ -1,7 +1,10 @@
 """Continuous STAPLE: each rater's bias and variance, and the true signed distance, by EM.
 
-S. K. Warfield, K. H. Zou and W. M. Wells, "Validation of image segmentation by estimating rater bias and
-variance", Philosophical Transactions of the Royal Society A 366 (2008) 2361-2375.
+References
+----------
+.. [warfield2008] S. K. Warfield, K. H. Zou and W. M. Wells, "Validation of image segmentation by estimating
+   rater bias and variance", Philosophical Transactions of the Royal Society A 366 (2008) 2361-2375,
+   doi:10.1098/rsta.2008.0040.
 """
 
 from __future__ import annotations

@@ -1,8 +1,14 @@
 """PSTAPLE: STAPLE of raters who gave probabilities, with a Markov random field.
 
-A. Akhondi-Asl and S. K. Warfield, "Simultaneous truth and performance level estimation through fusion of
-probabilistic segmentations", IEEE Transactions on Medical Imaging 32 (2013) 1840-1852, as the robust fusion
-paper's section 4.2 describes it.
+As section 4.2 of [audelan2022]_ describes it.
+
+References
+----------
+.. [akhondi2013] A. Akhondi-Asl and S. K. Warfield, "Simultaneous truth and performance level estimation
+   through fusion of probabilistic segmentations", IEEE Transactions on Medical Imaging 32 (2013) 1840-1852.
+.. [audelan2022] B. Audelan, D. Hamzaoui, S. Montagne, R. Renard-Penna and H. Delingette, "Robust Bayesian
+   fusion of continuous segmentation maps", Medical Image Analysis 78 (2022) 102398,
+   doi:10.1016/j.media.2022.102398.
 """
 
 from __future__ import annotations

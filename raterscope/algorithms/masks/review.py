@@ -19,8 +19,7 @@ def interpolate(
     """Fill in the masks between drawn slices by shape-based interpolation.
 
     Each drawn mask becomes its signed distance in the plane, and the slices between two drawn ones are where
-    the distances, weighed by nearness, are above 0 (S. P. Raya and J. K. Udupa, "Shape-based interpolation
-    of multidimensional objects", IEEE Transactions on Medical Imaging 9 (1990) 32-42). Where two drawn masks
+    the distances, weighed by nearness, are above 0 ([raya1990]_). Where two drawn masks
     overlap more with their centres of mass laid over each other, they are moved there first and the result
     back along the line between the centres, so that a structure that runs aslant does not vanish in between.
 
@@ -37,6 +36,11 @@ def interpolate(
     -------
     dict of int to (Y, X) bool
         The slices between, without those drawn.
+
+    References
+    ----------
+    .. [raya1990] S. P. Raya and J. K. Udupa, "Shape-based interpolation of multidimensional objects", IEEE
+       Transactions on Medical Imaging 9 (1990) 32-42, doi:10.1109/42.52980.
     """
     drawn = sorted(slices)
     found: dict[int, BoolArray] = {}

@@ -1,7 +1,10 @@
 """STAPLE: each rater's rates and the truth, estimated together by expectation-maximisation.
 
-S. K. Warfield, K. H. Zou and W. M. Wells, "Simultaneous truth and performance level estimation (STAPLE): an
-algorithm for the validation of image segmentation", IEEE Transactions on Medical Imaging 23 (2004) 903-921.
+References
+----------
+.. [warfield2004] S. K. Warfield, K. H. Zou and W. M. Wells, "Simultaneous truth and performance level
+   estimation (STAPLE): an algorithm for the validation of image segmentation", IEEE Transactions on Medical
+   Imaging 23 (2004) 903-921, doi:10.1109/TMI.2004.828354.
 """
 
 from __future__ import annotations

@@ -249,7 +249,7 @@ def _entered(state: State, place: float, people: int, stop: float) -> bool:
 
 @compiled()
 def iss_events(gram: Array, gap: Array, pull: Array, state: State, most: int, stop: float) -> int:
-    """Follow the inverse scale space of eq. 4, theta projected out, exactly (Osher and others, 2016).
+    """Follow the inverse scale space of eq. 4, theta projected out, exactly ([osher2016]_).
 
     Between events the coefficients stand still and p moves at the speed of what they leave unexplained; where
     a p comes to -1 or 1 they are the least squares ones among the columns there, none against its side.
@@ -272,6 +272,12 @@ def iss_events(gram: Array, gap: Array, pull: Array, state: State, most: int, st
     -------
     int
         Events that took place; fewer than `most` at the end of the path.
+
+    References
+    ----------
+    .. [osher2016] S. Osher, F. Ruan, J. Xiong, Y. Yao and W. Yin, "Sparse recovery via differential
+       inclusions", Applied and Computational Harmonic Analysis 41 (2016) 436-469,
+       doi:10.1016/j.acha.2016.01.002.
     """
     people, columns = len(gram), len(pull)
     found, together = np.empty(columns), np.empty(people)

@@ -31,16 +31,16 @@ PATHS: dict[str, Algorithm] = {
         Algorithm(
             "iss", "inverse scale space", "Biases come in at their full size, the surest first. Take it "
             "unless you compare paths.",
-            "position bias paper, eq. 4, with the knockoffs of section 2.3 as corrected", PairSettings, _iss,
+            "[@xu2016], eq. 4, with the knockoffs of section 2.3 as corrected", PairSettings, _iss,
         ),
         Algorithm(
             "lasso", "LASSO", "Biases grow from nothing; who comes in, and when, is nearly always the same.",
-            "position bias paper, eq. 5, with the knockoffs of section 2.3 as corrected", PairSettings,
+            "[@xu2016], eq. 5, with the knockoffs of section 2.3 as corrected", PairSettings,
             _lasso,
         ),
         Algorithm(
             "lbi", "linearised Bregman iteration", "Comes near the inverse scale space in small steps.",
-            "position bias paper, algorithm 1, with the knockoffs of section 2.3 as corrected", LBISettings,
+            "[@xu2016], Algorithm 1, with the knockoffs of section 2.3 as corrected", LBISettings,
             _lbi,
         ),
     )

@@ -7,9 +7,10 @@ whatever the noise, the form of the model and the errors of the scores.
 
 References
 ----------
-R. Lugannani, S. Rice, "Saddle point approximation for the distribution of the sum of independent random
-variables", Advances in Applied Probability 12 (1980) 475-490, doi 10.2307/1426607.
-R. A. Fisher, "The Design of Experiments", Oliver and Boyd (1935), section 21 (the sign-flip test).
+.. [lugannani1980] R. Lugannani and S. Rice, "Saddle point approximation for the distribution of the sum of
+   independent random variables", Advances in Applied Probability 12 (1980) 475-490, doi:10.2307/1426607.
+.. [fisher1935] R. A. Fisher, "The design of experiments", Oliver and Boyd (1935) (section 21: the sign-flip
+   test).
 """
 
 from __future__ import annotations

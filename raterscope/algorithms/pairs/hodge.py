@@ -1,9 +1,13 @@
 """Why a ranking does not explain all choices: annotators disagree, or items go round in circles.
 
-HodgeRank, X. Jiang, L.-H. Lim, Y. Yao and Y. Ye, "Statistical ranking and combinatorial Hodge theory",
-Mathematical Programming 127 (2011): the mean choices of pairs, weighted by their comparisons, are split into
+HodgeRank [jiang2011]_: the mean choices of pairs, weighted by their comparisons, are split into
 the differences of scores, what goes round triangles (curl), and what goes round longer circles alone
 (harmonic). The three are at right angles, so their sums of squares add up.
+
+References
+----------
+.. [jiang2011] X. Jiang, L.-H. Lim, Y. Yao and Y. Ye, "Statistical ranking and combinatorial Hodge theory",
+   Mathematical Programming 127 (2011) 203-244, doi:10.1007/s10107-010-0419-x.
 """
 
 from __future__ import annotations

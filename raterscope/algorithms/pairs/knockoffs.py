@@ -201,7 +201,7 @@ def sphere(columns: int, residual: float, freedom: int, seeds: Sequence[Sequence
 
     Such a Q'y is the length of the residual times coordinates of a point that is uniform on the sphere in
     as many dimensions as there are degrees of freedom. Where there are fewer than columns, the data are
-    padded with rows of normal noise of the estimated size, as Barber and Candes (2015) do; what is promised
+    padded with rows of normal noise of the estimated size, as [barber2015]_ do; what is promised
     then holds as far as that size is right.
 
     Parameters
@@ -217,6 +217,11 @@ def sphere(columns: int, residual: float, freedom: int, seeds: Sequence[Sequence
     Returns
     -------
     (D, columns) float64
+
+    References
+    ----------
+    .. [barber2015] R. F. Barber and E. J. Candès, "Controlling the false discovery rate via knockoffs",
+       Annals of Statistics 43 (2015) 2055-2085, doi:10.1214/15-AOS1337.
     """
     found = np.empty((len(seeds), columns))
     for k, seed in enumerate(seeds):

@@ -156,7 +156,14 @@ class Exact:
 
 
 def iss() -> Exact:
-    """Inverse scale space, exactly (eq. 4; Osher and others, 2016): unbiased once a column is in."""
+    """Inverse scale space, exactly (eq. 4; [osher2016]_): unbiased once a column is in.
+
+    References
+    ----------
+    .. [osher2016] S. Osher, F. Ruan, J. Xiong, Y. Yao and W. Yin, "Sparse recovery via differential
+       inclusions", Applied and Computational Harmonic Analysis 41 (2016) 436-469,
+       doi:10.1016/j.acha.2016.01.002.
+    """
     from raterscope.algorithms.pairs._path_kernels import iss_events
 
     return Exact(iss_events, moving=False)

@@ -65,7 +65,7 @@ def binomial_test(left: IndexArray, right: IndexArray) -> FloatArray:
 
 
 def benjamini_hochberg(probability: FloatArray, rate: float) -> BoolArray:
-    """Select at a false discovery rate (Benjamini and Hochberg, 1995).
+    """Select at a false discovery rate ([benjamini1995]_).
 
     Parameters
     ----------
@@ -76,6 +76,12 @@ def benjamini_hochberg(probability: FloatArray, rate: float) -> BoolArray:
     Returns
     -------
     (p,) bool
+
+    References
+    ----------
+    .. [benjamini1995] Y. Benjamini and Y. Hochberg, "Controlling the false discovery rate: a practical and
+       powerful approach to multiple testing", Journal of the Royal Statistical Society B 57 (1995) 289-300,
+       doi:10.1111/j.2517-6161.1995.tb02031.x.
     """
     tested = np.flatnonzero(np.isfinite(probability))
     order = tested[np.argsort(probability[tested], kind="stable")]
@@ -87,7 +93,7 @@ def benjamini_hochberg(probability: FloatArray, rate: float) -> BoolArray:
 
 
 def simes(probability: FloatArray) -> float:
-    """Test whether nobody is biased: the smallest m p / rank (R. J. Simes, Biometrika 73, 1986, 751-754).
+    """Test whether nobody is biased: the smallest m p / rank ([simes1986]_).
 
     Parameters
     ----------
@@ -98,6 +104,11 @@ def simes(probability: FloatArray) -> float:
     -------
     float
         1 if nobody was tested.
+
+    References
+    ----------
+    .. [simes1986] R. J. Simes, "An improved Bonferroni procedure for multiple tests of significance",
+       Biometrika 73 (1986) 751-754, doi:10.1093/biomet/73.3.751.
     """
     known = np.sort(probability[np.isfinite(probability)])
     return float((len(known) * known / np.arange(1, len(known) + 1)).min(initial=1.0))
@@ -121,10 +132,11 @@ def false_discovery_rates(probability: FloatArray) -> FloatArray:
 
     References
     ----------
-    Y. Benjamini, Y. Hochberg, "Controlling the false discovery rate", Journal of the Royal Statistical
-    Society B 57 (1995) 289-300.
-    J. D. Storey, "A direct approach to false discovery rates", Journal of the Royal Statistical Society B 64
-    (2002) 479-498.
+    .. [benjamini1995] Y. Benjamini and Y. Hochberg, "Controlling the false discovery rate: a practical and
+       powerful approach to multiple testing", Journal of the Royal Statistical Society B 57 (1995) 289-300,
+       doi:10.1111/j.2517-6161.1995.tb02031.x.
+    .. [storey2002] J. D. Storey, "A direct approach to false discovery rates", Journal of the Royal
+       Statistical Society B 64 (2002) 479-498, doi:10.1111/1467-9868.00346.
     """
     tested = np.flatnonzero(np.isfinite(probability))
     many = len(tested)

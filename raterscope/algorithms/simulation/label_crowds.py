@@ -1,10 +1,15 @@
 """Simulated crowds that label tasks: communities of behaviour, annotators who change, cohorts of tasks.
 
-A vote is drawn from the model of the dynamic combination paper, E. Simpson, S. Roberts, I. Psorakis and
-A. Smith, "Dynamic Bayesian Combination of Multiple Imperfect Classifiers" (2013): each annotator has a
+A vote is drawn from the model of the dynamic combination paper [simpson2013]_: each annotator has a
 confusion matrix, a row a class, that may move from one vote to the next. Two things are added. Hard tasks
 show their class less: see `CrowdPlan.hard`. And annotators do not choose among all tasks alike: see
 `CrowdPlan.loyalty`.
+
+References
+----------
+.. [simpson2013] E. Simpson, S. Roberts, I. Psorakis and A. Smith, "Dynamic Bayesian combination of multiple
+   imperfect classifiers", Decision Making and Imperfection, Studies in Computational Intelligence 474,
+   Springer (2013) 1-35, doi:10.1007/978-3-642-36406-8_1.
 """
 
 from __future__ import annotations

@@ -1,7 +1,12 @@
 """Simulated crowds that compare pairs: the study of the position bias paper, and crowds to look at.
 
-The position bias paper is Q. Xu, J. Xiong, X. Cao and Y. Yao, "False Discovery Rate Control and Statistical
-Quality Assessment of Annotators in Crowdsourced Ranking", ICML 2016; its simulated study is section 3.1.
+The simulated study is section 3.1 of [xu2016]_.
+
+References
+----------
+.. [xu2016] Q. Xu, J. Xiong, X. Cao and Y. Yao, "False discovery rate control and statistical quality
+   assessment of annotators in crowdsourced ranking", Proceedings of the 33rd International Conference on
+   Machine Learning, PMLR 48 (2016), doi:10.48550/arXiv.1605.05860.
 """
 
 from __future__ import annotations

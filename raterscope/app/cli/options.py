@@ -81,6 +81,7 @@ def _parser() -> Parser:
     _describe_watch(commands)
     describe_fuse(commands)
     describe_simulate(commands)
+    _describe_references(commands)
     return parser
 
 
@@ -97,6 +98,19 @@ def _describe_demo(commands: Commands) -> None:
     )
     demo.add_argument("folder", nargs="?", type=Path, default=Path("raterscope-demo"), metavar="DIR",
                       help="where to put it (default: %(default)s)")  # fmt: skip
+
+
+def _describe_references(commands: Commands) -> None:
+    listing = add_command(
+        commands,
+        "references",
+        "list the works that the methods are taken from",
+        "Lists authors, title, venue, year and DOI of the works that the methods are taken from, one a line; "
+        "with --bibtex as BibTeX.",
+    )
+    listing.add_argument("keys", nargs="*", metavar="KEY",
+                         help="a work, such as warfield2004 (default: all)")  # fmt: skip
+    listing.add_argument("--bibtex", action="store_true", help="write BibTeX entries")
 
 
 def _describe_study_commands(commands: Commands) -> None:

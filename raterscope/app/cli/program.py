@@ -26,6 +26,7 @@ COMMANDS = {
     "export": "cli.study:export",
     "report": "cli.report:report",
     "structures": "cli.structures:structures",
+    "references": "cli.references:references",
     "watch": "cli.watch:watch",
     "simulate": "cli.simulate:simulate_files",
     "fuse": "",

@@ -30,14 +30,12 @@ from raterscope.app.exports import Request
 from raterscope.app.formats.export import write_table
 from raterscope.app.review import CountingSubject, Measures, Spot, fold, read_measures
 from raterscope.app.study import ImageEntry, Study
+from raterscope.resources.bibliography import bibliography
 from raterscope.widgets.figures import figure
 
 __all__ = ["SOURCE", "Field", "Told", "export_counts", "field_of", "note_of", "tell"]
 
-SOURCE = (
-    "World Health Organization: Basic malaria microscopy, part I, 2nd edition (2010); "
-    "Malaria parasite counting, MM-SOP-09 (2016)"
-)
+SOURCE = "; ".join(bibliography()[key].full for key in ("who2010", "who2016"))
 NEEDED = {
     "leukocytes": "type in how many leukocytes were counted",
     "red_cells": "type in how many red cells were counted",

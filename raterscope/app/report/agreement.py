@@ -45,8 +45,10 @@ def agreement_section(cases: Sequence[Sequence[Figures]], numbers: Mapping[str, 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjust p-values for their number by Holm's step-down method; NaN stays.
 
-    S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6
-    (1979) 65-70.
+    References
+    ----------
+    .. [holm1979] S. Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal
+       of Statistics 6 (1979) 65-70.
     """
     known = [i for i, p in enumerate(p_values) if not np.isnan(p)]
     adjusted = [float("nan")] * len(p_values)

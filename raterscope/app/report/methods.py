@@ -11,6 +11,7 @@ from raterscope.app.report.figures import Figures
 from raterscope.app.report.runs import flat, plan_in_words
 from raterscope.app.review import Decision, ReviewState, fold
 from raterscope.app.study import RunEntry
+from raterscope.resources.bibliography import cite, cited_keys, references_text
 from raterscope.widgets.figures import part_of_one
 
 __all__ = ["methods_section"]
@@ -22,8 +23,8 @@ _TIED = re.compile(r"\btie[sd]?\b", re.IGNORECASE)
 _MEASURES = (
     (
         "Dice",
-        "2 |A and B| / (|A| + |B|), counted in voxels: 1 where both masks are the same, 0 where they have "
-        "nothing in common.",
+        "2 |A and B| / (|A| + |B|) ([@dice1945]), counted in voxels: 1 where both masks are the same, 0 "
+        "where they have nothing in common.",
     ),
     (
         "HD95",
@@ -50,8 +51,8 @@ _MEASURES = (
     ),
     (
         "Agreement",
-        "Dice of every pair of raters; Fleiss' kappa (Psychological Bulletin 76, 1971) and Krippendorff's "
-        "alpha for nominal labels (Content Analysis, 4th edition, 2018) over the voxels stated with them.",
+        "Dice of every pair of raters; Fleiss' kappa ([@fleiss1971]) and Krippendorff's alpha for "
+        "nominal labels ([@krippendorff2018]) over the voxels stated with them.",
     ),
 )
 
@@ -71,7 +72,7 @@ _MEASURES_OF_LABELS = (
     (
         "Communities",
         "Annotators' confusion matrices compared by the Hellinger distance of their rows, and the network of "
-        "their similarities taken apart.",
+        "their similarities taken apart ([@simpson2013], section 5; [@psorakis2011], [@blondel2008]).",
     ),
 )
 
@@ -80,25 +81,24 @@ _MEASURES_OF_PAIRS = (
     (
         "Model of a choice",
         "The score of the item on the left, less that of the item on the right, and the annotator's bias to "
-        "a side, and noise (Xu, Xiong, Cao and Yao, ICML 2016). Scores and biases are those of least "
+        "a side, and noise ([@xu2016]). Scores and biases are those of least "
         "squares, intervals those of Student's t at 95 %.",
     ),
     (
         "Flip test",
         "Each answer less what the scores expect, which are those without the annotator's own answers. If "
         "sides were drawn at random, each such residual of an unbiased annotator may as well have the other "
-        "sign; their sum is compared with all patterns of signs (Lugannani and Rice, Advances in Applied "
-        "Probability 12, 1980). Flagged is whose q value (Benjamini and Hochberg, Journal of the Royal "
-        "Statistical Society B 57, 1995) is not above the rate, unless the crowd as a whole shows no bias "
-        "(Simes, Biometrika 73, 1986). An annotator is not decidable if their answers could not reveal a "
+        "sign; their sum is compared with all patterns of signs ([@lugannani1980])"
+        ". Flagged is whose q value ([@benjamini1995])"
+        " is not above the rate, unless the crowd as a whole shows no bias "
+        "([@simes1986]). An annotator is not decidable if their answers could not reveal a "
         "bias that matters.",
     ),
     (
         "Draws of knockoffs",
         "Each annotator gets a copy made by chance that is as much like the others and has no bias of its "
         "own. Flagged is whose bias comes in earlier on the path than the copies' do, so far that few of "
-        "those who are flagged can be copies' equals (Barber and "
-        "Cand\N{LATIN SMALL LETTER E WITH GRAVE}s, Annals of Statistics 43, 2015).",
+        "those who are flagged can be copies' equals ([@barber2015]).",
     ),
     (
         "Decisions on annotators",
@@ -108,32 +108,10 @@ _MEASURES_OF_PAIRS = (
     (
         "Inconsistency",
         "The share of the choices' sum of squares that no scores explain: annotators contradict each other "
-        "on the same two items, or a beats b, b beats c and c beats a (Jiang, Lim, Yao and Ye, Mathematical "
-        "Programming 127, 2011).",
+        "on the same two items, or a beats b, b beats c and c beats a ([@jiang2011])"
+        ".",
     ),
 )
-
-
-_SOURCES = {
-    "clicks": (
-        "the OEM-DEM paper is that on unsupervised clustering with outliers (OEM) and detection (DEM) of "
-        "crowdsourced clicks in two stages of expectation and maximisation, with data of the MalariaSpot "
-        "project; the thesis is C. D\N{LATIN SMALL LETTER I WITH ACUTE}az Vilor, EM based algorithms for "
-        "Malaria diagnose via crowdsourcing"
-    ),
-    "masks": (
-        "the robust fusion paper is B. Audelan, D. Hamzaoui, S. Montagne, R. Renard-Penna and H. Delingette, "
-        "Robust Bayesian fusion of continuous segmentation maps, Medical Image Analysis 78 (2022) 102398"
-    ),
-    "labels": (
-        "the dynamic combination paper is E. Simpson, S. Roberts, I. Psorakis and A. Smith, Dynamic Bayesian "
-        "combination of multiple imperfect classifiers, in Decision Making and Imperfection, Springer (2013)"
-    ),
-    "pairs": (
-        "the position bias paper is Q. Xu, J. Xiong, X. Cao and Y. Yao, False discovery rate control and "
-        "statistical quality assessment of annotators in crowdsourced ranking, ICML 2016"
-    ),
-}
 
 
 def methods_section(
@@ -164,9 +142,15 @@ def methods_section(
         paragraphs += _MEASURES_OF_LABELS
     if any(run.kind == "pairs" for run in runs):
         paragraphs += _MEASURES_OF_PAIRS
-    told = "; ".join(words for kind, words in _SOURCES.items() if any(run.kind == kind for run in runs))
-    paragraphs.append(("Sources", f"{told[0].upper()}{told[1:]}."))
-    return Section("Methods", [Prose(paragraphs)])
+    return Section(
+        "Methods", [Prose([(name, cite(words)) for name, words in paragraphs])], _references(paragraphs)
+    )
+
+
+def _references(paragraphs: Sequence[Paragraph]) -> list[Section]:
+    """List the works that the paragraphs cite."""
+    keys = cited_keys(words for _, words in paragraphs)
+    return [Section("References", [Prose([("", line) for line in references_text(keys)])])] if keys else []
 
 
 _TEACHING = (
@@ -257,8 +241,8 @@ def _weights(run: RunEntry, then: ReviewState) -> str:
         told.append(f"{plain(name, 40)} as {part_of_one(weight)}{because}")
     return (
         f"Counted as a part of an annotator: {', '.join(told)}. An annotator counts as so many who do the "
-        "same: the likelihood of what was done is raised to the power of the weight (Ibrahim and Chen, "
-        "Statistical Science 15, 2000; Hu and Zidek, Canadian Journal of Statistics 30, 2002)."
+        "same: the likelihood of what was done is raised to the power of the weight ([@ibrahim2000]; "
+        "[@hu2002])."
     )
 
 

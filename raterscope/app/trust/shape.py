@@ -2,9 +2,14 @@
 
 What a run was held to says nothing of it and is left out: truths that were held fixed, and decisions made
 before the run. Probabilities count as contradicted where a chi-squared test over bins of equal width rejects
-them (D. W. Hosmer, S. Lemeshow, "Goodness of fit tests for the multiple logistic regression model",
-Communications in Statistics - Theory and Methods 9(10), 1980, 1043-1069, with expected counts that are given
+them ([hosmer1980]_, with expected counts that are given
 and not fitted, so that no degree of freedom is lost) and the expected calibration error is relevant too.
+
+References
+----------
+.. [hosmer1980] D. W. Hosmer and S. Lemeshow, "Goodness of fit tests for the multiple logistic regression
+   model", Communications in Statistics - Theory and Methods 9 (1980) 1043-1069,
+   doi:10.1080/03610928008827941.
 """
 
 from __future__ import annotations

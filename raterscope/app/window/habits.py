@@ -42,6 +42,7 @@ class Habits(QObject):
         menus.keys_requested.connect(self.show_keys)
         menus.palette_requested.connect(self.show_palette)
         menus.guide_requested.connect(self.show_guide)
+        menus.references_requested.connect(self.show_references)
         menus.copy_requested.connect(self.copy_picture)
         menus.full_screen_requested.connect(self.toggle_full_screen)
 
@@ -89,6 +90,12 @@ class Habits(QObject):
         if self._workspace is not None:
             mark_topics(self._workspace, self._kind)
         self.show_page(topic_of(self._window.focusWidget()))
+
+    def show_references(self) -> None:
+        """Open the guide at the list of references."""
+        from raterscope.app.window.guide import REFERENCES
+
+        self.show_page(REFERENCES)
 
     def show_page(self, topic: str) -> None:
         """Open a page of the guide."""

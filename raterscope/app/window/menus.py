@@ -30,7 +30,8 @@ class Menus(QObject):
     Signals
     -------
     workspace_chosen(str)
-    keys_requested, palette_requested, guide_requested, copy_requested, full_screen_requested
+    keys_requested, palette_requested, guide_requested, references_requested, copy_requested,
+    full_screen_requested
     said(str)
         What was done.
     """
@@ -39,6 +40,7 @@ class Menus(QObject):
     keys_requested = Signal()
     palette_requested = Signal()
     guide_requested = Signal()
+    references_requested = Signal()
     copy_requested = Signal()
     full_screen_requested = Signal()
     said = Signal(str)
@@ -92,6 +94,7 @@ class Menus(QObject):
             self._action(sizes, words, QKeySequence(key), partial(self._change_text_size, steps))
         aid = menu.branch("Help")
         self._action(aid, "The guide to what is here", QKeySequence("F1"), self.guide_requested.emit)
+        self._action(aid, "References", None, self.references_requested.emit)
         self._action(aid, "The keys", QKeySequence("?"), self.keys_requested.emit)
         every = self._action(aid, "Every command", QKeySequence("Ctrl+K"), self.palette_requested.emit)
         every.setShortcuts([QKeySequence("Ctrl+K"), QKeySequence("Ctrl+Shift+P")])

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from raterscope.algorithms.catalogue import Algorithm
 from raterscope.algorithms.settings import Settings
+from raterscope.resources.bibliography import cite
 from raterscope.widgets.panels.settings_form import SettingsForm
 from raterscope.widgets.parts import ChoiceBox, plain_label, plain_tip
 
@@ -81,9 +82,10 @@ class AlgorithmPicker(QWidget):
 
     def _show(self, name: str) -> None:
         algorithm = self._algorithms[name]
+        source = cite(algorithm.source)
         self._summary.setText(algorithm.summary)
-        self._summary.setToolTip(plain_tip(algorithm.source))
-        self.choice.setToolTip(plain_tip(f"{algorithm.summary} {algorithm.source}"))
+        self._summary.setToolTip(plain_tip(source))
+        self.choice.setToolTip(plain_tip(f"{algorithm.summary} {source}"))
         if name not in self._forms:
             form = SettingsForm(algorithm.settings)
             form.changed.connect(self.changed)

@@ -26,6 +26,7 @@ from raterscope.app.review import (
     read_measures,
 )
 from raterscope.app.study import Study
+from raterscope.resources.bibliography import cite
 from tests.app.study.made import a_table
 
 SPOTS = np.array([(20.0, 30.0), (70.0, 25.0), (60.0, 80.0)])
@@ -69,7 +70,7 @@ def test_counts_have_the_experts_word(crowd, page):
 
 def test_the_methods_are_those_of_the_run(crowd, page):
     made = page(crowd)
-    assert " ".join(FusionPlan().in_words().split()) in made.text
+    assert " ".join(cite(FusionPlan().in_words()).split()) in made.text
     assert "w7" in {row[0] for row in made.rows if row}
 
 

@@ -18,6 +18,7 @@ from raterscope.app.report import write_report
 from raterscope.app.report.agreement import holm
 from raterscope.app.review import Decision, RegionSubject
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
+from raterscope.resources.bibliography import bibliography
 from tests.app.report.conftest import WICKED, a_block, fuse
 
 
@@ -172,6 +173,18 @@ def test_every_setting_is_in_the_methods(study, page):
     for spec in plan.settings.specs():
         assert f"{spec.label.lower()} {spec.in_words(getattr(plan.settings, spec.name))}" in made.text
     assert "lower bound" in made.text
+
+
+def test_the_methods_end_with_the_works_that_this_run_rests_on(study, page):
+    fuse(study, "staple")
+    made = page(study)
+    cited = bibliography()
+    assert "STAPLE (Warfield et al. 2004)" in made.text
+    for key in ("warfield2004", "dice1945", "fleiss1971", "krippendorff2018"):
+        assert cited[key].full in made.text
+    for key in ("akhondi2013", "pages2019", "xu2016"):
+        assert cited[key].full not in made.text
+    assert "[@" not in made.text
 
 
 def test_an_image_of_unknown_scale_has_no_millimetres(study, page):

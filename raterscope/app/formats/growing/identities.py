@@ -52,7 +52,13 @@ def identity_of(*texts: str) -> int:
 
 
 def _mixed(values: UintArray) -> UintArray:
-    """Stir 64 bits so that each depends on all, as the generator SplitMix64 does (Steele et al. 2014)."""
+    """Stir 64 bits so that each depends on all, as the generator SplitMix64 does ([steele2014]_).
+
+    References
+    ----------
+    .. [steele2014] G. L. Steele, D. Lea and C. H. Flood, "Fast splittable pseudorandom number generators",
+       Proceedings of OOPSLA 2014 (2014) 453-472, doi:10.1145/2660193.2660195.
+    """
     values = values + np.uint64(0x9E3779B97F4A7C15)
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -3,8 +3,11 @@
 An outline runs through the pixels just outside the nodule, so that they do not belong to it; an outline
 with inclusion FALSE is that of a hole, to which its own pixels belong.
 
-S. G. Armato et al., "The Lung Image Database Consortium (LIDC) and Image Database Resource Initiative
-(IDRI)", Medical Physics 38 (2011) 915-931.
+References
+----------
+.. [armato2011] S. G. Armato et al., "The Lung Image Database Consortium (LIDC) and Image Database Resource
+   Initiative (IDRI): a completed reference database of lung nodules on CT scans", Medical Physics 38 (2011)
+   915-931, doi:10.1118/1.3528204.
 """
 
 from __future__ import annotations

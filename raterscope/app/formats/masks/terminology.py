@@ -2,15 +2,10 @@
 
 References
 ----------
-C. S. Mayo, J. M. Moran, W. Bosch, Y. Xiao, T. McNutt, R. Popple, J. Michalski, M. Feng, L. B. Marks,
-C. D. Fuller, E. Yorke, J. Palta, P. E. Gabriel, A. Molineu, M. M. Matuszak, E. Covington, K. Masi,
-S. L. Richardson, T. Ritter, T. Morgas, S. Flampouri, L. Santanam, J. A. Moore, T. G. Purdie, R. C. Miller,
-C. Hurkmans, J. Adams, Q. R. Jackie Wu, C. J. Fox, R. A. Siochi, N. L. Brown, W. Verbakel, Y. Archambault,
-S. J. Chmura, A. L. Dekker, D. G. Eagle, T. J. Fitzgerald, T. Hong, R. Kapoor, B. Lansing, S. Jolly,
-M. E. Napolitano, J. Percy, M. S. Rose, S. Siddiqui, C. Schadt, W. E. Simon, W. L. Straube, S. T. St. James,
-K. Ulin, S. S. Yom, T. I. Yock: American Association of Physicists in Medicine Task Group 263: Standardizing
-nomenclatures in radiation oncology. International Journal of Radiation Oncology, Biology, Physics 100 (2018)
-1057-1066, doi 10.1016/j.ijrobp.2017.12.013.
+.. [mayo2018] C. S. Mayo, J. M. Moran, W. Bosch, Y. Xiao, T. McNutt, R. Popple et al., "American Association
+   of Physicists in Medicine Task Group 263: Standardizing nomenclatures in radiation oncology",
+   International Journal of Radiation Oncology, Biology, Physics 100 (2018) 1057-1066,
+   doi:10.1016/j.ijrobp.2017.12.013.
 DICOM PS3.16, context groups 7150 and 7151 (segmentation property categories and types), 9534 (targets).
 """
 

@@ -1,0 +1,171 @@
+"""The works that the program builds on, read from `references.bib`, and citations of them by key.
+
+Guide, report and the algorithms' sources cite a work as ``[@warfield2004]``; docstrings list it in full under
+References. Everything is rendered from the one file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+__all__ = ["Reference", "bibliography", "cite", "cited_keys", "references_text"]
+
+_ENTRY = re.compile(r"^@(\w+)\{(\w+),$")
+_FIELD = re.compile(r"^  (\w+) = \{(.*)\},$")
+_CITATION = re.compile(r"\[@(\w+)\]")
+_MANY = 3
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One work of the bibliography.
+
+    Attributes
+    ----------
+    key : str
+        What it is cited by: "warfield2004".
+    kind : str
+        The type of the BibTeX entry: "article", "book".
+    authors : tuple of str
+        As they are written in a list of references: "S. K. Warfield". The last is "others" where the file
+        names only the first.
+    fields : dict of str to str
+        All fields of the entry.
+    source : str
+        The entry as it stands in the file.
+    """
+
+    key: str
+    kind: str
+    authors: tuple[str, ...]
+    fields: dict[str, str]
+    source: str
+
+    @property
+    def short(self) -> str:
+        """Authors and year as a citation within a sentence: "Warfield et al. 2004"."""
+        names = [name.split(", ")[0].strip("{}") for name in _names(self.fields)]
+        if not names:
+            return f"{self.fields['journal']} {self.fields['year']}"
+        if len(names) >= _MANY or names[-1] == "others":
+            return f"{names[0]} et al. {self.fields['year']}"
+        return f"{' and '.join(names)} {self.fields['year']}"
+
+    @property
+    def full(self) -> str:
+        """The whole reference in one line, as lists of references and docstrings have it."""
+        fields = self.fields
+        parts = [_listed(self.authors)] if self.authors else []
+        parts.append(f'"{fields["title"]}"')
+        venue = next(
+            (fields[name] for name in ("journal", "booktitle", "howpublished") if name in fields), ""
+        )
+        if "edition" in fields:
+            parts.append(fields["edition"])
+        if "series" in fields:
+            venue += f", {fields['series']}"
+        if "volume" in fields:
+            venue += f" {fields['volume']}"
+        if "publisher" in fields:
+            venue += f"{', ' if venue else ''}{fields['publisher']}"
+        place = f"{venue} ({fields['year']})"
+        if "pages" in fields:
+            place += f" {fields['pages']}"
+        parts.append(place)
+        if "doi" in fields:
+            parts.append(f"doi:{fields['doi']}")
+        return ", ".join(parts)
+
+
+@cache
+def bibliography() -> dict[str, Reference]:
+    """Read all references by key, in the order of the file.
+
+    Raises
+    ------
+    ValueError
+        Where a line of the file is no part of an entry, or a key stands twice.
+
+    Examples
+    --------
+    >>> bibliography()["dawid1979"].short
+    'Dawid and Skene 1979'
+    """
+    return parse(Path(__file__).with_name("references.bib").read_text(encoding="utf-8"))
+
+
+def parse(text: str) -> dict[str, Reference]:
+    """Parse BibTeX of the form that `references.bib` has: one field a line, in braces, without macros."""
+    found: dict[str, Reference] = {}
+    begun: tuple[str, str] | None = None
+    fields: dict[str, str] = {}
+    lines: list[str] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        entry, field = _ENTRY.match(line), _FIELD.match(line)
+        lines.append(line)
+        if begun is None and entry:
+            begun, fields, lines = (entry[1], entry[2]), {}, [line]
+            if begun[1] in found:
+                raise ValueError(f"line {number}: the key {begun[1]} stands twice")
+        elif begun is not None and field and field[1] not in fields:
+            fields[field[1]] = field[2]
+        elif begun is not None and line == "}":
+            kind, key = begun
+            authors = tuple(_initials_first(name) for name in _names(fields))
+            found[key] = Reference(key, kind, authors, fields, "\n".join(lines))
+            begun = None
+        elif begun is not None or (line and not line.startswith("%")):
+            raise ValueError(f"line {number}: no part of a reference: {line}")
+    return found
+
+
+def cite(text: str) -> str:
+    """Replace every ``[@key]`` of a text by authors and year.
+
+    Raises
+    ------
+    KeyError
+        Where a key is not in the bibliography.
+
+    Examples
+    --------
+    >>> cite("weighted by sensitivity [@warfield2004], section II")
+    'weighted by sensitivity Warfield et al. 2004, section II'
+    """
+    return _CITATION.sub(lambda found: bibliography()[found[1]].short, text)
+
+
+def cited_keys(texts: Iterable[str]) -> list[str]:
+    """List the keys that texts cite, each once, by author and year."""
+    keys = {key for text in texts for key in _CITATION.findall(text)}
+    return sorted(keys, key=lambda key: (bibliography()[key].short.casefold(), key))
+
+
+def references_text(keys: Iterable[str]) -> list[str]:
+    """Give the full references of keys, one line each, with the short form of a paper where it has one."""
+    lines = []
+    for key in keys:
+        reference = bibliography()[key]
+        named = reference.fields.get("shorttitle")
+        lines.append(f"{reference.full}{f' (the {named})' if named else ''}.")
+    return lines
+
+
+def _names(fields: dict[str, str]) -> list[str]:
+    written = fields.get("author", "")
+    return [written] if written.startswith("{") else [name for name in written.split(" and ") if name]
+
+
+def _initials_first(name: str) -> str:
+    last, _, first = name.strip("{}").partition(", ")
+    return f"{first} {last}" if first else last
+
+
+def _listed(authors: tuple[str, ...]) -> str:
+    if authors[-1] == "others":
+        return f"{', '.join(authors[:-1])} et al."
+    return " and ".join([", ".join(authors[:-1]), authors[-1]] if len(authors) > 1 else authors)
