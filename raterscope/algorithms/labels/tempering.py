@@ -7,10 +7,11 @@ predicted best from the other votes on its task.
 
 References
 ----------
-P. G. Bissiri, C. C. Holmes and S. G. Walker, "A general framework for updating belief distributions", Journal
-of the Royal Statistical Society B 78 (2016) 1103-1130.
-P. Gruenwald and T. van Ommen, "Inconsistency of Bayesian inference for misspecified linear models, and a
-proposal for repairing it", Bayesian Analysis 12 (2017) 1069-1103 (the power by predictive performance).
+.. [bissiri2016] P. G. Bissiri, C. C. Holmes and S. G. Walker, "A general framework for updating belief
+   distributions", Journal of the Royal Statistical Society B 78 (2016) 1103-1130, doi:10.1111/rssb.12158.
+.. [grunwald2017] P. Grünwald and T. van Ommen, "Inconsistency of Bayesian inference for misspecified linear
+   models, and a proposal for repairing it", Bayesian Analysis 12 (2017) 1069-1103, doi:10.1214/17-BA1085
+   (the power by predictive performance).
 """
 
 from __future__ import annotations
