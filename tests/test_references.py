@@ -67,7 +67,10 @@ def test_docstrings_cite_no_work_that_they_do_not_list():
         assert cited <= there, path
     for path, text in docstrings():
         own = re.sub(rf"^\.\. {KEY} (?:.|\n(?!\n|\.\. ))*", "", text, flags=re.MULTILINE)
-        assert path.stem == "bibliography" or not YEAR_OF_A_WORK.search(own), path
+        bare = YEAR_OF_A_WORK.search(own)
+        assert path.stem == "bibliography" or not bare, (
+            f"{path}: {bare}: list it under References, as .. [key]"
+        )
 
 
 def test_the_guide_cites_by_key():

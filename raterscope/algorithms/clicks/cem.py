@@ -99,8 +99,9 @@ def cem(clicks: Clicks, settings: CEMSettings | None = None, watch: Watch = sile
 
     References
     ----------
-    M. A. T. Figueiredo and A. K. Jain, Unsupervised learning of finite mixture models, IEEE Transactions on
-    Pattern Analysis and Machine Intelligence 24 (2002) 381-396, doi:10.1109/34.990138.
+    .. [figueiredo2002] M. A. T. Figueiredo and A. K. Jain, "Unsupervised learning of finite mixture
+       models", IEEE Transactions on Pattern Analysis and Machine Intelligence 24 (2002) 381-396,
+       doi:10.1109/34.990138.
 
     Examples
     --------

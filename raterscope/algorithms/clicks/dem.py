@@ -174,8 +174,8 @@ def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent
 
     References
     ----------
-    A. P. Dawid and A. M. Skene, Maximum likelihood estimation of observer error-rates using the EM algorithm,
-    Applied Statistics 28 (1979) 20-28, doi:10.2307/2346806.
+    .. [dawid1979] A. P. Dawid and A. M. Skene, "Maximum likelihood estimation of observer error-rates using
+       the EM algorithm", Journal of the Royal Statistical Society C 28 (1979) 20-28, doi:10.2307/2346806.
     """
     settings = DEMSettings() if settings is None else settings
     return decide(problem_of(votes, settings), votes, settings, watch)
