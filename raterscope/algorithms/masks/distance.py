@@ -18,7 +18,7 @@ _AT_ONCE = 500_000
 """Voxels between two looks whether the work is still wanted."""
 
 _NOTHING = 1e-6
-"""A probability up to this is background: that of the logit at the paper's clip."""
+"""A probability up to this is background: that of the logit at the default clip."""
 
 
 def signed_distance(

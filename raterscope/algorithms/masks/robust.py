@@ -46,8 +46,8 @@ class RobustSettings(Settings):
     """What the four likelihoods have in common."""
 
     clip: float = number(
-        2.763, "Clip", "Distances count no further than this: the paper's logit of 1 - 10⁻⁶ at a slope of "
-        "5/mm.", unit="mm", minimum=0.01, maximum=1000.0,
+        2.763, "Clip", "Distances count no further than this. The default is the logit of 1 - 10⁻⁶ at a "
+        "slope of 5/mm; the paper states no limit.", unit="mm", minimum=0.01, maximum=1000.0,
     )  # fmt: skip
     slope: float = number(
         5.0, "Slope", "Of the sigmoid that turns distances into probabilities and back. It matters for "
@@ -61,12 +61,13 @@ class RobustSettings(Settings):
     spatial_prior: bool = switch(False, "Spatial prior", "Draw the consensus towards a smooth map.")
     spatial_spacing: float | None = number(
         None, "Spacing of the bumps", "From one to the next along each axis. Left open, half the radius; the "
-        "paper takes 4 mm.", unit="mm", minimum=0.1, maximum=1000.0, advanced=True,
+        "paper takes 4 (section 4.2) and states no unit.", unit="mm", minimum=0.1, maximum=1000.0,
+        advanced=True,
     )  # fmt: skip
     spatial_radius: float | None = number(
         None, "Radius of the bumps", "Standard deviation. Left open, from the size of what was marked; the "
-        "paper takes 12 mm, which rounds off small structures.", unit="mm", minimum=0.1, maximum=1000.0,
-        advanced=True,
+        "paper takes 12 (section 4.2) without a unit; 12 mm round off small structures.", unit="mm",
+        minimum=0.1, maximum=1000.0, advanced=True,
     )  # fmt: skip
     tolerance: float = number(
         1e-7, "Tolerance", "Relative gain of the lower bound at which to stop; ten times that with the "

@@ -32,7 +32,7 @@ DOMAINS = {"masks": "the box around all masks, with a margin", "frame": "the who
 """Which voxels count: all that are background to everybody still say how common the structure is."""
 
 MARGIN = 2.763
-"""mm: where a signed distance of the robust fusion paper is clipped, logit(1 - 1e-6) / 5 per mm."""
+"""mm: where the robust fusion clips signed distances, logit(1 - 1e-6) / 5 per mm."""
 
 START = 0.99999
 """Every rater's sensitivity and specificity to begin with."""

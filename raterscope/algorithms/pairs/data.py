@@ -132,7 +132,7 @@ class PairFusion:
     untested : (p,) int8
         0 for an annotator who was tested; else a key of `knockoffs.UNTESTED`, which says why not.
     entry : (p,) float64
-        Where on the path, without knockoffs, the annotator's bias comes in (Z, section 3); NaN if untested.
+        Where on the path, without knockoffs, the annotator's bias comes in (Z, section 2.3); NaN if untested.
     path_at : (T,) float64
         Places on the path, falling lambda for LASSO, rising time for ISS and LBI.
     path : (T, p) float32
