@@ -30,10 +30,13 @@ from raterscope.app.cli.arguments import (
 from raterscope.app.cli.fuse_options import describe_fuse
 from raterscope.app.cli.simulate_options import describe_simulate
 
-__all__ = ["KINDS", "WHAT", "options_of"]
+__all__ = ["KINDS", "PAPERS", "WHAT", "options_of"]
 
 KINDS = ("clicks", "masks", "labels", "pairs")
 """Of annotations that can be fused."""
+
+PAPERS = ("clicks", "pairs")
+"""Whose figures `papers` measures, as `papers.catalogue` has them."""
 
 WHAT = (
     "detections", "consensus", "probability", "another-rater", "true-outline", "uncertainty", "weights",
@@ -82,6 +85,7 @@ def _parser() -> Parser:
     describe_fuse(commands)
     describe_simulate(commands)
     _describe_references(commands)
+    _describe_papers(commands)
     return parser
 
 
@@ -226,6 +230,28 @@ def _describe_structures(commands: Commands) -> None:
                               "none")  # fmt: skip
     command.add_argument("--label", metavar="NAME", help="name in exports, as a TG-263 name")
     command.add_argument("--find", metavar="TEXT", help="list the codes whose meaning holds these words")
+
+
+def _describe_papers(commands: Commands) -> None:
+    papers = add_command(
+        commands,
+        "papers",
+        "measure the papers' tables and figures again, on one page",
+        "Measures what the papers' tables and figures show, from simulation and open data, and writes the\n"
+        "papers' figures beside ours to papers.html. The figures of every run are kept in the folder: the\n"
+        "command goes on where it was stopped, and --full goes on from the quick form.",
+    )
+    papers.add_argument("--only", nargs="+", choices=PAPERS, default=list(PAPERS), metavar="PAPER",
+                        help=f"which papers to measure: {', '.join(PAPERS)} (default: all)")  # fmt: skip
+    papers.add_argument("--full", action="store_true",
+                        help="as many runs as the papers took: hours instead of minutes")  # fmt: skip
+    papers.add_argument("--data", type=Path, metavar="DATA",
+                        help="folder with open data, as clicks/quantius and pairs/worldcollege.csv; without "
+                             "it, simulations alone are measured")  # fmt: skip
+    papers.add_argument(
+        "--page", action="store_true", help="write the page of what is there, measure nothing"
+    )
+    add_output(papers, "DIR", "a new folder, or one of an earlier page")
 
 
 def _describe_watch(commands: Commands) -> None:

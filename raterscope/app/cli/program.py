@@ -29,6 +29,7 @@ COMMANDS = {
     "references": "cli.references:references",
     "watch": "cli.watch:watch",
     "simulate": "cli.simulate:simulate_files",
+    "papers": "cli.papers:papers",
     "fuse": "",
 }
 """Module and function; of `fuse` in `FUSING`, by kind."""

@@ -49,7 +49,7 @@ def test_help_names_the_commands_and_loads_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stderr == ""
     assert done.returncode == 0
-    for command in ("demo", "import", "run", "export", "fuse", "simulate"):
+    for command in ("demo", "import", "run", "export", "fuse", "simulate", "papers"):
         assert f"\n    {command} " in done.stdout
 
 
@@ -58,7 +58,7 @@ def test_version():
     assert (done.returncode, done.stdout) == (0, f"raterscope {raterscope.__version__}\n")
 
 
-@pytest.mark.parametrize("command", [["demo"], ["import"], ["export"], ["fuse"], ["simulate"]])
+@pytest.mark.parametrize("command", [["demo"], ["import"], ["export"], ["fuse"], ["simulate"], ["papers"]])
 def test_every_command_explains_itself(command, capsys):
     assert main([*command, "--help"]) == 0
     assert f"usage: raterscope {' '.join(command)} " in capsys.readouterr().out

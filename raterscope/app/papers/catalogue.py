@@ -1,0 +1,13 @@
+"""The papers whose figures are measured again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from raterscope.app.papers.clicks import CLICKS
+from raterscope.app.papers.experiments import Paper
+from raterscope.app.papers.pairs import PAIRS
+
+__all__ = ["PAPERS"]
+
+PAPERS: Mapping[str, Paper] = {one.name: one for one in (CLICKS, PAIRS)}

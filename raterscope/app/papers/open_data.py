@@ -1,0 +1,86 @@
+"""Open data sets in a folder, laid out as their READMEs say; read once and kept while experiments run."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import Clicks, FloatArray
+from raterscope.algorithms.pairs.data import Pairs
+from raterscope.app.formats.pairs import read_pairs
+
+__all__ = ["ClickedImage", "first_annotators", "paid_crowd", "pairs_of"]
+
+
+class ClickedImage(NamedTuple):
+    """The clicks on an image, and the true places."""
+
+    name: str
+    clicks: Clicks
+    truth: FloatArray
+
+
+@lru_cache(maxsize=2)
+def paid_crowd(data: Path) -> tuple[ClickedImage, ...]:
+    """Read clicks/quantius: 24 microscope images that a paid crowd clicked on."""
+    place = data / "clicks" / "quantius"
+    marks, truth = _by(place / "clicks.csv", "image_id"), _by(place / "gt.csv", "image_id")
+    sizes = {row["image_id"]: row for row in _rows(place / "images.csv")}
+    found = []
+    for name, rows in marks.items():
+        size = sizes[name]
+        who = sorted({row["annotator_id"] for row in rows})
+        number = {one: at for at, one in enumerate(who)}
+        idle = [f"marked nothing {n}" for n in range(int(size["n_jobs"]) - len(who))]
+        clicks = Clicks(
+            _column(rows, "x"), _column(rows, "y"), np.array([number[row["annotator_id"]] for row in rows]),
+            (*who, *idle), (0.0, 0.0, float(size["width"]), float(size["height"])),
+        )  # fmt: skip
+        places = np.column_stack([_column(truth[name], "x"), _column(truth[name], "y")])
+        found.append(ClickedImage(name, clicks, places))
+    return tuple(found)
+
+
+def first_annotators(clicks: Clicks, order: Sequence[int], count: int) -> Clicks:
+    """Keep the clicks of the first annotators of an order, who come one after the other."""
+    chosen = np.asarray(order)[:count]
+    place = np.full(len(clicks.annotators), -1)
+    place[chosen] = np.arange(len(chosen))
+    rows = np.flatnonzero(place[clicks.annotator] >= 0)
+    rows = rows[np.argsort(place[clicks.annotator[rows]], kind="stable")]
+    return replace(
+        clicks, x=clicks.x[rows], y=clicks.y[rows], annotator=place[clicks.annotator[rows]],
+        annotators=tuple(clicks.annotators[at] for at in chosen),
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=2)
+def pairs_of(data: Path, name: str) -> Pairs:
+    """Read the comparisons of pairs/NAME.csv."""
+    (table,) = read_pairs(data / "pairs" / f"{name}.csv")
+    return Pairs(
+        table.annotator, table.left, table.right, table.choice, table.annotators, table.items, table.time
+    )
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def _by(path: Path, key: str) -> dict[str, list[dict[str, str]]]:
+    found: dict[str, list[dict[str, str]]] = defaultdict(list)
+    for row in _rows(path):
+        found[row[key]].append(row)
+    return found
+
+
+def _column(rows: Sequence[dict[str, str]], key: str) -> FloatArray:
+    return np.array([float(row[key]) for row in rows])

@@ -1,0 +1,223 @@
+"""The page: every paper's figures beside ours, as one HTML file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from scipy.special import stdtrit
+
+from raterscope import __version__
+from raterscope.app.errors import counted
+from raterscope.app.formats.whole import write_whole
+from raterscope.app.papers.experiments import (
+    Estimate,
+    Experiment,
+    Paper,
+    Results,
+    Row,
+    estimate,
+    paired_difference,
+)
+from raterscope.app.papers.measuring import available, measured
+from raterscope.app.report.contents import Block, Cell, Contents, Notices, Prose, Section, Table
+from raterscope.app.report.rendering import as_html
+
+__all__ = ["PAGE", "contents_of", "write_page"]
+
+PAGE = "papers.html"
+
+_COLUMNS = (
+    "", "the paper", "as printed", "difference from the paper", "this program's default",
+    "gain of the default",
+)  # fmt: skip
+_LEGEND = (
+    "Every table has the paper's figure; ours with the method as the paper prints it; the difference of the "
+    "two; this program's default; and the gain of the default, positive where it is better. The gain is over "
+    "the paper's figure where there is one for the same data, else over the method as printed in the same "
+    "runs. After \N{PLUS-MINUS SIGN} is the standard error. Errors of the papers are not published: their "
+    "runs are taken to scatter as ours do. A difference that chance does not explain (95 %, t test) is "
+    "marked *; of 20 differences one is so by chance."
+)
+_MARKED = ("#fff1c9", "#15181c")
+"""Ground and ink of a difference that chance does not explain."""
+
+Verdict = Literal["better", "equal", "worse"]
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A row as it is shown, and how the default compares."""
+
+    cells: tuple[Cell | str, ...]
+    verdict: Verdict | None
+
+
+def write_page(papers: Sequence[Paper], folder: Path, *, data: Path | None = None) -> Path:
+    """Write the page of what has been measured so far; gives the file."""
+    path = folder / PAGE
+    write_whole(path, as_html(contents_of(papers, folder, data=data)).encode("utf-8"))
+    return path
+
+
+def contents_of(papers: Sequence[Paper], folder: Path, *, data: Path | None = None) -> Contents:
+    """Gather the page from what has been measured.
+
+    Parameters
+    ----------
+    papers : sequence of Paper
+    folder : Path
+        With the figures of the runs.
+    data : Path, optional
+        The folder of open data, of which it is said what is missing.
+    """
+    sections, verdicts = [], {}
+    for paper in papers:
+        section, found = _paper(paper, folder, data)
+        sections.append(section)
+        verdicts[paper.title] = found
+    rows = [
+        (name, *(str(found.count(verdict)) for verdict in ("better", "equal", "worse")))
+        for name, found in verdicts.items()
+    ]
+    summary = Table(
+        "The defaults against the papers' methods, figure by figure",
+        ("", "better", "no difference", "worse"),
+        rows,
+        "Better or worse: by more than chance explains (95 %).",
+    )
+    facts = (
+        ("Written by", f"Raterscope {__version__}"),
+        ("Reproduce", "raterscope papers -o FOLDER (minutes); --full (hours; goes on where it was stopped)"),
+        ("Open data", "raterscope papers -o FOLDER --data DATA" if data is None else str(data)),
+    )
+    return Contents("The papers", facts, (Section("", (Prose((("", _LEGEND),)), summary)), *sections))
+
+
+def _paper(paper: Paper, folder: Path, data: Path | None) -> tuple[Section, list[Verdict]]:
+    parts, verdicts = [], []
+    for experiment in paper.experiments:
+        blocks, found = _experiment(experiment, measured(experiment, folder), data)
+        parts.append(Section(experiment.title, blocks))
+        verdicts += found
+    if paper.unpublished:
+        table = Table("", ("In the paper", "Here"), paper.unpublished, words=frozenset((1,)))
+        parts.append(Section("What depends on unpublished data", (table,)))
+    return Section(paper.title, (Prose((("", paper.reference),)),), parts, breaks=True), verdicts
+
+
+def _experiment(
+    experiment: Experiment, results: Results, data: Path | None
+) -> tuple[list[Block], list[Verdict]]:
+    blocks: list[Block] = []
+    paragraphs = [("Measured", experiment.method)]
+    if experiment.instead:
+        paragraphs.append(("In place of unpublished data", experiment.instead))
+    paragraphs.append(("Command", experiment.command))
+    blocks.append(Prose(paragraphs))
+    counts = [len(runs) for runs in results.values()]
+    if not any(counts):
+        reason = (
+            "Not measured yet."
+            if available(experiment, data)
+            else f"Not measured: it needs {experiment.needs} in the folder that --data names."
+        )
+        return [*blocks, Notices((reason,))], []
+    lines = list(_lines(experiment, results))
+    runs = counted(max(counts), "run")
+    runs = runs if min(counts) == max(counts) else f"{min(counts)} to {runs}"
+    note = f"{runs} of each cell; in full {experiment.runs:,}."
+    blocks.append(Table("", _COLUMNS, [line.cells for line in lines], note, frozenset((1,))))
+    if experiment.remark:
+        blocks.append(Prose((("Where they differ", experiment.remark),)))
+    return blocks, [line.verdict for line in lines if line.verdict is not None]
+
+
+def _lines(experiment: Experiment, results: Results) -> Iterator[_Line]:
+    for row in experiment.rows:
+        printed = estimate(results, row.cell, row.printed)
+        if printed is None:
+            yield _Line((row.label, _published(row), *["-"] * 4), None)
+            continue
+        comparable = row.paper is not None and not experiment.instead
+        difference: Cell | str = "-"
+        if comparable and row.paper is not None:
+            gap = Estimate(
+                printed.mean - row.paper, _error(printed, experiment.paper_runs), printed.deviation,
+                printed.runs,
+            )  # fmt: skip
+            difference = _marked(gap, row.digits)
+        elif row.paper is not None:
+            difference = "other data"
+        default = estimate(results, row.cell, row.default) if row.default else None
+        if default is None:
+            yield _Line((row.label, _published(row), _shown(printed, row.digits), difference, "-", "-"), None)
+            continue
+        gain = _gain(row, results, default, experiment.paper_runs if comparable else None, comparable)
+        verdict: Verdict | None = None
+        if gain is not None:
+            verdict = "equal" if not _is_sure(gain) else "better" if gain.mean > 0 else "worse"
+        yield _Line(
+            (
+                row.label, _published(row), _shown(printed, row.digits), difference,
+                _shown(default, row.digits), "-" if gain is None else _shown(gain, row.digits, signed=True),
+            ),
+            verdict,
+        )  # fmt: skip
+
+
+def _gain(
+    row: Row, results: Results, default: Estimate, paper_runs: int | None, comparable: bool
+) -> Estimate | None:
+    """Give by how much the default is better: than the paper's figure, or than the method as printed."""
+    if not row.better:
+        return None
+    if comparable and row.paper is not None:
+        if row.better == "nearer":
+            mean = abs(row.paper - row.aim) - abs(default.mean - row.aim)
+        else:
+            mean = (default.mean - row.paper) * (1 if row.better == "higher" else -1)
+        return Estimate(mean, _error(default, paper_runs), default.deviation, default.runs)
+    paired = paired_difference(results, row.cell, row.default, row.printed)
+    if paired is None:
+        return None
+    if row.better == "nearer":
+        printed = default.mean - paired.mean
+        mean = abs(printed - row.aim) - abs(default.mean - row.aim)
+    else:
+        mean = paired.mean * (1 if row.better == "higher" else -1)
+    return Estimate(mean, paired.error, paired.deviation, paired.runs)
+
+
+def _error(ours: Estimate, paper_runs: int | None) -> float:
+    """Give the standard error of the difference from a figure that is a mean over the paper's runs."""
+    if math.isnan(ours.error):
+        return math.nan
+    return math.hypot(ours.error, ours.deviation / math.sqrt(paper_runs) if paper_runs else 0.0)
+
+
+def _is_sure(gap: Estimate) -> bool:
+    """Tell whether chance does not explain a difference; what was measured once says nothing of chance."""
+    if gap.runs < 2:
+        return False
+    return bool(abs(gap.mean) > stdtrit(gap.runs - 1, 0.975) * gap.error + 1e-12)
+
+
+def _published(row: Row) -> str:
+    return row.words if row.paper is None else f"{row.paper:.{row.digits}f}"
+
+
+def _shown(one: Estimate, digits: int, *, signed: bool = False) -> str:
+    text = f"{one.mean:+.{digits}f}" if signed else f"{one.mean:.{digits}f}"
+    text = text.replace("-", "\N{MINUS SIGN}")
+    return text if math.isnan(one.error) else f"{text} ± {one.error:.{digits}f}"
+
+
+def _marked(gap: Estimate, digits: int) -> Cell:
+    text = _shown(gap, digits, signed=True)
+    if _is_sure(gap) and abs(gap.mean) > 0.5 * 10**-digits:
+        return Cell(f"{text} *", *_MARKED)
+    return Cell(text)

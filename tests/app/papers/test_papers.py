@@ -1,0 +1,147 @@
+"""The papers' figures beside ours: every experiment measures what its rows show, goes on, and is written."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from raterscope.algorithms.progress import Cancelled, silent
+from raterscope.app.cli.options import PAPERS as NAMES
+from raterscope.app.errors import InputError
+from raterscope.app.papers.catalogue import PAPERS
+from raterscope.app.papers.experiments import Experiment, Paper, Row
+from raterscope.app.papers.measuring import available, check_folder, measure, measured
+from raterscope.app.papers.page import contents_of, write_page
+from tests.app.commands import run
+
+EXPERIMENTS = [one for paper in PAPERS.values() for one in paper.experiments]
+
+
+def counting(calls, **changes):
+    """An experiment that measures the number of its run."""
+
+    def measure(cell, run, data):
+        calls.append((cell, run))
+        return {"printed": float(run), "default": float(run) + 1 + 0.01 * (run % 2), "sometimes": math.nan}
+
+    rows = (
+        Row("first", "a", "printed", paper=1.0, default="default"),
+        Row("second", "b", "printed", words="high", default="default"),
+        Row("third", "b", "sometimes"),
+    )
+    one = Experiment("one", "Table 1: counts", ("a", "b"), measure, rows, 4, 2, "Counted.", "raterscope")
+    return replace(one, **changes)
+
+
+def paper_of(*experiments):
+    return Paper("p", "A paper", "Somebody, 2020.", experiments, (("Table 2", "nothing"),))
+
+
+def rows_on(page):
+    """The rows of the table of figures, as text."""
+    (table,) = [
+        block for block in page.sections[1].sections[0].blocks if getattr(block, "columns", ("x",))[0] == ""
+    ]
+    return [[cell.text for cell in row] for row in table.cells()]
+
+
+def test_the_command_line_offers_the_papers_of_the_catalogue():
+    assert tuple(PAPERS) == NAMES
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: one.name)
+def test_rows_belong_to_cells_and_names_are_unique(experiment):
+    assert {row.cell for row in experiment.rows} == set(experiment.cells)
+    assert experiment.quick <= experiment.runs
+    assert len({row.label for row in experiment.rows}) == len(experiment.rows)
+    assert [one.name for one in EXPERIMENTS].count(experiment.name) == 1
+
+
+@pytest.mark.parametrize("paper", PAPERS.values(), ids=lambda one: one.name)
+def test_a_first_run_of_a_paper_measures_what_its_rows_show(paper, tmp_path):
+    experiment = next(one for one in paper.experiments if not one.needs)
+    cell = experiment.cells[0]
+    found = experiment.measure(cell, 0, tmp_path)
+    assert {name for row in experiment.rows if row.cell == cell for name in (row.printed, row.default)} <= {
+        *found, "",
+    }  # fmt: skip
+    assert found == experiment.measure(cell, 0, tmp_path)
+
+
+def test_open_data_measure_what_their_rows_show(real_data, tmp_path):
+    for experiment in EXPERIMENTS:
+        if experiment.needs and experiment.name != "clicks-figures-15-16":
+            assert available(experiment, real_data)
+            cell = experiment.cells[0]
+            found = experiment.measure(cell, 0, real_data)
+            assert {row.printed for row in experiment.rows if row.cell == cell} <= set(found)
+
+
+def test_what_was_measured_is_not_measured_again(tmp_path):
+    calls = []
+    paper = paper_of(counting(calls))
+    check_folder(tmp_path / "x")
+    measure([paper], tmp_path / "x", silent)
+    assert calls == [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
+    measure([paper], tmp_path / "x", silent, full=True)
+    assert calls[4:] == [("a", 2), ("a", 3), ("b", 2), ("b", 3)]
+    results = measured(paper.experiments[0], tmp_path / "x")
+    assert [one["printed"] for one in results["b"]] == [0, 1, 2, 3]
+    assert all(math.isnan(one["sometimes"]) for one in results["b"])
+
+
+def test_an_interruption_loses_no_run(tmp_path):
+    calls = []
+
+    def stop(fraction, words, **_):
+        if len(calls) == 3:
+            raise Cancelled
+
+    paper = paper_of(counting(calls))
+    check_folder(tmp_path / "x")
+    with pytest.raises(Cancelled):
+        measure([paper], tmp_path / "x", stop)
+    assert len(calls) == 3
+    measure([paper], tmp_path / "x", silent)
+    assert calls == [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
+
+
+def test_damaged_figures_are_measured_again(tmp_path):
+    calls = []
+    paper = paper_of(counting(calls))
+    check_folder(tmp_path / "x")
+    measure([paper], tmp_path / "x", silent)
+    for path, text in zip(sorted((tmp_path / "x" / "cells").iterdir()), ("{", '{"runs": 3}'), strict=True):
+        path.write_text(text)
+    measure([paper], tmp_path / "x", silent)
+    assert len(calls) == 8
+
+
+def test_the_page_shows_differences_gains_and_what_was_not_measured(tmp_path):
+    paper = paper_of(counting([]), counting([], name="two", needs="clicks/nowhere"))
+    check_folder(tmp_path / "x")
+    measure([paper], tmp_path / "x", silent, full=True)
+    page = contents_of([paper], tmp_path / "x")
+    first, second, third = rows_on(page)
+    # Runs 0, 1, 2, 3 have the mean 1.5 and the standard error 0.645; the default is 1.005 higher in each.
+    assert first[1:5] == ["1.000", "1.500 ± 0.645", "+0.500 ± 0.645", "2.505 ± 0.647"]
+    assert second[1:3] == ["high", "1.500 ± 0.645"]
+    assert second[5] == "+1.005 ± 0.003"
+    assert third[2] == "-"
+    text = write_page([paper], tmp_path / "x").read_text()
+    assert "it needs clicks/nowhere in the folder that --data names" in text
+    assert "Table 2" in text
+
+
+def test_a_folder_of_other_files_is_refused(tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(InputError, match="is not empty; expected a new folder, or one of an earlier page"):
+        check_folder(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_the_command_writes_the_page_of_what_is_there(tmp_path, capsys):
+    assert run("papers", "--page", "-o", tmp_path / "x") == 0
+    assert capsys.readouterr().out.strip() == str(tmp_path / "x" / "papers.html")
+    assert run("papers", "--data", tmp_path / "none", "-o", tmp_path / "y") == 1
+    assert "is no folder" in capsys.readouterr().err
