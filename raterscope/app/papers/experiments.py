@@ -117,7 +117,7 @@ class Paper:
         As the command line has it.
     title : str
     reference : str
-        In full.
+        Its key in the bibliography.
     experiments : tuple of Experiment
     unpublished : tuple of (str, str)
         What depends on unpublished data, and what is measured instead.

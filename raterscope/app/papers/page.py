@@ -25,6 +25,7 @@ from raterscope.app.papers.experiments import (
 from raterscope.app.papers.measuring import available, measured
 from raterscope.app.report.contents import Block, Cell, Contents, Notices, Prose, Section, Table
 from raterscope.app.report.rendering import as_html
+from raterscope.resources.bibliography import references_text
 
 __all__ = ["PAGE", "contents_of", "write_page"]
 
@@ -106,7 +107,12 @@ def _paper(paper: Paper, folder: Path, data: Path | None) -> tuple[Section, list
     if paper.unpublished:
         table = Table("", ("In the paper", "Here"), paper.unpublished, words=frozenset((1,)))
         parts.append(Section("What depends on unpublished data", (table,)))
-    return Section(paper.title, (Prose((("", paper.reference),)),), parts, breaks=True), verdicts
+    return Section(
+        paper.title,
+        (Prose([("", words) for words in references_text([paper.reference])]),),
+        parts,
+        breaks=True,
+    ), verdicts
 
 
 def _experiment(

@@ -140,8 +140,7 @@ _COLLEGES = Experiment(
 PAIRS = Paper(
     name="pairs",
     title="Pairs: the position bias paper",
-    reference="Q. Xu, J. Xiong, X. Cao and Y. Yao, False Discovery Rate Control and Statistical Quality "
-    "Assessment of Annotators in Crowdsourced Ranking, ICML 2016.",
+    reference="xu2016",
     experiments=(_study("iss"), _study("lasso"), _COLLEGES),
     unpublished=(
         ("Tables 3 to 5, Figure 1(a): human age, 14,011 comparisons of 30 faces", "the simulated study"),

@@ -221,18 +221,19 @@ class ProstateSettings(Settings):
 
 @dataclass(frozen=True)
 class CrowdSettings(Settings):
-    """A crowd that scores candidates -1, 1 or 3, in five communities (DynIBCC paper, sections 4 and 5)."""
+    """A crowd in five communities that scores -1, 1 or 3 (dynamic combination paper, sections 4 and 5)."""
 
     tasks: int = integer(
-        963, "Tasks", "Candidates. DynIBCC paper, section 4: 963.", minimum=2, maximum=1_000_000
+        963, "Tasks", "Candidates. Dynamic combination paper, section 4: 963.", minimum=2, maximum=1_000_000
     )
     annotators: int = integer(
-        1705, "Annotators", "DynIBCC paper, section 4: 1705.", minimum=1, maximum=1_000_000
+        1705, "Annotators", "Dynamic combination paper, section 4: 1705.", minimum=1, maximum=1_000_000
     )
     fewest: int = integer(
         8, "Fewest votes",
         "Votes of an annotator, at least. With the tail 2.04 a crowd of 1705 gives about 26,558 votes on "
-        "963 tasks, as in section 11 of the DynIBCC paper, which does not state how they are distributed.",
+        "963 tasks, as in section 11 of the dynamic combination paper, which does not state how they are "
+        "distributed.",
         minimum=1, maximum=1_000_000,
     )  # fmt: skip
     tail: float = number(
@@ -243,7 +244,8 @@ class CrowdSettings(Settings):
     )  # fmt: skip
     prevalence: float = number(
         0.1, "Prevalence",
-        "Probability of the positive class. DynIBCC paper, section 6: 5,134 of 53,925 observations.",
+        "Probability of the positive class. Dynamic combination paper, section 6: 5,134 of 53,925 "
+        "observations.",
         minimum=0.001, maximum=0.999,
     )  # fmt: skip
     changing: float = number(
@@ -253,7 +255,11 @@ class CrowdSettings(Settings):
         minimum=0.0, maximum=1.0,
     )  # fmt: skip
     hard: float = number(
-        0.1, "Share of hard tasks", "The DynIBCC paper does not state it.", minimum=0.0, maximum=1.0
+        0.1,
+        "Share of hard tasks",
+        "The dynamic combination paper does not state it.",
+        minimum=0.0,
+        maximum=1.0,
     )
     seed: int = _seed()
 
@@ -353,7 +359,7 @@ _LISTED = (
     Setup(
         "crowd", "A crowd in five communities", "labels",
         "Scores -1, 1 and 3 of a crowd in five communities, some of whose members change: in place of the "
-        "Galaxy Zoo Supernovae data of the DynIBCC paper, sections 4, 5 and 8.",
+        "Galaxy Zoo Supernovae data of the dynamic combination paper, sections 4, 5 and 8.",
         CrowdSettings,
         lambda one: min(one.tasks, 3000) * one.annotators / max(one.tail, 1.0), 20_000_000, "votes",
     ),

@@ -34,7 +34,7 @@ def counting(calls, **changes):
 
 
 def paper_of(*experiments):
-    return Paper("p", "A paper", "Somebody, 2020.", experiments, (("Table 2", "nothing"),))
+    return Paper("p", "A paper", "xu2016", experiments, (("Table 2", "nothing"),))
 
 
 def rows_on(page):
