@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from raterscope.algorithms.masks._columns import Columns
+from raterscope.algorithms.masks._double_pareto import lookup
 from raterscope.algorithms.masks._robust_fit import Likelihood, settled
 from raterscope.algorithms.masks.data import Float32Array, FloatArray
+from raterscope.algorithms.masks.spatial import SpatialPrior, update_together
 from raterscope.algorithms.progress import Look, Watch, no_look
 
-__all__ = ["MulticlassFit", "covariance_factor", "fit", "shares", "start"]
+__all__ = ["MulticlassFit", "covariance_factor", "fit", "resume", "shares", "start"]
 
 _CHUNK = 40_000
 """Columns times raters between two reports."""
@@ -41,6 +43,8 @@ class MulticlassFit:
     sigma : (P, d, d) float64
     dof : (P,) float64
     beta : float
+    priors : sequence of SpatialPrior
+        One of each structure, or none.
     objective : list of float
         The lower bound after each iteration.
     """
@@ -57,6 +61,7 @@ class MulticlassFit:
     sigma: FloatArray
     dof: FloatArray
     beta: float
+    priors: Sequence[SpatialPrior] = ()
     objective: list[float] = field(default_factory=list)
     converged: bool = False
 
@@ -99,6 +104,23 @@ def start(
         data, weight, likelihood, floor, recentre, mean, spread, np.zeros((raters, size)), doubt, sigma, dof,
         beta
     )  # fmt: skip
+
+
+def resume(state: MulticlassFit, merged: Columns, columns: Columns, look: Look = no_look) -> MulticlassFit:
+    """Go on from a state on merged columns with every voxel by itself; settled voxels count as open."""
+    size, count = state.size, columns.data.shape[1]
+    data = np.ascontiguousarray(columns.data.reshape(-1, size, count).transpose(0, 2, 1))
+    mean = merged.spread(state.mean.T, look).T
+    spread = merged.spread(state.spread.reshape(-1, size * size).T, look).T
+    return replace(
+        state,
+        data=data,
+        weight=columns.weight,
+        mean=np.ascontiguousarray(mean),
+        spread=np.ascontiguousarray(spread).reshape(count, size, size),
+        objective=[],
+        converged=False,
+    )
 
 
 def fit(
@@ -157,6 +179,8 @@ def _scales(state: MulticlassFit, squares: FloatArray) -> FloatArray:
         return np.asarray(0.5 / np.sqrt(squares))
     if kind == 2:
         return np.asarray((nu + size) / (nu + squares))
+    if kind == 4:
+        return lookup(squares, state.likelihood.table)[1]
     root = np.sqrt(squares)
     return np.asarray((nu + size) / (root * (nu + root)))
 
@@ -170,6 +194,8 @@ def _log_density(state: MulticlassFit, squares: FloatArray) -> FloatArray:
         return np.asarray(-np.sqrt(squares) / 2)
     if kind == 2:
         return np.asarray(-(nu + size) / 2 * np.log1p(squares / nu))
+    if kind == 4:
+        return lookup(squares, state.likelihood.table)[0]
     return np.asarray(-(nu + size) * np.log1p(np.sqrt(squares) / nu))
 
 
@@ -185,6 +211,8 @@ def _constants(kind: int, size: int, nu: FloatArray) -> FloatArray:
         return none + surface - size * math.log(2)
     if kind == 2:
         return np.asarray(gammaln((nu + size) / 2) - gammaln(nu / 2) - size / 2 * np.log(nu * math.pi))
+    if kind == 4:
+        return none
     return np.asarray(surface + gammaln(nu + size) - gammaln(nu) - size * np.log(nu))
 
 
@@ -216,6 +244,10 @@ def _sweep(state: MulticlassFit, report: Callable[[float], None]) -> tuple[float
         data = state.data[:, begin:end].astype(np.float64)
         precision = np.einsum("pn,pij->nij", scales, inverse, optimize=True)
         shown = np.einsum("pn,pij,pnj->ni", scales, inverse, data - state.bias[:, None], optimize=True)
+        if state.priors:
+            above = 1 / state.priors[0].variance
+            precision += above * np.eye(size)
+            shown += above * np.stack([prior.mean[begin:end] for prior in state.priors], axis=1)
         spread = np.linalg.inv(precision)
         mean = np.einsum("nij,nj->ni", spread, shown)
         entropy -= 0.5 * float(np.sum(weight * np.linalg.slogdet(precision)[1]))
@@ -244,7 +276,7 @@ def _update(state: MulticlassFit, entropy: float, sums: _Sums, report: Callable[
         square = np.outer(state.bias[p], state.bias[p]) + state.doubt[p]
         scatter = sums.second[p] - cross - cross.T + sums.zeroth[p] * square + sums.doubt[p]
         state.sigma[p] = _floored(scatter / max(voxels, 1.0), state.floor)
-    if state.recentre:
+    if state.recentre and not state.priors:
         # A shift of T against all biases changes no residual and only brings the biases' prior nearer.
         shift = state.bias.mean(axis=0)
         state.bias = state.bias - shift
@@ -253,6 +285,11 @@ def _update(state: MulticlassFit, entropy: float, sums: _Sums, report: Callable[
     state.beta = size * raters / square
     rest = entropy + 0.5 * voxels * size * (math.log(2 * math.pi) + 1)
     rest += 0.5 * raters * size * math.log(state.beta) + 0.5 * float(np.linalg.slogdet(state.doubt)[1].sum())
+    if state.priors:
+        maps = [state.mean[:, k] for k in range(size)]
+        totals = [float(state.spread[:, k, k].sum(dtype=np.float64)) for k in range(size)]
+        update_together(state.priors, maps, totals, lambda: report(1.0))
+        rest += sum(prior.bound() for prior in state.priors)
     if state.likelihood.learn:
         _learn_dof(state, report)
     constants = float(_constants(state.likelihood.kind, size, state.dof).sum())

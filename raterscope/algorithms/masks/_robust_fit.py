@@ -39,11 +39,14 @@ class Likelihood:
         Degrees of freedom or shape to begin with; NaN where there are none.
     learn : bool
         Whether to learn them.
+    table : (2, n) float64
+        Of `_double_pareto.table`, for the double Pareto with q(tau) q(z) alone; else empty.
     """
 
     kind: int
     dof: float = math.nan
     learn: bool = False
+    table: FloatArray = field(default_factory=lambda: np.empty((2, 0)), compare=False)
 
 
 @dataclass(eq=False)
@@ -137,7 +140,16 @@ def fit(state: Fit, iterations: int, tolerance: float, watch: Watch, partial: Ca
     log_density = np.zeros(len(columns.data))
     for begin, end in chunks(columns):
         kernels.measure(
-            kind, columns.data, columns.weight, state.rater, state.t, state.s, begin, end, log_density
+            kind,
+            columns.data,
+            columns.weight,
+            state.rater,
+            state.t,
+            state.s,
+            begin,
+            end,
+            log_density,
+            state.likelihood.table,
         )
         watch(1.0, "measuring the lower bound")
     state.objective.append(float(log_density.sum()) + rest)
@@ -174,6 +186,7 @@ def _sweep(
         kernels.sweep(
             state.likelihood.kind, columns.data, columns.weight, columns.state, state.rater, prior, precision,
             state.t, state.s, begin, end, sums[number], totals[number],
+            state.likelihood.table,
         )  # fmt: skip
 
     with ThreadPoolExecutor(min(_THREADS, len(parts))) as pool:
@@ -227,6 +240,8 @@ def _constants(kind: int, rater: FloatArray) -> FloatArray:
         return np.asarray(scale - math.log(4))
     if kind == 2:
         return np.asarray(scale + gammaln((nu + 1) / 2) - gammaln(nu / 2) - 0.5 * np.log(nu * math.pi))
+    if kind == 4:
+        return np.asarray(scale)
     return np.asarray(scale - math.log(2))
 
 

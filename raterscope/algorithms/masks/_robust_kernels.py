@@ -7,16 +7,31 @@ import math
 import numpy as np
 
 from raterscope.algorithms.compiling import Array, compiled
+from raterscope.algorithms.masks import _double_pareto
 
-__all__ = ["BINS", "GAUSSIAN", "GDP", "LAPLACE", "STUDENT", "measure", "merge", "shares", "spectrum", "sweep"]
+__all__ = [
+    "BINS",
+    "FACTORISED",
+    "GAUSSIAN",
+    "GDP",
+    "LAPLACE",
+    "STUDENT",
+    "measure",
+    "merge",
+    "shares",
+    "spectrum",
+    "sweep",
+]
 
-GAUSSIAN, LAPLACE, STUDENT, GDP = 0, 1, 2, 3
+GAUSSIAN, LAPLACE, STUDENT, GDP, FACTORISED = 0, 1, 2, 3, 4
 
 BLOCK = 512
 """Columns whose scales fit into the nearest cache."""
 
 BINS, LOWEST_BIN = 1 << 16, (127 - 24) << 10
 """Of `spectrum`: 64 powers of two from 2^-24 on, a thousand bins each."""
+
+FIRST, LAST = _double_pareto.EDGES
 
 _MATH = {"contract", "reassoc", "nsz", "arcp"}
 _FAR_TAIL = 12.0
@@ -81,8 +96,22 @@ def _distances(data: Array, t: Array, s: Array, b: float, sb: float, sigma: floa
         out[i] = (rest * rest + np.float64(s[i]) + sb) * inverse
 
 
+@compiled(error_model="numpy")
+def _tabulated(e: float, table: Array) -> Array:
+    """Interpolate a table of `_double_pareto.table` by cubics: the bound, and its derivative by log E."""
+    step = (LAST - FIRST) / (table.shape[1] - 1)
+    place = min(max((math.log(max(e, 1e-300)) - FIRST) / step, 0.0), table.shape[1] - 1.000001)
+    i = int(place)
+    f = place - i
+    g = 1 - f
+    low, high, left, right = table[0, i], table[0, i + 1], table[1, i], table[1, i + 1]
+    value = g * g * ((1 + 2 * f) * low + f * left) + f * f * ((1 + 2 * g) * high - g * right)
+    change = 6 * f * g * (high - low) + g * (1 - 3 * f) * left + f * (1 - 3 * g) * right
+    return value, change / step
+
+
 @compiled(error_model="numpy", fastmath=_MATH)
-def _log_density(kind: int, e: Array, weight: Array, nu: float) -> float:
+def _log_density(kind: int, e: Array, weight: Array, nu: float, table: Array) -> float:
     """Give the log density that is left when the scales are integrated out, without its constant."""
     total = 0.0
     if kind == GAUSSIAN:
@@ -97,13 +126,17 @@ def _log_density(kind: int, e: Array, weight: Array, nu: float) -> float:
         for i in range(len(e)):
             total += weight[i] * math.log1p(e[i] / nu)
         return -total * (nu + 1) / 2
+    if kind == FACTORISED:
+        for i in range(len(e)):
+            total += weight[i] * _tabulated(e[i], table)[0]
+        return total
     for i in range(len(e)):
         total += weight[i] * math.log1p(np.sqrt(e[i]) / nu)
     return -total * (nu + 1)
 
 
 @compiled(error_model="numpy", fastmath=_MATH)
-def _precisions(kind: int, e: Array, sigma: float, nu: float) -> None:
+def _precisions(kind: int, e: Array, sigma: float, nu: float, table: Array) -> None:
     """Turn E into E[tau] / Sigma, in place."""
     inverse, half, one = 1 / sigma, 0.5 / sigma, (nu + 1) / sigma
     if kind == GAUSSIAN:
@@ -115,6 +148,10 @@ def _precisions(kind: int, e: Array, sigma: float, nu: float) -> None:
     elif kind == STUDENT:
         for i in range(len(e)):
             e[i] = one / (nu + e[i])
+    elif kind == FACTORISED:
+        for i in range(len(e)):
+            square = max(e[i], 1e-12)
+            e[i] = -2 * _tabulated(square, table)[1] / square * inverse
     else:
         for i in range(len(e)):
             root = np.sqrt(e[i])
@@ -155,13 +192,14 @@ def _add_up(kept: Array, data: Array, t: Array, s: Array, weight: Array) -> Arra
 @compiled(error_model="numpy", fastmath=_MATH)
 def sweep(
     kind: int, data: Array, weight: Array, state: Array, rater: Array, prior: Array, prior_precision: float,
-    t: Array, s: Array, begin: int, end: int, sums: Array, totals: Array,
+    t: Array, s: Array, begin: int, end: int, sums: Array, totals: Array, table: Array,
 ) -> None:  # fmt: skip
     """Update q(T) at the columns `begin` to `end` (eqs. 17, 18) and add up what the raters' updates need.
 
     data (P, C), weight (C,) float32; t and s (C,); state (C,) int8, 1 or -1 where settled; rater (4, P):
     bias, its variance, Sigma, nu; prior (C,) or empty. sums (4, P): of the precisions, times the residual,
-    times its expected square, and the log density before the update; totals (1,): entropy of q(T).
+    times its expected square, and the log density before the update; totals (1,): entropy of q(T); table
+    (2, n) as of `_double_pareto.table`, or empty.
     """
     raters = len(data)
     kept = np.empty((raters, BLOCK))
@@ -182,8 +220,8 @@ def sweep(
             _distances(
                 data[p, start:stop], t[start:stop], s[start:stop], rater[0, p], rater[1, p], rater[2, p], e
             )
-            sums[3, p] += _log_density(kind, e, block, rater[3, p])
-            _precisions(kind, e, rater[2, p], rater[3, p])
+            sums[3, p] += _log_density(kind, e, block, rater[3, p], table)
+            _precisions(kind, e, rater[2, p], rater[3, p], table)
             bias = rater[0, p]
             for i in range(size):
                 precision[i] += e[i]
@@ -214,8 +252,9 @@ def sweep(
 
 @compiled(error_model="numpy")
 def measure(
-    kind: int, data: Array, weight: Array, rater: Array, t: Array, s: Array, begin: int, end: int, sums: Array
-) -> None:
+    kind: int, data: Array, weight: Array, rater: Array, t: Array, s: Array, begin: int, end: int,
+    sums: Array, table: Array,
+) -> None:  # fmt: skip
     """Add up the log density alone, into (P,) `sums`; arguments as of `sweep`."""
     kept = np.empty(BLOCK)
     for start in range(begin, end, BLOCK):
@@ -225,7 +264,7 @@ def measure(
             _distances(
                 data[p, start:stop], t[start:stop], s[start:stop], rater[0, p], rater[1, p], rater[2, p], e
             )
-            sums[p] += _log_density(kind, e, weight[start:stop], rater[3, p])
+            sums[p] += _log_density(kind, e, weight[start:stop], rater[3, p], table)
 
 
 @compiled(error_model="numpy")
@@ -254,7 +293,7 @@ def spectrum(
 
 @compiled(error_model="numpy")
 def shares(
-    kind: int, data: Array, rater: Array, t: Array, s: Array, begin: int, end: int, out: Array
+    kind: int, data: Array, rater: Array, t: Array, s: Array, begin: int, end: int, out: Array, table: Array
 ) -> None:
     """Give each rater's share of the precision in (P, C) uint8 at some columns, 255 in all at each."""
     raters = len(data)
@@ -267,7 +306,7 @@ def shares(
             _distances(
                 data[p, start:stop], t[start:stop], s[start:stop], rater[0, p], rater[1, p], rater[2, p], e
             )
-            _precisions(kind, e, rater[2, p], rater[3, p])
+            _precisions(kind, e, rater[2, p], rater[3, p], table)
         for i in range(size):
             whole = 0.0
             for p in range(raters):

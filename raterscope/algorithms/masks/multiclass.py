@@ -9,8 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.masks._columns import Columns, merged
-from raterscope.algorithms.masks._multiclass_fit import MulticlassFit, covariance_factor, fit, shares, start
+from raterscope.algorithms.masks._columns import Columns, merged, single
+from raterscope.algorithms.masks._multiclass_fit import (
+    MulticlassFit,
+    covariance_factor,
+    fit,
+    resume,
+    shares,
+    start,
+)
 from raterscope.algorithms.masks._robust_fit import Likelihood
 from raterscope.algorithms.masks.data import (
     OPEN,
@@ -23,7 +30,17 @@ from raterscope.algorithms.masks.data import (
 )
 from raterscope.algorithms.masks.distance import signed_distance
 from raterscope.algorithms.masks.results import fused
-from raterscope.algorithms.masks.robust import GDPSettings, RobustSettings, StudentSettings, side_length
+from raterscope.algorithms.masks.robust import (
+    ROUGHLY,
+    SLACK,
+    GDPSettings,
+    RobustSettings,
+    StudentSettings,
+    bump_sizes,
+    gdp_likelihood,
+    side_length,
+)
+from raterscope.algorithms.masks.spatial import SpatialPrior
 from raterscope.algorithms.progress import Look, Watch, part, repeating, silent
 
 __all__ = ["log_ratios", "multiclass"]
@@ -47,7 +64,9 @@ def multiclass(
 
     With the floor, no eigenvalue of Sigma_p falls below that of a boundary quantised to voxels, h²/12 over
     what the likelihood multiplies Sigma_p by (Laplace: 4 (d + 1)). Settled voxels are given as settled and
-    left out of the estimates. There is no spatial prior.
+    left out of the estimates. The spatial prior has weights W_k for each log-ratio and an alpha and a Sigma_T
+    for all (eqs. 5 to 7 and 22 to 25). It needs a map without holes: with it, settled voxels take part in the
+    estimates as the raters drew them, and are given as settled.
 
     Parameters
     ----------
@@ -84,31 +103,51 @@ def multiclass(
     state = np.zeros(data.shape[2:], dtype=np.int8)
     if masks.known is not None:
         state[masks.known != OPEN] = 1
-    columns = merged(data.reshape(raters * size, -1), state.ravel(), part(watch, 0.2, 0.3))
-    del data
-    law = _law(likelihood, settings)
+    data = data.reshape(raters * size, -1)
+    smooth = settings.spatial_prior
+    if smooth:
+        state[:] = 0
+    columns = merged(data, state.ravel(), part(watch, 0.2, 0.3))
+    law = _law(likelihood, settings, size)
     floor = 0.0
     if settings.floor:
         factor = 4.0 * (size + 1) if law.kind == 1 else 1.0
         floor = (settings.slope * side_length(masks.spacing, masks.shape)) ** 2 / (12 * factor)
-    found = start(columns, size, law, floor, settings.floor, settings.start == "median", look)
+    median, tolerance = settings.start == "median", settings.tolerance
+    found = start(columns, size, law, floor, settings.floor, median, look)
+    if smooth:
+        if settings.floor:
+            fit(found, settings.max_iterations, ROUGHLY, part(watch, 0.3, 0.4), lambda: None)
+        every = single(data, state.ravel())
+        found, columns = resume(found, columns, every, look), every
+        spacing, radius = bump_sizes(masks, settings)
+        variance = float(np.trace(found.sigma, axis1=1, axis2=2).mean()) / size
+        found.priors = [
+            SpatialPrior(
+                masks.shape, masks.spacing, spacing, radius, found.mean[:, k], variance, floor,
+                masks.positions, look,
+            )
+            for k in range(size)
+        ]  # fmt: skip
+        tolerance *= SLACK
+    else:
+        del data
 
     def result() -> MaskFusion:
         return _result(likelihood, masks, columns, found, settings, look)
 
-    fit(found, settings.max_iterations, settings.tolerance, part(watch, 0.3, 0.95), result)
+    fit(found, settings.max_iterations, tolerance, part(watch, 0.4 if smooth else 0.3, 0.95), result)
     watch(0.95, "putting the result together")
     return result()
 
 
-def _law(name: str, settings: RobustSettings) -> Likelihood:
+def _law(name: str, settings: RobustSettings, size: int) -> Likelihood:
     kind = _KINDS[name]
     if name == "student":
         dof = settings.dof if isinstance(settings, StudentSettings) else None
         return Likelihood(kind, 4.0 if dof is None else dof, dof is None)
     if name == "gdp":
-        shape = settings.shape if isinstance(settings, GDPSettings) else 2.0
-        return Likelihood(kind, 2.0 if shape is None else shape, shape is None)
+        return gdp_likelihood(settings if isinstance(settings, GDPSettings) else GDPSettings(), size)
     return Likelihood(kind)
 
 
@@ -185,8 +224,6 @@ def _result(
             mask[s][settled], chance[s][settled] = own, own
             margin[s][settled] = np.where(own, settings.clip, -settings.clip)
     notices = []
-    if settings.spatial_prior:
-        notices.append("The spatial prior is for one structure at a time: it is left out.")
     if len(masks.annotators) == 2:
         notices.append("Of two raters only the sum of the variances is certain: which of them errs is not.")
     factor = covariance_factor(found.likelihood.kind, size, found.dof)

@@ -19,24 +19,30 @@ from raterscope.algorithms.progress import Look, Watch, part, repeating, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
 
 __all__ = [
+    "ROUGHLY",
+    "SLACK",
     "GDPSettings",
     "GaussianSettings",
     "LaplaceSettings",
     "RobustSettings",
     "StudentSettings",
+    "bump_sizes",
     "distances",
     "gaussian",
     "gdp",
+    "gdp_likelihood",
     "laplace",
     "side_length",
     "student",
 ]
 
-_ROUGHLY = 1e-5
+ROUGHLY = 1e-5
 """Relative gain at which a start is good enough."""
 
-_SLACK = 10
+SLACK = 10
 """With the spatial prior the bound creeps on while its hyper-parameters drift and the contour rests."""
+
+SCALES = {"joint": "joint", "factorised": "factorised, as in the paper"}
 
 STARTS = {"mean": "mean of the raters", "median": "median of the raters"}
 
@@ -106,8 +112,13 @@ class GDPSettings(RobustSettings):
     """Settings of `gdp`."""
 
     shape: float | None = number(
-        2.0, "Shape", "The smaller, the heavier the tails. Left open, each rater's is learnt.", minimum=0.05,
-        maximum=1e4, optional=True,
+        2.0, "Shape", "The smaller, the heavier the tails. Left open, each rater's is estimated with the "
+        "joint form; it is 2, the paper's, with the other.", minimum=0.05, maximum=1e4, optional=True,
+    )  # fmt: skip
+    scales: str = choice(
+        "joint", "Scales", "Posterior of the two scale variables at each voxel: joint, in closed form and "
+        "with the tighter bound, or factorised as in the paper (eq. 21, with Lentz's algorithm).", SCALES,
+        advanced=True,
     )  # fmt: skip
 
 
@@ -172,13 +183,26 @@ def gdp(masks: Masks, settings: GDPSettings | None = None, watch: Watch = silent
     """Fuse masks of one structure with a generalised double Pareto likelihood (section 2.2).
 
     With q(tau, z) taken jointly instead of q(tau) q(z), E[tau] = (nu + 1) / (sqrt(E) (nu + sqrt(E))) in
-    closed form: a tighter bound, and no parabolic cylinder function (eq. 21).
+    closed form: a tighter bound, and no parabolic cylinder function. With factorised scales q(z) is eq. 21 of
+    the paper and its moments are eqs. A.13 and A.14, whose ratios of parabolic cylinder functions come from
+    Lentz's algorithm. The two scales are iterated to their fixed point within each iteration, where the paper
+    updates each once; the points where the iteration ends are the same. The shape is then fixed (section
+    2.3.5 sets it to 2).
 
     Parameters and result as of `laplace`.
     """
     settings = settings or GDPSettings()
-    likelihood = Likelihood(3, 2.0 if settings.shape is None else settings.shape, settings.shape is None)
-    return _fuse("gdp", likelihood, masks, settings, watch)
+    return _fuse("gdp", gdp_likelihood(settings, 1), masks, settings, watch)
+
+
+def gdp_likelihood(settings: GDPSettings, size: int) -> Likelihood:
+    """Describe the double Pareto of `size` log-ratios."""
+    from raterscope.algorithms.masks._double_pareto import table
+
+    shape = 2.0 if settings.shape is None else settings.shape
+    if settings.scales == "factorised":
+        return Likelihood(4, shape, False, table(size, shape))
+    return Likelihood(3, shape, settings.shape is None)
 
 
 def distances(masks: Masks, settings: RobustSettings, watch: Watch = silent) -> Float32Array:
@@ -234,14 +258,14 @@ def _fuse(
     if settings.spatial_prior:
         if settings.floor:
             # Without the prior few columns stand for all voxels: a start that saves most of what follows.
-            fit(found, settings.max_iterations, _ROUGHLY, part(watch, 0.3, 0.4), lambda: None)
+            fit(found, settings.max_iterations, ROUGHLY, part(watch, 0.3, 0.4), lambda: None)
             found = resume(found, single(data, state), look)
-        spacing, radius = _bumps(masks, settings)
+        spacing, radius = bump_sizes(masks, settings)
         variance = float(found.rater[2].mean())
         found.prior = SpatialPrior(
             masks.shape, masks.spacing, spacing, radius, found.t, variance, floor, masks.positions, look
         )
-        tolerance *= _SLACK
+        tolerance *= SLACK
 
     def result() -> MaskFusion:
         return _result(name, masks, found, slope, look)
@@ -250,7 +274,7 @@ def _fuse(
     return result()
 
 
-def _bumps(masks: Masks, settings: RobustSettings) -> tuple[float, float]:
+def bump_sizes(masks: Masks, settings: RobustSettings) -> tuple[float, float]:
     """Choose the bumps' spacing and radius (mm) by the radius of a ball as large as the mean mask."""
     radius = settings.spatial_radius
     if radius is None:
@@ -282,7 +306,10 @@ def _result(name: str, masks: Masks, found: Fit, slope: float, look: Look) -> Ma
         deviation[here], distance[here] = np.sqrt(variance) / slope, mean / slope
         chance[here] = ndtr(mean / np.sqrt(variance + _scatter(found, here)))
         most = max(most, 2 * float(np.abs(columns.data[:, here]).max()))
-        kernels.shares(found.likelihood.kind, columns.data, found.rater, found.t, found.s, begin, end, weight)
+        kernels.shares(
+            found.likelihood.kind, columns.data, found.rater, found.t, found.s, begin, end, weight,
+            found.likelihood.table,
+        )  # fmt: skip
     chance[columns.state > 0], chance[columns.state < 0] = 1, 0
     none = np.full((1, len(masks.annotators)), np.nan)
     bias, _, sigma, dof = found.rater.copy()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from raterscope.algorithms.masks.data import Box, Float32Array, FloatArray
 from raterscope.algorithms.progress import Look, no_look
 
-__all__ = ["SpatialPrior", "bumps"]
+__all__ = ["SpatialPrior", "bumps", "update_together"]
 
 _CHUNK = 500_000
 
@@ -83,19 +84,24 @@ class SpatialPrior:
 
     def update(self, t: Float32Array | FloatArray, total: float, look: Look = no_look) -> None:
         """Update W, alpha and Sigma_T (eqs. 22 to 25); `total` is the sum of the variances of q(T)."""
-        self._set_weights(t, look)
-        self._alpha = self._power.size / (self._square + self._trace)
+        update_together([self], [t], [total], look)
+
+    def _misfit(self, t: Float32Array | FloatArray, look: Look) -> float:
+        """Give the sum of squares of a map about the prior's."""
         rest = 0.0
         for begin in range(0, t.size, _CHUNK):
             look()
             part = slice(begin, begin + _CHUNK)
             rest += float(((t[part].astype(np.float64) - self.mean[part]) ** 2).sum())
-        wanted = (rest + total + self._spread) / t.size
-        self.variance = max(wanted, self._floor)
+        return rest
+
+    def _set_scales(self, alpha: float, wanted: float, own: float) -> None:
+        """Take alpha and Sigma_T, and find the bound; `own` is what this map alone gives for Sigma_T."""
+        self._alpha, self.variance = alpha, max(wanted, self._floor)
         self._bound = (
-            -0.5 * t.size * (math.log(2 * math.pi * self.variance) + wanted / self.variance)
-            + 0.5 * self._power.size * math.log(self._alpha)
-            - 0.5 * self._alpha * (self._square + self._trace)
+            -0.5 * self.mean.size * (math.log(2 * math.pi * self.variance) + own / self.variance)
+            + 0.5 * self._power.size * math.log(alpha)
+            - 0.5 * alpha * (self._square + self._trace)
             + self._entropy
         )
 
@@ -126,6 +132,33 @@ class SpatialPrior:
         for begin in range(0, slices, step):
             look()
             out[begin : begin + step] = (y @ flat[begin : begin + step]) @ x.T
+
+
+def update_together(
+    priors: Sequence[SpatialPrior],
+    maps: Sequence[Float32Array | FloatArray],
+    totals: Sequence[float],
+    look: Look = no_look,
+) -> None:
+    """Update the priors of K maps, which share alpha and Sigma_T (eqs. 22 to 25).
+
+    Parameters
+    ----------
+    priors : sequence of SpatialPrior
+    maps : sequence of (N,) arrays
+        Means of q(T).
+    totals : sequence of float
+        Sum of the variances of each over the voxels.
+    look : Look
+    """
+    own = []
+    for prior, t, total in zip(priors, maps, totals, strict=True):
+        prior._set_weights(t, look)
+        own.append((prior._misfit(t, look) + total + prior._spread) / t.size)
+    weights = sum(prior._power.size for prior in priors)
+    alpha = weights / sum(prior._square + prior._trace for prior in priors)
+    for prior, value in zip(priors, own, strict=True):
+        prior._set_scales(alpha, sum(own) / len(own), value)
 
 
 def _axis(basis: FloatArray) -> _Axis:

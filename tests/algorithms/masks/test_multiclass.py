@@ -10,7 +10,7 @@ import pytest
 from scipy import ndimage
 
 from raterscope.algorithms.masks import robust
-from raterscope.algorithms.masks.data import Masks
+from raterscope.algorithms.masks.data import OPEN, Masks
 from raterscope.algorithms.masks.multiclass import log_ratios, multiclass
 from raterscope.algorithms.progress import Cancelled
 
@@ -75,10 +75,56 @@ def test_a_nodule_of_four_readers_as_computed_independently(
 
 
 @pytest.mark.parametrize("floor", [True, False])
-@pytest.mark.parametrize("name", SETTINGS)
-def test_no_update_lowers_the_bound(name: str, floor: bool) -> None:
+def test_one_structure_has_the_spatial_prior_of_the_model_of_one_structure(floor: bool) -> None:
     masks, _ = _organ()
-    fusion = multiclass(masks, SETTINGS[name](floor=floor, max_iterations=15, tolerance=0.0), name)
+    one = Masks((masks.values > 0).astype(np.uint8), masks.annotators)
+    settings = robust.LaplaceSettings(max_iterations=12, tolerance=0.0, floor=floor, spatial_prior=True)
+    together, alone = multiclass(one, settings), robust.laplace(one, settings)
+    np.testing.assert_allclose(together.traces[0].objective, alone.traces[0].objective, rtol=1e-4)
+    assert (together.mask != alone.mask).sum() <= 2
+
+
+def test_one_structure_has_the_factorised_scales_of_the_model_of_one_structure() -> None:
+    masks, _ = _organ()
+    one = Masks((masks.values > 0).astype(np.uint8), masks.annotators)
+    settings = robust.GDPSettings(max_iterations=30, scales="factorised")
+    together, alone = multiclass(one, settings, "gdp"), robust.gdp(one, settings)
+    np.testing.assert_array_equal(together.mask, alone.mask)
+    np.testing.assert_allclose(together.traces[0].objective, alone.traces[0].objective, rtol=1e-5)
+
+
+def test_the_spatial_prior_smooths_several_structures() -> None:
+    masks, truth = _organ(seed=2)
+    settings = robust.LaplaceSettings(max_iterations=20)
+    plain = multiclass(masks, settings)
+    smooth = multiclass(masks, replace(settings, spatial_prior=True, spatial_radius=5.0))
+
+    def roughness(distance: np.ndarray) -> float:
+        return float(sum(np.abs(np.diff(distance, 2, axis=axis)).sum() for axis in (1, 2, 3)))
+
+    assert roughness(smooth.distance) < roughness(plain.distance)
+    assert not smooth.notices
+    for label in (1, 2):
+        assert _dice(_as_labels(smooth.mask) == label, truth == label) > 0.8
+
+
+def test_settled_voxels_are_given_as_settled_with_the_spatial_prior() -> None:
+    masks, _ = _organ()
+    known = np.full(masks.shape, OPEN, dtype=np.int8)
+    known[2:5, 3:9, 3:9] = 2
+    settings = robust.LaplaceSettings(max_iterations=10, spatial_prior=True)
+    fusion = multiclass(replace(masks, known=known), settings)
+    assert fusion.mask[1][known == 2].all()
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+@pytest.mark.parametrize("floor", [True, False])
+@pytest.mark.parametrize("name", [*SETTINGS, "factorised"])
+def test_no_update_lowers_the_bound(name: str, floor: bool, smooth: bool) -> None:
+    masks, _ = _organ()
+    settings = robust.GDPSettings(scales="factorised") if name == "factorised" else SETTINGS[name]()
+    settings = replace(settings, floor=floor, max_iterations=15, tolerance=0.0, spatial_prior=smooth)
+    fusion = multiclass(masks, settings, "gdp" if name == "factorised" else name)
     objective = fusion.traces[0].objective
     assert (np.diff(objective) >= -1e-6 * np.abs(objective[1:])).all()
 

@@ -106,6 +106,59 @@ def test_the_bound_never_falls(name, floor, smooth):
         assert np.diff(objective).min() > -1e-9 * np.abs(objective).max()
 
 
+def plain_double_pareto(data, floor, rounds, nu=2.0):
+    """Eqs. 17 to 21, 26 and 27 in float64 with both scales stored, each updated once a round."""
+    from scipy.special import pbdv
+
+    raters, voxels = data.shape
+    t = data.mean(axis=0)
+    sigma = np.maximum(((data - t) ** 2).mean(axis=1), floor)
+    s = np.full(voxels, sigma.mean() / raters)
+    bias, beta, z2 = np.zeros(raters), 1 / sigma.mean(), np.ones(data.shape)
+    doubt = 1 / (beta + voxels / sigma)
+    for _ in range(rounds):
+        e = ((data - t - bias[:, None]) ** 2 + s + doubt[:, None]) / sigma[:, None]
+        for _ in range(6):  # tau and z, so that the rounds are as many as with the joint form
+            tau, inverse = np.sqrt(z2 / e), np.sqrt(e / z2) + 1 / z2  # Table 2, C.9
+            x = nu / np.sqrt(inverse)
+            z2 = (nu + 2) * (nu + 3) / inverse * pbdv(-nu - 4, x)[0] / pbdv(-nu - 2, x)[0]  # A.14, K = 1
+        precision = tau / sigma[:, None]
+        s = 1 / precision.sum(axis=0)
+        t = s * (precision * (data - bias[:, None])).sum(axis=0)
+        doubt = 1 / (beta + precision.sum(axis=1))
+        bias = doubt * (precision * (data - t)).sum(axis=1)
+        rest = (data - t - bias[:, None]) ** 2 + s + doubt[:, None]
+        sigma = np.maximum((tau * rest).mean(axis=1), floor)
+        shift = bias.mean()
+        bias, t = bias - shift, t + shift
+        beta = raters / (bias**2 + doubt).sum()
+    return t, bias, sigma
+
+
+def test_the_papers_double_pareto_factorises_its_scales():
+    masks = crowd((4, 10, 11), 3)
+    found = run("gdp", masks, scales="factorised", max_iterations=30, tolerance=0.0)
+    slope, h = 5.0, (1.5**2 + 1 + 0.8**2) / 3
+    data = distances(masks, GDPSettings()).reshape(3, -1).astype(float) * slope
+    t, bias, _ = plain_double_pareto(data, slope**2 * h / 12, 30)
+    assert np.allclose(found.distance.ravel() * slope, t, atol=5e-3)
+    assert np.allclose(found.bias[0] * slope, bias, atol=1e-3)
+    joint = run("gdp", masks, max_iterations=30, tolerance=0.0)
+    assert joint.traces[0].objective[-1] > found.traces[0].objective[-1]
+    assert np.diff(found.traces[0].objective).min() > -1e-9 * abs(found.traces[0].objective[-1])
+
+
+def test_ratios_of_parabolic_cylinder_functions_come_from_the_continued_fraction():
+    from scipy.special import pbdv
+
+    from raterscope.algorithms.masks._double_pareto import ratio
+
+    x = np.array([0.3, 1.0, 3.0, 8.0])
+    for order in (0.5, 1.0, 3.0, 6.7):
+        expected = [pbdv(-order - 2, one)[0] / pbdv(-order - 1, one)[0] for one in x]
+        assert np.allclose(ratio(order, x), expected, rtol=1e-7)
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_the_order_of_the_raters_does_not_matter(name):
     masks = crowd()

@@ -383,10 +383,10 @@ class TestRefusals:
 
         sound = batch.fuse
 
-        def fragile(clicks, plan, watch):
+        def fragile(clicks, plan, watch, **more):
             if len(clicks) == 24:  # b.png
                 raise ZeroDivisionError("by chance")
-            return sound(clicks, plan, watch=watch)
+            return sound(clicks, plan, watch=watch, **more)
 
         monkeypatch.setattr(batch, "fuse", fragile)
         assert fuse(clicks, tmp_path / "out", "--extent", 200, 200, "--jobs", 1) == 1
