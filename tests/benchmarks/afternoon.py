@@ -78,27 +78,31 @@ starting.main()
 """
 
 
-def make_files(folder: Path, images: int) -> None:
-    """Draw smears and let a crowd click on them: images and a table of clicks."""
+def make_files(folder: Path, images: int, first: int = 0) -> list[Path]:
+    """Draw smears, numbered from `first`, and let a crowd click on them: images and a table of clicks."""
     rng = np.random.default_rng(3)
     crowd = tuple(
         Annotator(f"w-{number:02d}", float(rng.beta(8, 3)), float(rng.beta(7, 3)), 2.5, 1.0)
         for number in range(ANNOTATORS)
     )
     rows: list[tuple[str, ...]] = []
-    for number in range(images):
+    files = []
+    for number in range(first, first + images):
         turn = number % len(TURNS)
-        if turn == 0:
+        if turn == 0 or number == first:
             drawn = render_smear(number, parasites=PARASITES, artefacts=ARTEFACTS)
         smear = _mirrored(drawn, *TURNS[turn])
         name = f"smear-{number:03d}.jpg"
-        Image.fromarray(smear.image).save(folder / name, quality=90)
+        files.append(folder / name)
+        Image.fromarray(smear.image).save(files[-1], quality=90)
         clicks = click_on(smear, crowd, number)
         rows += [
             (crowd[who].name, name, f"{x:.1f}", f"{y:.1f}")
             for who, x, y in zip(clicks.annotator, clicks.x, clicks.y, strict=True)
         ]
-    write_rows(folder / TABLE, ("annotator", "image", "x", "y"), rows)
+    files.append(folder / (f"clicks-{first}.csv" if first else TABLE))
+    write_rows(files[-1], ("annotator", "image", "x", "y"), rows)
+    return files
 
 
 def _mirrored(smear: Smear, down: int, across: int) -> Smear:
@@ -185,6 +189,10 @@ class Afternoon:
         """List what is disputed on the image on screen."""
         return [spot for spot in self.review.spots if spot.state == "disputed"]
 
+    def nothing_left(self) -> bool:
+        """Whether no spot of the study is disputed any more."""
+        return not any(known.disputed for known in self.work.queueing._summaries.values())
+
     # The study
 
     def bring_in(self, files: Sequence[Path]) -> None:
@@ -213,11 +221,19 @@ class Afternoon:
             driven.wait(lambda: self.image is not None)
         assert driven.decisions == kept
 
+    def add(self, files: Sequence[Path]) -> None:
+        """Import further images and the clicks on them, fuse all, and look at the first in the queue."""
+        before = len(self.work.queue.shown())
+        self.driven.window.open_paths(files)
+        self.driven.wait(lambda: len(self.work.queue.shown()) == before + len(files) - 1)
+        self.driven.fuse()
+        self.next_image()
+
     # One image after the other
 
     def walk(self, until: int) -> None:
-        """Go through the queue until so many decisions are in the journal."""
-        while self.driven.decisions < until:
+        """Go through the queue until so many decisions are in the journal, or nothing is disputed."""
+        while self.driven.decisions < until and not self.nothing_left():
             self._seen.add(self.image)
             looked = len(self._seen)
             self.look_around()
@@ -232,7 +248,7 @@ class Afternoon:
         """Go to the next image of the queue that was not looked at yet; from the last one to the first."""
         work, here = self.work, self.image
         order = [item.key for item in work.queue.shown()]
-        if self._seen.issuperset(order):
+        if self._seen | {here} >= set(order):
             self._seen.clear()
         there = next(image for image in order if image not in self._seen and image != here)
         if order.index(there) == order.index(here) + 1:
@@ -269,7 +285,7 @@ class Afternoon:
                 return False
             here = self.review.spot
             elsewhere = here is not None and (spot is None or (here.x, here.y) != (spot.x, spot.y))
-            return elsewhere or self.image != image
+            return elsewhere or self.image != image or self.nothing_left()
 
         press = self.driven.deciding(partial(self.driven.key, key, self.work.canvas))
         taken = self.driven.time(press, gone_on, QUIET)

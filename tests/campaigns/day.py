@@ -3,8 +3,9 @@
 Usage: python -m tests.campaigns.day [--decisions N] [--images N] [--seed N] [--seconds N]
 
 The window is driven as in `tests.benchmarks.afternoon`: images are looked through one by one, disputed spots
-are settled, some decisions undone and redone; every 250 decisions everything is fused again. At the end
-the study is closed and read: every decision that the window showed is there, in one plain file.
+are settled, some decisions undone and redone; every 250 decisions everything is fused again. Where nothing
+is disputed any more, as many images again are imported and fused. At the end the study is closed and read:
+every decision that the window showed is there, in one plain file.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ LONGEST_LOG = 64
 
 def replay(folder: Path, options: Any, summary: Summary) -> None:
     """Replay the day and add what it came to."""
-    from tests.benchmarks.afternoon import TABLE, Afternoon, make_files
+    from tests.benchmarks.afternoon import Afternoon, make_files
     from tests.benchmarks.window_driving import Driven, dark_application, memory
 
     problems: list[str] = []
@@ -50,16 +51,21 @@ def replay(folder: Path, options: Any, summary: Summary) -> None:
 
     sys.excepthook = note  # of errors in what answers signals
     application = dark_application()
-    make_files(folder, options.images)
+    files = make_files(folder, options.images)
     driven = Driven(application)
     day = Afternoon(driven)
     day._rng = np.random.default_rng(options.seed)
-    day.bring_in([*sorted(folder.glob("*.jpg")), folder / TABLE])
+    day.bring_in(files)
+    images = options.images
     log = day.path.with_name(f"{day.path.name}-wal")
     end, until, longest, grown_from = time.monotonic() + options.seconds, 0, 0.0, None
     while until < options.decisions and time.monotonic() < end:
         until = min(until + STEP, options.decisions)
         day.walk(until)
+        while driven.decisions < until:
+            day.add(make_files(folder, options.images, first=images))
+            images += options.images
+            day.walk(until)
         if until % FUSED_EVERY == 0:
             driven.fuse()
         longest = max(longest, log.stat().st_size / 1e6 if log.exists() else 0.0)
@@ -79,6 +85,7 @@ def replay(folder: Path, options: Any, summary: Summary) -> None:
     for words in [*found, *_compared(day.path, shown, runs)]:
         summary.add(0, Outcome("day", "problems", words))
     summary.counts["day"].update({"decisions": shown, "runs": runs, "grown MB": round(growth)})
+    summary.notes.append(f"{images} images")
     summary.notes.append(f"largest log {longest:.1f} MB, study {day.path.stat().st_size / 1e6:.1f} MB")
 
 

@@ -215,6 +215,8 @@ def joined(records: Sequence[VotesRecord], scheme: Scheme, annotators: int) -> C
             raise ValueError("a vote is by nobody")
         if len(record.task) and min(record.task.min(), record.label.min()) < 0:
             raise ValueError("a vote is on no task")
+        if not set(record.outputs) <= place.keys():
+            raise ValueError("a vote is for a class that the question does not have")
         output = np.array([place[name] for name in record.outputs], dtype=np.int16)
         columns.append((table[record.task], record.annotator, output[record.label]))
     task, person, label = (

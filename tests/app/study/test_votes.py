@@ -40,6 +40,11 @@ def test_votes_of_nobody_or_on_nothing_are_refused(column, values, words):
         joined([replace(RECORD, **{column: np.array(values, dtype=kind)})], SCHEME, 3)
 
 
+def test_votes_for_a_class_that_the_question_does_not_have_are_refused():
+    with pytest.raises(ValueError, match="does not have"):
+        joined([replace(RECORD, outputs=("cat", "bird"))], SCHEME, 3)
+
+
 def test_numbers_beyond_what_there_is_are_refused():
     for column in ("task", "label"):
         beyond = np.array([0, 1, 2], dtype=getattr(RECORD, column).dtype)
