@@ -25,6 +25,7 @@ from raterscope.app.clicks.deciding import decided_on
 from raterscope.app.disputes import DISPUTED, disputed_tasks
 from raterscope.app.errors import counted, plain
 from raterscope.app.review import ReviewState, fold, known_voxels
+from raterscope.app.review.biases import Judged
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.masks import settled_of
 
@@ -326,10 +327,12 @@ def _compare_pairs(at: _Compared, found: _Found) -> None:
     names = at.study.annotators()
     old = _flags(before, at.study.bench(at.item, at.earlier.imported).people)
     new = _flags(after, at.study.bench(at.item, at.later.imported).people)
-    found.disputed_before += sum(flag for flag, _ in old.values())
-    found.disputed_after += sum(flag for flag, _ in new.values())
+    then = fold([one for one in at.study.decisions() if one.id <= at.earlier.known])
+    found.disputed_before += _count_flagged(old, names, then.judged(at.item))
+    judged = at.state.judged(at.item)
+    found.disputed_after += _count_flagged(new, names, judged)
     for who, (flag, bias) in new.items():
-        if who in old and old[who][0] != flag:
+        if who in old and old[who][0] != flag and names[who] not in judged:
             state = "flagged now" if flag else "not flagged any more"
             biases = f"{old[who][1]:+.2f} \N{RIGHTWARDS ARROW} {bias:+.2f}"
             words = f"{state}: {plain(names[who])} (bias {biases})"
@@ -342,6 +345,16 @@ def _compare_pairs(at: _Compared, found: _Found) -> None:
 def _flags(fusion: Any, people: np.ndarray) -> dict[int, tuple[bool, float]]:
     flags = zip(people.tolist(), fusion.flagged.tolist(), fusion.bias.tolist(), strict=False)
     return {who: (flag, bias) for who, flag, bias in flags}
+
+
+def _count_flagged(
+    flags: Mapping[int, tuple[bool, float]], names: Sequence[str], judged: Mapping[str, Judged]
+) -> int:
+    """Count who is flagged with the expert's word in place of the run's."""
+    return sum(
+        judged[names[who]].verb == "flag" if names[who] in judged else flag
+        for who, (flag, _) in flags.items()
+    )
 
 
 def _step(old: float, new: float) -> str:

@@ -1,10 +1,11 @@
 """Changes from one run to the next, of all four kinds."""
 
+import numpy as np
 import pytest
 
 from raterscope.app.changes import changes_of_run
 from raterscope.app.cli.program import main
-from raterscope.app.review import Decision, SpotSubject, TaskSubject
+from raterscope.app.review import BiasSubject, Decision, SpotSubject, TaskSubject
 from raterscope.app.study import Study
 from tests.app.labels.made import write_votes
 from tests.app.masks.made import four_raters
@@ -89,6 +90,21 @@ def test_pairs_whose_flags_change(tmp_path, path):
     assert found.count == found.disputed_before - found.disputed_after
     assert all("not flagged any more" in one.words for one in found.listed)
     assert "flagged" in found.in_words()
+
+
+def test_who_the_expert_cleared_is_flagged_no_more(tmp_path, path):
+    table = write(tmp_path / "pairs.csv", HEADER, answers())
+    assert main(["import", str(path), str(table)]) == 0
+    run(path, "lasso")
+    with Study.open(path) as study:
+        fusion = study.result(1, 1)
+        names = study.annotators()
+        cleared = names[int(study.bench(1, None).people[int(np.flatnonzero(fusion.flagged)[0])])]
+        study.record(Decision(verb="clear", item=1, subject=BiasSubject(annotator=cleared), run=1))
+    run(path, "lasso")
+    found = changes(path)
+    assert found.disputed_before == found.disputed_after + 1
+    assert (found.count, found.listed) == (0, ())
 
 
 def test_the_run_before_is_that_which_was_chosen(tmp_path, path):

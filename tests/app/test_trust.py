@@ -5,7 +5,7 @@ import pytest
 
 from raterscope.app.cli.program import main
 from raterscope.app.report import write_report
-from raterscope.app.review import Decision, SpotSubject
+from raterscope.app.review import Decision, SpotSubject, TaskSubject
 from raterscope.app.study import Study
 from raterscope.app.trust import FEW, trust_in_clicks, trust_in_labels
 from raterscope.app.trust.shape import trust_from
@@ -61,6 +61,32 @@ def test_what_a_run_was_held_to_says_nothing_of_it(tmp_path, study_fused):
         later = trust_in_clicks(study, [1, 2])
         assert (later.judged, later.by_truth, later.share) == (1, False, 0.0)
         assert later.expected == pytest.approx(fusion.detection.posterior[free])
+    assert main(["run", str(path), "oem", "--hold-truth"]) == 0
+    with Study.open(path) as study:
+        assert trust_in_clicks(study, [1, 2]).expected == later.expected
+
+
+def test_a_decision_that_the_run_is_held_to_counts_with_the_run_before(tmp_path):
+    path = tmp_path / "one.rscope"
+    assert main(["import", str(path), str(write_votes(tmp_path / "votes.csv")), "--kind", "labels"]) == 0
+    assert main(["run", str(path), "majority"]) == 0
+    with Study.open(path) as study:
+        fusion = study.result(1, 1).fusion
+        for task in (0, 1):
+            wrong = fusion.classes[1 - fusion.label()[task]]
+            study.record(
+                Decision(verb="label", item=1, subject=TaskSubject(task=f"t{task}", label=wrong), run=1)
+            )
+        before = trust_in_labels(study, 1)
+        assert (before.judged, before.share) == (2, 0.0)
+    assert main(["run", str(path), "majority"]) == 0
+    with Study.open(path) as study:
+        after = trust_in_labels(study, 1)
+        assert study.result(2, 1).fusion.known[0] >= 0
+    assert (after.judged, after.share, after.expected) == (2, 0.0, before.expected)
+    assert main(["run", str(path), "ibcc"]) == 0
+    with Study.open(path) as study:
+        assert trust_in_labels(study, 1).judged == 0  # of another method nothing is known
 
 
 def test_labels_by_the_truths_that_were_not_held(tmp_path):

@@ -8,12 +8,16 @@ from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray
 from raterscope.algorithms.pairs.grams import Biases, Scaled
 
 __all__ = [
-    "benjamini_hochberg", "binomial_test", "false_discovery_rates", "intervals", "selection_limit", "simes",
-    "t_test",
+    "benjamini_hochberg", "bias_probabilities", "binomial_test", "false_discovery_rates", "intervals",
+    "selection_limit", "simes", "t_test",
 ]  # fmt: skip
 
 _LEVEL = 0.95
 _CAUTION = 0.9
+_TWO_GROUP_STEPS = 80
+_PRIOR_CASES, _PRIOR_SHARE = 5.0, 0.1
+_PRIOR_BIASED, _PRIOR_MEAN, _PRIOR_VARIANCE = 2.0, 3.0, 2.0
+_FARTHEST = 30.0
 
 
 def t_test(found: Biases) -> FloatArray:
@@ -154,6 +158,56 @@ def selection_limit(probability: FloatArray, rate: float, selected: int) -> floa
     """Give the largest p value at which one more annotator would be selected by `false_discovery_rates`."""
     tested = probability[np.isfinite(probability)]
     return min(rate * (selected + 1) / max(len(tested), 1) / _unbiased(tested), 1.0)
+
+
+def bias_probabilities(probability: FloatArray) -> FloatArray:
+    """Estimate the probability that each annotator is biased, from the p values of all.
+
+    The p values are those of absolute standard normal deviates z. Of unbiased annotators these have a
+    half-normal distribution, of biased ones a folded normal distribution; its mean, variance and share are
+    fitted by EM with a weak prior ([efron2008]_). The share of the biased is not above that which the p
+    values above one half leave.
+
+    Parameters
+    ----------
+    probability : (p,) float64
+        Two-sided; NaN for who was not tested.
+
+    Returns
+    -------
+    (p,) float64
+        NaN for who was not tested. In simulated crowds the mean agrees with the share of wrong flags and
+        misses within 0.03, but not with 20 comparisons an annotator, where more are biased than it says.
+
+    References
+    ----------
+    .. [efron2008] B. Efron, "Microarrays, empirical Bayes and the two-groups model", Statistical Science 23
+       (2008) 1-22, doi:10.1214/07-STS236.
+    """
+    from scipy.special import ndtri
+
+    tested = np.isfinite(probability)
+    found = np.full(len(probability), np.nan)
+    if not tested.any():
+        return found
+    p = probability[tested]
+    z = np.minimum(-ndtri(np.clip(p, 1e-300, 1.0) / 2), _FARTHEST)
+    most = max(1.0 - min(1.0, (1 + int((p > 0.5).sum())) / (len(p) / 2)), 0.5 / len(p))
+    share, mean, variance = min(_PRIOR_SHARE, most), _PRIOR_MEAN, _PRIOR_VARIANCE
+    biased = np.zeros(len(z))
+    for _ in range(_TWO_GROUP_STEPS):
+        near, far = -((z - mean) ** 2) / (2 * variance), -((z + mean) ** 2) / (2 * variance)
+        log_odds = (
+            np.log(share / (1 - share) / 2) + np.logaddexp(near, far) - np.log(variance) / 2 + z * z / 2
+        )
+        biased = 1 / (1 + np.exp(-np.clip(log_odds, -700, 700)))
+        many = float(biased.sum())
+        share = min((many + _PRIOR_SHARE * _PRIOR_CASES) / (len(z) + _PRIOR_CASES), most)
+        mean = (float(biased @ z) + _PRIOR_BIASED * _PRIOR_MEAN) / (many + _PRIOR_BIASED)
+        spread = float(biased @ (z - mean) ** 2) + _PRIOR_BIASED * _PRIOR_VARIANCE
+        variance = max(spread / (many + _PRIOR_BIASED), 1.0)
+    found[tested] = biased
+    return found
 
 
 def _unbiased(probability: FloatArray) -> float:

@@ -8,6 +8,7 @@ from raterscope.app.errors import plain
 from raterscope.app.report.charts import LINES, Line, draw_lines
 from raterscope.app.report.contents import Block, Gallery, Notices, Prose, Section
 from raterscope.app.trust import Trust
+from raterscope.app.trust.shape import bin_intervals
 
 __all__ = ["trust_section"]
 
@@ -23,14 +24,17 @@ def trust_section(found: Mapping[str, Trust]) -> Section:
         if trust.judged:
             sure = trust.calibration
             filled = sure.count > 0
-            line = Line(sure.posterior[filled], sure.share[filled], LINES[0], dots=True)
+            low, high = bin_intervals(sure)[:, filled] if trust.independent else (None, None)
+            line = Line(sure.posterior[filled], sure.share[filled], LINES[0], True, low, high)
+            shaded = "; shaded: 95 % interval" if trust.independent else ""
             blocks.append(
                 Gallery(
                     "",
                     [
                         draw_lines(
                             [line], *trust.axes, "Calibration",
-                            "on the diagonal a probability is right as often as it says", diagonal=True,
+                            f"on the diagonal a probability is right as often as it says{shaded}",
+                            diagonal=True,
                         )
                     ],
                 )

@@ -7,13 +7,14 @@ from dataclasses import replace
 import numpy as np
 
 from raterscope.algorithms.labels import OPEN
+from raterscope.algorithms.labels.assessment import assess
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.app.labels.answers import truth_about
 from raterscope.app.labels.running import measured
 from raterscope.app.review import fold
-from raterscope.app.study import Study
+from raterscope.app.study import RunEntry, Study
 from raterscope.app.trust.comparable import comparable_in_words
-from raterscope.app.trust.shape import FEW, Trust, trust_from
+from raterscope.app.trust.shape import FEW, BoolArray, FloatArray, Trust, run_before, trust_from
 
 __all__ = ["trust_in_labels"]
 
@@ -24,21 +25,37 @@ def trust_in_labels(study: Study, question: int) -> Trust | None:
     if shown is None or not isinstance(result, LabelResult):
         return None
     fusion = result.fusion
-    top, label = fusion.posterior.max(axis=1), fusion.label()
     truth = measured(result, truth_about(study, study.question(question), fusion))
-    known = truth != OPEN
-    names = study.crowd(question, shown.imported).tasks
-    decided = fold(study.decisions()).tasks(question)
-    pairs = [
-        (top[task], fusion.classes[label[task]] == decided[name].label)
-        for task, name in enumerate(names[: len(label)])
-        if name in decided and decided[name].decision > shown.known and fusion.known[task] == OPEN
-    ]
-    by_decision = (np.array([p for p, _ in pairs]), np.array([yes for _, yes in pairs], dtype=bool))
-    by_truth = [(top[known], label[known] == truth[known])] if known.any() else []
-    trust = trust_from("task", by_truth, [by_decision])
+    model = assess(fusion.posterior, truth, fusion.classes)
+    if model is not None:
+        trust = Trust("task", True, model.calibration)
+    else:
+        trust = trust_from("task", [], [_decided(study, question, shown)])
     if trust.judged >= FEW:
         return trust
     crowd = study.crowd(question, shown.imported)
     per_task = len(crowd.task) / max(len(np.unique(crowd.task)), 1)
     return replace(trust, comparable=comparable_in_words("labels", per_task, len(fusion.classes)))
+
+
+def _decided(study: Study, question: int, shown: RunEntry) -> tuple[FloatArray, BoolArray]:
+    """Give the probability of the consensus of each decided task before the decision, and if it is right."""
+    runs = study.runs()
+    by_run: dict[int, list[tuple[str, str]]] = {}
+    for name, one in fold(study.decisions()).tasks(question).items():
+        run = run_before(runs, shown, question, one.decision)
+        if run is not None:
+            by_run.setdefault(run.id, []).append((name, one.label))
+    found: list[tuple[float, bool]] = []
+    for number, tasks in by_run.items():
+        result = study.result(number, question)
+        if not isinstance(result, LabelResult):
+            continue
+        fusion, label = result.fusion, result.fusion.label()
+        names = study.crowd(question, study.run(number).imported).tasks[: len(label)]
+        place = {name: task for task, name in enumerate(names)}
+        for name, said in tasks:
+            task = place.get(name)
+            if task is not None and fusion.known[task] == OPEN:
+                found.append((float(fusion.posterior[task].max()), fusion.classes[label[task]] == said))
+    return np.array([p for p, _ in found]), np.array([yes for _, yes in found], dtype=bool)

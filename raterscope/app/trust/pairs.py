@@ -1,18 +1,20 @@
 """How far to trust the flags of annotators who compared pairs.
 
-Decisions of the expert made after the run measure the rate of false discoveries among the flagged. Beside
-them the flip test is repeated on the same comparisons with sides drawn again at random. Nobody is biased then
-and 5 % of its p values must be below 0.05.
+Decisions of the expert, to which no run is held, measure the rate of false discoveries among the flagged.
+Beside them the flip test is repeated on the same comparisons with sides drawn again at random. Nobody is
+biased then and 5 % of its p values must be below 0.05.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.stats import binom
 
 from raterscope.algorithms.evaluation import Calibration
+from raterscope.algorithms.labels.assessment import wilson
 from raterscope.algorithms.pairs.random_sides import LEVELS, RedrawnSides, check_redrawn_sides
 from raterscope.algorithms.pairs.settings import PairSettings
 from raterscope.algorithms.progress import Watch, silent
@@ -42,7 +44,7 @@ class PairsTrust(Trust):
     rate : float
         The false discovery rate of the run.
     confirmed, cleared : int
-        Flagged annotators that the expert flagged, and cleared, after the run.
+        Flagged annotators that the expert flagged, and cleared.
     accused, draws : int
         Draws of the sides in which somebody was flagged, of how many; 0 without draws.
     spread : float
@@ -50,6 +52,8 @@ class PairsTrust(Trust):
     sides : str
         How sides were not drawn at random; empty where nothing contradicts it.
     """
+
+    independent: ClassVar[bool] = False
 
     rate: float
     confirmed: int = 0
@@ -94,9 +98,11 @@ class PairsTrust(Trust):
             )
         judged = self.confirmed + self.cleared
         if judged:
+            low, high = wilson(self.cleared, judged)
             words = (
-                f"Of {counted(judged, 'flagged annotator')} that you decided after the run, you cleared "
-                f"{self.cleared:,} ({self.cleared / judged:.0%}); the rate allows {self.rate:.0%} on average."
+                f"Of {counted(judged, 'flagged annotator')} that you decided, you cleared {self.cleared:,} "
+                f"({self.cleared / judged:.0%}, 95 % interval {low:.0%} to {high:.0%}); the rate allows "
+                f"{self.rate:.0%} on average."
             )
             said.append(words + ("" if judged >= FEW else " That is too few to tell."))
             if self.too_many_cleared:
@@ -110,8 +116,16 @@ class PairsTrust(Trust):
             if self.too_many_below:
                 said.append("The p values are too small: do not take them at their word.")
         if not judged:
-            said.append("You decided on no flagged annotator after the run.")
+            said.append("You decided on no flagged annotator.")
         return " ".join([*said, *([self.comparable] if self.comparable and not judged else [])])
+
+    def doubt_in_words(self) -> str:
+        """Say in a short sentence what contradicts the rate; empty where nothing does."""
+        if self.sides:
+            return "The rate is not promised: sides were not drawn at random."
+        if self.too_many_cleared:
+            return f"You cleared more of the flagged than the rate of {self.rate:.0%} allows."
+        return "The p values are too small on these comparisons." if self.too_many_below else ""
 
 
 def trust_in_pairs(study: Study, question: int, watch: Watch = silent) -> PairsTrust | None:
@@ -127,9 +141,7 @@ def trust_in_answer(study: Study, answered: Answered, watch: Watch = silent) -> 
     watch(0.0, "comparing with your decisions")
     flagged = dict(zip(pairs.annotators, fusion.flagged.tolist(), strict=True))
     judged = fold(study.decisions()).judged(answered.question.id)
-    verbs = [
-        one.verb for name, one in judged.items() if one.decision > run.known and flagged.get(name, False)
-    ]
+    verbs = [one.verb for name, one in judged.items() if flagged.get(name, False)]
     plan = plan_of(run)
     settings = None if plan is None else plan.settings
     draws = min(_DRAWS, _MOST_COMPARISONS // max(len(pairs), 1))

@@ -52,7 +52,7 @@ TOPICS: dict[str, dict[str, str]] = {
         "ask": "clicks/ask",
         "comparing": "clicks/truth",
         "comparing.plot": "clicks/curves",
-        "comparing.calibration": "clicks/calibration",
+        "trust": "clicks/calibration",
     },
     "masks": {
         **EVERYWHERE,
@@ -85,7 +85,7 @@ TOPICS: dict[str, dict[str, str]] = {
         "task_panel": "labels/task",
         "comparing": "labels/methods",
         "curves": "labels/roc",
-        "calibration": "labels/calibration",
+        "trust": "labels/calibration",
         "ask": "labels/ask",
         "progress": "labels/progress",
     },

@@ -58,14 +58,14 @@ def left_in_words(parts: Sequence[Part], item: str) -> str:
     parts : sequence of Part
         Of all units.
     item : str
-        What is settled, for one: "spot".
+        What is settled, for one: "disputed spot".
     """
     left, skipped = sum(part.left for part in parts), sum(part.skipped for part in parts)
     matter = [part.matter for part in parts if part.matter is not None]
     words = f"{left:,} left in the study"
     if matter and left:
         several, matters = ("s" if left > 1 else ""), ("matters" if 1 in (left, sum(matter)) else "matter")
-        words = f"{sum(matter):,} of {left:,} disputed {item}{several} {matters}"
+        words = f"{sum(matter):,} of {left:,} {item}{several} {matters}"
     return words + (f", {skipped:,} skipped" if skipped else "")
 
 

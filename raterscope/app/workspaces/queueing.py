@@ -340,7 +340,7 @@ class Queueing(QObject):
         if unfused:
             rest = "not fused yet" if unfused == len(known) else f"{unfused:,} not fused yet"
         if left:
-            rest = left_in_words([part for one in known for part in one.parts], item)
+            rest = left_in_words([part for one in known for part in one.parts], f"disputed {item}")
         words = (rest, f"{settled:,} of {counted(len(known), image)} settled")
         here = self._here()
         self._panel.set_progress(settled / len(known), *((here,) if here else ()), *words, tip=self._tip)

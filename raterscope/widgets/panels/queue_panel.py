@@ -108,10 +108,12 @@ class QueueFrame(QWidget):
         self._nothing.hide()
         self._progress = _Progress()
         self._progress.hide()
+        self.doubt = plain_label("", "disputed", wrap=True)
+        self.doubt.hide()
         self._top = QVBoxLayout()
         self._top.setContentsMargins(12, 12, 12, 4)
         self._top.setSpacing(8)
-        for widget in (self.header, self._progress, self.filter, choice, self._nothing):
+        for widget in (self.header, self._progress, self.doubt, self.filter, choice, self._nothing):
             self._top.addWidget(widget)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -127,6 +129,11 @@ class QueueFrame(QWidget):
         """Say how far one has come, a line a sentence; without words, nothing. `tip` explains the words."""
         self._progress.show_progress(share, words)
         self._progress.setToolTip(plain_tip(tip))
+
+    def set_doubt(self, words: str) -> None:
+        """Say that the data contradict what the queue rests on; no words where they do not."""
+        self.doubt.setText(words)
+        self.doubt.setVisible(bool(words))
 
     def say_empty(self, words: str) -> None:
         """Say why no line is there; no words where some are."""

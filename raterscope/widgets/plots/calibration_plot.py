@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyqtgraph as pg
@@ -12,7 +13,6 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
-from raterscope.widgets.parts import ElidedLabel
 from raterscope.widgets.plot_table import PlotTable
 from raterscope.widgets.plots.curves_plot import DASHES
 from raterscope.widgets.plots.legend import LineSample
@@ -33,6 +33,8 @@ class CalibrationLine:
     count : (B,) int
     error : float
         Expected calibration error.
+    low, high : (B,) float, optional
+        Ends of the interval of `share`.
     """
 
     title: str
@@ -40,6 +42,8 @@ class CalibrationLine:
     share: NDArray[np.floating]
     count: NDArray[np.integer]
     error: float
+    low: NDArray[np.floating] | None = None
+    high: NDArray[np.floating] | None = None
 
 
 class CalibrationPlot(Plot):
@@ -63,11 +67,6 @@ class CalibrationPlot(Plot):
         self._axis_names = axes
         super().__init__("Calibration", *axes, nothing, parent)
         self._lines: tuple[CalibrationLine, ...] = ()
-        self.caption = ElidedLabel("", "small")
-        self.caption.hide()
-        column = self.layout()
-        assert column is not None
-        column.addWidget(self.caption)
         self._marked: float | None = None
         self._ring = pg.ScatterPlotItem(size=17)
         self.show_all()
@@ -84,11 +83,6 @@ class CalibrationPlot(Plot):
         self.set_filled(bool(lines))
         self.draw()
 
-    def set_caption(self, words: str) -> None:
-        """Say below the plot how far to trust the posteriors; with no words nothing."""
-        self.caption.setText(words)
-        self.caption.setVisible(bool(words))
-
     def mark(self, posterior: float | None) -> None:
         """Ring the bin of the first method that a posterior falls into."""
         if posterior != self._marked:
@@ -104,14 +98,22 @@ class CalibrationPlot(Plot):
         """Give a row a dot."""
         there = [np.flatnonzero(line.count > 0) for line in self._lines]
         shown = list(zip(self._lines, there, strict=True))
-        return PlotTable.of(
-            {
-                "method": [line.title for line, bins in shown for _ in bins],
-                self._axis_names[0]: np.concatenate([line.posterior[bins] for line, bins in shown]),
-                self._axis_names[1]: np.concatenate([line.share[bins] for line, bins in shown]),
-                "cases": np.concatenate([line.count[bins] for line, bins in shown]),
-            }
-        )
+        columns: dict[str, Any] = {
+            "method": [line.title for line, bins in shown for _ in bins],
+            self._axis_names[0]: np.concatenate([line.posterior[bins] for line, bins in shown]),
+            self._axis_names[1]: np.concatenate([line.share[bins] for line, bins in shown]),
+            "cases": np.concatenate([line.count[bins] for line, bins in shown]),
+        }
+        if any(line.low is not None for line in self._lines):
+            for name in ("low", "high"):
+                ends = [getattr(line, name) for line in self._lines]
+                columns[f"95 % {name}"] = np.concatenate(
+                    [
+                        np.full(len(bins), np.nan) if end is None else end[bins]
+                        for end, (_, bins) in zip(ends, shown, strict=True)
+                    ]
+                )
+        return PlotTable.of(columns)
 
     def draw(self) -> None:
         """Draw the methods."""
@@ -125,6 +127,10 @@ class CalibrationPlot(Plot):
             there = line.count > 0
             colour, dashes = (look.accent, look.second)[place % 2], DASHES[place % len(DASHES)]
             samples.append(LineSample(line.title, colour, dashes, dotted=True))
+            if line.low is not None and line.high is not None:
+                x, low, high = line.posterior[there], line.low[there], line.high[there]
+                ends = np.column_stack([low, high]).ravel()
+                self.item.plot(np.repeat(x, 2), ends, pen=pen(colour, 1.0), connect="pairs")
             size = 4 + 8 * np.sqrt(line.count[there] / max(int(line.count.max(initial=0)), 1))
             drawn = self.item.plot(
                 line.posterior[there], line.share[there], pen=pen(colour, 1.8, dashes), symbol="o",

@@ -2,9 +2,16 @@
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from raterscope.algorithms.pairs.grams import grams, least_squares, scaled
-from raterscope.algorithms.pairs.testing import benjamini_hochberg, binomial_test, intervals, t_test
+from raterscope.algorithms.pairs.testing import (
+    benjamini_hochberg,
+    bias_probabilities,
+    binomial_test,
+    intervals,
+    t_test,
+)
 from tests.algorithms.pairs.test_grams import full, read, scattered
 
 
@@ -62,3 +69,18 @@ def test_as_many_of_real_crowds_are_selected_as_is_known(real_data, name, by_t, 
     assert benjamini_hochberg(t_test(least_squares(small, problem)), 0.1).sum() == by_t
     left, right, _ = pairs.counts()
     assert benjamini_hochberg(binomial_test(left, right), 0.1).sum() == by_counts
+
+
+def test_probabilities_of_a_bias_are_right_on_average():
+    rng = np.random.default_rng(3)
+    claimed, true = [], []
+    for biased in (0, 8, 40):
+        for _ in range(20):
+            z = rng.normal(size=200)
+            z[:biased] += rng.choice([-3.0, 3.0], biased)
+            found = bias_probabilities(np.append(2 * ndtr(-np.abs(z)), np.nan))
+            assert np.isnan(found[-1])
+            claimed.append(found[:-1].mean())
+            true.append(biased / 200)
+    assert np.mean(claimed) == pytest.approx(np.mean(true), abs=0.02)
+    assert np.isnan(bias_probabilities(np.array([np.nan]))).all()

@@ -138,7 +138,7 @@ def test_the_report_says_how_far_to_trust_the_flags(compared, page):
     text = page(compared).text
     assert "How far to trust this" in text
     assert "With the sides of these comparisons drawn again 20 times" in text
-    assert "You decided on no flagged annotator after the run." in text
+    assert "You decided on no flagged annotator." in text
     assert "On the nearest crowd measured (" in text
 
 
@@ -155,10 +155,14 @@ def test_clearing_the_flagged_contradicts_the_rate(compared):
         decide(study, "clear", name, "")
     trust = trust_in_pairs(study, 1)
     assert (trust.confirmed, trust.cleared, trust.contradicted) == (9, 6, False)
-    assert "you cleared 6 (40%); the rate allows 5% on average. That is too few to tell." in trust.in_words()
+    words = trust.in_words()
+    assert "you cleared 6 (40%, 95 % interval 20% to 64%); the rate allows 5% on average." in words
+    assert "That is too few to tell." in words
+    assert trust.doubt_in_words() == ""
     many = replace(trust, confirmed=12, cleared=8)
     assert many.contradicted
     assert "More are flagged wrongly than the rate allows." in many.in_words()
+    assert many.doubt_in_words() == "You cleared more of the flagged than the rate of 5% allows."
 
 
 def test_sides_that_were_not_drawn_contradict_the_rate(tmp_path):

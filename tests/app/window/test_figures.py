@@ -243,9 +243,7 @@ def test_precision_recall_is_a_word_of_the_same_switch(against_truth):
 
 def test_the_calibration_is_that_of_all_images_with_known_places(against_truth, qtbot):
     workspace = against_truth.workspace
-    comparing = workspace.comparing
-    comparing.pages.buttons["calibration"].click()
-    qtbot.waitUntil(lambda: comparing.calibration.filled, timeout=LONG)
+    qtbot.waitUntil(lambda: workspace.trust.plot.filled, timeout=LONG)
     posteriors, right = [], []
     truth = np.array(PARASITES, dtype=float)
     for known in workspace.queueing.results.values():
@@ -253,26 +251,25 @@ def test_the_calibration_is_that_of_all_images_with_known_places(against_truth, 
         posteriors.append(posterior)
         right.append(true_detections(known.fusion.clustering.mean, posterior, truth, 10.0))
     expected = calibration(np.concatenate(posteriors), np.concatenate(right))
-    rows = list(comparing.calibration.table().rows())
+    rows = list(workspace.trust.plot.table().rows())
     there = expected.count > 0
     assert [row[3] for row in rows] == expected.count[there].tolist()
     assert [row[2] for row in rows] == expected.share[there].tolist()
-    assert f"{expected.error:.2f}" in comparing._said.text()
+    assert f"error {expected.error:.2f}" in workspace.trust.words
 
 
 def test_a_bin_of_the_calibration_walks_its_spots(against_truth, qtbot):
     workspace = against_truth.workspace
-    workspace.comparing.pages.buttons["calibration"].click()
-    qtbot.waitUntil(lambda: workspace.comparing.calibration.filled, timeout=LONG)
+    qtbot.waitUntil(lambda: workspace.trust.plot.filled, timeout=LONG)
     spots = workspace.reviewing.spots
     inside = [index for index, spot in enumerate(spots) if spot.posterior >= 0.9]
     assert len(inside) > 1
     seen = []
     for _ in range(len(inside) + 1):
-        workspace.comparing.calibration.bin_chosen.emit(0.9, 1.0)
+        workspace.trust.plot.bin_chosen.emit(0.9, 1.0)
         seen.append(workspace.reviewing.current)
     assert seen == [*inside, inside[0]]
-    x, _ = workspace.comparing.calibration._ring.getData()
+    x, _ = workspace.trust.plot._ring.getData()
     assert len(x) == 1
     assert x[0] >= 0.9
 
@@ -307,8 +304,7 @@ def test_empty_pages_against_truth_say_what_is_missing(opened, qtbot):
         idle(opened, qtbot)
         return " ".join(label.text() for label in comparing.findChildren(QLabel) if label.isVisible())
 
-    for page in ("runs", "roc", "calibration"):
+    for page in ("runs", "roc"):
         assert "mport known places" not in said(page)
     assert "press Compare" in said("runs")
     assert "Fuse (F5)" in said("roc")
-    assert "Fuse (F5)" in said("calibration")

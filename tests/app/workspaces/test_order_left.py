@@ -16,4 +16,4 @@ from raterscope.app.workspaces.order import Part, left_in_words
     ],
 )
 def test_the_header_says_how_many_decisions_matter(parts, words):
-    assert left_in_words(parts, "spot") == words
+    assert left_in_words(parts, "disputed spot") == words

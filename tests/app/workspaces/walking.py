@@ -11,7 +11,7 @@ MOST_STEPS = 60
 def left(window) -> int:
     """How many items the queue says are left in the study."""
     told = window.workspace.queue._progress.accessibleName()
-    found = re.search(r"([\d,]+) (?:left in the study|disputed \w+ matter)", told)
+    found = re.search(r"([\d,]+) (?:left in the study|(?:disputed )?\w+ matter)", told)
     return int(found[1].replace(",", "")) if found else 0
 
 

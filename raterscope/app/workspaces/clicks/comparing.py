@@ -1,4 +1,4 @@
-"""Runs against known places: one table, the curves of the image on screen, the calibration of its run."""
+"""Runs against known places: one table, and the curves of the image on screen."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QResizeEvent, QShowEvent
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QDoubleSpinBox, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from raterscope.algorithms.clicks.data import FloatArray
@@ -20,13 +20,11 @@ from raterscope.app.document import Document
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.study import Study
 from raterscope.app.study.settings import LARGEST_RADIUS
-from raterscope.app.trust import Trust, trust_in_clicks
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.lines import run_title
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count
 from raterscope.widgets.parts import ElidedLabel
-from raterscope.widgets.plots.calibration_plot import CalibrationLine, CalibrationPlot
 from raterscope.widgets.plots.curves_plot import NOTHING as NO_CURVES
 from raterscope.widgets.plots.curves_plot import Curve, CurvesPlot
 from raterscope.widgets.plots.mode_switch import ModeSwitch
@@ -43,13 +41,11 @@ PAGES = {
     "runs": ("runs", "Several runs on all images that have known places"),
     "roc": ("ROC", "Sensitivity over the false positive rate of the run and the image on screen"),
     "precision-recall": ("PR", "Precision over sensitivity of the run and the image on screen"),
-    "calibration": ("calibration", "Whether a posterior of the run on screen is right as often as it says"),
 }
 COMPARE = "Tick two or more runs under Fuse and press Compare"
 IMPORT = {
     "runs": f"{COMPARE}; import known places to measure them by.",
     "curves": NO_CURVES,
-    "calibration": "Import known places to see whether posteriors can be taken at their word.",
 }
 """What is missing where no image has known places."""
 
@@ -76,13 +72,10 @@ class Comparing(QWidget):
     -------
     refused : str
     run_chosen : int
-    doubted : str
-        How known places contradict the posteriors shown; empty where they do not.
     """
 
     refused = Signal(str)
     run_chosen = Signal(object)
-    doubted = Signal(str)
 
     def __init__(self, document: Document, jobs: Jobs, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -93,9 +86,7 @@ class Comparing(QWidget):
         self._scene: Scene | None = None
         self._generation = 0
         self._job: Job | None = None
-        self._calibrating: Job | None = None
         self._runs: tuple[int, ...] = ()
-        self._calibrated: tuple[int, float] | None = None
         self._known = False
         """Whether any image has known places."""
         self.pages = ModeSwitch(PAGES)
@@ -114,12 +105,11 @@ class Comparing(QWidget):
         self.radius.valueChanged.connect(self._on_radius_set)
         self.table = ComparisonTable(MEASURES, IMPORT["runs"])
         self.table.run_chosen.connect(self.run_chosen)
-        self.plot, self.calibration = CurvesPlot(), CalibrationPlot()
+        self.plot = CurvesPlot()
         self._shown = QStackedWidget()
-        for page in (self.table, self.plot, self.calibration):
+        for page in (self.table, self.plot):
             self._shown.addWidget(page)
-        for plot in (self.plot, self.calibration):
-            plot.header.hide()  # the switch names them; what stands beside its words is said by `_said`
+        self.plot.header.hide()  # the switch names it; what stands beside its words is said by `_said`
         self._said = ElidedLabel("", "small")
         self._said.setAlignment(Qt.AlignmentFlag.AlignRight)
         row = QHBoxLayout()
@@ -141,7 +131,6 @@ class Comparing(QWidget):
         """Take another image or run: its curves are drawn."""
         self._scene = scene
         self._draw_curves()
-        self._calibrate()
         self._say_missing()
 
     def compare(self, runs: Sequence[int]) -> None:
@@ -165,24 +154,15 @@ class Comparing(QWidget):
         """Drop what was compared: another study."""
         self._stop()
         self._runs = ()
-        self._calibrated = None
         self.table.set_rows(())
-        self.calibration.set_lines(())
         self._known = False
         self._show_radius()
         self._say_missing()
         self._look_for_truth()
 
-    def showEvent(self, event: QShowEvent) -> None:
-        """Work out what was not looked at until now."""
-        super().showEvent(event)
-        self._calibrate()
-
     def _on_changed(self) -> None:
         """Look again at what may have more truth now."""
         self._show_radius()
-        self._calibrated = None
-        self._calibrate()
         self._look_for_truth()
 
     def _look_for_truth(self) -> None:
@@ -195,7 +175,6 @@ class Comparing(QWidget):
         contents = self._document.contents
         if contents is not None and contents.path == study:
             self._known = known
-            self._calibrate()
             self._say_missing()
 
     def _say_missing(self) -> None:
@@ -204,27 +183,20 @@ class Comparing(QWidget):
             words = IMPORT
         else:
             scene = self._scene
-            fused = scene is not None and scene.fusion is not None
             here = scene is not None and len(scene.truth) > 0
             words = {
                 "runs": f"{COMPARE}: they are measured by the known places.",
                 "curves": "Fuse (F5): the curves of this image are drawn here."
                 if here
                 else "This image has no known places: curves are drawn of those that have.",
-                "calibration": "No image of this run has known places."
-                if fused
-                else "Fuse (F5) to see whether posteriors can be taken at their word.",
             }
         self.table.set_nothing(words["runs"])
         self.plot.set_nothing(words["curves"])
-        self.calibration.set_nothing(words["calibration"])
 
     def _on_page(self, name: str) -> None:
-        page = {"runs": self.table, "calibration": self.calibration}.get(name, self.plot)
-        self._shown.setCurrentWidget(page)
-        if page is self.plot:
+        self._shown.setCurrentWidget(self.table if name == "runs" else self.plot)
+        if name != "runs":
             self.plot.set_kind(name)
-        self._calibrate()
         self._say()
 
     def _say(self) -> None:
@@ -239,35 +211,6 @@ class Comparing(QWidget):
         """Say as much as there is room for."""
         super().resizeEvent(event)
         self._say()
-
-    def _calibrate(self) -> None:
-        """Calibrate the run on screen on all images that have truth, where that is looked at."""
-        run = None if self._scene is None else self._scene.run
-        if run is None:
-            self._calibrated = None
-            self.calibration.set_lines(())
-            self.calibration.set_caption("")
-            self.doubted.emit("")
-            return
-        wanted = run.id, self._radius
-        looked_at = self.pages.mode == "calibration" and self.isVisible()
-        if wanted == self._calibrated or not (looked_at or self._known):
-            return
-        self._calibrated = wanted
-        if self._calibrating is not None:
-            self._calibrating.cancel()
-        job = self._document.read_beside("Calibrating", partial(_trusted, run.items), quiet=True)
-        self._calibrating = job
-        job.finished.connect(partial(self._on_calibrated, wanted, run_title(run)))
-
-    def _on_calibrated(self, wanted: tuple[int, float], title: str, trust: Trust) -> None:
-        if wanted == self._calibrated:
-            found = trust.calibration
-            self.calibration.set_caption(trust.in_words())
-            self.doubted.emit(trust.in_words() if trust.contradicted else "")
-            line = CalibrationLine(title, found.posterior, found.share, found.count, found.error)
-            self.calibration.set_lines((line,) if found.count.any() else ())
-            self._say()
 
     def _draw_curves(self) -> None:
         self._generation += 1
@@ -316,7 +259,6 @@ class Comparing(QWidget):
     def _on_radius(self) -> None:
         self._show_radius()
         self._draw_curves()
-        self._calibrate()
         if self._runs:
             self._measure(self._runs)
 
@@ -347,10 +289,6 @@ def _row(one: Accuracy) -> ComparisonRow:
 def _curves(fusion: Fusion, truth: FloatArray, radius: float, watch: Watch) -> Curves:
     watch(0.0, "matching")
     return curves(fusion.clustering.mean, fusion.detection.posterior, truth, radius)
-
-
-def _trusted(images: Sequence[int], study: Study, watch: Watch) -> Trust:
-    return trust_in_clicks(study, images, watch)
 
 
 def _any_truth(study: Study, watch: Watch) -> bool:

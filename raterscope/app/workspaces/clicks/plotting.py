@@ -64,7 +64,7 @@ class Plotting(QObject):
         screen.counts.chosen.connect(self._on_image)
         reviewing.selected.connect(self._on_selected)
         comparing.plot.threshold_chosen.connect(self._on_threshold)
-        comparing.calibration.bin_chosen.connect(self._on_bin)
+        screen.trust.plot.bin_chosen.connect(self._on_bin)
         annotators.chosen.connect(screen.canvas.choose_annotator)
         annotators.chosen.connect(screen.evidence.choose_voter)
         self._on_replaced()
@@ -156,7 +156,7 @@ class Plotting(QObject):
         spot = self._reviewing.spot
         posterior = None if spot is None or not np.isfinite(spot.posterior) else spot.posterior
         self._comparing.plot.mark(posterior)
-        self._comparing.calibration.mark(posterior)
+        self._screen.trust.plot.mark(posterior)
 
     def _on_threshold(self, threshold: float) -> None:
         """Look at the spot that the curve takes in at a threshold."""

@@ -16,6 +16,7 @@ from raterscope.widgets.panels.parasitaemia_panel import ParasitaemiaPanel
 from raterscope.widgets.panels.queue_panel import QueueFilter, QueuePanel
 from raterscope.widgets.panels.spot_grid import SpotGrid
 from raterscope.widgets.panels.stream_panel import StreamPanel
+from raterscope.widgets.panels.trust_panel import TrustPanel
 from raterscope.widgets.plots.counts_plot import CountsPlot
 from raterscope.widgets.plots.objective_plot import ObjectivePlot
 from raterscope.widgets.plots.reliability_plot import ReliabilityPlot
@@ -25,6 +26,8 @@ from raterscope.widgets.tables.annotator_table import AnnotatorTable
 
 __all__ = ["ClicksScreen"]
 
+TRUST_AXES = ("posterior", "share of structures")
+NO_TRUST = "Press Fuse (F5) to see how far to trust the posteriors."
 FILTERS = (
     QueueFilter("all", "all"),
     QueueFilter("undecided", "undecided", "Every image is settled: no spot is disputed."),
@@ -59,6 +62,8 @@ class ClicksScreen(WorkspaceScreen):
         self.middle_tabs.addTab(self.curves, "Course")
         self.middle_tabs.addTab(self.parasitaemia, "Parasitaemia")
         self.middle_tabs.addTab(self.measure, "Measure")
+        self.trust = TrustPanel(TRUST_AXES, NO_TRUST)
+        self.middle_tabs.addTab(self.trust, "Trust")
         self.middle_tabs.setFocusProxy(self.table)
         self.right_tabs = QTabWidget()
         self.right_tabs.addTab(self.objective, "Objective")

@@ -46,11 +46,13 @@ from raterscope.app.workspaces.clicks.summaries import read_outlines, read_resul
 from raterscope.app.workspaces.clicks.viewing import Viewing
 from raterscope.app.workspaces.fusing import FusionWork
 from raterscope.app.workspaces.hiding import Hiding
+from raterscope.app.workspaces.lines import run_title
 from raterscope.app.workspaces.loading import SceneLoader
 from raterscope.app.workspaces.order import next_unit
 from raterscope.app.workspaces.queueing import Queueing
 from raterscope.app.workspaces.returning import numbers_in
 from raterscope.app.workspaces.runs import Runs
+from raterscope.app.workspaces.trusting import Trusting
 from raterscope.app.workspaces.walk import Walk
 from raterscope.widgets.menu import without_checked
 from raterscope.widgets.panels.fuse_panel import RunRequest
@@ -104,6 +106,7 @@ class ClicksWorkspace(ClicksScreen):
         self.absence = AbsenceNote(document, jobs, self, self.queueing)
         self.explaining = Explaining(document, self.crops, self.evidence, self.reviewing, COVERAGES[-2])
         self.right_tabs.addTab(self.comparing, "Truth")
+        self.trusting = Trusting(document, self.trust, self.queue, "clicks")
         self.agreeing = Agreeing(document, jobs, self, self.queueing, self.annotators)
         self.excluding = Excluding(document, jobs, self, self.reviewing)
         self.over_images = OverImages(document, jobs, self, self.queueing, self.annotators)
@@ -151,7 +154,6 @@ class ClicksWorkspace(ClicksScreen):
         self.runs.ended.connect(self._on_no_fusion)
         self.fusing.partial.connect(self._on_partial)
         self.comparing.refused.connect(self.refused)
-        self.comparing.doubted.connect(partial(self.notes.set_note, "Calibration"))
         self.comparing.run_chosen.connect(self.runs.choose)
         self.streaming.moved.connect(self._show_again)
         self.measuring.scale_changed.connect(self._show_again)
@@ -309,11 +311,18 @@ class ClicksWorkspace(ClicksScreen):
         run = None if scene is None else scene.run
         self.say_converged(of_clicks(fusion, run.settings) if fusion and run else "")
         self.comparing.show_scene(scene)
+        self._calibrate()
         self.plotting.show_scene(scene)
         self.asking.show(scene)
         self.absence.show(scene)
         self.parasites.show(scene)
         self.agreeing.show(scene)
+
+    def _calibrate(self) -> None:
+        """Compare the run on screen with what is known of all its images."""
+        run = None if self._scene is None else self._scene.run
+        title = "" if run is None else run_title(run)
+        self.trusting.show(run, () if run is None else run.items, title)
 
     def _on_hiding(self, blind: bool) -> None:
         self.reviewing.set_blind(blind)
@@ -347,6 +356,7 @@ class ClicksWorkspace(ClicksScreen):
         if contents is None:
             return
         self._show_undoable()
+        self.trusting.set_decided(len(contents.decisions))
         images = contents.items_of(decision, "clicks")
         self.queueing.decided(*images)
         back = contents.brought_back(decision)

@@ -19,10 +19,10 @@ from raterscope.app.labels.running import measured
 from raterscope.app.study import Study
 from raterscope.app.study.labels import labels_of
 from raterscope.app.study.records import Scheme
-from raterscope.app.trust import Trust, trust_of
 from raterscope.app.workspaces.labels.comparing import Measured, curves_of
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
+from raterscope.app.workspaces.trusting import Trusting
 from raterscope.widgets.plots.calibration_plot import CalibrationLine
 
 __all__ = ["Measuring"]
@@ -40,6 +40,7 @@ class Measuring(QObject):
         super().__init__(screen)
         self._document = document
         self._screen = screen
+        self.trusting = Trusting(document, screen.trust, screen.queue, "labels")
         self._asked = 0
         self._job: Job | None = None
         self._known: Known = {}
@@ -55,6 +56,9 @@ class Measuring(QObject):
         """Take another question or answer."""
         self.stop()
         self._draw(scene, analysis)
+        run = None if scene is None else scene.run
+        title = "" if run is None else labeller_title(run.algorithm)
+        self.trusting.show(run, () if scene is None else (scene.question.id,), title)
         contents = self._document.contents
         if scene is None or contents is None:
             self._known.clear()
@@ -69,42 +73,21 @@ class Measuring(QObject):
         screen = self._screen
         if analysis is None or scene is None or analysis.model is None or scene.run is None:
             screen.curves.set_curves(())
-            screen.calibration.set_lines(())
-            self._say_trust(None)
-            if scene is not None and scene.run is not None:
-                work = partial(_trusted, scene.question.id)
-                job = self._document.read_beside("Calibrating", work, quiet=True)
-                job.finished.connect(partial(self._on_trusted, self._asked))
+            self.trusting.show_beside(())
             return
-        self._say_trust(Trust("task", True, analysis.model.calibration))
         named = [(labeller_title(scene.run.algorithm), analysis.model)]
         if analysis.crowd_vote is not None:
             named.append(("the vote", analysis.crowd_vote))
         screen.curves.set_curves([curve for name, one in named for curve in curves_of(name, one)])
-        screen.calibration.set_lines(
+        self.trusting.show_beside(
             [
                 CalibrationLine(
                     name, one.calibration.posterior, one.calibration.share, one.calibration.count,
                     one.calibration.error,
                 )
-                for name, one in named
+                for name, one in named[1:]
             ]
         )  # fmt: skip
-
-    def _on_trusted(self, asked: int, trust: Trust | None) -> None:
-        """Show what decisions say of the run, else what comparable crowds came to."""
-        if asked != self._asked or trust is None:
-            return
-        self._say_trust(trust)
-        if trust.judged:
-            found = trust.calibration
-            line = CalibrationLine("your decisions", found.posterior, found.share, found.count, found.error)
-            self._screen.calibration.set_lines((line,))
-
-    def _say_trust(self, trust: Trust | None) -> None:
-        words = "" if trust is None else trust.in_words()
-        self._screen.calibration.set_caption(words)
-        self._screen.notes.set_note("Calibration", words if trust is not None and trust.contradicted else "")
 
     def _on_known(
         self, asked: int, wanted: tuple[int, tuple[int | None, ...]], found: list[Measured] | None
@@ -123,10 +106,6 @@ class Measuring(QObject):
             self._job = None
             self._known = known
             self._screen.comparing.show_runs([one for _, one in known.values() if one is not None])
-
-
-def _trusted(question: int, study: Study, watch: Watch) -> Trust | None:
-    return trust_of("labels", [question], study, watch)
 
 
 def _rests_on(question: int, run: int | None, study: Study) -> object:

@@ -18,8 +18,8 @@ from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.task_grid import TaskGrid
 from raterscope.widgets.panels.task_list import TaskList
 from raterscope.widgets.panels.task_panel import TaskPanel
+from raterscope.widgets.panels.trust_panel import TrustPanel
 from raterscope.widgets.parts import ChoiceBox
-from raterscope.widgets.plots.calibration_plot import CalibrationPlot
 from raterscope.widgets.plots.community_flow import CommunityFlow
 from raterscope.widgets.plots.confusion_matrix import ConfusionMatrix
 from raterscope.widgets.plots.confusion_wall import ConfusionWall
@@ -32,6 +32,7 @@ from raterscope.widgets.text_size import set_lengths
 __all__ = ["LabelsScreen"]
 
 NO_VOTES = "Fuse first: then this says which task needs another vote most, and whom to ask."
+NO_TRUST = "Press Fuse (F5) to see how far to trust the consensus."
 
 EXCLUDING = [240, 0, 420]
 LEAST_MATRIX = 176
@@ -65,7 +66,7 @@ class LabelsScreen(WorkspaceScreen):
         self.exclusion = ExclusionPanel()
         self.task_panel = TaskPanel()
         self.curves = CurvesPlot("Import known truths to measure the answer by: its curves are drawn here.")
-        self.calibration = CalibrationPlot()
+        self.trust = TrustPanel(("posterior", "share right"), NO_TRUST)
         self.progress = ObjectivePlot("bound", "Fuse to see how the answer settles.")
         self.comparing = Comparing()
         self.ask = AskList("vote", "expected information", "bit", NO_VOTES)
@@ -99,7 +100,7 @@ class LabelsScreen(WorkspaceScreen):
             (
                 ("Methods", self.comparing),
                 ("ROC", self.curves),
-                ("Calibration", self.calibration),
+                ("Trust", self.trust),
                 ("Ask next", self.ask),
                 ("Progress", self.progress),
             )

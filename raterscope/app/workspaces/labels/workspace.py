@@ -283,6 +283,9 @@ class LabelsWorkspace(LabelsScreen):
             return
         self.runs.show_history()
         self.left.recount()
+        if self.scene is not None:
+            decided, _ = _settled(contents.review, self.scene.question.id)
+            self.measuring.trusting.set_decided(len(decided))
         item = contents.item_of(decision, "labels")
         if item is not None:
             back = contents.brought_back(decision)

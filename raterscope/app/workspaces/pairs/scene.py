@@ -17,6 +17,7 @@ from raterscope.algorithms.pairs.flip_test import FlipTest, flip_test
 from raterscope.algorithms.pairs.knockoffs import SortedDraws, selected, sort_draws
 from raterscope.algorithms.pairs.ranking import Linked, Scores, link, ranks, scores_of
 from raterscope.algorithms.pairs.selection import detectable_biases, flip_flags, t_test_flags
+from raterscope.algorithms.pairs.testing import bias_probabilities
 from raterscope.algorithms.progress import Watch
 from raterscope.app.pairs.answers import plan_of
 from raterscope.app.pairs.comparing import not_promised
@@ -97,13 +98,18 @@ class Scene:
         return f"the crowd shows no clear bias (p = {self.fusion.crowd_p:.2g}): nobody is flagged"
 
 
-def annotators_asked(question: int, study: Study) -> frozenset[str] | None:
-    """Name the annotators of a question that are to be judged; None without an answer."""
+def annotators_asked(question: int, study: Study) -> dict[str, float] | None:
+    """Give the probability that each annotator of a question is flagged or cleared wrongly, by name.
+
+    None without an answer; 0 for who was not tested.
+    """
     shown, fusion = study.result_shown(question, "pairs", None)
     if shown is None or fusion is None:
         return None
     pairs = pairs_of(study, question, shown)
-    return frozenset(pairs.annotators[who] for who in np.unique(pairs.annotator).tolist())
+    biased = bias_probabilities(np.where(fusion.untested == 0, fusion.p_value, np.nan))
+    wrong = np.nan_to_num(np.where(fusion.flagged, 1 - biased, biased))
+    return {pairs.annotators[who]: float(wrong[who]) for who in np.unique(pairs.annotator).tolist()}
 
 
 def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Scene:

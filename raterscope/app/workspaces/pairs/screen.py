@@ -7,8 +7,6 @@ from PySide6.QtWidgets import QSplitter, QWidget
 
 from raterscope.algorithms.pairs.catalogue import PATHS
 from raterscope.app.workspaces.pairs.comparing import MEASURES, NOTHING
-from raterscope.app.workspaces.pairs.trusting import AXES
-from raterscope.app.workspaces.pairs.trusting import NOTHING as TRUST_NOTHING
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.panels.annotator_list import AnnotatorList
 from raterscope.widgets.panels.bias_panel import BiasPanel
@@ -23,6 +21,8 @@ from raterscope.widgets.plots.side_counts import SideCounts
 from raterscope.widgets.tables.comparison_table import ComparisonTable
 
 __all__ = ["PairsScreen"]
+
+NO_TRUST = "Press Fuse (F5) to see how often the test is wrong on these comparisons."
 
 
 class PairsScreen(WorkspaceScreen):
@@ -40,7 +40,7 @@ class PairsScreen(WorkspaceScreen):
         self.ranking = RankingShift()
         self.between = PairGrid(of_items=True)
         self.methods = ComparisonTable(MEASURES, NOTHING)
-        self.trust = TrustPanel(AXES, TRUST_NOTHING)
+        self.trust = TrustPanel(("p value", "share below"), NO_TRUST)
         self.question = ChoiceBox()
         self.question.setAccessibleName("Question")
         self.question.setMinimumContentsLength(8)

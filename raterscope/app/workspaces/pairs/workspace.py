@@ -19,6 +19,7 @@ from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.pairs.knockoffs import HIGHEST_RATE
 from raterscope.algorithms.progress import Watch
 from raterscope.app.changes import Change
+from raterscope.app.disputes import MATTERS
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.pairs.running import Answer, Inputs, fuse_questions, gather, keep
@@ -34,6 +35,7 @@ from raterscope.app.workspaces.pairs.judging import Judging
 from raterscope.app.workspaces.pairs.scene import (
     CLEARED,
     FLAGGED,
+    OPEN,
     Analysis,
     Scene,
     analyse,
@@ -41,10 +43,10 @@ from raterscope.app.workspaces.pairs.scene import (
     read_scene,
 )
 from raterscope.app.workspaces.pairs.screen import PairsScreen
-from raterscope.app.workspaces.pairs.trusting import Trusting
 from raterscope.app.workspaces.pictures import Pictures
 from raterscope.app.workspaces.questions import Questions
 from raterscope.app.workspaces.runs import Runs
+from raterscope.app.workspaces.trusting import Trusting
 from raterscope.widgets.panels.fuse_panel import RunRequest
 
 __all__ = ["PairsWorkspace"]
@@ -76,10 +78,12 @@ class PairsWorkspace(PairsScreen):
         self.cutting = Cutting(jobs, self)
         self.judging = Judging(document, self, self._go_elsewhere)
         self.left = QuestionsLeft(
-            document, self.runs, self.queue, "pairs", annotators_asked, _settled, noun="annotator"
-        )
+            document, self.runs, self.queue, "pairs", annotators_asked, _settled, noun="annotator",
+            tip="A decision matters where an annotator is flagged, or not flagged, wrongly with a "
+            f"probability of {MATTERS:g} or more, by the p values of all annotators.",
+        )  # fmt: skip
         self.comparing = Comparing(document, self.methods, self)
-        self.trusting = Trusting(document, self.trust, self)
+        self.trusting = Trusting(document, self.trust, self.queue, "pairs", costly=True)
         self.pictures = Pictures(document, jobs, self)
         self._connect()
         self._make_actions()
@@ -110,8 +114,6 @@ class PairsWorkspace(PairsScreen):
         self.pictures.ready.connect(self._on_picture)
         self.comparing.run_chosen.connect(self.runs.choose)
         self.left_tabs.currentChanged.connect(self.comparing.look)
-        self.left_tabs.currentChanged.connect(self.trusting.look)
-        self.trusting.doubted.connect(partial(self.notes.set_note, "Calibration"))
         self.fuse_panel.run_requested.connect(self._on_run_requested)
         self.fuse_panel.compare_requested.connect(self._on_compare_requested)
 
@@ -202,8 +204,7 @@ class PairsWorkspace(PairsScreen):
         self.cutting.show(scene, analysis)
         self.judging.show(self.scene)
         self.comparing.show(scene)
-        self.trusting.show(scene)
-        self.trusting.set_decided(self.judging.decided)
+        self._calibrate()
         self.pictures.set_tasks({} if scene is None else scene.pictures)
         fusion = None if scene is None else scene.fusion
         self.ranking.show_ranking(None)
@@ -219,6 +220,16 @@ class PairsWorkspace(PairsScreen):
         self.choose(self.queue.first if kept is None else kept)
         if self._change is not None:
             self.go_to_change(self._change)
+
+    def _calibrate(self) -> None:
+        """Compare the flags of the run shown with what is known."""
+        scene = self.scene
+        fusion = None if scene is None else scene.fusion
+        run = None if scene is None or fusion is None else scene.run
+        self.trusting.set_decided(int((self.judging.decided != OPEN).sum()))
+        items = () if scene is None else (scene.question.id,)
+        doubtful = fusion is not None and bool(fusion.sides)
+        self.trusting.show(run, items, "flip test", doubtful=doubtful)
 
     def _kept(self, scene: Scene | None, analysis: Analysis | None) -> int | None:
         """Give who is still looked at with another answer; where it is the first one, one begins anew."""
@@ -401,7 +412,7 @@ class PairsWorkspace(PairsScreen):
         if contents.item_of(decision, "pairs") is not None:
             decided, flagged = self.judging.decided, self.flagged
             self.judging.refresh()
-            self.trusting.set_decided(self.judging.decided)
+            self.trusting.set_decided(int((self.judging.decided != OPEN).sum()))
             if not np.array_equal(decided, self.judging.decided):  # else somebody was passed over
                 self._judged(ranks=not np.array_equal(flagged, self.flagged))
             back = contents.brought_back(decision)

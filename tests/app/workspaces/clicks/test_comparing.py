@@ -74,20 +74,18 @@ def test_the_radius_is_the_studys(fused, qtbot):
         assert study.matching_radius() == 0.1
 
 
-def test_posteriors_that_the_truth_contradicts_are_noted(fused, qtbot, monkeypatch):
+def test_the_queue_says_that_the_truth_contradicts_posteriors(fused, qtbot, monkeypatch):
     workspace = fused.workspace
-    workspace.right_tabs.setCurrentWidget(workspace.comparing)
-    workspace.comparing.pages.set_mode("calibration")
     idle(fused, qtbot)
-    assert "That is too few to tell." in workspace.comparing.calibration.caption.text()
-    assert "Calibration" not in workspace.notes.notes()
+    assert "That is too few to tell." in workspace.trust.words
+    assert not workspace.queue.doubt.isVisible()
     for module in ("shape", "clicks"):
         monkeypatch.setattr(f"raterscope.app.trust.{module}.FEW", 5)
     workspace.comparing.radius.setValue(0.1)  # so that no detection is right
     idle(fused, qtbot)
-    assert workspace.comparing.calibration.caption.isVisible()
-    assert "too high on average" in workspace.notes.notes()["Calibration"]
+    assert "Known truths contradict the probabilities" in workspace.queue.doubt.text()
+    assert "too high on average" in workspace.queue.doubt.text()
     monkeypatch.undo()
     workspace.comparing.radius.setValue(10)
     idle(fused, qtbot)
-    assert "Calibration" not in workspace.notes.notes()
+    assert not workspace.queue.doubt.isVisible()

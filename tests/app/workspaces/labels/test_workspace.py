@@ -47,7 +47,7 @@ def test_fusing_shows_the_wall_the_doubt_and_how_good_the_answer_is(fused):
     titles = [row.title for row in workspace.comparing.table.view.model().rows]
     assert titles == ["pooled consensus", "the vote"]
     assert workspace.curves.filled
-    assert workspace.calibration.filled
+    assert [line.title for line in workspace.trust.plot.lines] == ["pooled consensus", "the vote"]
     assert "accuracy" in fused.status._text.text()
 
 
@@ -372,9 +372,8 @@ def test_without_truths_it_is_said_what_comparable_crowds_came_to(window, qtbot,
         add_votes(study, table(tmp_path, votes()[1]))
     opened = open_study(window, qtbot, path)
     fuse(opened, qtbot)
-    caption = opened.workspace.calibration.caption
-    qtbot.waitUntil(lambda: bool(caption.toolTip() or caption.text()), timeout=LONG)
-    words = f"{caption.toolTip()} {caption.text()}"
-    assert "no task has a known truth" in words
-    assert "On the nearest crowd measured (" in words
-    assert "Calibration" not in opened.workspace.notes.notes()
+    trust = opened.workspace.trust
+    qtbot.waitUntil(lambda: bool(trust.words), timeout=LONG)
+    assert "no task has a known truth" in trust.words
+    assert "On the nearest crowd measured (" in trust.words
+    assert not opened.workspace.queue.doubt.isVisible()

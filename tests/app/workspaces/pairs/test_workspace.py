@@ -320,4 +320,4 @@ def test_how_far_to_trust_the_flags_is_worked_out_once_it_is_looked_at(fused, qt
     qtbot.waitUntil(lambda: bool(workspace.trust.words), timeout=LONG)
     assert "With the sides of these comparisons drawn again 20 times" in workspace.trust.words
     assert workspace.trust.plot.table().columns == ("method", "p value", "share below", "cases")
-    assert "Calibration" not in workspace.notes.notes()
+    assert not workspace.queue.doubt.isVisible()
