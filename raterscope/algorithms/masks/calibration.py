@@ -18,7 +18,8 @@ are pooled with those of the development data.
 
 The true outline's distance is taken to follow Student's t about m + delta with the scale
 sqrt(v (rho + (1 - rho)/P)). Neither delta, the raters' common offset, nor rho, the correlation of their
-errors, can be estimated from masks alone. Cases with a known true outline tell both; few tell little.
+errors, can be estimated from masks alone. Cases with a known true outline tell both; few tell little (see
+`gold`).
 
 References
 ----------
@@ -35,7 +36,7 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
@@ -43,68 +44,60 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.masks.data import OPEN, Box, Float32Array, FloatArray, Masks
+from raterscope.algorithms.masks._left_out import MIDDLES, STEPS, leave_out
+from raterscope.algorithms.masks._spread import LEAST, PRIOR, Smoother, crossings, spread
+from raterscope.algorithms.masks.data import OPEN, BoolArray, Box, Float32Array, FloatArray, Masks
 from raterscope.algorithms.masks.distance import domain, signed_distance
-from raterscope.algorithms.progress import Look, Watch, no_look, part, silent
+from raterscope.algorithms.progress import Watch, part, silent
 
 __all__ = [
     "CORRELATION",
     "LEVELS",
+    "TWO_RATERS",
     "Calibration",
     "calibrate",
     "crossings",
     "default_multipliers",
     "pooled",
-    "with_gold",
+    "student",
 ]
 
 LEVELS = (0.5, 0.8, 0.95)
 """Probabilities of the bands that multipliers are estimated for."""
 
-_MULTIPLIERS = {2: (0.70, 1.8, 4.2), 3: (0.68, 1.47, 2.95), 4: (0.66, 1.38, 2.63)}
-"""k at `LEVELS` by the number of raters: quantiles along left-out raters' outlines, development data.
+_MULTIPLIERS = {
+    2: (0.72, 1.67, 3.9), 3: (0.71, 1.5, 3.0), 4: (0.70, 1.42, 2.65), 5: (0.69, 1.39, 2.42),
+    6: (0.67, 1.36, 2.3),
+}  # fmt: skip
+"""k at `LEVELS` by the number of raters: quantiles along left-out raters' outlines, means over data sets.
 
 Of two or three raters the spread itself is uncertain, and along an outline they may agree by chance.
 """
 
+_CURVE = {2: (-0.07, 1.32), 3: (-0.04, 1.13), 4: (-0.04, 1.12), 5: (-0.03, 1.09)}
+"""Shift and slope of the ratio by the number of raters, before it becomes a probability.
+
+Where few raters disagree their spread is larger than it is elsewhere: chosen by maximum likelihood of
+left-out raters on disputed voxels, means over data sets.
+"""
+
+TWO_RATERS = (
+    "On four crowds of two raters, the bands of 50, 80 and 95 % held 48 to 56 %, 75 to 85 % and 93 to 98 % "
+    "of a third rater's outlines."
+)
+"""What was measured of the bands of two raters."""
+
 CORRELATION = 0.87
 """Assumed of the raters' errors against the truth where no gold case is known: near 1, for caution."""
 
-_PRIOR = 17.8
-"""nu0: maximum likelihood of left-out raters on disputed voxels of the development data."""
-
 _CLIP, _LEAST_CLIP, _MOST_CLIP = 8.0, 8.0, 24.0
 """Largest distance: mm, and at least and at most as many sides of a pixel."""
-
-_WIDTH = 1.5 / 8.0
-"""Standard deviation of the weights across the outline, in largest distances."""
 
 _SMOOTHED = 3.0
 """Standard deviation of the neighbourhood, in sides of a pixel."""
 
 _MARGIN = 0.5
 """Room about all that is marked, in largest distances."""
-
-_LEAST = 1e-6
-"""Least variance, mm²."""
-
-_FEW = np.float32(1e-3)
-"""Weight of the case's mean spread, which counts where no outline is near."""
-
-_TRUNCATED = 3.0
-"""Standard deviations that the neighbourhood reaches."""
-
-_AT_ONCE = 500_000
-"""Voxels between two looks whether the work is still wanted."""
-
-_STEPS = np.linspace(0.0, 1.0, 201)
-"""Probabilities of the quantiles that are kept of a case."""
-
-_MIDDLES = (np.arange(200) + 0.5) / 200
-"""Probabilities at which they stand for the case when several are pooled."""
-
-_ADJUSTED = 0.5
-"""Share of the development data's change from P - 1 to P raters that is made to a case's own multipliers."""
 
 _FARTHEST = 2.0
 """Factor that a case's own multipliers differ by at most: one rater's gross slip is no spread of a crowd."""
@@ -136,6 +129,13 @@ class Calibration:
         Cases that the multipliers were estimated from; 0 where they are those of the development data.
     ratios : (201,) float64, optional
         Quantiles of |m| over scale along the outlines of left-out raters of this case.
+    tried : (N,) float32, optional
+        Mean over scale of the others in a sample of the voxels that they dispute, each rater left out in
+        turn.
+    marked : (N,) bool, optional
+        Whether the rater left out includes these voxels.
+    curve : (shift, slope)
+        Of the ratio, before it becomes the probability of another rater.
     settled : (Z, Y, X) int8, optional
         What the expert settled, 1 inside, 0 outside, `OPEN` elsewhere.
     correlation : float
@@ -155,6 +155,9 @@ class Calibration:
     multipliers: tuple[float, float, float]
     cases: int = 0
     ratios: FloatArray | None = None
+    tried: Float32Array | None = None
+    marked: BoolArray | None = None
+    curve: tuple[float, float] = (0.0, 1.0)
     settled: NDArray[np.int8] | None = None
     correlation: float = CORRELATION
     offset: float = 0.0
@@ -162,7 +165,7 @@ class Calibration:
 
     def another_rater(self) -> Float32Array:
         """Give the probability that another rater of this crowd includes the voxel, (Z, Y, X)."""
-        return _student(self.ratio, self.dof)
+        return student(self.ratio, self.dof, self.curve)
 
     def true_outline(self) -> Float32Array:
         """Give the probability that the true outline includes the voxel, (Z, Y, X).
@@ -173,7 +176,7 @@ class Calibration:
         """
         share = self.error_share(self.correlation)
         shifted = self.ratio if not self.offset else self.ratio + np.float32(self.offset) / self.scale
-        found = _student(shifted / np.float32(math.sqrt(share)), self.dof)
+        found = student(shifted / np.float32(math.sqrt(share)), self.dof)
         if self.settled is not None:
             np.copyto(found, self.settled, where=self.settled != OPEN)
         return found
@@ -192,14 +195,15 @@ class Calibration:
         if self.raters == 2:
             said.append(
                 "Two raters say little about their spread: the bands take multipliers measured on other "
-                "crowds, and no rater can be left out here to check them."
+                f"crowds, and no rater can be left out here to check them. {TWO_RATERS}"
             )
         elif not self.cases:
             said.append("The multipliers of the bands were measured on other crowds.")
-        if not self.gold:
+        if self.correlation == CORRELATION and not self.offset:
+            gold = f" Cases with a known true outline ({self.gold}) do not move it." if self.gold else ""
             said.append(
                 "The probability of the true outline rests on an assumption that masks cannot confirm: the "
-                f"raters have no common offset, and their errors correlate by {self.correlation:g}."
+                f"raters have no common offset, and their errors correlate by {self.correlation:g}.{gold}"
             )
         else:
             said.append(
@@ -239,20 +243,23 @@ def calibrate(masks: Masks, watch: Watch = silent) -> Calibration | None:
         look = partial(watch, 0.5 * p / people, f"measuring the outline of {masks.annotators[p]}")
         look()
         away[p] = signed_distance(layer, spacing, clip, look, here.positions)
-    smooth = _Smoother(spacing, here.positions, _SMOOTHED * _side(spacing))
-    mean, scale = _spread(away, clip, smooth, partial(watch, 0.5, "pooling the raters' spread"))
-    ratios = None
+    smooth = Smoother(spacing, here.positions, _SMOOTHED * _side(spacing))
+    mean, scale = spread(away, clip, smooth, partial(watch, 0.5, "pooling the raters' spread"))
+    ratios = tried = marked = None
     if people > 2:
-        ratios = _left_out(values, away, clip, smooth, part(watch, 0.6, 1.0))
+        ratios, tried, marked = leave_out(values, away, clip, smooth, part(watch, 0.6, 1.0))
     settled = here.known if here.known is not None and bool((here.known != OPEN).any()) else None
     return Calibration(
         origin=here.origin,
         ratio=mean / scale,
         scale=scale,
-        dof=_PRIOR + people - 1,
+        dof=PRIOR + people - 1,
         raters=people,
         multipliers=default_multipliers(people),
         ratios=ratios,
+        tried=tried,
+        marked=marked,
+        curve=default_curve(people),
         settled=settled,
     )
 
@@ -268,7 +275,7 @@ def _marks_anything(masks: Masks) -> bool:
 
 
 def pooled(found: Sequence[Calibration]) -> list[Calibration]:
-    """Estimate the bands' multipliers from cases with three raters or more, each counting the same.
+    """Estimate multipliers and curves from cases with three raters or more, each counting the same.
 
     The multipliers of the development data count as `_SHRINK` cases more. A case of two raters keeps them:
     its own band rests on a spread that is too uncertain for multipliers of other cases.
@@ -277,74 +284,59 @@ def pooled(found: Sequence[Calibration]) -> list[Calibration]:
     if not ratios:
         return list(found)
     share = len(ratios) / (len(ratios) + _SHRINK)
-    every = np.concatenate([np.interp(_MIDDLES, _STEPS, one) for one in ratios])
-    own = np.log(np.maximum(np.quantile(every, LEVELS), _LEAST))
+    every = np.concatenate([np.interp(MIDDLES, STEPS, one) for one in ratios])
+    own = np.log(np.maximum(np.quantile(every, LEVELS), LEAST))
     fewer = np.mean([_log_default(one.raters - 1) for one in found if one.ratios is not None], axis=0)
+    moved = _curve_moved(found)
     out = []
     for one in found:
         # The ratios rest on a rater less than the case has, which makes them larger.
         here = share if one.raters > 2 else 0.0
         default = _log_default(one.raters)
-        adjusted = own + _ADJUSTED * (default - fewer)
+        adjusted = own + default - fewer
         adjusted = np.clip(adjusted, default - math.log(_FARTHEST), default + math.log(_FARTHEST))
-        multipliers = np.exp(here * adjusted + (1 - here) * default)
-        a, b, c = multipliers.tolist()
-        out.append(replace(one, multipliers=(a, b, c), cases=len(ratios) if here else 0))
+        if not here:
+            out.append(replace(one, multipliers=default_multipliers(one.raters), cases=0))
+            continue
+        a, b, c = np.exp(here * adjusted + (1 - here) * default).tolist()
+        shift, slope = default_curve(one.raters)
+        curve = shift + moved[0], slope * moved[1]
+        out.append(replace(one, multipliers=(a, b, c), curve=curve, cases=len(ratios)))
     return out
 
 
-def with_gold(found: Sequence[Calibration], truths: Sequence[NDArray[np.bool_] | None]) -> list[Calibration]:
-    """Estimate the raters' common offset and correlation from cases whose true outline is known.
+_SHIFTS, _SHIFT_PRIOR = np.linspace(-0.3, 0.3, 13), 0.1
+_SLOPES, _SLOPE_PRIOR = np.exp(np.linspace(-0.45, 0.45, 13)), 0.15
+"""Changes of the curve that are tried, and the standard deviation of their prior; slopes in logarithms."""
 
-    Both maximise the likelihood of the truth's voxels near the raters' mean outline times a prior: offset 0
-    and `CORRELATION`. The voxels of one outline depend on each other, so that a case counts as `_GOLD_VOXELS`
-    of them: a few gold cases move the estimate little.
-
-    Parameters
-    ----------
-    found : sequence of Calibration
-        Of one crowd.
-    truths : sequence of (Z, Y, X) bool or None
-        On the part of each of `found`.
-    """
-    near = [_near_outline(one, truth) for one, truth in zip(found, truths, strict=True) if truth is not None]
-    near = [one for one in near if len(one[0])]
-    if not near:
-        return list(found)
-    typical = float(np.median([np.median(scale) for _, scale, _, _ in near]))
-    best, least = (CORRELATION, 0.0), math.inf
-    for shift in _SHIFTS:
-        for correlation in _CORRELATIONS:
-            loss = 0.5 * (shift / _SHIFT_PRIOR) ** 2 + 0.5 * ((correlation - CORRELATION) / _RHO_PRIOR) ** 2
-            for ratio, scale, right, one in near:
-                share = one.error_share(correlation)
-                chance = _student((ratio + shift * typical / scale) / math.sqrt(share), one.dof)
-                chance = np.clip(chance, 1e-3, 1 - 1e-3)
-                loss -= _GOLD_VOXELS * float(np.mean(np.where(right, np.log(chance), np.log1p(-chance))))
-            if loss < least:
-                best, least = (float(correlation), float(shift * typical)), loss
-    return [replace(one, correlation=best[0], offset=best[1], gold=len(near)) for one in found]
+_CASE_VOXELS, _MOST_VOXELS = 5.0, 500
+"""Independent voxels that a case counts as, and how many of it are looked at."""
 
 
-_GOLD_VOXELS = 3.0
-"""Independent voxels that the outline of a gold case counts as."""
+def _curve_moved(found: Sequence[Calibration]) -> tuple[float, float]:
+    """Give how the curve of these cases differs from the default: the shift's change, the slope's factor."""
+    parts: dict[int, list[tuple[Float32Array, BoolArray]]] = {}
+    for one in found:
+        if one.tried is not None and one.marked is not None and len(one.tried):
+            step = -(-len(one.tried) // _MOST_VOXELS)
+            parts.setdefault(one.raters - 1, []).append((one.tried[::step], one.marked[::step]))
+    loss = 0.5 * (_SHIFTS[:, None] / _SHIFT_PRIOR) ** 2 + 0.5 * (np.log(_SLOPES) / _SLOPE_PRIOR) ** 2
+    for raters, cases in parts.items():
+        tried, marked = (np.concatenate(every) for every in zip(*cases, strict=True))
+        weight = np.concatenate([np.full(len(one), _CASE_VOXELS / len(one)) for one, _ in cases])
+        shift, slope = default_curve(raters)
+        for row, change in enumerate(_SHIFTS):
+            for column, factor in enumerate(_SLOPES):
+                chance = student(tried, PRIOR + raters - 1, (shift + change, slope * factor))
+                loss[row, column] += log_loss(chance, marked, weight)
+    best = divmod(int(loss.argmin()), len(_SLOPES))
+    return float(_SHIFTS[best[0]]), float(_SLOPES[best[1]])
 
-_SHIFTS, _SHIFT_PRIOR = np.linspace(-2.0, 2.0, 33), 0.3
-"""Offsets tried, and the standard deviation of their prior, in median scales near the outline."""
 
-_CORRELATIONS, _RHO_PRIOR = np.linspace(0.0, 1.0, 11), 0.15
-"""Correlations tried, and the standard deviation of their prior."""
-
-_NEAR, _SAMPLE = 2.5, 1000
-"""Ratio up to which a voxel is near the outline, and how many of them are taken of a case."""
-
-
-def _near_outline(
-    found: Calibration, truth: NDArray[np.bool_]
-) -> tuple[Float32Array, Float32Array, NDArray[np.bool_], Calibration]:
-    at = np.flatnonzero(np.abs(found.ratio) < _NEAR)
-    at = at[:: max(1, len(at) // _SAMPLE)]
-    return found.ratio.ravel()[at], found.scale.ravel()[at], truth.ravel()[at], found
+def log_loss(chance: NDArray[Any], right: BoolArray, weight: FloatArray | float = 1.0) -> float:
+    """Give the negative log likelihood; no probability counts as nearer than 0.001 to 0 or 1."""
+    chance = np.clip(chance, 1e-3, 1 - 1e-3)
+    return -float(np.sum(weight * np.log(np.where(right, chance, 1 - chance))))
 
 
 def _log_default(raters: int) -> FloatArray:
@@ -353,187 +345,19 @@ def _log_default(raters: int) -> FloatArray:
 
 def default_multipliers(raters: int) -> tuple[float, float, float]:
     """Give the multipliers of the development data for a number of raters."""
-    return _MULTIPLIERS[min(max(raters, 2), 4)]
+    return _MULTIPLIERS[min(max(raters, 2), max(_MULTIPLIERS))]
 
 
-class _Smoother:
-    """Weighted mean over the neighbourhood, by true slice positions."""
-
-    def __init__(
-        self, spacing: tuple[float, float, float], positions: FloatArray | None, reach: float
-    ) -> None:
-        self._spacing, self._positions, self._reach = spacing, positions, reach
-        self._sigmas = (reach / spacing[0], reach / spacing[1], reach / spacing[2])
-        self._across: NDArray[np.float32] | None = None
-        if positions is not None and len(positions) > 1:
-            # As the filter of even slices: normalised there, and cut at as many nominal distances.
-            radius = int(_TRUNCATED * self._sigmas[0] + 0.5)
-            apart = np.abs(positions[:, None] - positions[None])
-            taps = np.exp(-0.5 * (np.arange(-radius, radius + 1) / self._sigmas[0]) ** 2)
-            near = np.where(apart < (radius + 0.5) * spacing[0], np.exp(-0.5 * (apart / reach) ** 2), 0.0)
-            self._across = (near / taps.sum()).astype(np.float32)
-
-    def coarser(self) -> _Smoother:
-        """Give the same of `halved` values."""
-        a, b, c = self._spacing
-        positions = self._positions
-        if positions is not None:
-            starts = np.arange(0, len(positions), 2)
-            positions = np.add.reduceat(positions, starts) / np.add.reduceat(np.ones(len(positions)), starts)
-        return _Smoother((2 * a, 2 * b, 2 * c), positions, self._reach)
-
-    def __call__(self, values: Float32Array, look: Look = no_look) -> Float32Array:
-        """Smooth (Z, Y, X) values, and look now and then whether that is still wanted."""
-        from scipy.ndimage import gaussian_filter1d
-
-        out = values
-        for axis in range(3):
-            if axis == 0 and len(values) == 1:
-                continue
-            filtered = np.empty(values.shape, dtype=np.float32)
-            for here in _bands(values.shape, axis):
-                look()
-                if axis == 0 and self._across is not None:
-                    filtered[here] = np.tensordot(self._across, out[here], axes=1)
-                else:
-                    gaussian_filter1d(
-                        out[here], self._sigmas[axis], axis=axis, mode="constant", truncate=_TRUNCATED,
-                        output=filtered[here],
-                    )  # fmt: skip
-            out = filtered
-        return out
+def default_curve(raters: int) -> tuple[float, float]:
+    """Give the shift and slope of the development data for a number of raters; see `Calibration.curve`."""
+    return _CURVE[min(max(raters, 2), max(_CURVE))]
 
 
-def _bands(shape: tuple[int, ...], axis: int) -> Iterator[tuple[slice, ...]]:
-    """Part a volume across the longest axis but one, so that each part is little work."""
-    other = max((each for each in range(3) if each != axis), key=lambda each: shape[each])
-    step = max(1, _AT_ONCE * shape[other] // math.prod(shape))
-    for begin in range(0, shape[other], step):
-        yield tuple(slice(begin, begin + step) if each == other else slice(None) for each in range(3))
-
-
-def _spread(
-    away: Float32Array,
-    clip: float,
-    smooth: Callable[[Float32Array, Look], Float32Array],
-    look: Look,
-) -> tuple[Float32Array, Float32Array]:
-    """Give the mean of (P, Z, Y, X) distances, and the scale of another one's."""
-    people = len(away)
-    mean = away.mean(axis=0, dtype=np.float32)
-    square = np.zeros_like(mean)
-    for layer in away:
-        look()
-        square += (layer - mean) ** 2
-    square /= people - 1
-    weight = np.exp(-0.5 * (mean / np.float32(clip * _WIDTH)) ** 2)
-    look()
-    near = smooth(weight * square, look)
-    look()
-    total = smooth(weight, look)
-    whole = float((weight * square).sum(dtype=np.float64) / max(float(weight.sum(dtype=np.float64)), 1e-12))
-    scale = np.empty_like(mean)
-    flat = [values.ravel() for values in (near, total, square, scale)]
-    for begin in range(0, mean.size, _AT_ONCE):
-        look()
-        close, summed, own, out = (values[begin : begin + _AT_ONCE] for values in flat)
-        local = (close + _FEW * np.float32(whole)) / (summed + _FEW)
-        variance = (_PRIOR * local + (people - 1) * own) / (_PRIOR + people - 1)
-        out[:] = np.sqrt(np.maximum(variance, _LEAST) * np.float32(1 + 1 / people))
-    return mean, scale
-
-
-def _left_out(
-    values: NDArray[np.bool_], away: Float32Array, clip: float, smooth: _Smoother, watch: Watch
-) -> FloatArray | None:
-    """Give the quantiles of |m| over scale along the outline of each rater, of the others' m and scale.
-
-    The weights of the neighbourhood are those of all raters, and it is smoothed on pairs of voxels.
-    """
-    people = len(away)
-    look = partial(watch, 0.0, "leaving each rater out in turn")
-    mean = away.mean(axis=0, dtype=np.float32)
-    look()
-    weight = np.exp(-0.5 * (mean / np.float32(clip * _WIDTH)) ** 2)
-    coarse = smooth.coarser()
-    few = _FEW * np.float32(np.prod([min(2, size) for size in mean.shape]))
-    look()
-    everywhere = max(float(weight.sum(dtype=np.float64)), _LEAST)
-    look()
-    total = coarse(halved(weight), look)
-    own = np.stack([_halved_squares(layer, mean, weight, look) for layer in away])
-    whole = own.sum(axis=0)
-    # A rater's square about the mean of all is, about the mean of the others, so much larger.
-    factor = np.float32(people / (people - 1))
-    found = []
-    for p in range(people):
-        look = partial(watch, p / people, "leaving each rater out in turn")
-        rest = whole - factor * own[p]
-        mean_spread = np.float32(rest.sum(dtype=np.float64) / everywhere)
-        near = (coarse(rest, look) + few * mean_spread) / (total + few) / (people - 2)
-        for one, other in _neighbours(values[p]):
-            look()
-            sides = []
-            for at in (one, other):
-                middle, away_own = mean[at], away[p][at]
-                squares = np.zeros_like(middle)
-                for layer in away:
-                    squares += (layer[at] - middle) ** 2
-                square = np.maximum(squares - factor * (away_own - middle) ** 2, 0) / (people - 2)
-                local = near[at[0] // 2, at[1] // 2, at[2] // 2]
-                variance = (_PRIOR * local + (people - 2) * square) / (_PRIOR + people - 2)
-                others = (people * middle - away_own) / (people - 1)
-                sides.append(others / np.sqrt(np.maximum(variance, _LEAST) * (1 + 1 / (people - 1))))
-            found.append(np.abs(sides[0] + sides[1]) / 2)
-    every = np.concatenate(found) if found else np.empty(0)
-    return np.quantile(every.astype(np.float64), _STEPS) if len(every) else None
-
-
-def _halved_squares(
-    layer: Float32Array, mean: Float32Array, weight: Float32Array, look: Look
-) -> Float32Array:
-    """Give `halved` of weight times (layer - mean)²."""
-    from raterscope.algorithms.masks import _calibration_kernels as kernels
-
-    shape = tuple(-(-size // 2) for size in layer.shape)
-    out = np.empty(shape, dtype=np.float32)
-    lines, step = math.prod(shape[:2]), max(1, _AT_ONCE // (4 * layer.shape[2]))
-    for begin in range(0, lines, step):
-        look()
-        kernels.halved_squares(layer, mean, weight, begin, min(begin + step, lines), out)
-    return out
-
-
-def halved(values: Float32Array) -> Float32Array:
-    """Give the sums of pairs of voxels along each axis."""
-    out = values
-    for axis in range(3):
-        out = np.add.reduceat(out, np.arange(0, out.shape[axis], 2), axis=axis)
-    return out
-
-
-def crossings(mask: NDArray[np.bool_], ratio: NDArray[Any]) -> FloatArray:
-    """Give |ratio| where the boundary of a mask crosses the lines between neighbouring voxels."""
-    found = [np.abs(ratio[one] + ratio[other]) / 2 for one, other in _neighbours(mask)]
-    return np.concatenate(found).astype(np.float64) if found else np.empty(0)
-
-
-Places = tuple[NDArray[np.intp], ...]
-
-
-def _neighbours(mask: NDArray[np.bool_]) -> Iterator[tuple[Places, Places]]:
-    """Give the pairs of neighbouring voxels between which the boundary of a mask runs, axis by axis."""
-    for axis in range(3):
-        size = mask.shape[axis]
-        along = np.moveaxis(mask, axis, 0)
-        edge = np.moveaxis(along[: size - 1] != along[1:], 0, axis)
-        one = np.unravel_index(np.flatnonzero(edge), edge.shape)
-        if len(one[0]):
-            yield one, tuple(at + (axis == number) for number, at in enumerate(one))
-
-
-def _student(ratio: NDArray[Any], dof: float) -> Float32Array:
-    return np.asarray(np.interp(ratio, *_student_table(dof)), dtype=np.float32)
+def student(ratio: NDArray[Any], dof: float, curve: tuple[float, float] = (0.0, 1.0)) -> Float32Array:
+    """Give Student's distribution function at shift + slope x ratio."""
+    steps, chance = _student_table(dof)
+    shift, slope = curve
+    return np.asarray(np.interp(ratio, (steps - shift) / slope, chance), dtype=np.float32)
 
 
 @cache

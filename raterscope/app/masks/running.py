@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from raterscope.algorithms.masks.calibration import LEVELS, Calibration, pooled, with_gold
+from raterscope.algorithms.masks.calibration import LEVELS, Calibration, pooled
 from raterscope.algorithms.masks.data import BoolArray, FloatArray, MaskFusion, Masks, MasksError, Settled
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse
+from raterscope.algorithms.masks.gold import with_gold
 from raterscope.algorithms.masks.grid import Grid, describe_slices
 from raterscope.algorithms.masks.report import CaseResult, Report, report_on
 from raterscope.algorithms.progress import Watch, part, silent

@@ -203,6 +203,9 @@ def _misfit_of_calibration(found: Calibration | None, raters: int, frame: tuple[
         return "the raters' spread is of other raters"
     if not (0 <= found.correlation <= 1 and np.isfinite(found.offset)):
         return "what is assumed of the true outline is out of range"
+    sizes = {None if one is None else one.shape for one in (found.tried, found.marked)}
+    if len(sizes) > 1 or not (np.isfinite(found.curve).all() and found.curve[1] > 0):
+        return "the raters left out are of another number"
     return None
 
 

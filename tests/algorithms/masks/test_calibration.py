@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from raterscope.algorithms.masks.calibration import LEVELS, calibrate, default_multipliers, pooled, with_gold
+from raterscope.algorithms.masks.calibration import LEVELS, calibrate, default_multipliers, pooled
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import OPEN, Masks
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse
+from raterscope.algorithms.masks.gold import judge_gold, with_gold
 from raterscope.algorithms.masks.report import report_on
 from tests.benchmarks.calibration.masks import beyond, calibration_error, log_loss, whole
 
@@ -132,10 +133,11 @@ def test_gold_cases_tell_the_common_offset_and_few_of_them_tell_little():
     truths = [a_disc(21, one) for one in found]
     unknown = [None] * len(found)
     assert with_gold(found, unknown)[0].gold == 0
-    few = with_gold(found, truths[:1] + unknown[1:])[-1]
+    one = with_gold(found, truths[:1] + unknown[1:])[-1]
+    few = with_gold(found, truths[:3] + unknown[3:])[-1]
     many = with_gold(found, [*truths[:10], None, None])[-1]
-    assert (few.gold, many.gold) == (1, 10)
-    assert -5 < many.offset < few.offset < 0
+    assert (one.gold, few.gold, many.gold) == (1, 3, 10)
+    assert -5 < many.offset < few.offset < one.offset == 0
     before, after = found[-1].true_outline(), many.true_outline()
     near = np.abs(found[-1].ratio) < 2
     assert log_loss(after[near], truths[-1][near]) < 0.8 * log_loss(before[near], truths[-1][near])
@@ -149,3 +151,12 @@ def test_every_algorithm_gives_the_same_products(name):
     alone = calibrate(masks)
     np.testing.assert_array_equal(found.another_rater(), alone.another_rater())
     np.testing.assert_array_equal(found.half_width(), alone.half_width())
+
+
+def test_gold_cases_that_contradict_each_other_move_nothing():
+    found = [calibrated(a_crowd(seed)) for seed in range(10, 16)]
+    truths = [a_disc(21 if number % 2 else 29, one) for number, one in enumerate(found)]
+    assert {one.offset for one in with_gold(found, truths)} == {0}
+    judged = judge_gold(found, truths)
+    assert len(judged) == len(found)
+    assert all(len(chance) == len(right) > 100 for chance, right in judged)

@@ -42,7 +42,8 @@ FLAT = ("laplace", "mixture", "pstaple", "continuous-staple")
 
 BLOCKS = {
     "_columns": "_CHUNK",
-    "calibration": "_AT_ONCE",
+    "_left_out": "_AT_ONCE",
+    "_spread": "_AT_ONCE",
     "_cores": "_AT_ONCE",
     "_grouping": "_AT_ONCE",
     "_robust_fit": "_CHUNK",
@@ -64,9 +65,7 @@ def of_rows(values, *rest):
 
 
 VOXELS = {
-    "_calibration_kernels.halved_squares": lambda layer, _m, _w, begin, end, _: (
-        4 * (end - begin) * layer.shape[2]
-    ),
+    "_calibration_kernels.halve": lambda layer, _m, begin, end, *_: 4 * (end - begin) * layer.shape[2],
     "_distance_kernels.across_rows": lambda line, _s, _f, begin, end, *_: (end - begin) * line.shape[1],
     "_distance_kernels.across_slices": of_rows,
     "_flood_kernels.join": lambda _order, begin, end, *_: 26 * (end - begin),

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import numpy as np
 from raterscope.algorithms.evaluation import calibration
 from raterscope.algorithms.labels.data import OPEN, ClassArray, Labels
 from raterscope.algorithms.labels.fusion import LabelPlan, run
-from raterscope.algorithms.masks.calibration import LEVELS, Calibration, pooled
+from raterscope.algorithms.masks.calibration import pooled
 from raterscope.algorithms.pairs.fusion import fuse
 from tests.benchmarks.calibration import Row, clicks, masks, pairs
 from tests.benchmarks.calibration.labels import SETS
@@ -66,14 +66,17 @@ def _of_masks() -> Iterator[Row]:
                 found = masks.products(values[rest], spacing)
                 if found is None:
                     continue
-                votes = values[rest].sum(axis=0)
-                disputed = (votes > 0) & (votes < len(rest))
-                chances.append(masks.whole(found, found.another_rater(), votes.shape)[disputed])
-                marks.append(values[left_out][disputed])
-                judged.append((found, values[left_out]))
+                judged.append((found, values[rest].sum(axis=0), values[left_out]))
             for half in (0, 1):
-                others = [one for one, _ in judged[1 - half :: 2]]
-                covered += [_covered(*one, others) for one in judged[half::2]]
+                others = [one for one, _, _ in judged[1 - half :: 2]]
+                learnt = pooled([masks.without_ratios(judged[half][0]), *others])[0]
+                for found, votes, mask in judged[half::2]:
+                    disputed = (votes > 0) & (votes < found.raters)
+                    chance = replace(found, curve=learnt.curve).another_rater()
+                    chances.append(masks.whole(found, chance, votes.shape)[disputed])
+                    marks.append(mask[disputed])
+                    reach = learnt.multiplier(BAND)
+                    covered.append(float((masks.beyond(found, mask) <= reach).mean()))
             many = float(np.mean([len(values) - 1 for values, _ in cases])) if raters is None else 2.0
             data = name if raters is None else f"{name}, two of them"
             chance, mark = np.concatenate(chances), np.concatenate(marks)
@@ -82,12 +85,6 @@ def _of_masks() -> Iterator[Row]:
             error = float(np.std(covered, ddof=1) / np.sqrt(len(covered)))
             yield Row("masks", "band", data, BAND, float(np.mean(covered)), len(covered), error,
                       per_item=many, in_sample=sample)  # fmt: skip
-
-
-def _covered(found: Calibration, mask: np.ndarray, others: Sequence[Calibration]) -> float:
-    """Give the share of a left-out outline in the band, with multipliers from the other half of cases."""
-    multipliers = pooled([masks.without_ratios(found), *others])[0].multipliers
-    return float((masks.beyond(found, mask) <= multipliers[LEVELS.index(BAND)]).mean())
 
 
 def _of_labels() -> Iterator[Row]:

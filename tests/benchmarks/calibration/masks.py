@@ -17,9 +17,9 @@ from raterscope.algorithms.masks.calibration import (
     calibrate,
     crossings,
     pooled,
-    with_gold,
 )
 from raterscope.algorithms.masks.data import BoolArray, Masks
+from raterscope.algorithms.masks.gold import with_gold
 from raterscope.algorithms.simulation.raters import simulate_case
 from tests.benchmarks.calibration import Row
 from tests.benchmarks.calibration._mask_decisions import decision_rows
@@ -93,35 +93,34 @@ def _sets() -> Iterator[tuple[str, list[Case], Spacing]]:
 
 
 def _another_rater(name: str, cases: Sequence[Case], spacing: Spacing, raters: int | None) -> Iterator[Row]:
-    """Leave raters out; multipliers come from the even cases and are judged on the odd, and vice versa."""
+    """Leave raters out; what even cases give is judged on the odd cases, and what odd give on the even."""
+    left_out = [
+        (number, found, values[rest].sum(axis=0), values[p])
+        for number, (values, _) in enumerate(cases)
+        for p, rest in _rests(number, len(values), raters)
+        if (found := products(values[rest], spacing)) is not None
+    ]
     chances, shares, marks = [], [], []
-    judged: list[tuple[int, Calibration, BoolArray]] = []
-    for number, (values, _) in enumerate(cases):
-        for p in sorted((number + turn) % len(values) for turn in range(min(_ROUND, len(values)))):
-            rest = [q for q in range(len(values)) if q != p]
-            rest = rest if raters is None else [rest[(number + p + j) % len(rest)] for j in range(raters)]
-            found = products(values[rest], spacing)
-            if found is None:
-                continue
-            votes = values[rest].sum(axis=0)
-            disputed = (votes > 0) & (votes < len(rest))
-            chances.append(whole(found, found.another_rater(), votes.shape)[disputed])
-            shares.append(votes[disputed] / len(rest))
-            marks.append(values[p][disputed])
-            judged.append((number, found, values[p]))
+    covered: dict[int, list[NDArray[np.floating]]] = {}
+    for half in (0, 1):
+        here = [one for one in left_out if one[0] % 2 == half]
+        others = [one[1] for one in left_out if one[0] % 2 != half]
+        if not here:
+            continue
+        learnt = pooled([without_ratios(here[0][1]), *others])[0]
+        for number, found, votes, mask in here:
+            disputed = (votes > 0) & (votes < found.raters)
+            chance = replace(found, curve=learnt.curve).another_rater()
+            chances.append(whole(found, chance, votes.shape)[disputed])
+            shares.append(votes[disputed] / found.raters)
+            marks.append(mask[disputed])
+            away = beyond(found, mask)
+            covered.setdefault(number, []).append((away[:, None] <= learnt.multipliers).mean(axis=0))
     chance, share, mark = (np.concatenate(one) for one in (chances, shares, marks))
     yield Row("masks", "another rater, log loss (vote share)", name, log_loss(share, mark),
               log_loss(chance, mark), len(mark))  # fmt: skip
     yield Row("masks", "another rater, calibration error (goal)", name, 0.05,
               calibration_error(chance, mark), len(mark))  # fmt: skip
-    covered: dict[int, list[NDArray[np.floating]]] = {}
-    for half in (0, 1):
-        here = [one for one in judged if one[0] % 2 == half]
-        others = [one[1] for one in judged if one[0] % 2 != half]
-        for number, found, mask in here:
-            multipliers = np.array(pooled([without_ratios(found), *others])[0].multipliers)
-            away = beyond(found, mask)
-            covered.setdefault(number, []).append((away[:, None] <= multipliers).mean(axis=0))
     by_case = np.array([np.mean(one, axis=0) for one in covered.values()])
     for at, level in enumerate(LEVELS):
         error = float(by_case[:, at].std(ddof=1) / np.sqrt(len(by_case)))
@@ -129,9 +128,16 @@ def _another_rater(name: str, cases: Sequence[Case], spacing: Spacing, raters: i
                   float(by_case[:, at].mean()), len(by_case), error)  # fmt: skip
 
 
+def _rests(number: int, raters: int, kept: int | None) -> Iterator[tuple[int, list[int]]]:
+    """Give raters to be left out of a case, each with the others, or with as many of them as are kept."""
+    for p in sorted((number + turn) % raters for turn in range(min(_ROUND, raters))):
+        rest = [q for q in range(raters) if q != p]
+        yield p, rest if kept is None else [rest[(number + p + j) % len(rest)] for j in range(kept)]
+
+
 def without_ratios(found: Calibration) -> Calibration:
     """Take a case's own left-out raters away, so that it does not judge itself."""
-    return replace(found, ratios=None)
+    return replace(found, ratios=None, tried=None, marked=None)
 
 
 def _with_gold(name: str, cases: Sequence[Case], spacing: Spacing) -> Iterator[Row]:
@@ -161,6 +167,9 @@ def _with_gold(name: str, cases: Sequence[Case], spacing: Spacing) -> Iterator[R
             yield Row("masks", f"true outline, {count} gold, log loss (0 gold)", name,
                       log_loss(np.concatenate(assumed), right), log_loss(np.concatenate(estimated), right),
                       len(right))  # fmt: skip
+            yield Row("masks", f"true outline, {count} gold, calibration error (0 gold)", name,
+                      calibration_error(np.concatenate(assumed), right),
+                      calibration_error(np.concatenate(estimated), right), len(right))  # fmt: skip
 
 
 def _true_outline(name: str, cases: Sequence[Case], spacing: Spacing) -> Iterator[Row]:

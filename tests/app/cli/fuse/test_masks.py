@@ -58,7 +58,7 @@ def test_three_products_are_written_each_under_its_own_name(fuse, tmp_path):
     assert half[other > 0].min() > 0
 
 
-def test_a_known_true_outline_calibrates_and_changes_no_consensus(fuse, tmp_path):
+def test_a_single_known_true_outline_is_counted_and_moves_nothing(fuse, tmp_path):
     files = four_raters(tmp_path)
     out, _ = fuse(*files)
     names = ("consensus.nii.gz", "another_rater.nii.gz", "uncertainty.nii.gz")
@@ -66,7 +66,8 @@ def test_a_known_true_outline_calibrates_and_changes_no_consensus(fuse, tmp_path
     out, _ = fuse(*files, "--truth", write(tmp_path / "known.nii.gz", a_ball(radius=4.5)))
     (structure,) = json.loads((out / "run.json").read_text())["images"][0]["structures"]
     assert structure["calibration"]["true_outline_gold_cases"] == 1
-    assert structure["calibration"]["true_outline_offset"] < 0
+    assert structure["calibration"]["true_outline_offset"] == 0
+    assert any("(1) do not move it" in said for said in structure["calibration"]["notices"])
     for name, values in zip(names, before, strict=True):
         np.testing.assert_array_equal(read(out / name)[0], values)
 

@@ -1,0 +1,140 @@
+"""The raters' spread about their mean distance, voxel by voxel, pooled with that along the outline nearby."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.masks.data import Float32Array, FloatArray
+from raterscope.algorithms.progress import Look, no_look
+
+__all__ = ["FEW", "LEAST", "PRIOR", "WIDTH", "Places", "Smoother", "crossings", "neighbours", "spread"]
+
+PRIOR = 17.8
+"""nu0: maximum likelihood of left-out raters on disputed voxels of the development data."""
+
+WIDTH = 1.5 / 8.0
+"""Standard deviation of the weights across the outline, in largest distances."""
+
+LEAST = 1e-6
+"""Least variance, mm²."""
+
+FEW = np.float32(1e-3)
+"""Weight of the case's mean spread, which counts where no outline is near."""
+
+_TRUNCATED = 3.0
+"""Standard deviations that the neighbourhood reaches."""
+
+_AT_ONCE = 500_000
+"""Voxels between two looks whether the work is still wanted."""
+
+
+class Smoother:
+    """Weighted mean over the neighbourhood, by true slice positions."""
+
+    def __init__(
+        self, spacing: tuple[float, float, float], positions: FloatArray | None, reach: float
+    ) -> None:
+        self._spacing, self._positions, self._reach = spacing, positions, reach
+        self._sigmas = (reach / spacing[0], reach / spacing[1], reach / spacing[2])
+        self._across: NDArray[np.float32] | None = None
+        if positions is not None and len(positions) > 1:
+            # As the filter of even slices: normalised there, and cut at as many nominal distances.
+            radius = int(_TRUNCATED * self._sigmas[0] + 0.5)
+            apart = np.abs(positions[:, None] - positions[None])
+            taps = np.exp(-0.5 * (np.arange(-radius, radius + 1) / self._sigmas[0]) ** 2)
+            near = np.where(apart < (radius + 0.5) * spacing[0], np.exp(-0.5 * (apart / reach) ** 2), 0.0)
+            self._across = (near / taps.sum()).astype(np.float32)
+
+    def coarser(self) -> Smoother:
+        """Give the same of `halved` values."""
+        a, b, c = self._spacing
+        positions = self._positions
+        if positions is not None:
+            starts = np.arange(0, len(positions), 2)
+            positions = np.add.reduceat(positions, starts) / np.add.reduceat(np.ones(len(positions)), starts)
+        return Smoother((2 * a, 2 * b, 2 * c), positions, self._reach)
+
+    def __call__(self, values: Float32Array, look: Look = no_look) -> Float32Array:
+        """Smooth (Z, Y, X) values, and look now and then whether that is still wanted."""
+        from scipy.ndimage import gaussian_filter1d
+
+        out = values
+        for axis in range(3):
+            if axis == 0 and len(values) == 1:
+                continue
+            filtered = np.empty(values.shape, dtype=np.float32)
+            for here in _bands(values.shape, axis):
+                look()
+                if axis == 0 and self._across is not None:
+                    filtered[here] = np.tensordot(self._across, out[here], axes=1)
+                else:
+                    gaussian_filter1d(
+                        out[here], self._sigmas[axis], axis=axis, mode="constant", truncate=_TRUNCATED,
+                        output=filtered[here],
+                    )  # fmt: skip
+            out = filtered
+        return out
+
+
+def _bands(shape: tuple[int, ...], axis: int) -> Iterator[tuple[slice, ...]]:
+    """Part a volume across the longest axis but one, so that each part is little work."""
+    other = max((each for each in range(3) if each != axis), key=lambda each: shape[each])
+    step = max(1, _AT_ONCE * shape[other] // math.prod(shape))
+    for begin in range(0, shape[other], step):
+        yield tuple(slice(begin, begin + step) if each == other else slice(None) for each in range(3))
+
+
+def spread(
+    away: Float32Array,
+    clip: float,
+    smooth: Callable[[Float32Array, Look], Float32Array],
+    look: Look,
+) -> tuple[Float32Array, Float32Array]:
+    """Give the mean of (P, Z, Y, X) distances, and the scale of another one's."""
+    people = len(away)
+    mean = away.mean(axis=0, dtype=np.float32)
+    square = np.zeros_like(mean)
+    for layer in away:
+        look()
+        square += (layer - mean) ** 2
+    square /= people - 1
+    weight = np.exp(-0.5 * (mean / np.float32(clip * WIDTH)) ** 2)
+    look()
+    near = smooth(weight * square, look)
+    look()
+    total = smooth(weight, look)
+    whole = float((weight * square).sum(dtype=np.float64) / max(float(weight.sum(dtype=np.float64)), 1e-12))
+    scale = np.empty_like(mean)
+    flat = [values.ravel() for values in (near, total, square, scale)]
+    for begin in range(0, mean.size, _AT_ONCE):
+        look()
+        close, summed, own, out = (values[begin : begin + _AT_ONCE] for values in flat)
+        local = (close + FEW * np.float32(whole)) / (summed + FEW)
+        variance = (PRIOR * local + (people - 1) * own) / (PRIOR + people - 1)
+        out[:] = np.sqrt(np.maximum(variance, LEAST) * np.float32(1 + 1 / people))
+    return mean, scale
+
+
+def crossings(mask: NDArray[np.bool_], ratio: NDArray[Any]) -> FloatArray:
+    """Give |ratio| where the boundary of a mask crosses the lines between neighbouring voxels."""
+    found = [np.abs(ratio[one] + ratio[other]) / 2 for one, other in neighbours(mask)]
+    return np.concatenate(found).astype(np.float64) if found else np.empty(0)
+
+
+Places = tuple[NDArray[np.intp], ...]
+
+
+def neighbours(mask: NDArray[np.bool_]) -> Iterator[tuple[Places, Places]]:
+    """Give the pairs of neighbouring voxels between which the boundary of a mask runs, axis by axis."""
+    for axis in range(3):
+        size = mask.shape[axis]
+        along = np.moveaxis(mask, axis, 0)
+        edge = np.moveaxis(along[: size - 1] != along[1:], 0, axis)
+        one = np.unravel_index(np.flatnonzero(edge), edge.shape)
+        if len(one[0]):
+            yield one, tuple(at + (axis == number) for number, at in enumerate(one))
