@@ -190,11 +190,12 @@ def integer(
     minimum: float = -math.inf,
     maximum: float = math.inf,
     advanced: bool = False,
+    left_open: str = "learnt",
 ) -> Any:
     """Describe a whole number; see `number`."""
     return _field(
         default, label=label, help=help, kind="integer", unit=unit, minimum=minimum, maximum=maximum,
-        optional=default is None, advanced=advanced,
+        optional=default is None, advanced=advanced, left_open=left_open,
     )  # fmt: skip
 
 

@@ -160,11 +160,12 @@ class StreamSettings(Settings):
     )  # fmt: skip
     annotators: int | None = integer(
         None, "Annotators", "Number of annotators R; by default that of the scenario.",
-        minimum=1, maximum=_MANY,
+        minimum=1, maximum=_MANY, left_open="of the scenario",
     )  # fmt: skip
     clusters: int | None = integer(
-        None, "Clusters", "Number of clusters M; by default that of the scenario.", minimum=1, maximum=_MANY
-    )
+        None, "Clusters", "Number of clusters M; by default that of the scenario.",
+        minimum=1, maximum=_MANY, left_open="of the scenario",
+    )  # fmt: skip
     sensitivity: float | None = number(
         None, "Mean sensitivity", "Mean over annotators; by default that of the scenario.",
         minimum=0.001, maximum=0.999, left_open="of the scenario",

@@ -87,13 +87,13 @@ class Files(QObject):
 
     def choose_study(self) -> None:
         """Ask which study to open."""
-        name, _ = QFileDialog.getOpenFileName(self._window, "Open a study", self._folder(), STUDIES)
+        name, _ = QFileDialog.getOpenFileName(self._window, "Open a study", self.folder(), STUDIES)
         if name:
             self.open_study(Path(name))
 
     def new_study(self) -> None:
         """Ask where a new, empty study is to be."""
-        name, _ = QFileDialog.getSaveFileName(self._window, "New study", self._folder(), STUDIES)
+        name, _ = QFileDialog.getSaveFileName(self._window, "New study", self.folder(), STUDIES)
         if name:
             path = Path(name)
             path = path if path.suffix else path.with_suffix(".rscope")
@@ -101,7 +101,7 @@ class Files(QObject):
 
     def choose_files(self) -> None:
         """Ask which files to bring into the study; without one, it is made beside the first of them."""
-        names, _ = QFileDialog.getOpenFileNames(self._window, "Import", self._folder(), INPUTS)
+        names, _ = QFileDialog.getOpenFileNames(self._window, "Import", self.folder(), INPUTS)
         if names:
             self._importing.start([Path(name) for name in names])
 
@@ -136,7 +136,7 @@ class Files(QObject):
 
     def find_images(self) -> None:
         """Ask for a folder and look in it for the images that are not where they were."""
-        name = QFileDialog.getExistingDirectory(self._window, "Where are the images?", self._folder())
+        name = QFileDialog.getExistingDirectory(self._window, "Where are the images?", self.folder())
         if name:
             job = self._document.ask(
                 "Looking for images", partial(_find_images, Path(name)), quiet=False, changes=True
@@ -147,7 +147,8 @@ class Files(QObject):
         self.searched.emit()
         self.said.emit(words)
 
-    def _folder(self) -> str:
+    def folder(self) -> str:
+        """Give the folder to begin with where one is asked for: that of the study, or of the last one."""
         contents = self._document.contents
         if contents is not None:
             return str(contents.path.parent)

@@ -29,6 +29,7 @@ from raterscope.app.window.moving import MovedBar, Moving, saved_in_words
 from raterscope.app.window.parts import NoticeBar, StatusLine, TopBar
 from raterscope.app.window.recent import Recent
 from raterscope.app.window.reopening import OfferBar, Reopening
+from raterscope.app.window.reproducing import Reproducing
 from raterscope.app.workspaces.catalogue import WORKSPACES, WorkspaceKind
 from raterscope.app.workspaces.screen import TABS, WorkspaceScreen
 from raterscope.widgets.empty_state import EmptyState
@@ -74,7 +75,8 @@ class MainWindow(QMainWindow):
         self.leaving = Leaving(self.document, self.jobs, self.keeping, self)
         recent = Recent(self.jobs, self)
         self.files = Files(self.document, importing, self.leaving, recent, self)
-        self.menus = Menus(self.document, self.files, recent, exporting, self)
+        self.reproducing = Reproducing(self.files, self.jobs, self)
+        self.menus = Menus(self.document, self.files, recent, exporting, self.reproducing, self)
         self.habits = Habits(self.document, self.menus, self)
 
         self.bar = TopBar([(one.kind, one.title) for one in WORKSPACES.values()], self)
@@ -115,9 +117,9 @@ class MainWindow(QMainWindow):
         self.document.names_changed.connect(self._on_decided)
         self.document.refused.connect(self._on_refused)
         self.document.kept.connect(self._on_kept)
-        for bringing in (importing, exporting, self.figures, self.keeping):
+        for bringing in (importing, exporting, self.figures, self.keeping, self.reproducing):
             bringing.said.connect(self._on_brought)
-        for bringing in (importing, self.figures, self.keeping):
+        for bringing in (importing, self.figures, self.keeping, self.reproducing):
             bringing.refused.connect(self.notice.show_error)
         self.document.rested.connect(self._show_kept)
         for one in (self.files, self.leaving, self.moving):

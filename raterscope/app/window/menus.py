@@ -16,6 +16,7 @@ from raterscope.app.window.exporting import Exporting, entries_of
 from raterscope.app.window.files import Files
 from raterscope.app.window.look import apply_look, change_text_size
 from raterscope.app.window.recent import Recent
+from raterscope.app.window.reproducing import Reproducing
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.widgets.menu import Menu, without_checked
 
@@ -46,7 +47,13 @@ class Menus(QObject):
     said = Signal(str)
 
     def __init__(
-        self, document: Document, files: Files, recent: Recent, exporting: Exporting, window: QMainWindow
+        self,
+        document: Document,
+        files: Files,
+        recent: Recent,
+        exporting: Exporting,
+        reproducing: Reproducing,
+        window: QMainWindow,
     ) -> None:
         super().__init__(window)
         self._recent = recent
@@ -63,6 +70,7 @@ class Menus(QObject):
         menu.aboutToShow.connect(recent.look)
         menu.addSeparator()
         self._action(menu, "Import files…", QKeySequence("Ctrl+I"), files.choose_files)
+        self._action(menu, "Simulate…", None, reproducing.ask_simulation)
         self.export_menu = menu.branch("Export")
         self.deidentified_menu = Menu("De-identified", self.export_menu)
         report = self._action(menu, "Report…", None, files.write_report)
@@ -96,6 +104,7 @@ class Menus(QObject):
         self._action(aid, "The guide to what is here", QKeySequence("F1"), self.guide_requested.emit)
         self._action(aid, "References", None, self.references_requested.emit)
         self._action(aid, "The keys", QKeySequence("?"), self.keys_requested.emit)
+        self._action(aid, "The papers…", None, reproducing.ask_papers)
         every = self._action(aid, "Every command", QKeySequence("Ctrl+K"), self.palette_requested.emit)
         every.setShortcuts([QKeySequence("Ctrl+K"), QKeySequence("Ctrl+Shift+P")])
         menu.addSeparator()

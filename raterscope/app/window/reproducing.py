@@ -1,0 +1,94 @@
+"""Simulations and the page of the papers from the window: asked for in dialogs, made in the background."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QUrl, Signal
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import QWidget
+
+from raterscope.algorithms.progress import Watch, part
+from raterscope.app.jobs import Jobs
+from raterscope.app.simulation.setups import SETUPS, Setup
+from raterscope.app.window.files import Files
+from raterscope.widgets.dialogs.papers import PapersDialog
+from raterscope.widgets.dialogs.simulation import SetupOffer, SimulationDialog
+
+if TYPE_CHECKING:
+    from raterscope.algorithms.settings import Settings
+
+__all__ = ["Reproducing"]
+
+
+class Reproducing(QObject):
+    """Asks what is to be simulated or measured again, and does it in a thread.
+
+    Signals
+    -------
+    said(str), refused(str)
+        What was made, and what could not be.
+    """
+
+    said = Signal(str)
+    refused = Signal(str)
+
+    def __init__(self, files: Files, jobs: Jobs, window: QWidget) -> None:
+        super().__init__(window)
+        self._files = files
+        self._jobs = jobs
+        self._window = window
+
+    def ask_simulation(self) -> None:
+        """Ask for a set-up, its parameters and a folder."""
+        offers = [SetupOffer(one.name, one.title, one.summary, one.settings) for one in SETUPS.values()]
+        dialog = SimulationDialog(offers, self._place(), self._window)
+        dialog.accepted.connect(partial(self._simulate, dialog))
+        dialog.open()
+
+    def _simulate(self, dialog: SimulationDialog) -> None:
+        setup = SETUPS[dialog.name]
+        folder = Path(dialog.folder).expanduser()
+        work = partial(_simulated, setup, dialog.settings, folder)
+        job = self._jobs.start(f"Simulating {setup.title.lower()}", work, costly=True)
+        job.finished.connect(self._on_simulated)
+        job.failed.connect(self.refused)
+
+    def _on_simulated(self, study: Path) -> None:
+        self.said.emit(f"Simulated data saved to {study.parent}.")
+        self._files.open_study(study)
+
+    def ask_papers(self) -> None:
+        """Ask for the form of the page and its folder."""
+        dialog = PapersDialog(f"{self._place()}/papers", self._window)
+        dialog.accepted.connect(partial(self._measure, dialog))
+        dialog.open()
+
+    def _measure(self, dialog: PapersDialog) -> None:
+        data = Path(dialog.data).expanduser() if dialog.data else None
+        work = partial(_measured, Path(dialog.folder).expanduser(), data, dialog.full)
+        job = self._jobs.start("Measuring the papers' figures", work, costly=True)
+        job.finished.connect(self._on_measured)
+        job.failed.connect(self.refused)
+
+    def _on_measured(self, page: Path) -> None:
+        self.said.emit(f"Page of the papers saved to {page}.")
+        QDesktopServices.openUrl(QUrl.fromLocalFile(str(page)))
+
+    def _place(self) -> str:
+        return self._files.folder() or str(Path.home())
+
+
+def _simulated(setup: Setup, settings: Settings, folder: Path, watch: Watch) -> Path:
+    from raterscope.app.simulation.simulate import simulate, study_in
+
+    drawn = simulate(setup, settings, folder, part(watch, 0.0, 0.8))
+    return study_in(setup, drawn, part(watch, 0.8, 1.0))
+
+
+def _measured(folder: Path, data: Path | None, full: bool, watch: Watch) -> Path:
+    from raterscope.app.papers.making import make_page
+
+    return make_page(folder, watch, data=data, full=full)
