@@ -114,6 +114,7 @@ def _by_rater(found: Sequence[Figures], numbers: Mapping[str, int]) -> Table:
         here = [(one, one.fusion.annotators.index(name)) for one in found if name in one.fusion.annotators]
         dice = np.array([one.report.compared[p].dice for one, p in here])
         far = np.array([one.report.compared[p].hausdorff_95 for one, p in here])
+        farthest = np.array([one.report.compared[p].hausdorff for one, p in here])
         bias = np.array([one.report.offset[p] for one, p in here])
         swatch = colour_of(numbers[name]) if name in numbers else ""
         rows.append(
@@ -123,10 +124,19 @@ def _by_rater(found: Sequence[Figures], numbers: Mapping[str, int]) -> Table:
                 share(_mean(dice)),
                 _range(dice),
                 _length(_median(far)),
+                _length(_median(farthest)),
                 signed(_mean(bias), places=2),
             ]
         )
-    columns = ("Rater", "Cases", "Mean Dice", "Range", f"Median HD95, {unit}", f"Mean bias, {unit}")
+    columns = (
+        "Rater",
+        "Cases",
+        "Mean Dice",
+        "Range",
+        f"Median HD95, {unit}",
+        f"Median HD, {unit}",
+        f"Mean bias, {unit}",
+    )
     note = (
         "Against the consensus of each case; bias above 0 for who marks more. A rater counts as the same in "
         "all cases where the name is the same."

@@ -27,10 +27,10 @@ _MEASURES = (
         "where they have nothing in common.",
     ),
     (
-        "HD95",
-        "A mask's surface is made of its voxels that share a face with one outside. HD95 is the larger "
-        "of the 95th percentiles of the distances from each surface voxel of one mask to the nearest of the "
-        "other, each way, between centres of voxels.",
+        "HD, HD95",
+        "A mask's surface is made of its voxels that share a face with one outside. The Hausdorff "
+        "distance HD is the largest distance from a surface voxel of one mask to the nearest of the other, "
+        "either way, between centres of voxels; HD95 is the larger of the 95th percentiles each way.",
     ),
     (
         "Sensitivity, specificity",

@@ -39,6 +39,7 @@ def raters_table(
         f"Spread, {unit}": [units.mm(value) for value in report.spread],
         "Dice": [share(one.dice) for one in report.compared],
         f"HD95, {unit}": [units.mm(one.hausdorff_95) for one in report.compared],
+        f"HD, {unit}": [units.mm(one.hausdorff) for one in report.compared],
         "Sens.": [share(one.sensitivity) for one in report.compared],
         "Spec.": [share(one.specificity) for one in report.compared],
         units.extent: [units.amount(ml) for ml in figures.volumes],

@@ -20,20 +20,22 @@ HELP = {
     "dof": "Degrees of freedom of the rater's errors: the fewer, the more of them are gross",
     "Dice": "Overlap with the consensus, from 0 to 1",
     "HD95": "95th percentile of the distances between the rater's surface and the consensus's, in mm",
+    "HD": "Hausdorff distance: the largest distance between the rater's surface and the consensus's, in mm",
     "sens.": "Sensitivity: share of the structure that the rater marks",
     "spec.": "Specificity: share of the rest that the rater leaves alone",
 }
 FIELDS = {
     "weight": "weight", "bias mm": "bias_mm", "spread": "deviation_mm", "dof": "dof", "Dice": "dice",
-    "HD95": "hausdorff95", "sens.": "sensitivity", "spec.": "specificity",
+    "HD95": "hausdorff95", "HD": "hausdorff", "sens.": "sensitivity", "spec.": "specificity",
 }  # fmt: skip
 FIGURES = tuple(FIELDS)
 SPOKEN = {
     "weight": "weight {}", "bias mm": "bias {} mm", "spread": "spread {} mm", "dof": "{} degrees of freedom",
-    "Dice": "Dice {}", "HD95": "95th percentile of the distance {} mm", "sens.": "sensitivity {}",
+    "Dice": "Dice {}", "HD95": "95th percentile of the distance {} mm",
+    "HD": "Hausdorff distance {} mm", "sens.": "sensitivity {}",
     "spec.": "specificity {}",
 }  # fmt: skip
-DECIMALS = {"bias mm": 1, "spread": 1, "dof": 1, "HD95": 1}
+DECIMALS = {"bias mm": 1, "spread": 1, "dof": 1, "HD95": 1, "HD": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class RaterRow:
         Degrees of freedom; infinite for Gaussian errors.
     dice, sensitivity, specificity : float
         Against the consensus, 0 to 1.
-    hausdorff95 : float
+    hausdorff95, hausdorff : float
         In mm.
     excluded : bool
     excluded_reason : str
@@ -72,6 +74,7 @@ class RaterRow:
     dof: float = math.nan
     dice: float = math.nan
     hausdorff95: float = math.nan
+    hausdorff: float = math.nan
     sensitivity: float = math.nan
     specificity: float = math.nan
     excluded: bool = False

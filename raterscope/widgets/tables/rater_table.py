@@ -31,14 +31,15 @@ __all__ = ["RaterRow", "RaterTable"]
 
 NOTHING = "Import the masks of several raters: whom to trust is said here."
 WIDTHS = {
-    "weight": 60, "bias mm": 68, "spread": 58, "dof": 44, "Dice": 46, "HD95": 50, "sens.": 50, "spec.": 50,
+    "weight": 60, "bias mm": 68, "spread": 58, "dof": 44, "Dice": 46, "HD95": 50, "HD": 46, "sens.": 50,
+    "spec.": 50,
 }  # fmt: skip
 NAME_WIDTH, NOTE_WIDTH = 92, 84
 EDGES = 24
 """Above, between and below the titles and the raters."""
 MOST_IN_SIGHT = 9
 """Of the raters, those whom the table asks room for."""
-LAST_KEPT = ("weight", "bias mm", "Dice", "HD95", "spread", "dof", "sens.", "spec.")
+LAST_KEPT = ("weight", "bias mm", "Dice", "HD95", "spread", "dof", "sens.", "spec.", "HD")
 """The columns by what they are worth: where the room ends, the rest is in the name's tooltip."""
 
 

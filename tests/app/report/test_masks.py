@@ -78,16 +78,16 @@ def test_the_raters_figures_are_those_that_were_planted(study, page):
     made = page(study)
     # Blocks of 5 x 10 x 10 and 5 x 10 x 18 voxels of 2 mm³. The larger's far face, 8 mm away, is 50 of the
     # 516 voxels of its surface: more than 5 %.
-    same = made.row(WICKED, 9)
-    assert same[1:6] == ["0.00", "0.00", "1.000", "0.00", "1.000"]
-    assert same[7:] == ["1.00 ml", "0.00 ml (0 %)"]
-    farther = made.row("Cem", 9)
+    same = made.row(WICKED, 10)
+    assert same[1:7] == ["0.00", "0.00", "1.000", "0.00", "0.00", "1.000"]
+    assert same[8:] == ["1.00 ml", "0.00 ml (0 %)"]
+    farther = made.row("Cem", 10)
     assert farther[1].startswith("+")
     assert farther[1].endswith("beyond")
     assert farther[3] == f"{2 * 500 / (500 + 900):.3f}"
-    assert farther[4] == "8.0"
-    assert farther[5] == "1.000"
-    assert farther[7:] == ["1.80 ml", "+0.80 ml (+80 %)"]
+    assert farther[4:6] == ["8.0", "8.0"]
+    assert farther[6] == "1.000"
+    assert farther[8:] == ["1.80 ml", "+0.80 ml (+80 %)"]
 
 
 def test_the_band_of_another_rater_is_that_of_the_result(study, page):
@@ -140,8 +140,8 @@ def test_a_known_truth_is_compared_with(study, page):
     made = page(study)
     dice = 2 * 500 / (500 + 900)
     assert ["Consensus against the known truth", f"Dice {dice:.3f}, HD95 8.0 mm"] in made.rows
-    assert made.row("Cem", 11)[9:] == ["1.000", "0.00"]
-    assert made.row("Ada", 11)[9:] == [f"{dice:.3f}", "8.0"]
+    assert made.row("Cem", 12)[10:] == ["1.000", "0.00"]
+    assert made.row("Ada", 12)[10:] == [f"{dice:.3f}", "8.0"]
 
 
 def test_structures_of_a_case_are_told_one_by_one(study, page):
@@ -163,7 +163,7 @@ def test_who_is_left_out_is_said_with_the_reason(study, page):
     study.record(Decision(verb="exclude", annotators=("Cem",), reason="asleep"))
     fuse(study)
     made = page(study)
-    assert made.row("Cem (excluded: asleep)", 9)[1:] == ["–"] * 8
+    assert made.row("Cem (excluded: asleep)", 10)[1:] == ["–"] * 9
 
 
 def test_every_setting_is_in_the_methods(study, page):

@@ -284,11 +284,12 @@ def _measures(summary: Summary) -> tuple[Measure, ...]:
         "corrected for the number of runs."
     )
     apart = f"95th percentile of how far the outlines lie apart. {over(1)}"
-    more = f"How much larger than the reference, below 0 smaller. {over(3)}"
+    more = f"How much larger than the reference, below 0 smaller. {over(4)}"
     return (
         Measure("Dice", f"Overlap: 1 where the masks are the same. {over(0)}", "highest", _figure),
         Measure(f"HD95{length}", apart, "lowest", _figure),
-        Measure(f"surface{length}", f"Mean distance of the outlines. {over(2)}", "lowest", _figure),
+        Measure(f"HD{length}", f"Hausdorff distance of the outlines. {over(2)}", "lowest", _figure),
+        Measure(f"surface{length}", f"Mean distance of the outlines. {over(3)}", "lowest", _figure),
         Measure(f"volume{volume}", more, "nearest 0", _difference),
         Measure("p", test, "none", _p_value),
     )

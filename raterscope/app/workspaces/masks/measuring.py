@@ -110,11 +110,11 @@ class Summary:
     length, volume : str
         Units: "mm" and "ml"; empty where the cases' differ.
     figures : tuple of tuple of (value, low, high)
-        For each run Dice, HD95, mean surface distance, difference of volumes: the mean over the cases with
-        the 5th and 95th percentile of these; then the p value of its Dice against that of the first run. A
-        case in which a figure is not finite for some run counts for none.
+        For each run Dice, HD95, Hausdorff distance, mean surface distance, difference of volumes: the mean
+        over the cases with the 5th and 95th percentile of these; then the p value of its Dice against that of
+        the first run. A case in which a figure is not finite for some run counts for none.
     counted : tuple of int
-        Cases that counted for each of the first four.
+        Cases that counted for each of the first five.
     """
 
     cases: int
@@ -233,19 +233,25 @@ def summarize(measured: Sequence[Measured], structure: str | None = None) -> Sum
     for one in chosen:
         unit = unit_of(one.grid)
         table = [
-            (c.dice, c.hausdorff_95, c.mean_surface_distance, _amount(c.volume_difference, unit))
+            (
+                c.dice,
+                c.hausdorff_95,
+                c.hausdorff,
+                c.mean_surface_distance,
+                _amount(c.volume_difference, unit),
+            )
             for c in one.compared
         ]
         cases.setdefault(one.image, []).append(np.array(table))
     values = np.stack([np.mean(tables, axis=0) for tables in cases.values()])  # (cases, runs, measures)
     if len(lengths) > 1:
-        values[:, :, 1:3] = np.nan
+        values[:, :, 1:4] = np.nan
     if len(volumes) > 1:
-        values[:, :, 3] = np.nan
+        values[:, :, 4] = np.nan
     finite = np.isfinite(values).all(axis=1)
     figures = []
     for run in range(values.shape[1]):
-        row = [_over_cases(values[finite[:, place], run, place]) for place in range(4)]
+        row = [_over_cases(values[finite[:, place], run, place]) for place in range(5)]
         dice = values[finite[:, 0], :, 0]
         tested = run > 0 and len(dice) >= FEWEST_CASES
         p_value = wilcoxon(dice[:, run], dice[:, 0]).p_value if tested else math.nan

@@ -107,6 +107,7 @@ def rater_rows(
                 dof=float(fusion.dof[0, p]),
                 dice=compared.dice,
                 hausdorff95=compared.hausdorff_95,
+                hausdorff=compared.hausdorff,
                 sensitivity=compared.sensitivity,
                 specificity=compared.specificity,
                 excluded=out,

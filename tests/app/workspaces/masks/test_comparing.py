@@ -116,11 +116,12 @@ def test_runs_are_measured_over_the_cases_with_truth(opened_runs, qtbot):
     assert reference(opened_runs) == "against truth, 2 of 3 cases"
     wide, exact = told(opened_runs)
     assert exact == {
-        "run": "exact", "Dice": "1.000", "HD95, mm": "0.000", "surface, mm": "0.000", "volume, ml": "0.000",
-        "p": "–",
+        "run": "exact", "Dice": "1.000", "HD95, mm": "0.000", "HD, mm": "0.000", "surface, mm": "0.000",
+        "volume, ml": "0.000", "p": "–",
     }  # fmt: skip
     # Of 4 x 8 x 9 voxels, 4 x 8 x 8 are true; the ninth column is 1 mm off and has 64 mm³.
-    assert (wide["Dice"], wide["HD95, mm"], wide["volume, ml"]) == ("0.941", "1.000", "+0.064")
+    assert (wide["Dice"], wide["HD95, mm"], wide["HD, mm"]) == ("0.941", "1.000", "1.000")
+    assert wide["volume, ml"] == "+0.064"
     assert wide["p"] == "–"
 
 
@@ -216,10 +217,10 @@ def one_case(image: int, *dices: float, structure: str = "nodule", grid: Grid = 
 
 def test_from_six_cases_on_a_difference_is_tested():
     cases = [one_case(image, 0.9, 0.8 - 0.01 * image) for image in range(6)]
-    blank, tested = (row[4][0] for row in summarize(cases).figures)
+    blank, tested = (row[5][0] for row in summarize(cases).figures)
     assert np.isnan(blank)
     assert tested == pytest.approx(2 / 2**6)  # all six to one side: one of 64 ways, and its mirror
-    assert np.isnan(summarize(cases[:5]).figures[1][4][0])
+    assert np.isnan(summarize(cases[:5]).figures[1][5][0])
 
 
 def test_structures_are_averaged_within_a_case_or_looked_at_alone():
@@ -233,10 +234,10 @@ def test_structures_are_averaged_within_a_case_or_looked_at_alone():
 
 
 def test_where_a_run_found_nothing_no_run_has_a_distance_but_all_have_their_overlap():
-    lost = replace(FINE, dice=0.0, hausdorff_95=np.inf, mean_surface_distance=np.inf)
+    lost = replace(FINE, dice=0.0, hausdorff=np.inf, hausdorff_95=np.inf, mean_surface_distance=np.inf)
     cases = [one_case(1, 0.9, 0.8), Measured(2, "nodule", GRID, (replace(FINE, hausdorff_95=9.0), lost))]
     summary = summarize(cases)
-    assert summary.counted == (2, 1, 1, 2)
+    assert summary.counted == (2, 1, 1, 1, 2)
     assert [row[1][0] for row in summary.figures] == [1.0, 1.0]
     assert summary.figures[1][0][0] == pytest.approx(0.4)
 
@@ -244,7 +245,7 @@ def test_where_a_run_found_nothing_no_run_has_a_distance_but_all_have_their_over
 def test_lengths_and_volumes_are_in_the_cases_own_unit_and_never_mixed():
     pixels = Grid.plain((1, 24, 24))
     alone = summarize([one_case(1, 0.9, grid=pixels)])
-    assert (alone.length, alone.volume, alone.figures[0][3][0]) == ("px", "px", pytest.approx(250))
+    assert (alone.length, alone.volume, alone.figures[0][4][0]) == ("px", "px", pytest.approx(250))
     mixed = summarize([one_case(1, 0.9, grid=pixels), one_case(2, 0.7)])
     assert (mixed.length, mixed.figures[0][0][0]) == ("", pytest.approx(0.8))
     assert np.isnan(mixed.figures[0][1][0])
