@@ -30,6 +30,7 @@ __all__ = [
     "dem",
     "highest",
     "judge",
+    "judge_alone",
     "knows_artefacts",
     "problem_of",
     "starts_of",
@@ -183,13 +184,25 @@ def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent
 
 def decide(problem: Problem, votes: Votes, settings: DEMSettings, watch: Watch) -> Detection:
     """Decide as `dem` does, with the prior that stands in the problem."""
-    starts, undecided = starts_of(votes, settings.start), None
+    starts = starts_of(votes, settings.start)
     best, _ = highest(problem, starts, settings, part(watch, 0.0, 0.5))
+    return judge_alone(problem, best, starts, settings, part(watch, 0.5, 1.0))
+
+
+def judge_alone(
+    problem: Problem,
+    best: Ascent,
+    starts: Mapping[str, FloatArray | State],
+    settings: DEMSettings,
+    watch: Watch,
+) -> Detection:
+    """Judge an image by what the decisions on it say, without other images; see `highest` for the starts."""
+    undecided = None
     if problem.prior.places and problem.known.any():
-        bare, _ = highest(without_decisions(problem), starts, settings, part(watch, 0.5, 0.8))
+        bare, _ = highest(without_decisions(problem), starts, settings, part(watch, 0.0, 0.6))
         undecided = [bare.looks.present]
     honesty = honesty_of([(problem, best)], undecided=undecided)[0]
-    return judge(problem, best, settings, honesty, part(watch, 0.8, 1.0))
+    return judge(problem, best, settings, honesty, part(watch, 0.6, 1.0))
 
 
 def undecided_posterior(votes: Votes, settings: DEMSettings, watch: Watch) -> FloatArray:

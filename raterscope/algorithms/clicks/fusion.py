@@ -40,6 +40,7 @@ __all__ = [
     "learns_across_images",
     "pool_rates",
     "rates_of",
+    "renew_known",
 ]
 
 
@@ -254,7 +255,7 @@ def isolation_notice(plan: FusionPlan, fused: int, there: int) -> str | None:
     ----------
     plan : FusionPlan
     fused, there : int
-        Images of the run, and images with clicks.
+        Images of the run with those of earlier runs that taught it, and images with clicks.
     """
     missing = there - fused
     if missing <= 0 or not learns_across_images(plan):
@@ -310,6 +311,36 @@ def learn_from_each_other(
         rates = rates_of(marks[i], votes_of(marks[i], fusions[i].clustering, *bounds), detection)
         learnt[i] = replace(fusions[i], detection=detection, rates=rates)
     return learnt
+
+
+def renew_known(clicks: Clicks, fusion: Fusion, plan: FusionPlan, watch: Watch = silent) -> Fusion:
+    """Bring a fusion to what is known of its spots now; its clusters stay, and known structures are added.
+
+    Parameters
+    ----------
+    clicks : Clicks
+        Those that were fused, with the spots that are known now.
+    fusion : Fusion
+    plan : FusionPlan
+        As before.
+    watch : Watch
+
+    Returns
+    -------
+    Fusion
+        The same where nothing else is known than before.
+    """
+    marks, mark = clicks.merged()
+    bounds = (plan.assignment.outlier_threshold, plan.assignment.vote_coverage)
+    votes = votes_of(marks, fusion.clustering, *bounds)
+    if np.array_equal(settle_known(marks, fusion.clustering, marks.known, votes)[1], fusion.verdict):
+        return fusion
+
+    def detect(votes: Votes) -> Detection:
+        found: Detection = DETECTORS[plan.detector].run(votes, plan.detection, watch=watch)
+        return found
+
+    return conclude(marks, mark, fusion.clustering, plan.assignment, detect)
 
 
 def _votes(marks: Clicks, clustering: Clustering, marked: BoolArray, verdict: NDArray[np.int8]) -> Votes:

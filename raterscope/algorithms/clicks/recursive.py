@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from raterscope.algorithms.clicks._honesty import honesty_of
 from raterscope.algorithms.clicks._vote_model import Ascent, Looks, Problem, climb, guess
 from raterscope.algorithms.clicks.data import ClicksError, IntArray
-from raterscope.algorithms.clicks.dem import DEMSettings, judge, problem_of
+from raterscope.algorithms.clicks.dem import DEMSettings, judge_alone, problem_of
 from raterscope.algorithms.clicks.results import Detection, Votes
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number
@@ -156,7 +155,7 @@ def _renewed(problem: Problem, previous: Looks, share: Looks) -> Looks:
 
 
 def _judged(problem: Problem, ascent: Ascent, settings: RecursiveSettings, watch: Watch) -> Detection:
-    detection = judge(problem, ascent, _as_dem(settings), honesty_of([(problem, ascent)])[0], watch)
+    detection = judge_alone(problem, ascent, {"kept": ascent.state}, _as_dem(settings), watch)
     return replace(detection, converged=True)  # one iteration is all there is
 
 

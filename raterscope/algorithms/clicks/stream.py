@@ -9,13 +9,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from raterscope.algorithms.clicks._honesty import honesty_of
 from raterscope.algorithms.clicks._stream_crowd import CrowdMemory, fit_anew, follow
 from raterscope.algorithms.clicks._stream_path import go_on
 from raterscope.algorithms.clicks._vote_model import Problem, State, carried
 from raterscope.algorithms.clicks.assignment import AssignmentSettings
 from raterscope.algorithms.clicks.data import Clicks, ClicksError, FloatArray, IntArray
-from raterscope.algorithms.clicks.dem import DEMSettings, highest, judge, problem_of, starts_of
+from raterscope.algorithms.clicks.dem import DEMSettings, highest, judge_alone, problem_of, starts_of
 from raterscope.algorithms.clicks.experience import Experience, informed
 from raterscope.algorithms.clicks.fusion import FusionPlan, conclude
 from raterscope.algorithms.clicks.learning import can_learn
@@ -354,8 +353,7 @@ class _Detector:
         problem = problem_of(votes, self.settings)
         if self.experience is not None and can_learn(votes, self.settings):
             problem = informed(problem, self.annotators, self.experience)
-        ascent, self.start = highest(problem, starts(votes, problem), self.settings, part(watch, 0.0, 0.8))
+        begun = starts(votes, problem)
+        ascent, self.start = highest(problem, begun, self.settings, part(watch, 0.0, 0.6))
         self.came_to = ascent.state
-        return judge(
-            problem, ascent, self.settings, honesty_of([(problem, ascent)])[0], part(watch, 0.8, 1.0)
-        )
+        return judge_alone(problem, ascent, begun, self.settings, part(watch, 0.6, 1.0))

@@ -77,12 +77,13 @@ def _run_clicks(options: argparse.Namespace) -> int:
     with Study.open(options.study) as study, ProgressLine(sys.stderr) as watch:
         images, there = chosen(study, options.item, "clicks"), len(study.items()["clicks"])
         inputs = gather(
-            [entry.id for entry in images], study, part(watch, 0.0, 0.05), hold_truth=options.hold_truth
-        )
+            [entry.id for entry in images], study, part(watch, 0.0, 0.05), hold_truth=options.hold_truth,
+            plan=plan,
+        )  # fmt: skip
         answer = fuse_inputs(inputs, plan, jobs=options.jobs, watch=part(watch, 0.05, 0.95))
         kept = _kept(keep, answer, study, part(watch, 0.95, 1.0))
     lines = summary_of(inputs.given, answer.outcomes, None, time.perf_counter() - clock)
-    notice = isolation_notice(plan, len(images), there)
+    notice = isolation_notice(plan, len(images) + len(inputs.others.images), there)
     return _told(options.study, kept, answer, lines, [] if notice is None else [notice])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,6 +15,7 @@ from raterscope.algorithms.clicks.fusion import (
     fuse,
     learn_from_each_other,
     learns_across_images,
+    renew_known,
 )
 from raterscope.algorithms.clicks.results import Clustering, Fusion
 from raterscope.algorithms.progress import Watch, part, silent, wrapping
@@ -39,7 +40,12 @@ class Draft:
 
 
 def fuse_images(
-    clicks: Mapping[str, Clicks], plan: FusionPlan, *, jobs: int | None = None, watch: Watch = silent
+    clicks: Mapping[str, Clicks],
+    plan: FusionPlan,
+    *,
+    jobs: int | None = None,
+    watch: Watch = silent,
+    others: Sequence[tuple[Clicks, Fusion]] = (),
 ) -> dict[str, Outcome[Fusion]]:
     """Fuse the clicks of every image.
 
@@ -57,6 +63,8 @@ def fuse_images(
         or at once where a library's call would hold up everything else in this one.
     watch : Watch
         Called at least every 100 ms; a partial result is a `Draft` of the image at work here.
+    others : sequence of (Clicks, Fusion), optional
+        Images that were fused before, by the same plan: they teach too.
 
     Returns
     -------
@@ -73,7 +81,7 @@ def fuse_images(
         jobs = 1
     if learns_across_images(plan):
         alone = _each_by_itself(clicks, plan, jobs, part(watch, 0.0, _ALONE))
-        return _learnt(clicks, alone, plan, part(watch, _ALONE, 1.0))
+        return _learnt(clicks, alone, plan, others, part(watch, _ALONE, 1.0))
     return _each_by_itself(clicks, plan, jobs, watch)
 
 
@@ -113,14 +121,20 @@ def _each_by_itself(
 
 
 def _learnt(
-    clicks: Mapping[str, Clicks], alone: Mapping[str, Outcome[Fusion]], plan: FusionPlan, watch: Watch
+    clicks: Mapping[str, Clicks],
+    alone: Mapping[str, Outcome[Fusion]],
+    plan: FusionPlan,
+    others: Sequence[tuple[Clicks, Fusion]],
+    watch: Watch,
 ) -> dict[str, Outcome[Fusion]]:
     """Let the images that were fused teach each other. Where that fails, none of them has an answer."""
     fused = {name: outcome.fusion for name, outcome in alone.items() if outcome.fusion is not None}
     started = time.perf_counter()
 
     def together() -> list[Fusion]:
-        return learn_from_each_other([clicks[name] for name in fused], list(fused.values()), plan, watch)
+        known = [renew_known(one, fusion, plan) for one, fusion in others] if fused else []
+        every = [*(clicks[name] for name in fused), *(one for one, _ in others)] if fused else []
+        return learn_from_each_other(every, [*fused.values(), *known], plan, watch)
 
     learnt, problem, details = attempt(together)
     seconds = (time.perf_counter() - started) / max(len(fused), 1)

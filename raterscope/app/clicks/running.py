@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.clicks.results import Fusion
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import outcome, running
 from raterscope.app.clicks.batch import fuse_images
 from raterscope.app.clicks.held_fixed import held_fixed
+from raterscope.app.clicks.other_images import OtherImages, gather_others
 from raterscope.app.clicks.results import image_record
 from raterscope.app.review import Decision, ReviewState, Weighed, fold
 from raterscope.app.study import RunEntry, Study, digest_of
@@ -32,11 +33,14 @@ class Inputs(outcome.Inputs[Clicks]):
         As how much of one each of those counts who do not count fully.
     last_view : int
         The last of the views of spots that were read.
+    others : OtherImages
+        Images that are not fused again, but teach.
     """
 
     truth_held: bool = False
     weights: Mapping[str, float] = field(default_factory=dict)
     last_view: int = 0
+    others: OtherImages = field(default_factory=OtherImages)
 
     @property
     def viewed(self) -> int:
@@ -47,11 +51,19 @@ class Inputs(outcome.Inputs[Clicks]):
 Answer = outcome.Answer[FusionPlan, Inputs, Fusion]
 
 
-def gather(images: Sequence[int], study: Study, watch: Watch = silent, *, hold_truth: bool = False) -> Inputs:
+def gather(
+    images: Sequence[int],
+    study: Study,
+    watch: Watch = silent,
+    *,
+    hold_truth: bool = False,
+    plan: FusionPlan | None = None,
+) -> Inputs:
     """Read the clicks on images of a study, in this order.
 
     What the expert decided is held fixed; with `hold_truth`, imported truth too. Spots that were viewed and
-    left without a decision go along, and what control images are known to hold.
+    left without a decision go along, and what control images are known to hold. With a plan, the images
+    that are not fused are read too, as their shown runs have them.
     """
     names = {entry.id: entry.name for entry in study.images()}
 
@@ -65,9 +77,14 @@ def gather(images: Sequence[int], study: Study, watch: Watch = silent, *, hold_t
         return replace(clicks, **held_fixed(image, state, views, truth)._asdict())
 
     asked = {image: names[image] for image in images}
-    found = running.gather(asked, study, read, watch, words="reading the clicks of")
+    found = running.gather(asked, study, read, part(watch, 0.0, 0.6), words="reading the clicks of")
+    others = OtherImages()
+    if plan is not None:
+        others = gather_others(
+            study, set(images), plan, fold(study.decisions()), views, part(watch, 0.6, 1.0)
+        )
     last_view = max((one[-1].id for one in views.values()), default=0)
-    return Inputs(**vars(found), truth_held=hold_truth, weights=weights, last_view=last_view)
+    return Inputs(**vars(found), truth_held=hold_truth, weights=weights, last_view=last_view, others=others)
 
 
 def counted_in(run: RunEntry, decisions: Sequence[Decision]) -> dict[str, Weighed]:
@@ -84,7 +101,7 @@ def fuse_inputs(
 ) -> Answer:
     """Fuse what was gathered; the study is not needed for it."""
     started = datetime.now(UTC)
-    outcomes = fuse_images(inputs.given, plan, jobs=jobs, watch=watch)
+    outcomes = fuse_images(inputs.given, plan, jobs=jobs, watch=watch, others=inputs.others.images)
     return Answer(plan, inputs, outcomes, started, (datetime.now(UTC) - started).total_seconds())
 
 
@@ -100,9 +117,15 @@ def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
         algorithm=f"{plan.algorithm} + {plan.detector}",
         seed=getattr(plan.clustering, "seed", None),
         digest=digest_of(inputs.given),
-        log={"truth_held": inputs.truth_held, "images": images, **_views(inputs)},
+        log={"truth_held": inputs.truth_held, "images": images, **_views(inputs), **_others(inputs)},
         weights=inputs.weights,
     )
+
+
+def _others(inputs: Inputs) -> dict[str, object]:
+    """Give how many images of earlier runs taught those that were fused, and which runs these are."""
+    others = inputs.others
+    return {"others": len(others.images), "other_runs": others.runs} if others.images else {}
 
 
 def _views(inputs: Inputs) -> dict[str, int]:

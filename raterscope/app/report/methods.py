@@ -187,6 +187,9 @@ def _about(
             "left without a decision."
         )
     held += _controls(run, then, items)
+    others = run.log.get("others")
+    if isinstance(others, int) and others > 0:
+        held += f" {counted(others, 'other image')}, as fused in earlier runs, taught the crowd's rates too."
     if run.excluded:
         held += f" Left out: {', '.join(plain(name, 40) for name in run.excluded)}."
     if run.weights:

@@ -2,8 +2,8 @@
 
 They are in the log of its former name, OLD.rscope-wal, beside NEW.rscope, where SQLite does not look for it.
 Going on with the study would lose them for good, so it is not opened before they are taken in, or moved away.
-A log is a study's only if it continues what that study holds: its decisions, imports or runs, with the times
-when they were made.
+A log is a study's only if it continues what that study holds: its decisions, imports, runs or views of spots,
+with the times when they were made.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["refuse_left_log"]
 _LOG = f"{STUDY_SUFFIX}-wal"
 _HEADER = 32
 _LARGEST = 1 << 30
-_GROWING = {"decisions": "decision", "imports": "import", "runs": "run"}
+_GROWING = {"decisions": "decision", "imports": "import", "runs": "run", "viewed": "view"}
 
 
 def refuse_left_log(path: Path) -> None:
@@ -89,12 +89,14 @@ def _added(path: Path, log: Path) -> str:
 
 
 def _contents(copy: Path) -> dict[str, list[tuple[object, ...]]]:
-    """Read the tables that only grow, of a file that is sound."""
+    """Read the tables that only grow, of a file that is sound; older formats have no views."""
     with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as connection:
         connection.execute("PRAGMA locking_mode=EXCLUSIVE")
         connection.execute("PRAGMA trusted_schema=OFF")
         if connection.execute("PRAGMA quick_check").fetchone()[0] != "ok":
             raise sqlite3.DatabaseError("damaged")
-        return {
-            table: connection.execute(f"SELECT * FROM {table} ORDER BY id").fetchall() for table in _GROWING
-        }
+        there = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+        found: dict[str, list[tuple[object, ...]]] = {table: [] for table in _GROWING}
+        for table in there & found.keys():
+            found[table] = connection.execute(f"SELECT * FROM {table} ORDER BY id").fetchall()
+        return found

@@ -108,7 +108,7 @@ def test_a_snapshot_takes_no_change_and_leaves_nothing(path: Path, monkeypatch: 
 LEAVING = """
 import os, signal, sys
 from pathlib import Path
-from raterscope.app.review import Decision
+from raterscope.app.review import Decision, View
 from raterscope.app.study import Study
 study, new = Study.open(sys.argv[1]), Path(sys.argv[2])
 wrong = Decision(verb="exclude", annotators=("kim",), reason="careless")
@@ -116,6 +116,7 @@ study.record(wrong)
 study.rest()
 study.record(wrong)
 study.record(wrong)
+study.record_views([View(image=1, x=1.0, y=1.0, seconds=2.0)])
 study.path.rename(new)
 if sys.argv[3] == "rested":
     assert study.rest().place == new
@@ -149,7 +150,7 @@ def test_decisions_left_under_a_former_name_are_told_and_can_be_taken_in(path: P
             Study.open(new, to_read=to_read)
         words = str(refused.value)
         assert words.startswith("renamed.rscope: was renamed while it was open, and its last changes ")
-        assert "(2 decisions) are in shared.rscope-wal beside it" in words
+        assert "(2 decisions and 1 view) are in shared.rscope-wal beside it" in words
         assert "Rename that file to renamed.rscope-wal" in words
     assert (new.read_bytes(), log.read_bytes()) == before
     log.rename(new.with_name(f"{new.name}-wal"))

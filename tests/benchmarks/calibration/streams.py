@@ -71,11 +71,27 @@ def crowds() -> dict[str, list[list[Clicks]]]:
 
 
 def _agreement(name: str, runs: Sequence[Sequence[Clicks]]) -> Iterator[Row]:
-    """Share of a fusion's detections that differ: each image alone, on its way, settled, in two orders."""
-    total, differ = 0, dict.fromkeys(("each image alone", "stream on its way", "stream settled"), 0)
+    """Share of a fusion's detections that differ: each image alone, on its way, settled, in two orders.
+
+    An image alone is fused without the others, and with what an earlier fusion made of them; half of the
+    images are fused together.
+    """
+    ways = (
+        "each image alone", "each beside earlier ones", "half of the images", "stream on its way",
+        "stream settled",
+    )  # fmt: skip
+    total, differ = 0, dict.fromkeys(ways, 0)
     for images in runs:
         alone = [fuse(one, PLAN) for one in images]
         fused = learn_from_each_other(images, alone, PLAN)
+        beside, halves = [], list(alone)
+        for number, clicks in enumerate(images):
+            rest = [other for other in range(len(images)) if other != number]
+            others = [(images[other], fused[other]) for other in rest]
+            (state,) = settle([clicks], [afresh(clicks, STREAM)], STREAM, others=others)
+            beside.append(state.fusion)
+        for half in (0, 1):
+            halves[half::2] = learn_from_each_other(images[half::2], alone[half::2], PLAN)
         for seed in range(2):
             total += sum(int(one.detection.detected.sum()) for one in fused)
             came = [shuffled(one, seed, number) for number, one in enumerate(images)]
@@ -86,9 +102,10 @@ def _agreement(name: str, runs: Sequence[Sequence[Clicks]]) -> Iterator[Row]:
                     state = advance(state, until(clicks, number), STREAM)
                 states.append(advance(state, clicks, STREAM))
             settled = settle(came, [afresh(one, STREAM) for one in came], STREAM)
-            for way, other in zip(
-                differ, (alone, [one.fusion for one in states], [one.fusion for one in settled]), strict=True
-            ):
+            found = (
+                alone, beside, halves, [one.fusion for one in states], [one.fusion for one in settled]
+            )  # fmt: skip
+            for way, other in zip(differ, found, strict=True):
                 differ[way] += sum(changed(one, two) for one, two in zip(fused, other, strict=True))
     for way, number in differ.items():
         yield Row("clicks", f"detections unlike Fuse's, {way}", name, 0.02, number / max(total, 1), total)

@@ -43,8 +43,9 @@ class AbsenceNote(QObject):
         words = None
         if run is not None and contents is not None:
             entries = [one for one in contents.runs_of("clicks") if one.id == run.id]
-            fused = len(entries[0].items) if entries else 0
+            fused, taught = len(entries[0].items) if entries else 0, run.log.get("others")
             if fused:
+                fused += taught if isinstance(taught, int) else 0
                 words = isolation_notice(
                     FusionPlan.from_dict(run.settings), fused, len(contents.of("clicks"))
                 )

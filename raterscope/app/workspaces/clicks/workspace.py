@@ -447,7 +447,7 @@ class ClicksWorkspace(ClicksScreen):
         plan = FusionPlan(
             wanted.algorithm, wanted.detector, wanted.settings, wanted.detection, wanted.assignment
         )
-        reading = partial(gather, hold_truth=wanted.hold_truth)
+        reading = partial(gather, hold_truth=wanted.hold_truth, plan=plan)
         work = FusionWork("clicks", "image", reading, partial(_fuse, plan), keep)
         self.runs.start(wanted, work, self.queueing.current)
 
