@@ -13,6 +13,7 @@ from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownCol
 from raterscope.app.formats.labels.records import LabelTable, TrueLabels
 from raterscope.app.formats.pairs import taken_for
 from raterscope.app.formats.pairs.records import PairTable
+from raterscope.app.formats.pairs.true_rankings import RankingTable, read_ranking
 from raterscope.app.formats.volumes.records import MaskTable, VolumeFile
 from raterscope.app.labels.reading import are_of_labels, likelier, names_of, read_label_files, store_labels
 from raterscope.app.masks.placing import Placement, Site, place, placed_mask
@@ -24,6 +25,7 @@ from raterscope.app.sorting import Piles, Sorted, settle, take_apart
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.labels import link_pictures
 from raterscope.app.study.masks import add_case, add_masks
+from raterscope.app.study.true_rankings import add_true_ranking
 
 __all__ = ["TABLES", "Readings", "read_files", "store"]
 
@@ -47,6 +49,7 @@ class Readings:
     signed: tuple[SignedMask, ...] = ()
     labels: tuple[LabelTable | TrueLabels, ...] = ()
     pairs: tuple[PairTable, ...] = ()
+    rankings: tuple[RankingTable, ...] = ()
     notices: tuple[str, ...] = ()
 
 
@@ -96,6 +99,7 @@ def read_files(
         annotator=reading.annotator, watch=part(watch, 0.15, then),
     )  # fmt: skip
     pairs = read_pair_files(piles.pairs, mappings, part(watch, then, now))
+    rankings = tuple(read_ranking(path) for path in piles.rankings)
     shown = [*names_of(labels), *names_of_items(pairs), *at_hand.tasks]
     found, refused = _read_each(piles.tables, kind, mappings, beside, part(watch, now, now + 0.1))
     points, more = read_point_files(piles.points, piles.named, part(watch, now + 0.1, now + 0.2))
@@ -112,7 +116,7 @@ def read_files(
         lot.masks, lot.volumes, reading, at_hand, lot.walked | beside, part(watch, share, 1.0)
     )
     refused += more
-    if refused and not (tables or points or images or lot.volumes or masks or labels or pairs):
+    if refused and not (tables or points or images or lot.volumes or masks or labels or pairs or rankings):
         raise refused[0]
     names = [site.name for site in sites_of(at_hand.entries, images, lot.volumes)]
     signed = sign(masks, names, reading.by_hand, naming=reading.naming, truth=kind == "truth")
@@ -132,6 +136,7 @@ def read_files(
         masks=masks,
         labels=labels,
         pairs=pairs,
+        rankings=rankings,
         signed=tuple(signed),
         notices=(
             *lot.notices,
@@ -270,6 +275,8 @@ def _store(
     if readings.pairs:
         now, share = share, 0.5 + share / 2
         sentences += store_pairs(readings.pairs, study, part(watch, now, share))
+    for ranking in readings.rankings:
+        sentences.append(f"{plain(ranking.path.name)}: {add_true_ranking(study, ranking)}")
     if readings.images and (study.questions() or study.pair_questions()):
         sentences.append(_shown_in_words(link_pictures(study), study))
     parts = len(tables) + len(readings.masks)

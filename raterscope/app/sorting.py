@@ -14,6 +14,7 @@ from raterscope.app.formats.labels import tells
 from raterscope.app.formats.masks import holds_masks
 from raterscope.app.formats.masks.label_maps import is_voxel_file
 from raterscope.app.formats.pairs import tells as tells_pairs
+from raterscope.app.formats.pairs.true_rankings import holds_ranking
 from raterscope.app.formats.points import MARKS
 from raterscope.app.formats.points import tells as tells_points
 from raterscope.app.formats.records import refuse_special
@@ -24,8 +25,8 @@ __all__ = ["Piles", "Sorted", "settle", "sort_files", "take_apart"]
 
 _DICOMDIR = "dicomdir"
 _PILES = {
-    "clicks": "tables", "labels": "labels", "true-labels": "labels", "pairs": "pairs", "image": "images",
-    "masks": "masks",
+    "clicks": "tables", "labels": "labels", "true-labels": "labels", "pairs": "pairs",
+    "true-ranking": "rankings", "image": "images", "masks": "masks",
 }  # fmt: skip
 """Where files go whose kind is told by hand."""
 
@@ -72,6 +73,8 @@ class Piles:
         Those of the others that have labels beside marks: answers to questions, choices, tags.
     bare : list of Path
         Files of marks without any mark: of points where other files hold points, else as they would be.
+    rankings : list of Path
+        Tables of ground-truth rankings.
     doubtful : list of Path
         What may be masks or volumes, which `settle` decides; among the images too there may be masks.
     """
@@ -83,6 +86,7 @@ class Piles:
     bare: list[Path] = field(default_factory=list)
     labels: list[Path] = field(default_factory=list)
     pairs: list[Path] = field(default_factory=list)
+    rankings: list[Path] = field(default_factory=list)
     beside: list[Path] = field(default_factory=list)
     images: list[Path] = field(default_factory=list)
     masks: list[Path] = field(default_factory=list)
@@ -242,6 +246,8 @@ def _sort_file(path: Path, kind: str | None, piles: Piles, watch: Watch) -> None
         piles.images.append(path)
     elif tells_pairs(path):
         piles.pairs.append(path)
+    elif holds_ranking(path):
+        piles.rankings.append(path)
     else:
         piles.put(path, piles.tables)
 

@@ -169,5 +169,8 @@ def _describe_pairs(kinds: Commands) -> None:
     add_question(pairs)
     pairs.add_argument("--exclude", nargs="+", action="extend", default=[], metavar="NAME",
                        help="annotators to leave out")  # fmt: skip
+    pairs.add_argument("--truth", type=Path, metavar="RANKING",
+                       help="a ground-truth ranking to compare with: a table with the columns item, rank and "
+                            "perhaps group, the best item with the lowest rank")  # fmt: skip
     add_mapping(pairs, "annotator, left, right, choice, time, question, left_picture, right_picture")
     add_results(pairs)

@@ -13,7 +13,7 @@ from raterscope.app.formats.tables import Table, UnknownColumns, assigned, read_
 
 __all__ = ["KINDS", "ClickTable", "ImageFile", "PointTable", "UnknownColumns", "read"]
 
-KINDS = ("clicks", "truth", "image", "volume", "masks", "labels", "true-labels", "pairs")
+KINDS = ("clicks", "truth", "image", "volume", "masks", "labels", "true-labels", "pairs", "true-ranking")
 """Of files; `read` is for the first three, `volumes`, `masks`, `labels` and `pairs` read the others."""
 
 _TRUTH_WORDS = ("truth", "gt", "gold", "expert", "reference")

@@ -18,10 +18,12 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.errors import plain
 from raterscope.app.pairs.comparing import Beside, beside
+from raterscope.app.pairs.ranking_agreement import Agreements, agreements
 from raterscope.app.review.biases import Judged
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.pairs import pairs_of
 from raterscope.app.study.records import PairQuestion
+from raterscope.app.study.true_rankings import true_ranking_of
 
 __all__ = ["ComparedQuestion", "read_compared"]
 
@@ -57,8 +59,12 @@ class ComparedQuestion:
         Share of the answers that go with the ranking.
     crowd_match : float
         The same of everybody's.
+    match_original : (p,) float64
+        Share of the answers that go with the ranking of all answers, as the paper has it.
     later : int
         Comparisons that came after the run.
+    truth : Agreements, optional
+        Agreement with the ground-truth ranking, where one was imported.
     """
 
     entry: PairQuestion
@@ -79,7 +85,9 @@ class ComparedQuestion:
     after: NDArray[np.int32]
     match: FloatArray
     crowd_match: float
+    match_original: FloatArray
     later: int
+    truth: Agreements | None = None
 
 
 def read_compared(
@@ -105,6 +113,7 @@ def read_compared(
         anew = scores(pairs, flagged, part(watch, 0.1, 0.4))
         score, low, high = anew.score, anew.low, anew.high
     fused = len(study.bench(entry.id, run.imported).choice)
+    truth = true_ranking_of(study, entry.id, pairs.items)
     return ComparedQuestion(
         entry=entry,
         run=run,
@@ -124,7 +133,9 @@ def read_compared(
         after=ranks(score, fusion.component),
         match=match(pairs, score),
         crowd_match=crowd_match(pairs, score),
+        match_original=match(pairs, fusion.score),
         later=len(study.bench(entry.id).choice) - fused,
+        truth=None if truth is None else agreements(fusion.score, score, fusion.component, truth),
     )
 
 

@@ -106,6 +106,12 @@ _MEASURES_OF_PAIRS = (
         "What is promised is of the run's choice, before the expert's.",
     ),
     (
+        "Match and ground truth",
+        "The match of an annotator is the share of answers that go with the ranking. [@xu2016], section 3.3, "
+        "takes the ranking of all answers; the corrected one, with biases taken out, stands beside it. A "
+        "ranking is compared with a known one by Kendall's tau-b ([@kendall1938]).",
+    ),
+    (
         "Inconsistency",
         "The share of the choices' sum of squares that no scores explain: annotators contradict each other "
         "on the same two items, or a beats b, b beats c and c beats a ([@jiang2011])"

@@ -10,9 +10,10 @@ from raterscope.app.errors import plain
 from raterscope.app.report.compared import ComparedQuestion
 from raterscope.app.report.contents import Table
 from raterscope.app.report.units import NONE, p_value, share, signed
+from raterscope.resources.bibliography import cite
 from raterscope.widgets.figures import estimate, percent
 
-__all__ = ["flagged_table", "ranking_table"]
+__all__ = ["flagged_table", "ranking_table", "truth_table"]
 
 _MOST = 60
 """Annotators that are listed."""
@@ -52,7 +53,7 @@ def flagged_table(found: ComparedQuestion) -> Table:
     ties = bool(counts[2].any())
     columns = ["Annotator", "Left", "Right", *(["Ties"] if ties else []), "Bias",
                *(["p", "q", "Detectable"] if flips else ["Draws", "p"]), "Behaviour",
-               "Match", "The expert"]  # fmt: skip
+               "Match", "Match, original", "The expert"]  # fmt: skip
     rows = []
     for k in order[:_MOST]:
         name = pairs.annotators[k]
@@ -69,6 +70,7 @@ def flagged_table(found: ComparedQuestion) -> Table:
                 ),
                 _behaviour(found, k),
                 share(float(found.match[k]), 2),
+                share(float(found.match_original[k]), 2),
                 _decision(found, name),
             ]
         )
@@ -91,14 +93,41 @@ def flagged_table(found: ComparedQuestion) -> Table:
     note += (
         f"Behaviour: one-sided in {100 * BAD_SHARE:g} % "
         "of the answers or more (bad in the paper), else leaning (ugly). Match: the share of answers that go "
-        f"with the corrected ranking; {share(found.crowd_match, 2)} of everybody's do."
+        f"with the corrected ranking; {share(found.crowd_match, 2)} of everybody's do. Match, original: with "
+        "the ranking of all answers ([@xu2016], section 3.3), which biased answers pull towards themselves."
     )
-    words = frozenset({len(columns) - 3, len(columns) - 1})
+    note = cite(note)
+    words = frozenset({len(columns) - 4, len(columns) - 1})
     if not any(row[-1].strip(NONE) for row in rows):
         columns.pop()
         rows = [row[:-1] for row in rows]
-        words = frozenset({len(columns) - 2})
+        words = frozenset({len(columns) - 3})
     return Table("Flagged annotators", columns, rows, note, words)
+
+
+def truth_table(found: ComparedQuestion) -> Table | None:
+    """Compare both rankings with the imported ground truth; None without one."""
+    if found.truth is None:
+        return None
+    both = (("All answers", found.truth.original), ("Biases taken out", found.truth.corrected))
+    best = [k for k, _ in found.truth.original.best]
+    columns = ("Ranking", "Kendall's tau", "Pairs in order", "Pairs reversed", *(f"Best {k}" for k in best))
+    rows = [
+        (
+            name,
+            NONE if np.isnan(one.tau) else f"{one.tau:.3f}",
+            f"{one.agreeing:,}",
+            f"{one.opposed:,}",
+            *(share(part, 2) for _, part in one.best),
+        )
+        for name, one in both
+    ]
+    note = cite(
+        f"{found.truth.original.items:,} items have a known rank. Tau-b ([@kendall1938]) and pairs are over "
+        "the pairs of items that the ground truth orders and comparisons link. Best k: share of the k items "
+        "that are best in truth among the k that rank best."
+    )
+    return Table("Agreement with the ground-truth ranking", columns, rows, note)
 
 
 def ranking_table(found: ComparedQuestion) -> Table:

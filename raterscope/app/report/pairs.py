@@ -11,7 +11,7 @@ from raterscope.app.pairs.comparing import not_promised
 from raterscope.app.report.compared import ComparedQuestion
 from raterscope.app.report.contents import Block, Facts, Gallery, Notices, Section, Swatch
 from raterscope.app.report.pair_charts import COLOURS, draw_path, draw_sides
-from raterscope.app.report.pair_tables import flagged_table, ranking_table
+from raterscope.app.report.pair_tables import flagged_table, ranking_table, truth_table
 from raterscope.app.report.runs import run_in_words
 from raterscope.app.report.units import share
 from raterscope.widgets.figures import percent
@@ -32,7 +32,8 @@ def compared_section(found: ComparedQuestion, watch: Watch = silent) -> Section:
                 ]
             )
         )
-    blocks += [_charts(found), flagged_table(found), ranking_table(found)]
+    truth = truth_table(found)
+    blocks += [_charts(found), flagged_table(found), ranking_table(found), *([truth] if truth else [])]
     return Section(plain(found.entry.name), blocks, breaks=True)
 
 

@@ -98,7 +98,7 @@ def read_bench(
     StudyError
         When what is stored cannot be comparisons.
     """
-    records = [one for _, one in records_of(connection, path, question, PairsRecord, last)]
+    records = [one for _, one in records_of(connection, path, question, PairsRecord, last, only=False)]
     try:
         return _joined(records, annotators)
     except (IndexError, ValueError) as error:

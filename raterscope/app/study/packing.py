@@ -53,9 +53,16 @@ def packed_pictures(names: Sequence[str], pictures: Mapping[int, str]) -> NDArra
 
 
 def records_of(
-    connection: sqlite3.Connection, path: Path, question: int, kind: type[Record], last: int | None = None
+    connection: sqlite3.Connection,
+    path: Path,
+    question: int,
+    kind: type[Record],
+    last: int | None = None,
+    only: bool | None = None,
 ) -> list[tuple[bool, Record]]:
     """Read what the imports brought for a question, up to the last one named, and whether it is truth.
+
+    With `only`, what is truth alone or what is none.
 
     Raises
     ------
@@ -66,7 +73,11 @@ def records_of(
         "SELECT truth, object FROM votes WHERE question = ? AND import <= ? ORDER BY import",
         (question, _LAST if last is None else last),
     ).fetchall()
-    return [(bool(truth), read_object(connection, number, kind, path)) for truth, number in rows]
+    return [
+        (bool(truth), read_object(connection, number, kind, path))
+        for truth, number in rows
+        if only is None or bool(truth) == only
+    ]
 
 
 def last_import_for(connection: sqlite3.Connection, question: int, last: int | None = None) -> int:

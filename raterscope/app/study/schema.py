@@ -24,8 +24,8 @@ The file is in WAL mode while it is open and a single plain file when it is clos
     (JSON), for labels the outputs and classes in the curator's order, which output means which class, and the
     prior, for pairs nothing.
 ``votes``
-    One row an import and question; ``object`` holds the votes (truth 0), the true classes (truth 1) or the
-    comparisons of that import, with the names of its tasks or items.
+    One row an import and question; ``object`` holds the votes (truth 0), the true classes (truth 1), the
+    comparisons (truth 0) or the true ranking (truth 1) of that import, with the names of its tasks or items.
 ``pictures``
     One row a task or item that an image of the study shows.
 ``masks``

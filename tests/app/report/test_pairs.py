@@ -15,7 +15,7 @@ from raterscope.app.trust import trust_in_pairs
 from tests.app.pairs.made import BAD, BIASED, GOOD, HEADER, ITEMS, UGLY, answers
 from tests.app.tables import write
 
-COLUMNS = 9
+COLUMNS = 10
 """Of the table of annotators; one more where the expert has said something."""
 
 

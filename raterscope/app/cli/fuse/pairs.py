@@ -33,10 +33,13 @@ from raterscope.app.cli.terminal import ProgressLine
 from raterscope.app.errors import InputError, counted, plain, refuse_unknown
 from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.formats.pairs.records import PairTable
+from raterscope.app.formats.pairs.true_rankings import RankingTable, read_ranking
 from raterscope.app.pairs.comparing import Beside, beside, not_promised
 from raterscope.app.pairs.joining import Asked, by_question, joined
+from raterscope.app.pairs.ranking_agreement import Agreements, agreements
 from raterscope.app.pairs.results import QuestionOutput, has_path, run_record, write_question
 from raterscope.app.pairs.running import Answer, Inputs, fuse_questions
+from raterscope.app.study.true_rankings import placed
 
 __all__ = ["beside_each", "fuse_pairs", "notices_of", "summary_of"]
 
@@ -52,11 +55,15 @@ def fuse_pairs(options: argparse.Namespace) -> int:
         make_folder(options.output)
         answer = fuse_questions(inputs, plan, part(watch, 0.2, 0.8))
         others = beside_each(answer, part(watch, 0.8, 0.9))
+        truths = {} if options.truth is None else _agreements(answer, read_ranking(options.truth))
         rest = part(watch, 0.9, 1.0)
-        found = write_in_folder(lambda folder: _write(folder, answer, others, tables, rest), options.output)
+        found = write_in_folder(
+            lambda folder: _write(folder, answer, others, truths, tables, rest), options.output
+        )
     written, large = found.answer
     notices = [f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices]
-    lines = summary_of(answer, time.perf_counter() - clock, others) if others else ()
+    lines = [*summary_of(answer, time.perf_counter() - clock, others)] if others else []
+    lines += [f"{where(answer, name)}{one.in_words()}" for name, one in truths.items()]
     tell(dict.fromkeys([*notices, *said, *large, *notices_of(answer)]), lines)
     tell_files(written, found.place)
     found.tell("All results are in")
@@ -186,10 +193,30 @@ def beside_each(answer: Answer, watch: Watch) -> dict[str, Beside]:
     return found
 
 
+def _agreements(answer: Answer, table: RankingTable) -> dict[str, Agreements]:
+    """Compare the rankings of each question with the ground truth.
+
+    Raises
+    ------
+    InputError
+        When the ranking has no two items of any question.
+    """
+    found = {}
+    for name, outcome in answer.outcomes.items():
+        items = answer.inputs.given[name].items
+        if outcome.fusion is not None and len(set(items) & set(table.items)) > 1:
+            fusion, truth = outcome.fusion, placed(table.items, table.place, table.group, items)
+            found[name] = agreements(fusion.score, fusion.corrected, fusion.component, truth)
+    if not found:
+        raise InputError("ranks no two items that were compared", file=table.path)
+    return found
+
+
 def _write(
     folder: Path,
     answer: Answer,
     others: Mapping[str, Beside],
+    truths: Mapping[str, Agreements],
     tables: list[PairTable],
     watch: Watch,
 ) -> tuple[list[Path], list[str]]:
@@ -202,6 +229,8 @@ def _write(
     said: list[str] = []
     for name, fusion, here, step in folders_of(answer, folder, watch):
         record = run_record(answer, name, inputs, others[name])
+        if name in truths:
+            record["ground_truth_ranking"] = truths[name].as_dict()
         output = QuestionOutput(answer.inputs.given[name], answer.plan, fusion, record)
         written += write_question(here, output, step)
         if not has_path(fusion):

@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QObject, Signal
 
 from raterscope.algorithms.pairs.catalogue import PATHS
-from raterscope.algorithms.pairs.data import BoolArray
+from raterscope.algorithms.pairs.data import BoolArray, PairFusion
 from raterscope.algorithms.pairs.ranking import ranks
 from raterscope.algorithms.pairs.selection import t_test_flags
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.jobs import Job
+from raterscope.app.pairs.ranking_agreement import agreements
 from raterscope.app.study import RunEntry, Study
+from raterscope.app.study.true_rankings import true_ranking_of
 from raterscope.app.workspaces.pairs.scene import Scene
 from raterscope.widgets.figures import count
 from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow, ComparisonTable, Measure
@@ -29,6 +31,10 @@ MOST_RUNS = 12
 RULE_WORDS = {"flip": "flip test", "knockoffs": "knockoffs"}
 
 
+def _tau(value: float, _low: float, _high: float) -> str:
+    return f"{value:.3f}" if np.isfinite(value) else "–"
+
+
 def _many(value: float, _low: float, _high: float) -> str:
     return f"{value:,.0f}" if np.isfinite(value) else "–"
 
@@ -38,7 +44,18 @@ MEASURES = (
     Measure("more", "Of those, whom the run shown does not flag", "none", _many),
     Measure("fewer", "Whom the run shown flags, and this does not", "none", _many),
     Measure("moved", "Items whose corrected rank differs from that in the run shown", "none", _many),
+    Measure(
+        "tau before",
+        "Kendall's tau of the ranking of all answers with the imported ground truth",
+        "none",
+        _tau,
+    ),
+    Measure("tau", "Kendall's tau of the corrected ranking with the imported ground truth", "none", _tau),
 )
+
+
+_OF_FLAGS = 3
+"""Of the measures those that tell whom a method flags; the others are of a ranking."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +73,8 @@ class Outcome:
         By the run's rule, and by the t test with Benjamini-Hochberg at the same rate.
     rank : (n,) int32
         Of the items, corrected; 0 for what was never compared.
+    tau : (before, corrected)
+        Kendall's tau with the ground-truth ranking; NaN without one.
     """
 
     run: RunEntry
@@ -65,6 +84,7 @@ class Outcome:
     flagged: BoolArray
     test: BoolArray
     rank: NDArray[np.int32]
+    tau: tuple[float, float]
 
 
 class Comparing(QObject):
@@ -130,8 +150,9 @@ def rows_of(outcomes: Sequence[Outcome], shown: int) -> tuple[ComparisonRow, ...
     told = reference.people[reference.flagged]
     rows = [_row(one, one.flagged, reference, told) for one in reversed(outcomes)]
     tip = "Each bias tested by itself, at the rate of the run shown"
-    figures = _figures(reference, reference.test, reference, told)[:-1]
-    return (*rows, ComparisonRow(None, "t test", "\nBenjamini-Hochberg", (*figures, NOT_KNOWN), tip))
+    figures = _figures(reference, reference.test, reference, told)[:_OF_FLAGS]
+    unknown = (NOT_KNOWN,) * (len(MEASURES) - _OF_FLAGS)
+    return (*rows, ComparisonRow(None, "t test", "\nBenjamini-Hochberg", (*figures, *unknown), tip))
 
 
 def _row(one: Outcome, flagged: BoolArray, reference: Outcome, told: NDArray[np.int32]) -> ComparisonRow:
@@ -150,7 +171,7 @@ def _figures(
     # Items have their numbers in the order of first appearance: later ones come after.
     items = min(len(one.rank), len(reference.rank))
     moved = int((one.rank[:items] != reference.rank[:items]).sum())
-    values = (len(mine), len(mine) - both, len(told) - both, moved)
+    values = (len(mine), len(mine) - both, len(told) - both, moved, *one.tau)
     return tuple((float(value), np.nan, np.nan) for value in values)
 
 
@@ -169,6 +190,15 @@ def _read(question: int, runs: Sequence[int], study: Study, watch: Watch) -> lis
                     flagged=fusion.flagged,
                     test=t_test_flags(fusion),
                     rank=ranks(fusion.corrected, fusion.component),
+                    tau=_tau_of(study, question, entry, fusion),
                 )
             )
     return found
+
+
+def _tau_of(study: Study, question: int, entry: RunEntry, fusion: PairFusion) -> tuple[float, float]:
+    truth = true_ranking_of(study, question, study.bench(question, entry.imported).items)
+    if truth is None:
+        return np.nan, np.nan
+    found = agreements(fusion.score, fusion.corrected, fusion.component, truth)
+    return found.original.tau, found.corrected.tau
