@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from raterscope.app.papers.clicks import CLICKS
 from raterscope.app.papers.experiments import Paper
+from raterscope.app.papers.labels import LABELS
 from raterscope.app.papers.pairs import PAIRS
 
 __all__ = ["PAPERS"]
 
-PAPERS: Mapping[str, Paper] = {one.name: one for one in (CLICKS, PAIRS)}
+PAPERS: Mapping[str, Paper] = {one.name: one for one in (CLICKS, PAIRS, LABELS)}

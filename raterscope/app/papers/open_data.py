@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks.data import Clicks, FloatArray
+from raterscope.algorithms.labels.data import Labels
 from raterscope.algorithms.pairs.data import Pairs
 from raterscope.app.formats.pairs import read_pairs
 
-__all__ = ["ClickedImage", "first_annotators", "paid_crowd", "pairs_of"]
+__all__ = ["ClickedImage", "first_annotators", "labelled", "paid_crowd", "pairs_of"]
 
 
 class ClickedImage(NamedTuple):
@@ -68,6 +70,24 @@ def pairs_of(data: Path, name: str) -> Pairs:
     return Pairs(
         table.annotator, table.left, table.right, table.choice, table.annotators, table.items, table.time
     )
+
+
+@lru_cache(maxsize=4)
+def labelled(data: Path, name: str) -> tuple[Labels, NDArray[np.int16]]:
+    """Read the labels of labels/NAME.csv, and the true class of each task or -1."""
+    rows = _rows(data / "labels" / f"{name}.csv")
+    true = {row["task"]: row["label"] for row in _rows(data / "labels" / f"{name}_truth.csv")}
+    tasks, annotators = (tuple(dict.fromkeys(row[key] for row in rows)) for key in ("task", "worker"))
+    outputs = tuple(sorted({*(row["label"] for row in rows), *true.values()}))
+    at = [{one: n for n, one in enumerate(names)} for names in (tasks, annotators, outputs)]
+    labels = Labels(
+        task=np.array([at[0][row["task"]] for row in rows]),
+        annotator=np.array([at[1][row["worker"]] for row in rows]),
+        label=np.array([at[2][row["label"]] for row in rows]),
+        tasks=tasks, annotators=annotators, outputs=outputs, classes=outputs,
+        meaning=np.arange(len(outputs), dtype=np.int16),
+    )  # fmt: skip
+    return labels, np.array([at[2][true[task]] if task in true else -1 for task in tasks], dtype=np.int16)
 
 
 def _rows(path: Path) -> list[dict[str, str]]:

@@ -6,8 +6,11 @@ from dataclasses import replace
 import pytest
 
 from raterscope.algorithms.progress import Cancelled, silent
+from raterscope.algorithms.simulation.label_crowds import simulate_labels
+from raterscope.algorithms.simulation.label_plans import scoring_crowd
 from raterscope.app.cli.options import PAPERS as NAMES
 from raterscope.app.errors import InputError
+from raterscope.app.papers import labels
 from raterscope.app.papers.catalogue import PAPERS
 from raterscope.app.papers.experiments import Experiment, Paper, Row
 from raterscope.app.papers.measuring import available, check_folder, measure, measured
@@ -15,6 +18,14 @@ from raterscope.app.papers.page import contents_of, write_page
 from tests.app.commands import run
 
 EXPERIMENTS = [one for paper in PAPERS.values() for one in paper.experiments]
+
+
+QUICK = ("clicks-figure-2", "pairs-table-1", "labels-figure-3")
+"""An experiment of each paper, of which one run takes a second."""
+
+
+SLOW = ("clicks-figures-15-16", "clicks-figures-7-14", "labels-open-crowds")
+"""Experiments on open data of which one run takes longer."""
 
 
 def counting(calls, **changes):
@@ -57,20 +68,24 @@ def test_rows_belong_to_cells_and_names_are_unique(experiment):
     assert [one.name for one in EXPERIMENTS].count(experiment.name) == 1
 
 
-@pytest.mark.parametrize("paper", PAPERS.values(), ids=lambda one: one.name)
-def test_a_first_run_of_a_paper_measures_what_its_rows_show(paper, tmp_path):
-    experiment = next(one for one in paper.experiments if not one.needs)
+@pytest.mark.parametrize("name", QUICK)
+def test_a_first_run_of_a_paper_measures_what_its_rows_show(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        labels, "_crowd", lambda number, **_: simulate_labels(scoring_crowd(80, 60, fewest=30), number)
+    )
+    experiment = next(one for one in EXPERIMENTS if one.name == name)
     cell = experiment.cells[0]
     found = experiment.measure(cell, 0, tmp_path)
     assert {name for row in experiment.rows if row.cell == cell for name in (row.printed, row.default)} <= {
         *found, "",
     }  # fmt: skip
     assert found == experiment.measure(cell, 0, tmp_path)
+    assert {one.name.partition("-")[0] for one in EXPERIMENTS} == {one.partition("-")[0] for one in QUICK}
 
 
 def test_open_data_measure_what_their_rows_show(real_data, tmp_path):
     for experiment in EXPERIMENTS:
-        if experiment.needs and experiment.name != "clicks-figures-15-16":
+        if experiment.needs and experiment.name not in SLOW:
             assert available(experiment, real_data)
             cell = experiment.cells[0]
             found = experiment.measure(cell, 0, real_data)
