@@ -94,6 +94,11 @@ def _describe_masks(kinds: Commands) -> None:
     masks.add_argument("--truth", nargs="+", type=Path, metavar="TRUTH",
                        help="true masks to compare with; writes evaluation.csv")  # fmt: skip
     add_masks(masks)
+    masks.add_argument("--cluster-raters", action="store_true",
+                       help="cluster raters over the images by overlap and by shared consensus, for which "
+                            "the mixture of consensuses is fitted to each image; writes rater_distances.csv "
+                            "and rater_tree.csv (always done with --algorithm mixture and several "
+                            "images)")  # fmt: skip
     masks.add_argument("--together", action="store_true",
                        help="fuse several structures as classes of one model, not one by one")  # fmt: skip
     add_algorithm(masks, "--algorithm", "laplace", "how masks are fused")

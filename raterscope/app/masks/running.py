@@ -25,7 +25,18 @@ from raterscope.app.study.digest import Fingerprint
 from raterscope.app.study.masks import assemble, mask_entries, read_masks, settled_of
 from raterscope.app.study.records import MaskRecord
 
-__all__ = ["MARGIN", "Answer", "Case", "Draft", "Inputs", "fuse_case", "fuse_cases", "gather", "keep"]
+__all__ = [
+    "MARGIN",
+    "Answer",
+    "Case",
+    "Draft",
+    "Inputs",
+    "follows_of",
+    "fuse_case",
+    "fuse_cases",
+    "gather",
+    "keep",
+]
 
 MARGIN = 3.0
 """mm about all masks that are fused: more than the distances' default clip."""
@@ -196,7 +207,19 @@ def case_record(ended: Outcome[CaseResult], case: Case) -> dict[str, Any]:
                 "calibration": _calibration_record(report),
             }
         )
+        if (follows := follows_of(fusion)) is not None:
+            structures[-1]["follows"] = follows
     return record | {"structures": structures}
+
+
+def follows_of(fusion: MaskFusion) -> list[int] | None:
+    """Give the consensus that each rater follows, the heaviest being 0; None of all but the mixture."""
+    if fusion.algorithm != "mixture":
+        return None
+    if not fusion.alternatives:
+        return [0] * len(fusion.annotators)
+    follows: list[int] = np.argmax([one.responsibility for one in fusion.alternatives], axis=0).tolist()
+    return follows
 
 
 def _calibration_record(report: Report) -> dict[str, Any] | None:

@@ -192,6 +192,7 @@ def _masks(
     from raterscope.app.report.agreement import agreement_section
     from raterscope.app.report.figures import read_figures
     from raterscope.app.report.masks import case_section, cases_table
+    from raterscope.app.report.rater_trees import rater_trees_section
     from raterscope.app.report.volumes import read_voxels
 
     sections, cases = [], []
@@ -205,6 +206,9 @@ def _masks(
     numbers = {name: number for number, name in enumerate(study.annotators())}
     figures = [one for found in cases for one in found]
     sections.append(agreement_section(cases, numbers))
+    trees = rater_trees_section([run for run in study.runs() if run.kind == "masks"], numbers)
+    if trees is not None:
+        sections.append(trees)
     if len(figures) > 1:
         sections.insert(0, Section("", [cases_table(cases)]))
     return sections, figures

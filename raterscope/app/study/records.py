@@ -265,6 +265,7 @@ class LoggedStructure(msgspec.Struct, frozen=True):
     raters: tuple[str, ...] = ()
     disputed_ml: tuple[float, ...] = ()
     pair_dice: tuple[tuple[float | None, ...], ...] = ()
+    follows: tuple[int, ...] = ()
 
 
 class LoggedCase(msgspec.Struct, frozen=True):

@@ -64,6 +64,7 @@ TOPICS: dict[str, dict[str, str]] = {
         "matrix": "masks/agreement",
         "local_weight": "masks/weight",
         "tree": "masks/tree",
+        "tree_panel": "masks/tree",
         "alternatives": "masks/alternatives",
         "comparing": "masks/methods",
         "bound": "masks/bound",

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from raterscope.algorithms.annotators.clustering import CaseAgreement, cluster_raters
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.report import CaseResult
 from raterscope.algorithms.progress import Watch, part, silent
@@ -28,6 +29,14 @@ from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.volumes.records import MaskTable, VolumeFile
 from raterscope.app.formats.volumes.resampling import why_not_regular
 from raterscope.app.masks.placing import Placement, place, placed_mask
+from raterscope.app.masks.rater_clusters import (
+    CONSENSUS,
+    DICE,
+    agreements_of_results,
+    clusters_in_words,
+    follow_consensuses,
+    write_clusters,
+)
 from raterscope.app.masks.raters import sign
 from raterscope.app.masks.reading import MaskReading, read_mask_files, sites_of
 from raterscope.app.masks.results import CaseOutput, run_record, write_case
@@ -55,18 +64,36 @@ def fuse_masks(options: argparse.Namespace) -> int:
         make_folder(options.output)
         inputs = Inputs(dict.fromkeys(cases, 0), cases)
         each = fuse_together if options.together else fuse_case
-        answer = fuse_cases(inputs, plan, part(watch, 0.2, 0.9), each=each)
+        fused = 0.6 if options.cluster_raters and plan.algorithm != "mixture" else 0.9
+        answer = fuse_cases(inputs, plan, part(watch, 0.2, fused), each=each)
+        clusters = _clusters(answer, part(watch, fused, 0.9), asked=options.cluster_raters)
         rest = part(watch, 0.9, 1.0)
         written = write_in_folder(
-            lambda folder: _write(folder, answer, truths, tables, rest, together=options.together),
+            lambda folder: [
+                *_write(folder, answer, truths, tables, rest, together=options.together),
+                *(write_clusters(folder, clusters) if clusters else ()),
+            ],
             options.output,
         )
-    lines = summary_of(answer, time.perf_counter() - clock)
+    lines = list(summary_of(answer, time.perf_counter() - clock))
+    if clusters.get(CONSENSUS):
+        lines.append(f"raters over cases: {clusters_in_words(cluster_raters(clusters[CONSENSUS]))}")
     tell(dict.fromkeys([*notices, *said, *_notices(answer)]), lines)
     tell_files(written.answer, written.place)
     written.tell("All results are in")
     failures(answer.outcomes)
     return 0
+
+
+def _clusters(answer: Answer, watch: Watch, *, asked: bool) -> dict[str, list[CaseAgreement]]:
+    """Compare raters case by case, where asked for or where the mixture was fitted to several cases."""
+    results = [one.fusion for one in answer.outcomes.values() if one.fusion is not None]
+    by_consensus = agreements_of_results(results, CONSENSUS)
+    if not asked and (len(results) < 2 or not by_consensus):
+        return {}
+    if not by_consensus:
+        by_consensus = follow_consensuses(answer.inputs, None, watch)
+    return {DICE: agreements_of_results(results, DICE), CONSENSUS: by_consensus}
 
 
 def summary_of(answer: Answer, seconds: float) -> Iterator[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
 from PySide6.QtCore import QObject, Signal
@@ -14,6 +13,7 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.contents import Contents
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
+from raterscope.app.masks.rater_clusters import CONSENSUS, DICE, agreements_of_runs
 from raterscope.app.review import Decision
 from raterscope.app.workspaces.masks import view
 from raterscope.app.workspaces.masks.regions import length_unit
@@ -22,6 +22,10 @@ from raterscope.app.workspaces.masks.screen import MasksScreen
 from raterscope.widgets.dialogs.reason import ReasonDialog
 
 __all__ = ["Raters"]
+
+UNITS = {DICE: "1 - Dice", CONSENSUS: "of cases apart"}
+
+NO_MIXTURE = "Fuse with the mixture of consensuses to see who follows the same consensus over the cases."
 
 REASONS = ("draws something else", "too large throughout", "too small throughout", "unfinished")
 
@@ -47,6 +51,7 @@ class Raters(QObject):
         self._screen = screen
         self.current: str | None = None
         self.pair: tuple[str, str] | None = None
+        self._here: set[str] = set()
         screen.table.rater_chosen.connect(self.choose)
         screen.table.exclude_requested.connect(self.exclude)
         screen.table.include_requested.connect(self.include)
@@ -54,6 +59,7 @@ class Raters(QObject):
         screen.volume.outline_clicked.connect(self._on_outline)
         screen.matrix.pair_chosen.connect(self._on_pair)
         screen.tree.branch_chosen.connect(self._on_branch)
+        screen.tree_panel.basis_chosen.connect(self._on_basis)
 
     def show(self, scene: Scene | None, structure: str, *, covered: bool = False) -> None:
         """Take another case, run or structure; while it is covered, nothing of it is seen."""
@@ -77,7 +83,8 @@ class Raters(QObject):
         names = () if fusion is None else fusion.annotators
         agreement = np.zeros((0, 0)) if report is None else report.pair_dice
         self._screen.matrix.set_matrix(names, [numbers.get(name, 0) for name in names], agreement)
-        self._show_tree(contents, numbers, set(names))
+        self._here = set(names)
+        self._show_tree(contents)
         if self.current is not None and self.current not in scene.masks.get(structure, {}):
             self.choose(None)
         elif self.current is not None:
@@ -125,22 +132,31 @@ class Raters(QObject):
         self._screen.region_panel.select(self.current)
         self._screen.tree.select((self.current,) if self.current else ())
 
-    def _show_tree(self, contents: Contents, numbers: Mapping[str, int], here: set[str]) -> None:
+    def _on_basis(self, _basis: str) -> None:
+        contents = self._document.contents
+        if contents is not None and self._here:
+            self._trees += 1
+            self._show_tree(contents)
+
+    def _show_tree(self, contents: Contents) -> None:
         """Show the tree of those who share cases with the raters of this case."""
-        tables = _sharing(_agreements(contents), here)
+        basis = self._screen.tree_panel.basis
+        tables = _sharing(agreements_of_runs(contents.runs_of("masks"), basis), self._here)
+        if basis == CONSENSUS and not tables:
+            self._screen.tree.set_nothing(NO_MIXTURE)
         self._screen.tree.set_title(f"Raters over {len(tables)} case{'' if len(tables) == 1 else 's'}")
         if not tables:
             self._screen.tree.set_tree(np.zeros((0, 4)), (), ())
         else:
             job = self._jobs.start("Joining raters", partial(_clustered, tables), quiet=True)
-            job.finished.connect(partial(self._on_tree, self._trees, numbers))
+            job.finished.connect(partial(self._on_tree, self._trees, contents.numbers, basis))
 
-    def _on_tree(self, asked: int, numbers: Mapping[str, int], tree: RaterTree) -> None:
+    def _on_tree(self, asked: int, numbers: Mapping[str, int], basis: str, tree: RaterTree) -> None:
         if asked != self._trees:
             return
         self._screen.tree.set_tree(
             tree.linkage, tree.names, [numbers.get(name, 0) for name in tree.names], "complete linkage",
-            "1 - Dice",
+            UNITS[basis],
         )  # fmt: skip
         self._screen.tree.select((self.current,) if self.current else ())
 
@@ -159,20 +175,3 @@ def _sharing(tables: list[CaseAgreement], names: set[str]) -> list[CaseAgreement
             if known & set(table.annotators):
                 known |= set(table.annotators)
     return [table for table in tables if known & set(table.annotators)]
-
-
-def _agreements(contents: Contents) -> list[CaseAgreement]:
-    """Give the pairwise Dice of every case and structure by its latest run, as the runs' logs tell."""
-    latest: dict[tuple[str, str], Any] = {}
-    for run in contents.runs_of("masks"):
-        for case in run.log.get("images", ()):
-            for structure in case.get("structures", ()):
-                latest[str(case.get("image")), str(structure.get("structure"))] = structure
-    found = []
-    for structure in latest.values():
-        names, table = tuple(map(str, structure.get("raters", ()))), structure.get("pair_dice", ())
-        rows = [[np.nan if value is None else value for value in row] for row in table]
-        values = np.array(rows, dtype=float)
-        if len(names) > 1 and values.shape == (len(names), len(names)):
-            found.append(CaseAgreement(names, values))
-    return found

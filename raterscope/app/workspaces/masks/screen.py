@@ -5,12 +5,14 @@ from __future__ import annotations
 from PySide6.QtWidgets import QTabWidget, QVBoxLayout, QWidget
 
 from raterscope.algorithms.masks.catalogue import FUSERS
+from raterscope.app.masks.rater_clusters import BASES
 from raterscope.app.workspaces.masks.maps import MapBar
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.panels.alternatives_panel import AlternativesPanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.local_weight import LocalWeight
 from raterscope.widgets.panels.queue_panel import QueuePanel
+from raterscope.widgets.panels.rater_tree_panel import RaterTreePanel
 from raterscope.widgets.panels.region_panel import RegionPanel
 from raterscope.widgets.parts import rule
 from raterscope.widgets.plots.agreement_matrix import AgreementMatrix
@@ -37,11 +39,12 @@ class MasksScreen(WorkspaceScreen):
         self.local_weight = LocalWeight()
         self.matrix = AgreementMatrix("Pairwise Dice")
         self.tree = Dendrogram()
+        self.tree_panel = RaterTreePanel(self.tree, BASES)
         self.alternatives = AlternativesPanel()
         self.bound = ObjectivePlot("bound", BOUND)
         self.tabs = QTabWidget()
         self.tabs.addTab(self.local_weight, "Local weight")
-        self.tabs.addTab(self.tree, "Raters over cases")
+        self.tabs.addTab(self.tree_panel, "Raters over cases")
         self.tabs.addTab(self.alternatives, "Alternatives")
         canvas = QWidget()
         column = QVBoxLayout(canvas)

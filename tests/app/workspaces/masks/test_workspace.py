@@ -20,6 +20,7 @@ from raterscope.widgets.panels.fuse_panel import RunRequest
 from tests.app.driving import LONG, idle, open_study, press
 from tests.app.workspaces.masks.driving import consensus, go_to, key, states
 from tests.app.workspaces.masks.made import READERS, SHAPE, SPACING, ball, drawn
+from tests.reading import visible_words
 
 
 def test_a_study_of_masks_opens_in_their_workspace_with_the_volume_on_screen(opened_masks):
@@ -337,3 +338,20 @@ def test_the_truth_is_seen_only_when_it_is_asked_for(window, qtbot, tmp_path):
     key(window, qtbot, Qt.Key.Key_H)
     assert in_sight(window) == set()
     assert not window.workspace.maps.truth.isVisible()
+
+
+def test_raters_are_joined_by_overlap_or_by_shared_consensus(fused_masks, qtbot):
+    workspace = fused_masks.workspace
+    panel, tree = workspace.tree_panel, workspace.tree
+    workspace.tabs.setCurrentWidget(panel)
+    qtbot.waitUntil(lambda: tree.filled, timeout=LONG)
+    panel.choice.setCurrentIndex(panel.choice.findData("consensus"))
+    idle(fused_masks, qtbot)
+    assert not tree.filled
+    assert "mixture of consensuses" in visible_words(tree)
+    workspace.fuse_panel.algorithm.choose("mixture")
+    key(fused_masks, qtbot, Qt.Key.Key_F5)
+    qtbot.waitUntil(lambda: len(fused_masks.document.contents.runs) == 2, timeout=LONG)
+    idle(fused_masks, qtbot)
+    qtbot.waitUntil(lambda: tree.filled, timeout=LONG)
+    assert "of cases apart" in tree.figure.words(len(tree.figure._members) - 1)
