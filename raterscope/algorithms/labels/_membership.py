@@ -19,12 +19,17 @@ __all__ = ["mixed_membership"]
 
 _ROUNDS = 30
 _STRENGTH_ROUNDS = (5, 15)
-_SWEEPS = 5
-"""Over known tasks, to see what their votes alone would give."""
+_SWEEPS = 20
+"""Over each known task, to see what its votes alone would give."""
 
 
 def mixed_membership(
-    crowd: Crowd, posterior: FloatArray, mixture: float, watch: Watch
+    crowd: Crowd,
+    posterior: FloatArray,
+    mixture: float,
+    watch: Watch,
+    judged: NDArray[np.int64] | None = None,
+    unheld: FloatArray | None = None,
 ) -> tuple[FloatArray, Fit]:
     """Fit the model, beginning with a posterior.
 
@@ -35,16 +40,20 @@ def mixed_membership(
     mixture : float
         Prior strength of a task's mixture.
     watch : Watch
+    judged : (M,) int64, optional
+        Known tasks with votes whose mixture is wanted as if their class were not known.
+    unheld : (M, J) float64, optional
+        Their probabilities to begin with.
 
     Returns
     -------
     mean : (N, J) float64
-        Each task's expected mixture. Of a known task with votes, it is what the votes would give if the class
+        Each task's expected mixture. Of a judged task, it is what its votes would give if its class alone
         were not known.
     fit : Fit
         Rates given the apparent class.
     """
-    from raterscope.algorithms.labels._pooled_kernels import membership_sweep
+    from raterscope.algorithms.labels._pooled_kernels import membership_sweep, membership_without_truth
 
     votes = np.diff(crowd.start)
     fit = begun(crowd, posterior)
@@ -68,40 +77,13 @@ def mixed_membership(
             )  # fmt: skip
         mean = (prior + total) / (mixture + votes[:, None])
         mean[held] = posterior[held]
-    voted = np.flatnonzero(held & (votes > 0))
-    if len(voted):
-        mean[voted] = _without_truth(crowd, fit, voted, prior, share, total, watch)
+    if judged is not None and unheld is not None and len(judged):
+        watch(1.0, words)
+        answer = np.empty_like(unheld)
+        membership_without_truth(
+            judged, crowd.start, crowd.annotator, crowd.label, unheld, _SWEEPS, fit.base, fit.strength,
+            fit.counts, fit.rows, prior, share, total, answer,
+        )  # fmt: skip
+        mean[judged] = (prior + answer) / (mixture + votes[judged, None])
     mean /= mean.sum(axis=1, keepdims=True)
     return mean, fit
-
-
-def _without_truth(
-    crowd: Crowd,
-    fit: Fit,
-    tasks: NDArray[np.int64],
-    prior: FloatArray,
-    share: NDArray[np.float32],
-    total: NDArray[np.floating],
-    watch: Watch,
-) -> FloatArray:
-    """Estimate the mixtures of known tasks from the votes alone, (M, J); overwrites counts and shares."""
-    from raterscope.algorithms.labels._pooled_kernels import membership_sweep
-
-    votes = np.diff(crowd.start)
-    at = np.flatnonzero(np.isin(np.repeat(np.arange(len(votes)), votes), tasks))
-    usual = (prior / prior.sum()).astype(np.float32)
-    change = (usual - share[at]).astype(np.float64)
-    np.add.at(fit.counts, (crowd.annotator[at], crowd.label[at]), change)
-    np.add.at(fit.rows, crowd.annotator[at], change)
-    share[at] = usual
-    total[tasks] = votes[tasks, None] * usual.astype(np.float64)
-    others = np.zeros(len(votes), dtype=crowd.known.dtype)
-    others[tasks] = OPEN
-    for _ in range(_SWEEPS):
-        for first, last in crowd.spans:
-            watch(1.0, "fitting mixed membership")
-            membership_sweep(
-                first, last, crowd.start, crowd.annotator, crowd.label, others, fit.base, fit.strength,
-                fit.counts, fit.rows, prior, share, total,
-            )  # fmt: skip
-    return np.asarray((prior + total[tasks]) / (prior.sum() + votes[tasks, None]))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from raterscope.algorithms.compiling import Array, compiled
 
 __all__ = [
@@ -387,3 +389,74 @@ def membership_sweep(
                 counts[k, output, j] += change
                 rows[k, j] += change
                 total[i, j] += change
+
+
+@compiled(error_model="numpy")
+def membership_without_truth(
+    tasks: Array,
+    start: Array,
+    annotator: Array,
+    label: Array,
+    begin: Array,
+    sweeps: int,
+    base: Array,
+    strength: float,
+    counts: Array,
+    rows: Array,
+    mixture: Array,
+    share: Array,
+    total: Array,
+    answer: Array,
+) -> None:
+    """Estimate the mixtures of known tasks from their votes, each as if its class alone were not known.
+
+    Parameters
+    ----------
+    tasks : (M,) int64
+    start, annotator, label, base, strength, counts, rows, mixture, share, total : as in `membership_sweep`
+        Left as they were, but for rounding.
+    begin : (M, J) float64
+        Probabilities of the apparent classes before the first sweep.
+    sweeps : int
+    answer : (M, J) float64
+        Summed probabilities of the votes' apparent classes. Overwritten.
+    """
+    classes = len(mixture)
+    unknown = np.full(len(start) - 1, -1, dtype=np.int16)
+    for m in range(len(tasks)):
+        i = tasks[m]
+        votes = start[i + 1] - start[i]
+        before = share[start[i] : start[i + 1]].copy()
+        summed = total[i].copy()
+        for v in range(start[i], start[i + 1]):
+            for j in range(classes):
+                change = begin[m, j] - share[v, j]
+                counts[annotator[v], label[v], j] += change
+                rows[annotator[v], j] += change
+                share[v, j] = begin[m, j]
+        for j in range(classes):
+            total[i, j] = votes * begin[m, j]
+        for _ in range(sweeps):
+            membership_sweep(
+                i,
+                i + 1,
+                start,
+                annotator,
+                label,
+                unknown,
+                base,
+                strength,
+                counts,
+                rows,
+                mixture,
+                share,
+                total,
+            )
+        answer[m] = total[i]
+        total[i] = summed
+        for v in range(start[i], start[i + 1]):
+            for j in range(classes):
+                change = before[v - start[i], j] - share[v, j]
+                counts[annotator[v], label[v], j] += change
+                rows[annotator[v], j] += change
+                share[v, j] = before[v - start[i], j]

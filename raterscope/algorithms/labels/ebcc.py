@@ -56,6 +56,13 @@ _CHECKS = (10, 20, 40, 80, 160)
 """Iterations after which a start ends whose bound is below that of the best start."""
 
 
+_TURNS = 5
+"""Updates of a known task's probabilities, to see what its votes alone would give."""
+
+_HELD = 2_000
+"""Known tasks at a time."""
+
+
 @dataclass(frozen=True)
 class EBCCSettings(LabelSettings):
     """Settings of `ebcc`."""
@@ -180,7 +187,7 @@ def tempered_subtypes(
     Returns
     -------
     (N, J) float64 or None
-        None where there would be too many rates.
+        Of a known task, as if its class alone were not known. None where there would be too many rates.
     """
     from raterscope.algorithms.labels._ebcc_kernels import temper_subtypes
     from raterscope.algorithms.labels._pooled_kernels import add_counts
@@ -210,9 +217,41 @@ def tempered_subtypes(
             first, last, votes.start, problem.annotator, problem.label, _FEW_SUBTYPES, logs, rates,
             correlation, answer,
         )  # fmt: skip
-    held = np.flatnonzero(votes.known != OPEN)
-    answer[held] = share[held]
+    held = np.flatnonzero((votes.known != OPEN) & voted)
+    for first in range(0, len(held), _HELD):
+        watch(0.95, "weighting correlated votes")
+        some = held[first : first + _HELD]
+        answer[some] = _without_truth(problem, found.joint, counts, logs, correlation, some)
     return answer
+
+
+def _without_truth(
+    problem: _Problem,
+    joint: FloatArray,
+    counts: FloatArray,
+    logs: FloatArray,
+    correlation: float,
+    tasks: NDArray[np.int64],
+) -> FloatArray:
+    """Estimate the classes of known tasks from their votes, each as if its class alone were not known."""
+    from scipy.special import digamma
+
+    start = problem.votes.start
+    many = np.diff(start)[tasks]
+    place = np.repeat(np.arange(len(tasks)), many)
+    vote = np.arange(many.sum()) + np.repeat(start[tasks] - np.cumsum(many) + many, many)
+    who, label = problem.annotator[vote], problem.label[vote]
+    alpha = problem.rates + counts
+    own, whole = alpha[who, label] - joint[tasks][place], alpha.sum(axis=1)[who] - joint[tasks][place]
+    effect = (1.0 + (many - 1) * correlation)[:, None]
+    guess = np.zeros((len(tasks), len(logs)))
+    first = np.cumsum(many) - many
+    for turn in range(_TURNS):
+        terms = np.add.reduceat(digamma(own + guess[place]) - digamma(whole + guess[place]), first, axis=0)
+        terms = terms / (effect if turn == _TURNS - 1 else 1.0) + logs
+        guess = np.exp(terms - terms.max(axis=1, keepdims=True))
+        guess /= guess.sum(axis=1, keepdims=True)
+    return np.asarray(guess.reshape(len(tasks), -1, problem.subtypes).sum(axis=2))
 
 
 def _spans(votes: TaskVotes, columns: int) -> list[tuple[int, int]]:

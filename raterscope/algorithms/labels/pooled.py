@@ -155,13 +155,13 @@ def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch 
     judged = known[np.diff(crowd.start)[known] > 0]
     pool = _Pool(np.zeros_like(vote), np.zeros_like(vote))
     if len(judged):
-        unheld = smoothed_vote(labels, replace(crowd, known=np.full_like(crowd.known, OPEN)), silent)
-        pool.add(unheld, _WEIGHTS["vote"])
-        del unheld
+        votes_alone = replace(crowd, known=np.full_like(crowd.known, OPEN))
+        pool.add(smoothed_vote(labels, votes_alone, silent), _WEIGHTS["vote"])
     else:
         pool.add(vote, _WEIGHTS["vote"])
     free = np.zeros_like(vote)
     traces: list[LabelTrace] = []
+    unheld: FloatArray | None = None
     begin, correlation = vote, settings.correlation
     for name, by_class, step in (
         ("by class", True, part(watch, 0.03, 0.3)),
@@ -171,6 +171,8 @@ def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch 
         fit, trace = dawid_skene(crowd, posterior, by_class, *limits, part(step, 0.0, 0.8), show)
         estimated = correlation_of(crowd, fit, posterior, part(step, 0.8, 0.9))
         used = max(settings.correlation, estimated)
+        if not traces and len(judged):
+            unheld = tempered(crowd, fit, posterior, 0.0, silent)[judged]
         view = tempered(crowd, fit, posterior, used, part(step, 0.9, 0.95))
         pool.add(view, _WEIGHTS[name])
         if estimated < used:
@@ -180,16 +182,15 @@ def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch 
             begin, correlation = posterior, used
         traces.append(trace)
         del fit, posterior, view
-    mixture, _ = mixed_membership(crowd, begin, settings.mixture, part(watch, 0.5, 0.65))
+    mixture, _ = mixed_membership(crowd, begin, settings.mixture, part(watch, 0.5, 0.65), judged, unheld)
     pool.add(mixture, _WEIGHTS["membership"])
     del mixture, begin
-    before = pool.answer(judged)
     subtypes = None
     if labels.prior is None:
         subtypes = tempered_subtypes(labels, vote, correlation, *limits, part(watch, 0.65, 0.8))
     if subtypes is not None:
         pool.add(subtypes, _WEIGHTS["subtypes"])
-    answer = pool.answer()
+    answer, before = pool.answer(), pool.answer(judged)
     if settings.correlation > 0:
         step = part(watch, 0.8, 0.97)
         chance = independence(labels, settings.correlation, settings.mixture, *limits, step)
