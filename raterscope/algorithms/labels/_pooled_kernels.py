@@ -22,6 +22,9 @@ __all__ = [
 _TINY = 1e-12
 """Floor of a probability's numerator, against rounding."""
 
+_DOUBT = 0.05
+"""Probability that a known class is wrong, where annotators' rates are estimated."""
+
 _FLOOR = 1e-200
 """Floor of a product of likelihoods relative to its largest class."""
 
@@ -82,7 +85,8 @@ def expect(
     counts, rows : (K, L, J) and (K, J) float64
     shares : (J,) float64
     posterior : (N, J) float64
-        Overwritten for tasks with votes that are not known.
+        Overwritten for tasks with votes. A known class counts as another annotator's, who is wrong with
+        probability `_DOUBT`: a single mistake must not change the annotators' rates.
 
     Returns
     -------
@@ -93,9 +97,13 @@ def expect(
     product = shares.copy()
     total = largest = 0.0
     for i in range(first, last):
-        if known[i] >= 0 or start[i] == start[i + 1]:
+        if start[i] == start[i + 1]:
             continue
         product[:] = shares
+        if known[i] >= 0:
+            for j in range(classes):
+                if j != known[i]:
+                    product[j] *= _DOUBT / (1 - _DOUBT) / (classes - 1)
         for v in range(start[i], start[i + 1]):
             k, output = annotator[v], label[v]
             for j in range(classes):

@@ -1,39 +1,59 @@
 """Sharpness of a consensus: the power of its probabilities that makes known classes most likely.
 
 Votes alone do not reveal how often a crowd is wrong together. Tasks of known class do, but only for tasks
-that look as clear: decisions on the most disputed tasks say nothing of those that seem certain. So the power
-depends on the confidence. Where known tasks are few, it is drawn to one, by as much as it varied between
-public crowds.
+that look as clear: decisions on the most disputed tasks say nothing of those that seem certain. So the
+logarithm of the power is a Gaussian process in the confidence, with mean zero. Three biases are avoided:
+
+- An expert is wrong at times. The share of wrong classes is estimated with the powers.
+- Where known tasks were chosen for their doubt, those that seem clearer now are less often right than others
+  as clear (regression to the mean). Known tasks count by their share of the tasks of like confidence.
+- A power below one, estimated from doubtful tasks, is not extended to clear ones for the same reason.
 
 References
 ----------
 .. [guo2017] C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger, "On calibration of modern neural networks",
    Proceedings of the 34th International Conference on Machine Learning, PMLR 70 (2017) 1321-1330
    (temperature scaling).
+.. [rasmussen2006] C. E. Rasmussen and C. K. I. Williams, Gaussian Processes for Machine Learning, MIT Press
+   (2006) (the mode of a latent process by Newton's method).
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import ClassArray, FloatArray
 
 __all__ = ["sharpened"]
 
-_SPREAD = 0.35
-"""Standard deviation of the logarithm of the power between ten public crowds."""
+_SPREAD = 0.25
+"""Standard deviation of the logarithm of the power between crowds."""
 
-_POWERS = np.exp(np.linspace(-4.0, 4.0, 41) * _SPREAD)
+_LENGTH = 1.0
+"""Logits of confidence over which the power changes."""
 
-_PLACES = np.linspace(-3.0, 5.0, 17)
-_WIDTH = 0.5
-"""Logits of confidence: where powers are estimated, and how far known tasks tell of others."""
+_PLACES = np.linspace(-3.0, 8.0, 45)
+_STEP = float(_PLACES[1] - _PLACES[0])
 
-_MISTAKEN = 0.05
-"""Share of known classes that may be wrong: a single mistake must not count for much."""
+_MISTAKES = (2.0, 20.0)
+"""Beta distribution of the share of known classes that are wrong; its mode is 0.05."""
+
+_BINS = np.linspace(-3.0, 14.0, 171)
+_WIDTH = 0.3
+"""Logits over which the share of known tasks is smoothed."""
+
+_MOST = 20_000
+"""Known tasks from which powers are estimated; of more, every second, third ... is taken."""
+
+_TURNS = 30
+_CHANGE = 1e-3
+_LARGEST_STEP = 0.5
 
 
-def sharpened(posterior: FloatArray, known: FloatArray, truth: ClassArray) -> FloatArray:
+def sharpened(
+    posterior: FloatArray, known: FloatArray, truth: ClassArray, judged: NDArray[np.int64]
+) -> FloatArray:
     """Raise probabilities to powers that suit the known tasks of like confidence, (N, J).
 
     Parameters
@@ -43,23 +63,66 @@ def sharpened(posterior: FloatArray, known: FloatArray, truth: ClassArray) -> Fl
         Of tasks of known class, as if it were not known.
     truth : (M,) int16
         Their classes.
+    judged : (M,) int64
+        Their numbers.
     """
-    distance = (_PLACES[:, None] - _confidence(known)) / _WIDTH
-    weight = np.exp(-0.5 * np.square(distance))
+    confidence = _confidence(posterior)
+    covered = _coverage(_confidence(known), np.delete(confidence, judged))
+    some = slice(None, None, -(-len(known) // _MOST))
+    logs = _log_powers(known[some], truth[some], covered)
+    found = np.interp(confidence, _PLACES, logs)
+    share = np.interp(confidence, _BINS, covered)
+    found = np.where(found < 0, found * np.square(share), found)
+    return _raised(posterior, np.exp(found)[:, None])
+
+
+def _coverage(known: FloatArray, others: FloatArray) -> FloatArray:
+    """Give the share of known tasks by confidence, relative to that of all tasks and at most 1, by bin."""
+    kernel = np.exp(-0.5 * np.square((_BINS[:, None] - _BINS) / _WIDTH))
+    edges = np.append(_BINS - (_BINS[1] - _BINS[0]) / 2, np.inf)
+    edges[0] = -np.inf
+    of_known, of_others = (kernel @ np.histogram(values, edges)[0] for values in (known, others))
+    share = len(known) / (len(known) + len(others))
+    return np.asarray(np.minimum(of_known / (of_known + of_others + 1e-6) / share, 1.0))
+
+
+def _log_powers(known: FloatArray, truth: ClassArray, covered: FloatArray) -> FloatArray:
+    """Estimate the logarithm of the power at each place of confidence, and how often truths are wrong."""
+    confidence = _confidence(known)
+    weight = np.interp(confidence, _BINS, covered)
+    at = np.clip((confidence - _PLACES[0]) / _STEP, 0.0, len(_PLACES) - 1.001)
+    left = at.astype(np.int64)
     each = np.arange(len(truth))
-    logs = np.log(_POWERS)
-    score = np.repeat(-0.5 * np.square(logs / _SPREAD)[None], len(_PLACES), axis=0)
-    for at, power in enumerate(_POWERS):
-        share = _raised(known, power)[each, truth]
-        score[:, at] += weight @ np.log((1 - _MISTAKEN) * share + _MISTAKEN / posterior.shape[1])
-    chance = np.exp(score - score.max(axis=1, keepdims=True))
-    found = chance @ logs / chance.sum(axis=1)
-    return _raised(posterior, np.exp(np.interp(_confidence(posterior), _PLACES, found))[:, None])
+    design = np.zeros((len(truth), len(_PLACES)))
+    design[each, left], design[each, left + 1] = 1.0 - (at - left), at - left
+    distance = (_PLACES[:, None] - _PLACES) / _LENGTH
+    covariance = np.square(_SPREAD) * np.exp(-0.5 * np.square(distance)) + 1e-6 * np.eye(len(_PLACES))
+    precision = np.linalg.inv(covariance)
+    logs = np.log(np.maximum(known, 1e-12))
+    ones, noughts = _MISTAKES
+    found, mistaken = np.zeros(len(_PLACES)), (ones - 1) / (ones + noughts - 2)
+    for _ in range(_TURNS):
+        power = np.exp(design @ found)
+        share = _raised(known, power[:, None])
+        right = (1 - mistaken) * share[each, truth]
+        likelihood = right + mistaken / known.shape[1]
+        mean = (share * logs).sum(axis=1)
+        slope = right / likelihood * (logs[each, truth] - mean) * power
+        bend = ((share * np.square(logs)).sum(axis=1) - mean**2) * power**2 * right / likelihood
+        gradient = design.T @ (weight * slope) - precision @ found
+        curvature = design.T @ ((weight * bend)[:, None] * design) + precision
+        step = np.clip(np.linalg.solve(curvature, gradient), -_LARGEST_STEP, _LARGEST_STEP)
+        found = found + step
+        wrong = float((mistaken / known.shape[1] / likelihood).sum())
+        mistaken = (wrong + ones - 1) / (len(truth) + ones + noughts - 2)
+        if np.abs(step).max() < _CHANGE:
+            break
+    return found
 
 
 def _confidence(posterior: FloatArray) -> FloatArray:
     """Give the logit of the most probable class."""
-    most = np.clip(posterior.max(axis=1), 1e-6, 1 - 1e-6)
+    most = np.clip(posterior.max(axis=1, initial=0.0), 1e-6, 1 - 1e-6)
     return np.asarray(np.log(most / (1 - most)))
 
 

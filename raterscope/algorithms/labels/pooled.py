@@ -198,7 +198,7 @@ def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch 
             sums *= 1.0 - chance
             sums += chance * _normalised(free[rows])
     if len(judged):
-        answer = sharpened(answer, before, crowd.known[judged])
+        answer = sharpened(answer, before, crowd.known[judged], judged)
     answer[known] = np.eye(answer.shape[1])[crowd.known[known]]
     watch(0.97, "counting votes")
     trace = next((one for one in traces if not one.converged), traces[0])
