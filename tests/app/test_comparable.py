@@ -19,7 +19,7 @@ def made(per_item, classes=0, kind="labels"):
 
 def test_every_kind_has_crowds_and_numbers_that_can_be_said():
     crowds = comparable_crowds()
-    assert {one.kind for one in crowds} == {"clicks", "masks", "labels", "pairs"}
+    assert {one.kind for one in crowds} == {"clicks", "masks", "labels", "labels, ibcc", "pairs"}
     for one in crowds:
         assert one.per_item > 0
         assert {number for number, _, _ in one.figures} <= set(NUMBERS)
@@ -36,7 +36,8 @@ def test_the_nearest_crowd_is_that_of_the_same_size_and_number_of_classes():
 
 
 @pytest.mark.parametrize(
-    ("kind", "per_item", "classes"), [("clicks", 25, 0), ("masks", 4, 0), ("labels", 5, 5), ("pairs", 60, 0)]
+    ("kind", "per_item", "classes"),
+    [("clicks", 25, 0), ("masks", 4, 0), ("labels", 5, 5), ("labels, ibcc", 5, 5), ("pairs", 60, 0)],
 )
 def test_a_crowd_of_a_usual_size_is_named_with_its_figures(kind, per_item, classes):
     words = comparable_in_words(kind, per_item, classes)

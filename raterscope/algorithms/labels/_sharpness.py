@@ -14,7 +14,7 @@ References
 .. [guo2017] C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger, "On calibration of modern neural networks",
    Proceedings of the 34th International Conference on Machine Learning, PMLR 70 (2017) 1321-1330
    (temperature scaling).
-.. [rasmussen2006] C. E. Rasmussen and C. K. I. Williams, Gaussian Processes for Machine Learning, MIT Press
+.. [rasmussen2006] C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for Machine Learning", MIT Press
    (2006) (the mode of a latent process by Newton's method).
 """
 

@@ -100,8 +100,8 @@ def advice(
     elif model is None and fusion.algorithm in _MODELS and fusion.power == 1.0:
         said.append(
             f"{_MODELS[fusion.algorithm]} may be too sure: votes alone do not show whether annotators err"
-            f" together, and {_MEASURED}. Take the pooled consensus, or give the truth of some tasks to measure"
-            " it."
+            f" together, and {_MEASURED}. Take the pooled consensus, or give the truth of some tasks to"
+            " measure it."
         )
     said += [*_of_the_truth(model, vote, fusion.algorithm == "pooled"), *_of_little(labels, fusion)]
     if fusion.known.max(initial=OPEN) == OPEN:
@@ -129,10 +129,10 @@ def _of_the_truth(model: Assessment | None, vote: Assessment | None, pooled: boo
     if model.judged >= _FEW_JUDGED and mean - model.accuracy > max(least, error):
         remedy = "hold truths fixed to calibrate it" if pooled else "take the pooled consensus"
         said.append(
-            f"The model is too sure, {mean:.1%} on average where {model.accuracy:.1%} of {model.judged:,} tasks"
-            f" are right: calibration error {model.calibration.error:.2f}, log loss {model.log_loss:.2f} (the"
-            f" vote: {vote.calibration.error:.2f}, {vote.log_loss:.2f}). Trust its order of tasks more than its"
-            f" probabilities, or {remedy}."
+            f"The model is too sure, {mean:.1%} on average where {model.accuracy:.1%} of {model.judged:,}"
+            f" tasks are right: calibration error {model.calibration.error:.2f}, log loss"
+            f" {model.log_loss:.2f} (the vote: {vote.calibration.error:.2f}, {vote.log_loss:.2f}). Trust its"
+            f" order of tasks more than its probabilities, or {remedy}."
         )
     return said
 

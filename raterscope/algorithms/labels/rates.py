@@ -226,7 +226,7 @@ def estimate_rates(
     excluded : Labels, optional
         Votes of annotators who did not take part. The prior is not estimated from them.
     last : (K, J, L) float64, optional
-        Counts to take in place of the votes', for annotators who change.
+        Counts to take in place of the votes', for annotators who change; excluded ones keep all their votes.
     watch : Watch
 
     Returns
@@ -254,10 +254,14 @@ def estimate_rates(
         mixture = counts.sum(axis=2) / np.maximum(votes[:, None], 1e-9)
         row = np.maximum(last.sum(axis=2), 1e-9)
         share = (mixture * (last * stands).sum(axis=2) / row).sum(axis=1)
-        counts, doubt = last, doubt * kept
-        now = counts.sum(axis=(1, 2))
-        right_doubt *= np.minimum(now / np.maximum(votes, 1e-9), 1.0)
-        votes, right = now, share * now
+        now = last.sum(axis=(1, 2))
+        part_of = np.minimum(now / np.maximum(votes, 1e-9), 1.0)
+        # A dynamic model knows nothing of excluded annotators: all of their votes count.
+        took_part = labels.votes_of_annotators() > 0
+        rows = took_part[:, None, None]
+        counts, doubt = np.where(rows, last, counts), np.where(rows, doubt * kept, doubt)
+        right_doubt = np.where(took_part, right_doubt * part_of, right_doubt)
+        votes, right = np.where(took_part, now, votes), np.where(took_part, share * now, right)
     there = labels.votes_of_annotators() > 0
     watch(0.6, "estimating the crowd's prior")
     skill = _skill(right[there], votes[there])

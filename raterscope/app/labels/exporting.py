@@ -17,7 +17,6 @@ from raterscope.app.formats.export import write_table
 from raterscope.app.formats.labels.write_label_studio import write_label_studio
 from raterscope.app.formats.labels.writing import (
     DecidedLabel,
-    write_annotators,
     write_confusion,
     write_crowdkit_confusion,
     write_crowdkit_probabilities,
@@ -31,11 +30,11 @@ from raterscope.app.labels.answers import Answered, groups_of, plan_of, read_ans
 from raterscope.app.labels.results import (
     NEXT_VOTES,
     accuracies,
-    community_column,
     community_columns,
     community_rows,
     counted_votes,
     next_vote_rows,
+    write_people,
 )
 from raterscope.app.review import ReviewState, fold
 from raterscope.app.study import Study
@@ -171,11 +170,8 @@ def _write_probability(study: Study, entry: QuestionEntry, _: str, path: Path, w
 
 def _write_annotators(study: Study, entry: QuestionEntry, _: str, path: Path, watch: Watch) -> list[Path]:
     answered = _answer(study, entry)
-    labels = answered.question.labels
-    accuracy, _low, _high = accuracies(answered.rates)
-    watch(0.5, "writing annotators")
-    groups = groups_of(labels, answered.result, accuracy)
-    return [write_annotators(path, labels.annotators, _votes(answered), accuracy, community_column(groups))]
+    votes = _votes(answered)
+    return [write_people(path, answered.question, answered.result, answered.rates, votes, watch)]
 
 
 def _write_confusion(study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch) -> list[Path]:

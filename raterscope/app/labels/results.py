@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.asking import next_votes
 from raterscope.algorithms.labels.assessment import Assessment
+from raterscope.algorithms.labels.constancy import constancy
+from raterscope.algorithms.labels.copying import copies
 from raterscope.algorithms.labels.data import FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.rates import Rates, rates_of
@@ -30,13 +32,13 @@ __all__ = [
     "NEXT_VOTES",
     "QuestionOutput",
     "accuracies",
-    "community_column",
     "community_columns",
     "community_rows",
     "counted_votes",
     "has_confusion",
     "next_vote_rows",
     "run_record",
+    "write_people",
     "write_question",
 ]
 
@@ -97,8 +99,7 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
     """
     labels, fusion = output.question.labels, output.result.fusion
     rates = rates_of(labels, fusion, output.question.excluded)
-    accuracy, _, _ = accuracies(rates)
-    groups = groups_of(labels, output.result, accuracy)
+    groups = groups_of(labels, output.result, accuracies(rates)[0])
     take_away(folder / "run.json")
     votes = counted_votes(labels, output.plan)
     written = [
@@ -106,14 +107,14 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
             folder / "labels.csv", labels.tasks, fusion.classes, fusion.posterior, fusion.label(),
             fusion.entropy(), fusion.votes, part(watch, 0.0, 0.2),
         ),
-        write_annotators(
-            folder / "annotators.csv", labels.annotators, votes, accuracy, community_column(groups)
+        write_people(
+            folder / "annotators.csv", output.question, output.result, rates, votes, part(watch, 0.2, 0.3)
         ),
     ]  # fmt: skip
     if has_confusion(output):
         confusion = write_confusion(
             folder / "confusion.csv", labels.annotators, fusion.outputs, fusion.classes, rates,
-            votes, drift=fusion.drift, steps=output.steps, watch=part(watch, 0.2, 0.7),
+            votes, drift=fusion.drift, steps=output.steps, watch=part(watch, 0.3, 0.7),
         )  # fmt: skip
         written.append(confusion)
     if groups is not None:
@@ -166,9 +167,46 @@ def accuracies(rates: Rates) -> tuple[FloatArray, FloatArray, FloatArray]:
     return np.where(mute, np.nan, mean), np.where(mute, np.nan, low), np.where(mute, np.nan, high)
 
 
-def community_column(groups: Groups | None) -> list[str] | None:
-    """Give the number of each annotator's community, from 1; empty for who is in none."""
-    return None if groups is None else [str(at + 1) if at >= 0 else "" for at in groups.of.tolist()]
+def write_people(
+    path: Path,
+    question: Question,
+    result: LabelResult,
+    rates: Rates,
+    votes: NDArray[np.integer],
+    watch: Watch = silent,
+) -> Path:
+    """Write annotators.csv: the figures that window and report show of each annotator.
+
+    Parameters
+    ----------
+    path : Path
+    question : Question
+    result : LabelResult
+    rates : Rates
+        Of the result, excluded annotators among them.
+    votes : (K,) integer
+        Votes that count, by annotator.
+    watch : Watch
+
+    Raises
+    ------
+    InputError
+        When it cannot be written.
+    """
+    labels, fusion = question.labels, result.fusion
+    accuracy = accuracies(rates)
+    people = len(labels.annotators)
+    groups = groups_of(labels, result, accuracy[0])
+    community = [""] * people if groups is None else [str(at + 1) if at >= 0 else "" for at in groups.of]
+    change = np.full(people, np.nan) if fusion.drift is None else constancy(labels, fusion).p
+    copying = [""] * people
+    for number, members in enumerate(copies(labels, fusion, watch).groups(), 1):
+        for member in members:
+            copying[member] = str(number)
+    excluded = np.zeros(people, dtype=np.int64)
+    if question.excluded is not None:
+        excluded = question.excluded.votes_of_annotators()
+    return write_annotators(path, labels.annotators, votes, accuracy, community, change, copying, excluded)
 
 
 def community_columns(fusion: LabelFusion) -> tuple[str, ...]:

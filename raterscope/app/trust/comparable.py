@@ -100,7 +100,7 @@ def comparable_in_words(kind: str, per_item: float, classes: int = 0) -> str:
     Parameters
     ----------
     kind : str
-        "clicks", "masks", "labels" or "pairs".
+        "clicks", "masks", "labels" (by the pooled consensus), "labels, ibcc" or "pairs".
     per_item : float
         Annotators per image or case, votes per task, or comparisons per annotator.
     classes : int
@@ -109,7 +109,7 @@ def comparable_in_words(kind: str, per_item: float, classes: int = 0) -> str:
     one = nearest(comparable_crowds(), kind, per_item, classes)
     if one is None:
         return "No crowd of this size was measured."
-    noun, item = _ITEMS[kind]
+    noun, item = _ITEMS[kind.partition(",")[0]]
     size = f"{counted(round(one.per_item), noun)} per {item}"
     size += f", {one.classes} classes" if one.classes else ""
     said = "; ".join(

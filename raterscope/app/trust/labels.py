@@ -18,6 +18,11 @@ from raterscope.app.trust.shape import FEW, BoolArray, FloatArray, Trust, run_be
 
 __all__ = ["trust_in_labels"]
 
+_MEASURED = {"pooled": "labels", "ibcc": "labels, ibcc"}
+"""Kinds in the table of comparable crowds, by method."""
+
+_NOT_MEASURED = "This method was not measured on comparable crowds."
+
 
 def trust_in_labels(study: Study, question: int) -> Trust | None:
     """Compare the probability of each task's consensus with known truths, else with decisions."""
@@ -35,7 +40,9 @@ def trust_in_labels(study: Study, question: int) -> Trust | None:
         return trust
     crowd = study.crowd(question, shown.imported)
     per_task = len(crowd.task) / max(len(np.unique(crowd.task)), 1)
-    return replace(trust, comparable=comparable_in_words("labels", per_task, len(fusion.classes)))
+    kind = _MEASURED.get(shown.algorithm)
+    words = _NOT_MEASURED if kind is None else comparable_in_words(kind, per_task, len(fusion.classes))
+    return replace(trust, comparable=words)
 
 
 def _decided(study: Study, question: int, shown: RunEntry) -> tuple[FloatArray, BoolArray]:

@@ -95,13 +95,15 @@ def _of_labels() -> Iterator[Row]:
         for classes in (2, 5, 12, 30):
             name = f"simulated, {each} votes, {classes} classes"
             crowds.append((name, *_simulated(each, classes), False))
-    for name, labels, truth, sample in crowds:
-        posterior = run(labels, LabelPlan.make("pooled")).posterior
-        known = truth != OPEN
-        top = posterior.max(axis=1)[known]
-        right = posterior.argmax(axis=1)[known] == truth[known]
-        per_item = len(labels.label) / len(np.unique(labels.task))
-        yield from _probabilities("labels", name, per_item, len(labels.classes), top, right, sample)
+    for kind, method in (("labels", "pooled"), ("labels, ibcc", "ibcc")):
+        for name, labels, truth, sample in crowds:
+            posterior = run(labels, LabelPlan.make(method)).posterior
+            known = truth != OPEN
+            top = posterior.max(axis=1)[known]
+            right = posterior.argmax(axis=1)[known] == truth[known]
+            per_item = len(labels.label) / len(np.unique(labels.task))
+            chosen = sample and method == "pooled"
+            yield from _probabilities(kind, name, per_item, len(labels.classes), top, right, chosen)
 
 
 def _simulated(each: int, classes: int) -> tuple[Labels, ClassArray]:

@@ -37,7 +37,10 @@ __all__ = [
     "write_votes",
 ]
 
-ANNOTATORS = ("annotator", "votes", "accuracy", "community")
+ANNOTATORS = (
+    "annotator", "votes", "accuracy", "accuracy_low", "accuracy_high", "community", "change_p", "copies",
+    "excluded_votes",
+)  # fmt: skip
 CONFUSION = ("annotator", "step", "true", "given", "probability", "low", "high")
 DECIDED = ("task", "label", "who", "when", "reason")
 
@@ -113,28 +116,36 @@ def write_annotators(
     path: Path,
     annotators: Sequence[str],
     votes: NDArray[np.integer],
-    accuracy: FloatArray,
-    community: Sequence[str] | None = None,
+    accuracy: tuple[FloatArray, FloatArray, FloatArray],
+    community: Sequence[str],
+    change: FloatArray,
+    copies: Sequence[str],
+    excluded: NDArray[np.integer],
 ) -> Path:
-    """Write a row an annotator: annotator, votes, accuracy, community.
+    """Write a row an annotator: votes, accuracy with its 95 % interval, groups, tests.
 
     Parameters
     ----------
     path : Path
     annotators : sequence of K names
     votes : (K,) integer
-    accuracy : (K,) float64
-        Empty where it is not finite.
-    community : sequence of K names, optional
-        Empty for who is in none; without it, all are.
+        Votes that count.
+    accuracy : tuple of three (K,) float64
+        With the ends of its interval; empty where they are not finite.
+    community, copies : sequence of K numbers
+        The annotator's community, and the group that may copy from each other; empty for none.
+    change : (K,) float64
+        p-value of the test for a change over time; empty where it is not finite.
+    excluded : (K,) integer
+        Votes of an excluded annotator, which do not count.
 
     Raises
     ------
     InputError
         When it cannot be written.
     """
-    groups = [""] * len(annotators) if community is None else community
-    columns = (annotators, votes.tolist(), _figures(accuracy, 6), groups)
+    figures = [_figures(values, 6) for values in (*accuracy, change)]
+    columns = (annotators, votes.tolist(), *figures[:3], community, figures[3], copies, excluded.tolist())
     return write_table(path, ANNOTATORS, zip(*columns, strict=True))
 
 

@@ -90,10 +90,10 @@ def matrix_view(
         title, name = (count(len(several), "annotator") if len(annotators) else "The crowd"), ""
     low, high = rates.interval()
     accuracy = [float(value[0]) for value in rates.accuracies()]
-    if fusion.drift is not None:  # the matrix of an annotator who changes is of one time
+    votes = int(analysis.votes_of[several].sum())
+    if fusion.drift is not None and votes:  # the matrix of an annotator who changes is of one time
         when = rates.time.removeprefix("the ")
         title, name = (title, f"{name}, {when}") if name else (f"{title}, {when}", "")
-    votes = int(analysis.votes_of[several].sum())
     out = int(analysis.left_out[several].sum()) if len(annotators) else 0
     numbers = [count(votes, "vote")] if votes or not out else []
     numbers += [f"{count(out, 'vote')} excluded"] if out else []
