@@ -37,6 +37,7 @@ class RaterTreePanel(QWidget):
         label.setBuddy(self.choice)
         row = QHBoxLayout()
         row.setContentsMargins(12, 6, 12, 0)
+        row.setSpacing(8)
         row.addWidget(label)
         row.addWidget(self.choice)
         row.addStretch(1)

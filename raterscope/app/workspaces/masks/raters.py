@@ -23,7 +23,7 @@ from raterscope.widgets.dialogs.reason import ReasonDialog
 
 __all__ = ["Raters"]
 
-UNITS = {DICE: "1 - Dice", CONSENSUS: "of cases apart"}
+UNITS = {DICE: (1.0, "1 - Dice"), CONSENSUS: (100.0, "% of cases apart")}
 
 NO_MIXTURE = "Fuse with the mixture of consensuses to see who follows the same consensus over the cases."
 
@@ -154,10 +154,10 @@ class Raters(QObject):
     def _on_tree(self, asked: int, numbers: Mapping[str, int], basis: str, tree: RaterTree) -> None:
         if asked != self._trees:
             return
-        self._screen.tree.set_tree(
-            tree.linkage, tree.names, [numbers.get(name, 0) for name in tree.names], "complete linkage",
-            UNITS[basis],
-        )  # fmt: skip
+        scale, unit = UNITS[basis]
+        leaves = [numbers.get(name, 0) for name in tree.names]
+        linkage = tree.linkage * (1.0, 1.0, scale, 1.0)
+        self._screen.tree.set_tree(linkage, tree.names, leaves, "complete linkage", unit)
         self._screen.tree.select((self.current,) if self.current else ())
 
 
