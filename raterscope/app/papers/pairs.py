@@ -47,7 +47,14 @@ _TABLE_8 = {
 
 def _knockoff(path: str, run: int, least: int = 5) -> PairPlan:
     """Plan the paper's filter: one draw of the plain knockoff."""
-    texts = {"rule": "knockoffs", "plus": "no", "draws": "1", "seed": str(run), "least": str(least)}
+    texts = {
+        "rule": "knockoffs",
+        "plus": "no",
+        "draws": "1",
+        "local": "no",
+        "seed": str(run),
+        "least": str(least),
+    }
     return PairPlan.make(path, texts)
 
 
@@ -87,9 +94,10 @@ def _study(path: str) -> Experiment:
         method="The set-up of section 3.1. As printed: one draw of the plain knockoff. The default is the "
         "flip test. The rate that both promise is 0.1.",
         command="raterscope simulate bias --p1 0.1 --p2 0.4 -o x && raterscope fuse pairs x/pairs.csv "
-        f"--path {path} --set rule=knockoffs plus=no draws=1 -o x/fused",
+        f"--path {path} --set rule=knockoffs plus=no draws=1 local=no -o x/fused",
         remark="Plain knockoffs keep the rate of 0.1 only nearly (it is knockoff+ that promises it). Where "
-        "answers are noisiest (p1 = 0.4) residuals of the annotators differ most, and their rate is highest.",
+        "answers are noisiest (p1 = 0.4) residuals of the annotators differ most, and their rate is highest; "
+        "knockoffs of each annotator's own noise (local=yes) keep it.",
     )  # fmt: skip
 
 
@@ -130,8 +138,8 @@ _COLLEGES = Experiment(
     ),
     runs=50, quick=5, paper_runs=1,
     method="The paper's own data. Each run is another draw of the knockoffs, of which the paper took one.",
-    command="raterscope fuse pairs data/pairs/worldcollege.csv --set rule=knockoffs plus=no draws=1 least=1 "
-    "-o x",
+    command="raterscope fuse pairs data/pairs/worldcollege.csv --set rule=knockoffs plus=no draws=1 "
+    "local=no least=1 -o x",
     remark="One draw of knockoffs is a lottery: others flag other annotators, and as many as 41 or as few as "
     "23. The default flags those whose bias the data reveal without any draw.",
     needs="pairs/worldcollege.csv",
