@@ -16,16 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
-from raterscope.algorithms.clicks.data import BoolArray, FloatArray
 from raterscope.algorithms.clicks.decision_streams import (
     DecisionSettings,
-    DecisionState,
     admit,
     batch_em,
     begin,
-    incremental_newton,
     map_rule,
-    recursive_em,
 )
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
 from raterscope.algorithms.evaluation import calibration, evaluate
@@ -33,40 +29,15 @@ from raterscope.algorithms.matching import true_detections
 from raterscope.algorithms.simulation.mixtures import (
     JOINING,
     STREAMS,
-    CrowdOfVotes,
     decide_again,
     voting_crowd,
 )
+from raterscope.app.papers.thesis import errors_of, over_time
 from tests.algorithms.clicks.crowds import quantius
 
 TIMES = (1, 2, 3, 5, 10, 20, 30)
 CROWDS = (10, 20, 30, 40, 50)
 SETTINGS = {"as printed": DecisionSettings(as_printed=True), "default": DecisionSettings()}
-
-
-def errors_of(state: DecisionState, crowd: CrowdOfVotes) -> list[float]:
-    """Squared errors of rho_1, rho_0 and mu, sensitivity and precision, share of wrong decisions."""
-    said, truth = state.posterior >= 0.5, crowd.present
-    return [
-        float(np.mean((state.sensitivity - crowd.sensitivity[: len(state.sensitivity)]) ** 2)),
-        float(np.mean((state.specificity - crowd.specificity[: len(state.specificity)]) ** 2)),
-        (state.prevalence - crowd.prevalence) ** 2,
-        np.sum(said & truth) / max(truth.sum(), 1),
-        np.sum(said & truth) / max(said.sum(), 1),
-        float(np.mean(said != truth)),
-    ]
-
-
-def over_time(decisions: BoolArray, crowd: CrowdOfVotes, settings: DecisionSettings) -> FloatArray:
-    """(3, T, 6) errors of batch EM, recursive EM and Newton."""
-    recursive = newton = begin(*decisions.shape[1:])
-    errors = np.empty((3, len(decisions), 6))
-    for step, one in enumerate(decisions):
-        recursive = recursive_em(recursive, one, settings)
-        newton = incremental_newton(newton, one, settings)
-        for row, state in enumerate((batch_em(recursive, settings), recursive, newton)):
-            errors[row, step] = errors_of(state, crowd)
-    return errors
 
 
 def table_of_times(runs: int) -> None:

@@ -22,10 +22,10 @@ from raterscope.algorithms.catalogue import Algorithm
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import BoolArray, MaskFusion, Masks
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse
-from raterscope.algorithms.masks.metrics import compare, dice, placed, surface_of, wilcoxon
+from raterscope.algorithms.masks.metrics import compare, dice, placed, wilcoxon
+from raterscope.algorithms.simulation.leaks import leaking, strict
 
 UNIT = (1.0, 1.0, 1.0)
-LEAK = 0.6
 PUBLISHED = {"staple": 9098, "continuous_staple": 6700, "majority": 6555, "laplace": 6781}
 """Voxels of nodule 03 by an independent implementation, over the whole frame."""
 
@@ -52,21 +52,6 @@ def nodules(root: Path) -> Iterator[BoolArray]:
     for number in range(20):
         with np.load(root / f"masks/lidc/nodulebin/nodulebin_{number:02d}.npz") as file:
             yield file["masks"].astype(bool)
-
-
-def strict(masks: BoolArray) -> BoolArray:
-    return 2 * masks.sum(axis=0) > len(masks)
-
-
-def leaking(masks: BoolArray, leakers: int, seed: int) -> BoolArray:
-    rng = np.random.default_rng(seed)
-    reference = strict(masks)
-    copied = rng.integers(len(masks), size=1) if leakers == 1 else rng.permutation(len(masks))[:leakers]
-    surface = np.argwhere(surface_of(reference))
-    centre = surface[rng.integers(len(surface))]
-    radius = LEAK * np.cbrt(np.count_nonzero(reference) * 0.75 / np.pi)
-    away = sum((each - at) ** 2 for each, at in zip(np.indices(reference.shape), centre, strict=True))
-    return np.concatenate([masks, masks[copied] | (away <= radius**2)])
 
 
 def bubil(root: Path, folder: str, raters: str) -> Iterator[Case]:

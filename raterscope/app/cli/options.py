@@ -35,7 +35,7 @@ __all__ = ["KINDS", "PAPERS", "WHAT", "options_of"]
 KINDS = ("clicks", "masks", "labels", "pairs")
 """Of annotations that can be fused."""
 
-PAPERS = ("clicks", "pairs", "labels")
+PAPERS = ("clicks", "pairs", "labels", "masks", "thesis")
 """Whose figures `papers` measures, as `papers.catalogue` has them."""
 
 WHAT = (

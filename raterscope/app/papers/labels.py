@@ -93,7 +93,7 @@ _FIGURE_2 = Experiment(
         ),
         Row("seconds of Gibbs sampling over those of VB-IBCC", "crowd", "faster", _FASTER, digits=1),
     ),
-    runs=20, quick=1,
+    runs=20, quick=2,
     method="963 tasks, 1,705 annotators and about 26,558 votes of -1, 1 and 3 in five communities, a tenth "
     "of the tasks positive. Majority votes give classes alone.",
     command="raterscope simulate crowd --study -o x && raterscope fuse labels x/labels.csv --truth "

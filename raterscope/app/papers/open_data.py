@@ -18,7 +18,7 @@ from raterscope.algorithms.labels.data import Labels
 from raterscope.algorithms.pairs.data import Pairs
 from raterscope.app.formats.pairs import read_pairs
 
-__all__ = ["ClickedImage", "first_annotators", "labelled", "paid_crowd", "pairs_of"]
+__all__ = ["ClickedImage", "first_annotators", "labelled", "nodules", "paid_crowd", "pairs_of"]
 
 
 class ClickedImage(NamedTuple):
@@ -88,6 +88,16 @@ def labelled(data: Path, name: str) -> tuple[Labels, NDArray[np.int16]]:
         meaning=np.arange(len(outputs), dtype=np.int16),
     )  # fmt: skip
     return labels, np.array([at[2][true[task]] if task in true else -1 for task in tasks], dtype=np.int16)
+
+
+@lru_cache(maxsize=2)
+def nodules(data: Path) -> tuple[NDArray[np.bool_], ...]:
+    """Read masks/lidc/nodulebin: masks of four radiologists on 20 nodules (LIDC-IDRI), (4, Z, Y, X) each."""
+    found = []
+    for path in sorted((data / "masks" / "lidc" / "nodulebin").glob("*.npz")):
+        with np.load(path) as file:
+            found.append(file["masks"].astype(np.bool_))
+    return tuple(found)
 
 
 def _rows(path: Path) -> list[dict[str, str]]:

@@ -317,7 +317,7 @@ def _bias(settings: BiasSettings, folder: Path, watch: Watch) -> Drawn:
         ("annotator", "biased", "side"),
         ((name, _yes(side != 0), sides[side]) for name, side in zip(who, crowd.side.tolist(), strict=True)),
     )
-    return Drawn((data,), (), (truth, beside))
+    return Drawn((data,), (truth,), (beside,))
 
 
 def _places(point: Any) -> tuple[str, str]:

@@ -20,11 +20,17 @@ from tests.app.commands import run
 EXPERIMENTS = [one for paper in PAPERS.values() for one in paper.experiments]
 
 
-QUICK = ("clicks-figure-2", "pairs-table-1", "labels-figure-3")
+QUICK = ("clicks-figure-2", "pairs-table-1", "labels-figure-3", "thesis-figure-3-1", "masks-figures-6-7")
 """An experiment of each paper, of which one run takes a second."""
 
 
-SLOW = ("clicks-figures-15-16", "clicks-figures-7-14", "labels-open-crowds")
+SLOW = (
+    "clicks-figures-15-16",
+    "clicks-figures-7-14",
+    "labels-open-crowds",
+    "masks-table-4",
+    "masks-figures-9-11",
+)
 """Experiments on open data of which one run takes longer."""
 
 
