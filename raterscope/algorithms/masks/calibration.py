@@ -136,6 +136,11 @@ class Calibration:
         Whether the rater left out includes these voxels.
     curve : (shift, slope)
         Of the ratio, before it becomes the probability of another rater.
+    covered : (3,) float64, optional
+        Share of the outlines of left-out raters within the bands of `LEVELS`; see `check_left_out`.
+    bins : (B, 3) float64, optional
+        Of `tried`, in bins of the probability: sum of the probabilities, voxels that the rater left out
+        includes, and all voxels.
     settled : (Z, Y, X) int8, optional
         What the expert settled, 1 inside, 0 outside, `OPEN` elsewhere.
     correlation : float
@@ -158,6 +163,8 @@ class Calibration:
     tried: Float32Array | None = None
     marked: BoolArray | None = None
     curve: tuple[float, float] = (0.0, 1.0)
+    covered: FloatArray | None = None
+    bins: FloatArray | None = None
     settled: NDArray[np.int8] | None = None
     correlation: float = CORRELATION
     offset: float = 0.0
@@ -180,6 +187,17 @@ class Calibration:
         if self.settled is not None:
             np.copyto(found, self.settled, where=self.settled != OPEN)
         return found
+
+    def part(self, box: tuple[slice, ...]) -> Calibration:
+        """Give the same on a part of the maps."""
+        first, rows, columns = (at + (place.start or 0) for at, place in zip(self.origin, box, strict=True))
+        settled = None if self.settled is None else self.settled[box]
+        origin = first, rows, columns
+        return replace(self, origin=origin, ratio=self.ratio[box], scale=self.scale[box], settled=settled)
+
+    def unsettled(self) -> Calibration:
+        """Give the same as if the expert had settled nothing."""
+        return replace(self, settled=None)
 
     def error_share(self, correlation: float) -> float:
         """Give the variance of the mean's error against the truth over the squared `scale`."""

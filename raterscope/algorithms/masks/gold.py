@@ -19,12 +19,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.calibration import CORRELATION, Calibration, log_loss, student
 from raterscope.algorithms.masks.data import BoolArray, Float32Array, FloatArray
 
-__all__ = ["judge_gold", "with_gold"]
+__all__ = ["judge_gold", "near_outline", "with_gold"]
 
 _SHIFTS = np.linspace(-2.0, 2.0, 33)
 """Offsets tried, in median scales near the outline."""
@@ -91,11 +90,7 @@ def _losses(
     found: Sequence[Calibration], truths: Sequence[BoolArray | None]
 ) -> tuple[list[tuple[Calibration, Near]], float, FloatArray]:
     """Give the gold cases, the median scale near their outlines, and losses, (G, offsets, correlations)."""
-    gold = [
-        (one, _near_outline(one, truth))
-        for one, truth in zip(found, truths, strict=True)
-        if truth is not None
-    ]
+    gold = [(one, _sample(one, truth)) for one, truth in zip(found, truths, strict=True) if truth is not None]
     gold = [(one, near) for one, near in gold if len(near[0])]
     typical = float(np.median([np.median(scale) for _, (_, scale, _) in gold])) if gold else 1.0
     losses = np.empty((len(gold), len(_SHIFTS), len(_CORRELATIONS)))
@@ -126,7 +121,13 @@ def _estimate(losses: FloatArray) -> tuple[float, float]:
     return float(_SHIFTS[row]), CORRELATION if moved == assumed else moved
 
 
-def _near_outline(found: Calibration, truth: NDArray[np.bool_]) -> Near:
+def near_outline(found: Calibration, truth: BoolArray) -> tuple[Calibration, BoolArray]:
+    """Keep of a gold case what `judge_gold` looks at: a sample of the voxels near the outline."""
+    ratio, scale, right = _sample(found, truth)
+    return replace(found, ratio=ratio[None, None], scale=scale[None, None], settled=None), right[None, None]
+
+
+def _sample(found: Calibration, truth: BoolArray) -> Near:
     at = np.flatnonzero(np.abs(found.ratio) < _NEAR)
     at = at[:: max(1, len(at) // _SAMPLE)]
     return found.ratio.ravel()[at], found.scale.ravel()[at], truth.ravel()[at]

@@ -58,10 +58,29 @@ class Report:
     volume_ml: float
     calibration: Calibration | None = None
 
+    def chances_wrong(self, fusion: MaskFusion) -> list[float]:
+        """Give the probability that the consensus is wrong in each disputed region, the mean of its voxels.
+
+        It is that of the true outline; without a calibration there are none.
+        """
+        if self.calibration is None:
+            return []
+        return [_chance_wrong(region, fusion, self.calibration) for region in self.disputes]
+
     @property
     def doubt_ml(self) -> float:
         """Doubt in all disputed regions."""
         return sum(region.doubt_ml for region in self.disputes)
+
+
+def _chance_wrong(region: Dispute, fusion: MaskFusion, calibration: Calibration) -> float:
+    at = [
+        slice(a - b, a - b + n)
+        for a, b, n in zip(region.origin, calibration.origin, region.shape, strict=True)
+    ]
+    inside = placed(fusion, fusion.mask[0], region.origin, region.shape)
+    chance = calibration.part(tuple(at)).true_outline()
+    return float(np.where(inside, 1 - chance, chance)[region.voxels()].mean())
 
 
 @dataclass(frozen=True, eq=False)

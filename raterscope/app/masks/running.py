@@ -15,6 +15,7 @@ from raterscope.algorithms.masks.data import BoolArray, FloatArray, MaskFusion, 
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse
 from raterscope.algorithms.masks.gold import with_gold
 from raterscope.algorithms.masks.grid import Grid, describe_slices
+from raterscope.algorithms.masks.left_out_check import check_left_out
 from raterscope.algorithms.masks.report import CaseResult, Report, report_on
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import outcome, running
@@ -26,17 +27,9 @@ from raterscope.app.study.masks import assemble, mask_entries, read_masks, settl
 from raterscope.app.study.records import MaskRecord
 
 __all__ = [
-    "MARGIN",
-    "Answer",
-    "Case",
-    "Draft",
-    "Inputs",
-    "follows_of",
-    "fuse_case",
-    "fuse_cases",
-    "gather",
-    "keep",
-]
+    "MARGIN", "Answer", "Case", "Draft", "Inputs", "cut_truth", "follows_of", "fuse_case", "fuse_cases",
+    "gather", "keep",
+]  # fmt: skip
 
 MARGIN = 3.0
 """mm about all masks that are fused: more than the distances' default clip."""
@@ -138,8 +131,8 @@ def _pooled(answer: Answer) -> Answer:
             if report.calibration is not None:
                 calibrations.append(report.calibration)
                 truth = given[name].truth.get(fusion.structures[0])
-                truths.append(None if truth is None else _cut(truth, report.calibration))
-    found = iter(with_gold(pooled(calibrations), truths))
+                truths.append(None if truth is None else cut_truth(truth, report.calibration))
+    found = iter(with_gold(pooled(check_left_out(calibrations)), truths))
 
     def again(report: Report) -> Report:
         return report if report.calibration is None else replace(report, calibration=next(found))
@@ -153,7 +146,7 @@ def _pooled(answer: Answer) -> Answer:
     return replace(answer, outcomes=outcomes)
 
 
-def _cut(truth: MaskRecord, found: Calibration) -> BoolArray:
+def cut_truth(truth: MaskRecord, found: Calibration) -> BoolArray:
     """Give a true outline on the part of the grid that was calibrated."""
     out = np.zeros(found.ratio.shape, dtype=np.bool_)
     low = np.maximum(truth.origin, found.origin)
@@ -199,6 +192,7 @@ def case_record(ended: Outcome[CaseResult], case: Case) -> dict[str, Any]:
                 "shape": list(fusion.shape),
                 "volume_ml": round(report.volume_ml, 6),
                 "disputed_ml": [float(f"{region.doubt_ml:.6g}") for region in report.disputes],
+                "disputed_wrong": [round(chance, 4) for chance in report.chances_wrong(fusion)],
                 "pair_dice": _rounded(report.pair_dice),
                 "iterations": len(trace.objective),
                 "converged": trace.converged,
@@ -234,7 +228,22 @@ def _calibration_record(report: Report) -> dict[str, Any] | None:
         "true_outline_correlation": found.correlation,
         "true_outline_offset": found.offset,
         "true_outline_gold_cases": found.gold,
+        "left_out_raters": _left_out_record(found),
         "notices": list(found.notices()),
+    }
+
+
+def _left_out_record(found: Calibration) -> dict[str, Any] | None:
+    """Say how often the bands and probabilities of the others were right about raters left out in turn."""
+    if found.covered is None or found.bins is None:
+        return None
+    held = zip(LEVELS, found.covered.tolist(), strict=True)
+    claimed, marked, voxels = found.bins.T
+    return {
+        "bands_held": {f"{level:g}": round(share, 4) for level, share in held},
+        "probability_sums": [round(value, 3) for value in claimed.tolist()],
+        "voxels_included": [int(value) for value in marked],
+        "voxels": [int(value) for value in voxels],
     }
 
 

@@ -206,6 +206,9 @@ def _misfit_of_calibration(found: Calibration | None, raters: int, frame: tuple[
     sizes = {None if one is None else one.shape for one in (found.tried, found.marked)}
     if len(sizes) > 1 or not (np.isfinite(found.curve).all() and found.curve[1] > 0):
         return "the raters left out are of another number"
+    checked = [one.shape[-1] for one in (found.covered, found.bins) if one is not None]
+    if checked and checked != [3, 3]:
+        return "what left-out raters say is of another shape"
     return None
 
 

@@ -33,7 +33,7 @@ def trust_of(kind: str, items: Sequence[int], study: Study, watch: Watch = silen
     if kind == "clicks":
         return trust_in_clicks(study, items, watch)
     if kind == "masks":
-        return trust_in_masks(study, items)
+        return trust_in_masks(study, items, watch)
     if kind == "labels":
         watch(0.0, "comparing with what is known")
         return trust_in_labels(study, items[0])

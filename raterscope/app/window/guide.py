@@ -67,6 +67,7 @@ TOPICS: dict[str, dict[str, str]] = {
         "tree_panel": "masks/tree",
         "alternatives": "masks/alternatives",
         "comparing": "masks/methods",
+        "trust": "masks/trust",
         "bound": "masks/bound",
     },
     "labels": {

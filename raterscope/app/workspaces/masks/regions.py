@@ -12,6 +12,7 @@ from raterscope.algorithms.masks.data import OPEN, Settled
 from raterscope.algorithms.masks.disputes import Dispute
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch
+from raterscope.app.disputes import MATTERS
 from raterscope.app.review import Region, ReviewState
 from raterscope.app.study import Study
 from raterscope.app.study.records import MaskRecord
@@ -170,7 +171,11 @@ def summarize(image: int, known: Any, state: ReviewState) -> CaseSummary:
         opened = [number for number, said in verbs.items() if said is None]
         skipped = [number for number, said in verbs.items() if said is not None and said.verb == "skip"]
         doubt += sum(float(volumes[number - 1]) for number in (*opened, *skipped))
-        parts.append(Part(name, len(volumes), len(opened), len(skipped)))
+        wrong = one.get("disputed_wrong", [])
+        matter = None
+        if len(wrong) == len(volumes):
+            matter = sum(float(wrong[number - 1]) >= MATTERS for number in (*opened, *skipped))
+        parts.append(Part(name, len(volumes), len(opened), len(skipped), matter))
     total, left = sum(part.total for part in parts), sum(part.left for part in parts)
     return CaseSummary(raters, True, total, left, doubt, unit, tuple(parts))
 

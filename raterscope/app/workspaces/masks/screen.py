@@ -14,6 +14,7 @@ from raterscope.widgets.panels.local_weight import LocalWeight
 from raterscope.widgets.panels.queue_panel import QueuePanel
 from raterscope.widgets.panels.rater_tree_panel import RaterTreePanel
 from raterscope.widgets.panels.region_panel import RegionPanel
+from raterscope.widgets.panels.trust_panel import TrustPanel
 from raterscope.widgets.parts import rule
 from raterscope.widgets.plots.agreement_matrix import AgreementMatrix
 from raterscope.widgets.plots.dendrogram import Dendrogram
@@ -23,6 +24,7 @@ from raterscope.widgets.volume.volume_view import VolumeView
 
 __all__ = ["BOUND", "MasksScreen"]
 
+NO_TRUST = "Press Fuse (F5) to see how far to trust the maps and bands."
 BOUND = "Fuse to see how the bound rises."
 
 
@@ -41,6 +43,7 @@ class MasksScreen(WorkspaceScreen):
         self.tree = Dendrogram()
         self.tree_panel = RaterTreePanel(self.tree, BASES)
         self.alternatives = AlternativesPanel()
+        self.trust = TrustPanel(("probability", "share inside"), NO_TRUST)
         self.bound = ObjectivePlot("bound", BOUND)
         self.tabs = QTabWidget()
         self.tabs.addTab(self.local_weight, "Local weight")

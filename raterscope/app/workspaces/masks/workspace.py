@@ -13,12 +13,14 @@ from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.progress import Watch
 from raterscope.app.changes import Change
 from raterscope.app.convergence import of_masks
+from raterscope.app.disputes import MATTERS
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.masks.running import Answer, Draft, Inputs, fuse_cases, gather, keep
 from raterscope.app.review import Decision, RegionSubject
 from raterscope.app.workspaces.fusing import FusionWork
 from raterscope.app.workspaces.hiding import Hiding
+from raterscope.app.workspaces.lines import run_title
 from raterscope.app.workspaces.loading import SceneLoader
 from raterscope.app.workspaces.masks import view
 from raterscope.app.workspaces.masks.alternatives import Alternatives
@@ -34,6 +36,7 @@ from raterscope.app.workspaces.order import next_unit
 from raterscope.app.workspaces.queueing import Queueing
 from raterscope.app.workspaces.returning import numbers_in
 from raterscope.app.workspaces.runs import Runs
+from raterscope.app.workspaces.trusting import Trusting
 from raterscope.app.workspaces.walk import Walk
 from raterscope.widgets.panels.fuse_panel import RunRequest
 
@@ -55,13 +58,23 @@ class MasksWorkspace(MasksScreen):
         self.loader = SceneLoader(document, jobs, read_scene, load_pixels, self)
         self.reviewing = Reviewing(document, jobs, self._go_elsewhere, self)
         self.queueing = Queueing(
-            document, self.queue, "masks", read_summaries, summarize, self, nouns=("case", "region")
+            document,
+            self.queue,
+            "masks",
+            read_summaries,
+            summarize,
+            self,
+            nouns=("case", "region"),
+            tip="A decision matters where the consensus of a region is wrong with a probability of "
+            f"{MATTERS:g} or more: the mean over its voxels, by the map of the true outline.",
         )
         self.runs = Runs(document, jobs, self, "masks")
         self.fusing = self.runs.fusing
         self.walk = Walk(document, self.queueing, self.loader, self.runs, "masks", self.canvas)
         self.comparing = Comparing(document, jobs)
         self.tabs.addTab(self.comparing, "Runs")
+        self.tabs.addTab(self.trust, "Trust")
+        self.trusting = Trusting(document, self.trust, self.queue, "masks")
         self.raters = Raters(document, jobs, self)
         self.describing = Describing(document, jobs, self)
         self.consensuses = Alternatives(self.alternatives, self)
@@ -212,6 +225,8 @@ class MasksWorkspace(MasksScreen):
             self.volume.clear()
         elif another:
             self.on_slices.begin(scene)
+        run = None if scene is None else scene.run
+        self.trusting.show(run, () if run is None else run.items, "" if run is None else run_title(run))
         structures = () if scene is None else scene.structures
         if scene is not None and self._wanted is not None and self._wanted[0] == scene.image.id:
             structure = self._wanted[1]
@@ -287,6 +302,7 @@ class MasksWorkspace(MasksScreen):
         if contents is None:
             return
         self.region_panel.set_undoable(self.runs.show_history())
+        self.trusting.set_decided(len(contents.decisions))
         image, target = contents.item_of(decision, "masks"), contents.target(decision)
         subject = None if target is None or target is decision else target.subject
         back = subject if isinstance(subject, RegionSubject) and subject.number is not None else None
