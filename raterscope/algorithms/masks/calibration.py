@@ -46,7 +46,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.masks._left_out import MIDDLES, STEPS, leave_out
 from raterscope.algorithms.masks._spread import LEAST, PRIOR, Smoother, crossings, spread
-from raterscope.algorithms.masks.data import OPEN, BoolArray, Box, Float32Array, FloatArray, Masks
+from raterscope.algorithms.masks.data import OPEN, BoolArray, Box, Float32Array, FloatArray, Masks, marked
 from raterscope.algorithms.masks.distance import domain, signed_distance
 from raterscope.algorithms.progress import Watch, part, silent
 
@@ -255,7 +255,7 @@ def calibrate(masks: Masks, watch: Watch = silent) -> Calibration | None:
     spacing = masks.spacing
     clip = _clip(spacing)
     here = domain(masks, clip * _MARGIN)
-    values = _marked(here.values)
+    values = marked(here.values)
     away = np.empty(values.shape, dtype=np.float32)
     for p, layer in enumerate(values):
         look = partial(watch, 0.5 * p / people, f"measuring the outline of {masks.annotators[p]}")
@@ -263,9 +263,9 @@ def calibrate(masks: Masks, watch: Watch = silent) -> Calibration | None:
         away[p] = signed_distance(layer, spacing, clip, look, here.positions)
     smooth = Smoother(spacing, here.positions, _SMOOTHED * _side(spacing))
     mean, scale = spread(away, clip, smooth, partial(watch, 0.5, "pooling the raters' spread"))
-    ratios = tried = marked = None
+    ratios = tried = included = None
     if people > 2:
-        ratios, tried, marked = leave_out(values, away, clip, smooth, part(watch, 0.6, 1.0))
+        ratios, tried, included = leave_out(values, away, clip, smooth, part(watch, 0.6, 1.0))
     settled = here.known if here.known is not None and bool((here.known != OPEN).any()) else None
     return Calibration(
         origin=here.origin,
@@ -276,20 +276,14 @@ def calibrate(masks: Masks, watch: Watch = silent) -> Calibration | None:
         multipliers=default_multipliers(people),
         ratios=ratios,
         tried=tried,
-        marked=marked,
+        marked=included,
         curve=default_curve(people),
         settled=settled,
     )
 
 
-def _marked(values: NDArray[Any]) -> NDArray[np.bool_]:
-    if values.dtype == np.bool_:
-        return values
-    return np.asarray(values > (0.5 if values.dtype.kind == "f" else 0))
-
-
 def _marks_anything(masks: Masks) -> bool:
-    return any(bool(_marked(layer).any()) for layer in masks.values)
+    return any(bool(marked(layer).any()) for layer in masks.values)
 
 
 def pooled(found: Sequence[Calibration]) -> list[Calibration]:

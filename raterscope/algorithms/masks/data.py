@@ -24,6 +24,7 @@ __all__ = [
     "MasksError",
     "Settled",
     "cut_positions",
+    "marked",
     "volumes_of",
 ]
 
@@ -301,6 +302,13 @@ class MaskFusion:
 def cut_positions(positions: FloatArray | None, first: int, count: int) -> FloatArray | None:
     """Give the positions of some slices; None where all are even."""
     return None if positions is None else positions[first : first + count]
+
+
+def marked(values: NDArray[Any]) -> BoolArray:
+    """Tell which voxels are marked: probabilities above one half, labels above 0, in the shape given."""
+    if values.dtype == np.bool_:
+        return values
+    return np.asarray(values > (0.5 if values.dtype.kind == "f" else 0))
 
 
 def volumes_of(

@@ -202,10 +202,16 @@ def patterns_of(masks: Masks, margin: float = 0.0, watch: Watch = silent) -> Pat
     return Patterns(origin, row, table[:, 1:], settled, count, classes, found)
 
 
-def _slabs(shape: tuple[int, ...]) -> list[slice]:
-    """Part slices, so that each part is little work."""
-    step = max(1, _AT_ONCE // (shape[1] * shape[2]))
-    return [slice(begin, begin + step) for begin in range(0, shape[0], step)]
+def _slabs(shape: tuple[int, ...]) -> list[tuple[slice, slice]]:
+    """Part a volume into slices, or a large slice into rows, so that each part is little work."""
+    slices, rows, columns = shape
+    step = max(1, _AT_ONCE // (rows * columns))
+    band = rows if step > 1 else max(1, _AT_ONCE // columns)
+    return [
+        (slice(first, first + step), slice(row, row + band))
+        for first in range(0, slices, step)
+        for row in range(0, rows, band)
+    ]
 
 
 def spread_rows(row: IntArray, values: NDArray[Value], look: Look) -> NDArray[Value]:
@@ -237,7 +243,7 @@ def _merged(
         digits = min(digits or int(math.log(2**62 / len(table), classes)), len(labels) - done)
         for part in _slabs(row.shape):
             look()
-            pack(labels[done : done + digits, part], classes, row[part])
+            pack(labels[done : done + digits, *part], classes, row[part])
         look()
         if dense:
             tally = np.zeros(len(table) * classes**digits, dtype=np.int64)

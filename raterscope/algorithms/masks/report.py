@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from raterscope.algorithms.masks.calibration import Calibration, calibrate
-from raterscope.algorithms.masks.data import FloatArray, MaskFusion, Masks
+from raterscope.algorithms.masks.data import FloatArray, MaskFusion, Masks, marked
 from raterscope.algorithms.masks.disputes import Dispute, dispute_by_slice, disputes
 from raterscope.algorithms.masks.distance import signed_distance
 from raterscope.algorithms.masks.metrics import Comparison, against_and_pairwise, placed
@@ -140,9 +140,9 @@ def _offsets(fusion: MaskFusion, masks: Masks, watch: Watch) -> tuple[FloatArray
     reference = away.ravel()[outline]
     for p, values in enumerate(masks.values):
         look = partial(watch, (1 + p) / (1 + people), f"measuring the outline of {masks.annotators[p]}")
-        marked = values > 0.5
-        if marked.any():
-            whole = signed_distance(marked, masks.spacing, reach, look, positions)
+        layer = marked(values)
+        if layer.any():
+            whole = signed_distance(layer, masks.spacing, reach, look, positions)
             beyond = whole.ravel()[outline] - reference
             offset[p], spread[p] = beyond.mean(), beyond.std()
     return offset, spread
@@ -155,9 +155,9 @@ def _weight(fusion: MaskFusion, masks: Masks, look: Look) -> FloatArray:
     agreed = np.ones(masks.shape, dtype=np.bool_)
     for values in masks.values:
         look()
-        marked = values > 0.5
-        differ |= marked
-        agreed &= marked
+        layer = marked(values)
+        differ |= layer
+        agreed &= layer
     differ &= ~agreed
     here = tuple(
         slice(a - b, a - b + n) for a, b, n in zip(fusion.origin, masks.origin, fusion.shape, strict=True)
@@ -169,5 +169,5 @@ def _weight(fusion: MaskFusion, masks: Masks, look: Look) -> FloatArray:
     shares = []
     for layer in fusion.weight[0]:
         look()
-        shares.append(layer[np.unravel_index(places, layer.shape)].mean() / 255.0)
+        shares.append(layer.ravel()[places].mean() / 255.0)
     return np.array(shares)

@@ -96,6 +96,8 @@ class RegionBox:
     origin, shape : (slice, row, column)
     title, line : str
         "region 1 of 3"; "rater 4 alone, 0.8 ml".
+    settled : bool
+        Nothing is left to decide: it stands back.
     """
 
     number: int
@@ -103,6 +105,7 @@ class RegionBox:
     shape: Index
     title: str
     line: str = ""
+    settled: bool = False
 
 
 @dataclass(frozen=True, eq=False)

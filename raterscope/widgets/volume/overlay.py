@@ -160,12 +160,15 @@ def paint_box(
 ) -> None:
     """Paint a disputed region's box and, where there is room for words, what is disputed.
 
-    A quiet one is seen without hiding the tissue and the outlines of the region that is looked at.
+    A quiet one is seen without hiding the tissue and the outlines of the region that is looked at; so is a
+    settled one, in another colour.
     """
+    quiet = quiet or (region.settled and not selected)
+    colour = theme.DARK.accent if region.settled else theme.DARK.disputed
     frame = on_screen(viewport, box).adjusted(-3, -3, 3, 3)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setBrush(Qt.BrushStyle.NoBrush)
-    hue = theme.colour(theme.DARK.disputed, 150) if quiet else QColor(theme.DARK.disputed)
+    hue = theme.colour(colour, 150) if quiet else QColor(colour)
     dashes = QPen(hue, 1.8 if selected else 1.2)
     dashes.setDashPattern([3, 4] if quiet else [5, 3])
     for pen in (dashes,) if quiet else (QPen(theme.colour(theme.DARK.canvas, 150), 4), dashes):
@@ -177,7 +180,7 @@ def paint_box(
     painter.setFont(theme.widget_font(bold=selected))
     first, second = map(pixels, LABEL_LINES)
     title = QRectF(room.left(), room.top(), room.width() + 20, first)
-    _shaded(painter, title, _LEFT, region.title, theme.DARK.disputed)
+    _shaded(painter, title, _LEFT, region.title, colour)
     if selected and region.line:
         painter.setFont(theme.widget_font(theme.CAPTION))
         line = QRectF(title.left(), title.bottom(), title.width(), second)

@@ -279,9 +279,10 @@ def test_a_rater_who_drew_nothing_of_a_structure_is_listed(study, page):
     assert "Ada (drew nothing)" not in text
 
 
-def test_the_report_says_what_comparable_raters_came_to(study, page):
+def test_the_report_says_how_far_to_trust_it_and_what_comparable_raters_came_to(study, page):
     fuse(study)
     text = page(study).text
     assert "How far to trust this" in text
+    assert "That is too few to tell." in text
     assert "On the nearest crowd measured (" in text
     assert "The true outline cannot be confirmed by masks alone." in text

@@ -136,17 +136,19 @@ def region_boxes(
     *,
     blind: bool = False,
 ) -> list[RegionBox]:
-    """Give the boxes of the regions that are still to be settled and of the selected one, it in words.
+    """Give the boxes of the regions, the selected one in words; a click on a settled one selects it again.
 
     Blind, the selected one alone, without a word on who differs: where raters do tells where they drew.
     """
     boxes = []
     for region in regions:
         here = region is selected
-        if here or (region.left and not blind):
-            title = f"region {region.number} of {len(regions)}" if here else str(region.number)
+        if here or not blind:
+            title = str(region.number) if region.left else f"{region.number} {region.state}"
+            title = f"region {region.number} of {len(regions)}" if here else title
             line = _line(region, names) if here and not blind else ""
-            boxes.append(RegionBox(region.number, region.dispute.origin, region.dispute.shape, title, line))
+            at, shape = region.dispute.origin, region.dispute.shape
+            boxes.append(RegionBox(region.number, at, shape, title, line, settled=not region.left))
     return boxes
 
 
