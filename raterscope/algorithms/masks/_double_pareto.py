@@ -47,8 +47,8 @@ def ratio(order: float, x: FloatArray) -> FloatArray:
 
     References
     ----------
-    W. J. Lentz, Generating Bessel functions in Mie scattering calculations using continued fractions, Applied
-    Optics 15 (1976) 668-671, doi:10.1364/AO.15.000668.
+    .. [lentz1976] W. J. Lentz, "Generating Bessel functions in Mie scattering calculations using continued
+       fractions", Applied Optics 15 (1976) 668-671, doi:10.1364/AO.15.000668.
     """
     tiny = 1e-300
     value, c, d = np.full(len(x), tiny), np.full(len(x), tiny), np.zeros(len(x))

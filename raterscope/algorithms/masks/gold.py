@@ -8,8 +8,8 @@ variance and moves nothing. The correlation then maximises the likelihood times 
 
 References
 ----------
-W. James and C. Stein, "Estimation with quadratic loss", Proceedings of the Fourth Berkeley Symposium on
-Mathematical Statistics and Probability 1 (1961) 361-379.
+.. [james1961] W. James and C. Stein, "Estimation with quadratic loss", Proceedings of the Fourth Berkeley
+   Symposium on Mathematical Statistics and Probability 1 (1961) 361-379.
 """
 
 from __future__ import annotations
