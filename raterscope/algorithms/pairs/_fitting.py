@@ -30,9 +30,9 @@ from raterscope.algorithms.pairs.selection import detectable_biases, flip_flags
 from raterscope.algorithms.pairs.settings import PairSettings
 from raterscope.algorithms.pairs.testing import (
     benjamini_hochberg,
+    crowd_probability,
     false_discovery_rates,
     intervals,
-    simes,
     t_test,
 )
 from raterscope.algorithms.progress import Watch, part, silent
@@ -194,7 +194,7 @@ def _flips(pairs: Pairs, untested: NDArray[np.int8], settings: PairSettings, wat
         for one in (whole.probability, whole.of_any, whole.bias, whole.low, whole.high, whole.z)
     )
     test = replace(whole, probability=probability, of_any=of_any, bias=bias, low=low, high=high, z=z)
-    q_value, crowd_p = false_discovery_rates(probability), simes(of_any)
+    q_value, crowd_p = false_discovery_rates(probability), crowd_probability(of_any)
     flagged = flip_flags(q_value, settings.rate, crowd_p, settings.gate)
     detectable, known = detectable_biases(
         test, q_value, crowd_p, settings.rate, settings.gate, settings.relevant

@@ -105,7 +105,7 @@ def of_flips(q_value: FloatArray, crowd_p: float, settings: PairSettings) -> lis
         return []
     return [
         f"{_many(held, 'annotator')} would be flagged at a rate of {settings.rate:g}, but the crowd shows "
-        f"no clear bias (Simes p = {crowd_p:.2g}, limit {settings.gate:g}): nobody is flagged. Set the "
+        f"no clear bias (p = {crowd_p:.2g}, limit {settings.gate:g}): nobody is flagged. Set the "
         "crowd test to 1 to flag them."
     ]
 

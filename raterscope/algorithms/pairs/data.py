@@ -178,7 +178,8 @@ class PairFusion:
     t_test : (p,) float64, optional
         p values of the t test beside the flip test.
     crowd_p, gate : float
-        The Simes test of the whole crowd, and its limit, above which the flip test flags nobody.
+        The p value of the whole crowd (`crowd_probability`), and its limit, above which the flip test flags
+        nobody.
     sides : str
         How the sides were not drawn at random, in words; empty where nothing contradicts it.
     """

@@ -15,7 +15,7 @@ from raterscope.algorithms.pairs.data import FloatArray, Pairs
 from raterscope.algorithms.pairs.flip_test import FlipTest, flip_test
 from raterscope.algorithms.pairs.selection import flip_flags
 from raterscope.algorithms.pairs.settings import PairSettings
-from raterscope.algorithms.pairs.testing import false_discovery_rates, simes
+from raterscope.algorithms.pairs.testing import crowd_probability, false_discovery_rates
 from raterscope.algorithms.progress import Watch, part, silent
 
 __all__ = ["LEVELS", "RedrawnSides", "check_redrawn_sides", "redraw_sides", "sides_in_words"]
@@ -83,7 +83,8 @@ def check_redrawn_sides(
             step = part(watch, draw / draws, (draw + 1) / draws)
             found = flip_test(redraw_sides(pairs, draw), settings.effect, step)
             p, of_any = (np.where(spared, np.nan, one) for one in (found.probability, found.of_any))
-            flagged = flip_flags(false_discovery_rates(p), settings.rate, simes(of_any), settings.gate)
+            crowd_p = crowd_probability(of_any)
+            flagged = flip_flags(false_discovery_rates(p), settings.rate, crowd_p, settings.gate)
             known = of_any[np.isfinite(of_any)]
             below[draw] = (known[:, None] < np.array(LEVELS)).mean(axis=0) if len(known) else np.nan
             accused[draw] = flagged.sum()

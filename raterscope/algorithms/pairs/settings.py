@@ -34,7 +34,7 @@ class PairSettings(Settings):
         "choices to reveal it is not decidable.", minimum=0.01, maximum=1.0,
     )  # fmt: skip
     gate: float = number(
-        0.04, "Crowd test", "Nobody is flagged if the Simes p value of the crowd is above. 1 removes this "
+        0.04, "Crowd test", "Nobody is flagged if the p value of the crowd is above. 1 removes this "
         "safeguard and finds more lone offenders. For the flip test.",
         minimum=0.001, maximum=1.0, advanced=True,
     )  # fmt: skip

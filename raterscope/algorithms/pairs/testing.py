@@ -8,12 +8,14 @@ from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray
 from raterscope.algorithms.pairs.grams import Biases, Scaled
 
 __all__ = [
-    "benjamini_hochberg", "bias_probabilities", "binomial_test", "false_discovery_rates", "intervals",
-    "selection_limit", "simes", "t_test",
+    "benjamini_hochberg", "bias_probabilities", "binomial_test", "crowd_probability",
+    "false_discovery_rates", "intervals", "selection_limit", "simes", "t_test",
 ]  # fmt: skip
 
 _LEVEL = 0.95
 _CAUTION = 0.9
+_LEAST = 1e-300
+_WEIGHT_OF_FEW = 0.75
 _TWO_GROUP_STEPS = 80
 _PRIOR_CASES, _PRIOR_SHARE = 5.0, 0.1
 _PRIOR_BIASED, _PRIOR_MEAN, _PRIOR_VARIANCE = 2.0, 3.0, 2.0
@@ -158,6 +160,36 @@ def selection_limit(probability: FloatArray, rate: float, selected: int) -> floa
     """Give the largest p value at which one more annotator would be selected by `false_discovery_rates`."""
     tested = probability[np.isfinite(probability)]
     return min(rate * (selected + 1) / max(len(tested), 1) / _unbiased(tested), 1.0)
+
+
+def crowd_probability(probability: FloatArray) -> float:
+    """Test whether nobody is biased, against a few large biases and against many small ones.
+
+    The p values of Simes' test, which finds few, and of Fisher's ([fisher1932]_), which finds many, are
+    combined by Bonferroni's inequality, the first with a weight of 3/4.
+
+    Parameters
+    ----------
+    probability : (p,) float64
+        NaN for who was not tested.
+
+    Returns
+    -------
+    float
+        1 if nobody was tested.
+
+    References
+    ----------
+    .. [fisher1932] R. A. Fisher, "Statistical methods for research workers", Oliver and Boyd (1932) (fourth
+       edition, section 21.1).
+    """
+    from scipy.special import chdtrc
+
+    tested = probability[np.isfinite(probability)]
+    if not len(tested):
+        return 1.0
+    many = float(chdtrc(2 * len(tested), -2 * np.log(np.maximum(tested, _LEAST)).sum()))
+    return min(1.0, simes(tested) / _WEIGHT_OF_FEW, many / (1 - _WEIGHT_OF_FEW))
 
 
 def bias_probabilities(probability: FloatArray) -> FloatArray:

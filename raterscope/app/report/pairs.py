@@ -78,7 +78,7 @@ def _flagged(found: ComparedQuestion) -> str:
     words = f"{int(fusion.flagged.sum()):,} of {counted(tested, 'tested annotator')}"
     draws = len(fusion.statistic)
     if fusion.rule == "flip":
-        words += f", by the flip test (Simes p of the crowd {fusion.crowd_p:.2g}, limit {fusion.gate:g})"
+        words += f", by the flip test (p value of the crowd {fusion.crowd_p:.2g}, limit {fusion.gate:g})"
     elif draws > 1:
         words += f", each selected by {100 * fusion.share:g} % of {draws:,} draws of knockoffs or more"
     untested = int((fusion.untested > 1).sum())  # those without comparisons are nobody's business

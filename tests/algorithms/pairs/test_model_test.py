@@ -1,0 +1,50 @@
+"""The test against the choice model: beside exact enumeration, and how often it is right."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.pairs.model_test import choice_probability
+from raterscope.algorithms.pairs.testing import crowd_probability, simes
+
+
+def test_probability_lies_between_those_of_at_least_and_of_more():
+    rng = np.random.default_rng(1)
+    for many in (8, 12, 14):
+        mean = rng.uniform(-0.8, 0.8, many)
+        choices = np.array(list(product((-1, 1), repeat=many)))
+        chance = np.prod((1 + choices * mean) / 2, axis=1)
+        totals = choices.sum(axis=1)
+        for total in range(-many, many + 1, 2):
+            statistic = total - mean.sum()
+            towards = np.sign(statistic)
+            least = 2 * chance[towards * totals >= towards * total].sum()
+            more = 2 * chance[towards * totals > towards * total].sum()
+            found = choice_probability(mean, np.array([0, many]), np.array([statistic]))[0]
+            assert 0.5 * more < found <= least + 0.01
+
+
+def test_probabilities_are_uniform_where_the_model_is_right():
+    rng = np.random.default_rng(2)
+    people, votes = 4000, 40
+    mean = np.tanh(rng.normal(size=people * votes))
+    choice = np.where(rng.random(len(mean)) < (1 + mean) / 2, 1.0, -1.0)
+    total = (choice - mean).reshape(people, votes).sum(axis=1)
+    found = choice_probability(mean, np.arange(people + 1) * votes, total)
+    for level in (0.01, 0.05, 0.2):
+        assert (found < level).mean() == pytest.approx(level, abs=3.5 * np.sqrt(level / people))
+
+
+def test_nothing_is_said_of_who_chose_nothing():
+    assert choice_probability(np.empty(0), np.array([0, 0]), np.zeros(1)).tolist() == [1.0]
+
+
+def test_the_crowd_is_tested_for_one_large_bias_and_for_many_small_ones():
+    even = (np.arange(100) + 0.5) / 100
+    one, many = even.copy(), even**1.8
+    one[0] = 1e-5
+    assert crowd_probability(even) > 0.5
+    assert crowd_probability(one) == pytest.approx(simes(one) / 0.75)
+    assert crowd_probability(many) < 0.01 < simes(many)
+    assert crowd_probability(np.array([np.nan])) == 1.0
