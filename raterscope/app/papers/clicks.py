@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from raterscope.algorithms.clicks.cem import CEMSettings, cem
+from raterscope.algorithms.clicks.crowd_size import first_annotators
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
 from raterscope.algorithms.clicks.hac import HACSettings, hac
@@ -18,7 +19,7 @@ from raterscope.algorithms.clicks.stream import StreamPlan, advance, begin
 from raterscope.algorithms.evaluation import evaluate
 from raterscope.algorithms.simulation.mixtures import overlapping_crowd
 from raterscope.app.papers.experiments import Experiment, Measures, Paper, Row
-from raterscope.app.papers.open_data import ClickedImage, first_annotators, paid_crowd
+from raterscope.app.papers.open_data import ClickedImage, paid_crowd
 
 __all__ = ["CLICKS"]
 

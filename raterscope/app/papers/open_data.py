@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +17,7 @@ from raterscope.algorithms.labels.data import Labels
 from raterscope.algorithms.pairs.data import Pairs
 from raterscope.app.formats.pairs import read_pairs
 
-__all__ = ["ClickedImage", "first_annotators", "labelled", "nodules", "paid_crowd", "pairs_of"]
+__all__ = ["ClickedImage", "labelled", "nodules", "paid_crowd", "pairs_of"]
 
 
 class ClickedImage(NamedTuple):
@@ -48,19 +47,6 @@ def paid_crowd(data: Path) -> tuple[ClickedImage, ...]:
         places = np.column_stack([_column(truth[name], "x"), _column(truth[name], "y")])
         found.append(ClickedImage(name, clicks, places))
     return tuple(found)
-
-
-def first_annotators(clicks: Clicks, order: Sequence[int], count: int) -> Clicks:
-    """Keep the clicks of the first annotators of an order, who come one after the other."""
-    chosen = np.asarray(order)[:count]
-    place = np.full(len(clicks.annotators), -1)
-    place[chosen] = np.arange(len(chosen))
-    rows = np.flatnonzero(place[clicks.annotator] >= 0)
-    rows = rows[np.argsort(place[clicks.annotator[rows]], kind="stable")]
-    return replace(
-        clicks, x=clicks.x[rows], y=clicks.y[rows], annotator=place[clicks.annotator[rows]],
-        annotators=tuple(clicks.annotators[at] for at in chosen),
-    )  # fmt: skip
 
 
 @lru_cache(maxsize=2)

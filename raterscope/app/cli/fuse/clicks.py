@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve, CrowdSizeSettings
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, KnownSpots
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.clicks.results import Fusion
@@ -24,6 +25,7 @@ from raterscope.app.cli.results import failures, files_and_digests, make_folder,
 from raterscope.app.cli.terminal import ProgressLine
 from raterscope.app.clicks.accuracy import evaluate_outcomes
 from raterscope.app.clicks.batch import fuse_images
+from raterscope.app.clicks.crowd_size import in_words, measure_images, write_crowd_sizes
 from raterscope.app.clicks.joining import clicks_by_image, points_by_image
 from raterscope.app.clicks.reading import read_point_files, sign_points
 from raterscope.app.clicks.results import Results, run_record, write_results
@@ -47,6 +49,11 @@ def fuse_clicks(options: argparse.Namespace) -> int:
     radius = options.radius or RADIUS
     if options.hold_truth and not options.truth:
         raise InputError("--hold-truth needs --truth TRUTH: the places to hold fixed")
+    by_size = None if options.by_crowd_size is None else dict(options.by_crowd_size)
+    if by_size is not None and not options.truth:
+        raise InputError("--by-crowd-size needs --truth TRUTH: the places to measure against")
+    sized = None if by_size is None else CrowdSizeSettings.from_text(by_size)
+    curves: tuple[CrowdSizeCurve, ...] = ()
     started, clock = datetime.now(UTC), time.perf_counter()
     with ProgressLine(sys.stderr) as watch:
         mapping = dict(options.mapping)
@@ -66,7 +73,11 @@ def fuse_clicks(options: argparse.Namespace) -> int:
         clicks = {name: one.weighed(weights) for name, one in clicks.items()}
         clicks = _with_controls(clicks, options.positive, options.negative)
         make_folder(options.output)
-        outcomes = fuse_images(clicks, plan, jobs=options.jobs, watch=part(watch, 0.05, 1.0))
+        fused = 1.0 if sized is None else 0.3
+        outcomes = fuse_images(clicks, plan, jobs=options.jobs, watch=part(watch, 0.05, fused))
+        if sized is not None:
+            crowds = {name: replace(one, known=KnownSpots.none()) for name, one in clicks.items()}
+            curves = measure_images(crowds, places, radius, plan, sized, part(watch, fused, 1.0))
     evaluations = evaluate_outcomes(outcomes, places, radius) if truth is not None else None
     record = run_record(
         plan, outcomes.values(), started=started, seconds=time.perf_counter() - clock,
@@ -75,12 +86,20 @@ def fuse_clicks(options: argparse.Namespace) -> int:
         controls={name: one.control for name, one in clicks.items() if one.control is not None},
     )  # fmt: skip
     order = [table.images[image] for table in tables for image in table.image]
+    if sized is not None:
+        record["crowd_size"] = sized.as_dict()
     results = Results(clicks, outcomes, plan, record, evaluations, order)
-    written = write_in_folder(lambda folder: write_results(folder, results), options.output)
+    written = write_in_folder(
+        lambda folder: [*write_crowd_sizes(folder, curves), *write_results(folder, results)],
+        options.output,
+    )
     notices = [notice for table in tables for notice in table.notices] + record["notices"]
     if truth is not None:
         notices += _left_out(truth, clicks, evaluations or {})
-    lines = summary_of(clicks, outcomes, evaluations, time.perf_counter() - clock, radius)
+    lines = [
+        *summary_of(clicks, outcomes, evaluations, time.perf_counter() - clock, radius),
+        *in_words(curves),
+    ]
     tell(notices, lines)
     tell_files(written.answer, written.place)
     written.tell("All results are in")

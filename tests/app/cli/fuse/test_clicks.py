@@ -459,3 +459,26 @@ def test_the_clicks_come_back_in_the_inputs_order(clicks, tmp_path):
     ]
     given = [(who, image, float(x), float(y)) for who, image, x, y in (row.split(",") for row in mixed)]
     assert written == given
+
+
+def test_methods_are_measured_against_the_number_of_annotators(clicks, truth, tmp_path, capsys):
+    out = tmp_path / "out"
+    judged = ("--extent", 200, 200, "--truth", truth, "--radius", 5)
+    fields = ("fewest=4", "crowds=2", "draws=1", "streamed=yes")
+    assert fuse(clicks, out, *judged, "--by-crowd-size", *fields) == 0
+    assert "after detection, chosen method: sensitivity/precision" in capsys.readouterr().out
+    rows = rows_of(out / "crowd_size.csv")
+    assert {row["stage"] for row in rows} == {"clustering", "detection"}
+    assert {row["annotators"] for row in rows} == {"4", "12"}
+    last = {row["method"]: row for row in rows if row["annotators"] == "12" and row["stage"] == "detection"}
+    assert float(last["chosen method"]["sensitivity"]) == 1.0
+    assert {"chosen method, streamed", "CEM as printed, majority vote"} <= set(last)
+    assert last["chosen method"]["crowds"] == "2"
+    assert json.loads((out / "run.json").read_text())["crowd_size"]["draws"] == 1
+    assert fuse(clicks, out, *judged) == 0
+    assert not (out / "crowd_size.csv").exists()
+
+
+def test_crowds_of_several_sizes_need_the_truth(clicks, tmp_path, capsys):
+    assert fuse(clicks, tmp_path / "out", "--extent", 200, 200, "--by-crowd-size") == 1
+    assert "--by-crowd-size needs --truth" in capsys.readouterr().err

@@ -1,0 +1,303 @@
+"""Sensitivity and precision against the number of annotators (OEM-DEM paper, figures 2 and 7 to 16).
+
+Annotators are drawn at random from those of an image and join one after the other; the clicks of the first R
+are clustered and judged for each R.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from raterscope.algorithms.clicks.catalogue import CLUSTERERS, DETECTORS
+from raterscope.algorithms.clicks.cem import CEMSettings
+from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
+from raterscope.algorithms.clicks.dem import DEMSettings
+from raterscope.algorithms.clicks.fusion import FusionPlan, conclude
+from raterscope.algorithms.clicks.hac import HACSettings
+from raterscope.algorithms.clicks.kmeans import KMeansSettings
+from raterscope.algorithms.clicks.oem import OEMSettings
+from raterscope.algorithms.clicks.results import Clustering, Fusion
+from raterscope.algorithms.clicks.stream import StreamPlan, advance, begin
+from raterscope.algorithms.clicks.voting import MajoritySettings
+from raterscope.algorithms.evaluation import evaluate
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.settings import Settings, integer, switch
+
+__all__ = [
+    "STAGES",
+    "CrowdSizeCurve",
+    "CrowdSizeSettings",
+    "crowd_sizes",
+    "first_annotators",
+    "measure_crowd_sizes",
+    "methods_of",
+]
+
+STAGES = ("clustering", "detection")
+
+Scores = dict[tuple[str, str, int], list[tuple[float, float]]]
+"""Sensitivity and precision of every crowd, by stage, method and size."""
+
+CHOSEN = "chosen method"
+STREAM = "chosen method, streamed"
+
+PUBLISHED_DEM = DEMSettings(prior="none", start="paper", objective="expected", learn_across_images=False)
+"""Algorithm 2 of the paper."""
+
+
+@dataclass(frozen=True)
+class CrowdSizeSettings(Settings):
+    """Which crowds are drawn, and by what they are judged."""
+
+    fewest: int = integer(5, "Fewest annotators", "Of the smallest crowd.", minimum=1)
+    most: int | None = integer(
+        None, "Most annotators", "Of the largest crowd. Left open, all of the image with the most.", minimum=1
+    )
+    crowds: int = integer(6, "Sizes", "How many sizes of crowd are measured.", minimum=1, maximum=100)
+    draws: int = integer(
+        10, "Draws", "Crowds drawn at random from each image; the paper draws 300.", minimum=1, maximum=10_000
+    )
+    published: bool = switch(
+        True, "Published methods", "Measure OEM and CEM as printed, k-means and hierarchical clustering too, "
+        "with DEM as printed and with majority voting.",
+    )  # fmt: skip
+    streamed: bool = switch(
+        False, "Stream", "Measure the chosen method as a stream too, annotators joining one by one from the "
+        "smallest crowd on (figures 15 and 16).",
+    )  # fmt: skip
+    draw_seed: int = integer(
+        0, "Seed of draws", "Of the crowds.", minimum=0, maximum=2**31 - 1, advanced=True
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class CrowdSizeCurve:
+    """How one method does with K sizes of crowd.
+
+    Attributes
+    ----------
+    method : str
+        "OEM as printed, majority vote"; after clustering without the detector.
+    stage : {"clustering", "detection"}
+    annotators : (K,) int64
+        R.
+    sensitivity, precision : (K,) float64
+        Means over draws and images on which they are defined; NaN for none.
+    sensitivity_error, precision_error : (K,) float64
+        Standard errors of these over draws; NaN of fewer than two.
+    draws : (K,) int64
+        Crowds that were measured.
+    """
+
+    method: str
+    stage: str
+    annotators: IntArray
+    sensitivity: FloatArray
+    precision: FloatArray
+    sensitivity_error: FloatArray
+    precision_error: FloatArray
+    draws: IntArray
+
+
+def first_annotators(clicks: Clicks, order: Sequence[int], count: int) -> Clicks:
+    """Keep the clicks of the first annotators of an order, who come one after the other.
+
+    Parameters
+    ----------
+    clicks : Clicks
+    order : sequence of int
+        Numbers of annotators, each once.
+    count : int
+        R.
+    """
+    chosen = np.asarray(order, dtype=np.int64)[:count]
+    place = np.full(len(clicks.annotators), -1)
+    place[chosen] = np.arange(len(chosen))
+    rows = np.flatnonzero(place[clicks.annotator] >= 0)
+    rows = rows[np.argsort(place[clicks.annotator[rows]], kind="stable")]
+    return replace(
+        clicks,
+        x=clicks.x[rows],
+        y=clicks.y[rows],
+        annotator=place[clicks.annotator[rows]],
+        annotators=tuple(clicks.annotators[at] for at in chosen),
+        time=None if clicks.time is None else clicks.time[rows],
+        weights=None if clicks.weights is None else clicks.weights[chosen],
+    )
+
+
+def crowd_sizes(settings: CrowdSizeSettings, annotators: int) -> tuple[int, ...]:
+    """Give the sizes of crowd that are measured where an image has up to so many annotators."""
+    most = annotators if settings.most is None else min(settings.most, annotators)
+    fewest = min(settings.fewest, most)
+    return tuple(dict.fromkeys(np.linspace(fewest, most, settings.crowds).round().astype(int).tolist()))
+
+
+def methods_of(plan: FusionPlan, *, published: bool) -> dict[str, dict[str, FusionPlan]]:
+    """Give the plans by the name of their clustering, and by that of the method after detection.
+
+    Parameters
+    ----------
+    plan : FusionPlan
+        The chosen one.
+    published : bool
+        Whether the methods of the paper come along.
+    """
+    methods = {CHOSEN: {CHOSEN: plan}}
+    if published:
+        clusterings: dict[str, tuple[str, Settings]] = {
+            "OEM as printed": ("oem", OEMSettings(as_printed=True)),
+            "CEM as printed": ("cem", CEMSettings(version="paper")),
+            "k-means": ("kmeans", KMeansSettings()),
+            "hierarchical": ("hac", HACSettings(linkage="single")),
+        }
+        detectors: dict[str, tuple[str, Settings]] = {
+            "DEM as printed": ("dem", PUBLISHED_DEM),
+            "majority vote": ("majority", MajoritySettings()),
+        }
+        for name, (algorithm, clustering) in clusterings.items():
+            methods[name] = {
+                f"{name}, {words}": FusionPlan(algorithm, detector, clustering, detection)
+                for words, (detector, detection) in detectors.items()
+            }
+    return methods
+
+
+def measure_crowd_sizes(
+    images: Sequence[tuple[Clicks, FloatArray]],
+    radius: float,
+    plan: FusionPlan | None = None,
+    settings: CrowdSizeSettings | None = None,
+    watch: Watch = silent,
+) -> tuple[CrowdSizeCurve, ...]:
+    """Measure methods on crowds of several sizes, drawn at random from the annotators of each image.
+
+    Each image is fused by itself: what images say of each other is not used. A cluster or a detection matches
+    a true place within the radius, one to one.
+
+    Parameters
+    ----------
+    images : sequence of (Clicks, (T, 2) float64)
+        Clicks of an image, and its true places.
+    radius : float
+        Pixels.
+    plan : FusionPlan, optional
+        The chosen method.
+    settings : CrowdSizeSettings, optional
+    watch : Watch
+
+    Returns
+    -------
+    tuple of CrowdSizeCurve
+        Of every method after clustering, then after detection. Crowds larger than an image's leave it out.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.mixtures import separated_crowd
+    >>> crowd = separated_crowd(20, seed=1)
+    >>> settings = CrowdSizeSettings(crowds=2, draws=1, published=False)
+    >>> curves = measure_crowd_sizes([(crowd.clicks, crowd.mean)], 50.0, settings=settings)
+    >>> [curve.stage for curve in curves]
+    ['clustering', 'detection']
+    """
+    plan, settings = plan or FusionPlan(), settings or CrowdSizeSettings()
+    sizes = crowd_sizes(settings, max((len(clicks.annotators) for clicks, _ in images), default=1))
+    methods = methods_of(plan, published=settings.published)
+    stream = settings.streamed and isinstance(plan.clustering, OEMSettings) and plan.detector == "dem"
+    found: Scores = {}
+    total, done = max(1, settings.draws * len(images) * (len(sizes) + stream)), 0
+    for draw in range(settings.draws):
+        for number, (clicks, truth) in enumerate(images):
+            generator = np.random.default_rng([settings.draw_seed, draw, number])
+            order = generator.permutation(len(clicks.annotators)).tolist()
+            note = partial(_note, found, truth, radius)
+            for size in sizes:
+                if size <= len(order):
+                    step = part(watch, done / total, (done + 1) / total)
+                    _measure(first_annotators(clicks, order, size), methods, partial(note, size), step)
+                done += 1
+            if stream:
+                step = part(watch, done / total, (done + 1) / total)
+                _follow(clicks, order, sizes, plan, note, step)
+                done += 1
+    names = dict.fromkeys((stage, method) for stage in STAGES for of, method, _ in found if of == stage)
+    return tuple(_curve(stage, method, sizes, found) for stage, method in names)
+
+
+def _note(
+    found: Scores,
+    truth: FloatArray,
+    radius: float,
+    size: int,
+    names: tuple[str, str],
+    fusion: Fusion,
+) -> None:
+    """Judge what a method found, after clustering and after detection; an empty name is passed over."""
+    mean = fusion.clustering.mean
+    for stage, name, places in zip(STAGES, names, (mean, mean[fusion.detection.detected]), strict=True):
+        if name:
+            score = evaluate(places, truth, radius)
+            found.setdefault((stage, name, size), []).append((score.sensitivity, score.precision))
+
+
+def _measure(
+    clicks: Clicks, methods: dict[str, dict[str, FusionPlan]], note: Callable[..., None], watch: Watch
+) -> None:
+    """Cluster by each method, and detect among the clusters by each of its detectors."""
+    marks, mark = clicks.merged()
+    for turn, (clustered, plans) in enumerate(methods.items()):
+        step = part(watch, turn / len(methods), (turn + 1) / len(methods))
+        first = next(iter(plans.values()))
+        clustering: Clustering = CLUSTERERS[first.algorithm].run(marks, first.clustering, watch=step)
+        name = clustered
+        for method, plan in plans.items():
+            detect = partial(DETECTORS[plan.detector].run, settings=plan.detection)
+            fusion = conclude(marks, mark, clustering, plan.assignment, detect)
+            note((name, method), fusion)
+            name = ""
+
+
+def _follow(
+    clicks: Clicks,
+    order: Sequence[int],
+    sizes: Sequence[int],
+    plan: FusionPlan,
+    note: Callable[..., None],
+    watch: Watch,
+) -> None:
+    """Let annotators join one by one from the smallest crowd on."""
+    assert isinstance(plan.clustering, OEMSettings)
+    assert isinstance(plan.detection, DEMSettings)
+    streamed = StreamPlan(plan.clustering, plan.detection, plan.assignment)
+    most = min(sizes[-1], len(order))
+    state = begin(first_annotators(clicks, order, sizes[0]), streamed)
+    for count in range(sizes[0], most + 1):
+        watch((count - sizes[0]) / (most - sizes[0] + 1), f"following {count} annotators")
+        if count > sizes[0]:
+            state = advance(state, first_annotators(clicks, order, count), streamed)
+        if count in sizes:
+            note(count, (STREAM, STREAM), state.fusion)
+
+
+def _curve(
+    stage: str,
+    method: str,
+    sizes: Sequence[int],
+    found: Scores,
+) -> CrowdSizeCurve:
+    mean, error = np.full((2, len(sizes)), np.nan), np.full((2, len(sizes)), np.nan)
+    draws = np.zeros(len(sizes), dtype=np.int64)
+    for at, size in enumerate(sizes):
+        scores = np.array(found.get((stage, method, size), [])).reshape(-1, 2)
+        draws[at] = len(scores)
+        for which in range(2):
+            known = scores[np.isfinite(scores[:, which]), which]
+            if len(known):
+                mean[which, at] = known.mean()
+            if len(known) > 1:
+                error[which, at] = known.std(ddof=1) / np.sqrt(len(known))
+    return CrowdSizeCurve(method, stage, np.array(sizes), mean[0], mean[1], error[0], error[1], draws)

@@ -1,0 +1,102 @@
+"""Methods on crowds of several sizes: measured on images with known places, written as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve, CrowdSizeSettings, measure_crowd_sizes
+from raterscope.algorithms.clicks.data import Clicks, FloatArray
+from raterscope.algorithms.clicks.fusion import FusionPlan
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.clicks.accuracy import truths_of
+from raterscope.app.errors import InputError
+from raterscope.app.formats.export import shortest, take_away, write_table
+from raterscope.app.review import fold
+from raterscope.app.study import Study
+
+__all__ = ["COLUMNS", "in_words", "measure_images", "measure_study", "write_crowd_sizes"]
+
+COLUMNS = (
+    "stage", "method", "annotators", "crowds", "sensitivity", "sensitivity_error", "precision",
+    "precision_error",
+)  # fmt: skip
+
+Curves = tuple[CrowdSizeCurve, ...]
+
+
+def measure_images(
+    clicks: Mapping[str, Clicks],
+    truth: Mapping[str, FloatArray],
+    radius: float,
+    plan: FusionPlan,
+    settings: CrowdSizeSettings,
+    watch: Watch = silent,
+) -> Curves:
+    """Measure on the images of which the true places are known.
+
+    Raises
+    ------
+    InputError
+        Where there is none.
+    """
+    known = [(clicks[name], places) for name, places in truth.items() if name in clicks and len(places)]
+    if not known:
+        raise InputError("no image has known places to measure crowds of several sizes against")
+    return measure_crowd_sizes(known, radius, plan, settings, watch)
+
+
+def measure_study(
+    images: Sequence[int],
+    plan: FusionPlan,
+    settings: CrowdSizeSettings,
+    radius: float,
+    study: Study,
+    watch: Watch = silent,
+) -> Curves:
+    """Measure on images of a study, without the annotators whom the expert excluded and without decisions.
+
+    Raises
+    ------
+    InputError
+        Where no image has known places.
+    """
+    excluded = set(fold(study.decisions()).excluded)
+    truth = {str(image): places for image, places in truths_of(study).items() if image in images}
+    clicks = {}
+    for done, image in enumerate(truth):
+        watch(0.05 * done / len(truth), "reading clicks")
+        clicks[image] = study.clicks(int(image)).without(excluded)
+    return measure_images(clicks, truth, radius, plan, settings, part(watch, 0.05, 1.0))
+
+
+def write_crowd_sizes(folder: Path, curves: Curves) -> list[Path]:
+    """Write crowd_size.csv into a folder; without curves, take away one that is there."""
+    path = folder / "crowd_size.csv"
+    if not curves:
+        take_away(path)
+        return []
+    return [write_table(path, COLUMNS, _rows(curves))]
+
+
+def _rows(curves: Curves) -> Iterator[tuple[object, ...]]:
+    for curve in curves:
+        figures = (curve.sensitivity, curve.sensitivity_error, curve.precision, curve.precision_error)
+        for at, (size, draws) in enumerate(zip(curve.annotators, curve.draws, strict=True)):
+            yield (
+                curve.stage,
+                curve.method,
+                int(size),
+                int(draws),
+                *(shortest(float(one[at])) for one in figures),
+            )
+
+
+def in_words(curves: Curves) -> Iterator[str]:
+    """Say how each method does with the smallest and the largest crowd, a line each."""
+    for curve in curves:
+        ends = " to ".join(
+            f"{curve.sensitivity[at]:.3f}/{curve.precision[at]:.3f}" for at in dict.fromkeys((0, -1))
+        )
+        sizes = " to ".join(str(int(curve.annotators[at])) for at in dict.fromkeys((0, -1)))
+        yield f"after {curve.stage}, {curve.method}: sensitivity/precision {ends} with {sizes} annotators"
