@@ -24,10 +24,10 @@ LEAST_VOTES = 20
 _SPLITS = np.arange(0.1, 0.901, 0.02)
 """Shares of the votes that lie before a possible change."""
 
-_WEIGHTS = np.square(_SPLITS * (1 - _SPLITS)) / np.square(_SPLITS * (1 - _SPLITS)).sum()
+_WEIGHTS = np.power(_SPLITS * (1 - _SPLITS), 4) / np.power(_SPLITS * (1 - _SPLITS), 4).sum()
 """Of the splits: what holds for a few votes only is an episode."""
 
-_FALLS = 0.75
+_FALLS = 0.65
 """Prior probability that a change is a fall: annotators tire more often than they learn."""
 
 _TOLD = 10
@@ -70,7 +70,7 @@ def constancy(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Con
     predicts, so that a change of the tasks' classes is no change of the annotator. Every split of the votes
     in time gives a standardised difference z of the means; the statistic is a weighted mean of exp(z^2 / 2)
     over splits ([andrews1994]_), compared with its distribution for a Brownian
-    bridge. Falls weigh three times as much as rises, so that they are found more often.
+    bridge. Falls weigh nearly twice as much as rises, so that they are found more often.
 
     Parameters
     ----------

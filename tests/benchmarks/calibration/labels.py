@@ -30,6 +30,7 @@ EBCC = {
 """Accuracy of EBCC as published (Li, Rubinstein and Cohn 2019), ties sharing credit."""
 
 DECIDED = (1, 3, 10, 30)
+_RATIO = "log loss of the others, ratio"
 _BINS = 10
 _FEW = 20
 """Disputed tasks, below which their number is not compared."""
@@ -60,6 +61,28 @@ def rows() -> list[Row]:
             found += _of_simulation(method, kind)
     for name, (labels, truth) in crowds.items():
         found += _of_decisions(name, labels, truth)
+    for kind, some in KINDS.items():
+        for at, crowd in enumerate(some[:: max(1, len(some) // 2)]):
+            name = f"simulated, {kind} {at + 1}"
+            found += _of_decisions(name, *draw(crowd, 100 + at))
+    return [*found, *_summed(found)]
+
+
+def _summed(rows: list[Row]) -> list[Row]:
+    """Give mean and worst of the ratios over real and over simulated crowds, by what was decided."""
+    groups: dict[str, list[float]] = {}
+    for row in rows:
+        if row.number == _RATIO:
+            crowd, decided = row.data.rsplit(", 1 in 5 wrong", 1)[0].rsplit(", ", 1)
+            decided = "all decided" if decided.startswith("all") else decided
+            decided += ", 1 in 5 wrong" if row.data.endswith("wrong") else ""
+            where = "simulated" if crowd.startswith("simulated") else "real crowds"
+            groups.setdefault(f"{where}, {decided}", []).append(row.measured)
+    found = []
+    for data, values in groups.items():
+        mean = float(np.exp(np.log(values).mean()))
+        found.append(Row("labels", f"{_RATIO}, mean", data, 1.0, mean, len(values)))
+        found.append(Row("labels", f"{_RATIO}, worst", data, 1.03, max(values), len(values)))
     return found
 
 
@@ -143,7 +166,7 @@ def _of_decisions(name: str, labels: Labels, truth: ClassArray) -> list[Row]:
             ", 1 in 5 wrong" if wrong else ""
         )
         many = int((rest != OPEN).sum())
-        found.append(Row("labels", "log loss of the others, ratio", here, 1.0, ratio, many))
+        found.append(Row("labels", _RATIO, here, 1.0, ratio, many))
         if not wrong:
             doubt = [disputed(one.posterior)[known == OPEN].sum() for one in (before, after)]
             if doubt[0] >= _FEW:
