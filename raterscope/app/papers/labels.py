@@ -122,7 +122,8 @@ _OPEN_CROWDS = Experiment(
     ),
     runs=10,
     quick=2,
-    method="Real crowds with known truth, which the paper does not have. Each run deals other folds.",
+    method="Real crowds with known truth, which the paper does not have. Each run deals other folds: the "
+    "errors are of the folds, not of the tasks.",
     command="raterscope fuse labels data/labels/rte.csv --truth data/labels/rte_truth.csv --folds --compare "
     "-o x",
     needs="labels/rte.csv",

@@ -46,6 +46,9 @@ _LEGEND = (
 _MARKED = ("#fff1c9", "#15181c")
 """Ground and ink of a difference that chance does not explain."""
 
+_RULE_OF_THREE = 3.0
+"""What n runs never showed happens at most in this many of n, with 95 %."""
+
 Verdict = Literal["better", "equal", "worse"]
 
 
@@ -209,6 +212,8 @@ def _is_sure(gap: Estimate) -> bool:
     """Tell whether chance does not explain a difference; what was measured once says nothing of chance."""
     if gap.runs < 2:
         return False
+    if gap.deviation == 0:  # as where all runs find everything: in more runs one might not
+        return abs(gap.mean) > _RULE_OF_THREE / gap.runs
     return bool(abs(gap.mean) > stdtrit(gap.runs - 1, 0.975) * gap.error + 1e-12)
 
 
@@ -217,7 +222,8 @@ def _published(row: Row) -> str:
 
 
 def _shown(one: Estimate, digits: int, *, signed: bool = False) -> str:
-    text = f"{one.mean:+.{digits}f}" if signed else f"{one.mean:.{digits}f}"
+    mean = round(one.mean, digits) + 0.0  # no minus before 0
+    text = f"{mean:+.{digits}f}" if signed else f"{mean:.{digits}f}"
     text = text.replace("-", "\N{MINUS SIGN}")
     return text if math.isnan(one.error) else f"{text} ± {one.error:.{digits}f}"
 

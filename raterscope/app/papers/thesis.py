@@ -112,8 +112,8 @@ _VOTES = Experiment(
     cells=("R 11, M 20",),
     measure=_voted,
     rows=tuple(
-        Row(f"{name}, {words}", "R 11, M 20", f"{name} {letter}", words=says, default=f"default {letter}",
-            better="lower", digits=4)
+        Row(f"{name}, {words}", "R 11, M 20", f"{name} {letter}", words=says,
+            default="" if name == "MAP" else f"default {letter}", better="lower", digits=4)
         for letter, words in (("error", "share of wrong decisions"), ("FN", "false negative rate"),
                               ("FP", "false positive rate"))
         for name, says in (("MAP", "lowest"), ("EM", "second"), ("majority", "highest"))
