@@ -96,6 +96,23 @@ class Communities:
         """Count the annotators of each community, (C,)."""
         return np.bincount(self.community, minlength=self.count)
 
+    def central(self, votes: ArrayLike) -> NDArray[np.int32]:
+        """Give the most central member of each community, (C,): who takes part in it most.
+
+        The paper shows this annotator's confusion matrix as the community's prototype (section 5, Fig. 3);
+        `prototype` is the members' mean, which also holds where all take part alike.
+
+        Parameters
+        ----------
+        votes : (K,) array
+            Of all annotators; of members who take part equally, the one with the most votes is given.
+        """
+        given = np.asarray(votes, dtype=np.float64)[self.members]
+        own = self.community[:, None] == np.arange(self.count)
+        share = np.where(own, np.round(self.participation.astype(np.float64), 4), -1.0)
+        best = [np.lexsort((given, share[:, at]))[-1] for at in range(self.count)]
+        return self.members[np.array(best, dtype=np.int64)]
+
     def of(self, annotators: int) -> NDArray[np.int16]:
         """Give the community of each of so many annotators, (M,); -1 for those who were not grouped."""
         every = np.full(annotators, -1, dtype=np.int16)

@@ -120,6 +120,8 @@ class Groups:
         Share of all votes.
     accuracy : (C,) float
         Expected share of right votes.
+    central : (C,) int32
+        The most central member, an annotator's number.
     basis : str
         What members have in common: "behaviour" or "tasks".
     """
@@ -129,6 +131,7 @@ class Groups:
     of: NDArray[np.int16]
     votes: FloatArray
     accuracy: FloatArray
+    central: NDArray[np.int32]
     basis: str = "behaviour"
 
 
@@ -173,6 +176,7 @@ def described(labels: Labels, found: Communities, accuracy: FloatArray, basis: s
                 for number, one in enumerate(weight)
             ]
         ),
+        central=found.central(given),
         basis=basis,
     )
 

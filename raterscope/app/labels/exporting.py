@@ -197,7 +197,7 @@ def _write_communities(study: Study, entry: QuestionEntry, _: str, path: Path, w
     labels, fusion = answered.question.labels, answered.result.fusion
     watch(0.5, "writing communities")
     groups = groups_of(labels, answered.result, accuracies(answered.rates)[0])
-    rows = () if groups is None else community_rows(groups)
+    rows = () if groups is None else community_rows(groups, labels.annotators)
     return [write_table(path, community_columns(fusion), rows)]
 
 

@@ -44,7 +44,7 @@ __all__ = [
 
 Row = Sequence[object]
 
-COMMUNITIES = ("community", "name", "members", "share_of_votes", "accuracy")
+COMMUNITIES = ("community", "name", "members", "share_of_votes", "accuracy", "most_central")
 """Then the entries of the prototype, named "true: given"."""
 
 NEXT_VOTES = ("task", "annotator", "gain", "gain_of_new", "label", "probability", "votes")
@@ -119,7 +119,9 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
         written.append(confusion)
     if groups is not None:
         columns = community_columns(fusion)
-        written.append(write_table(folder / "communities.csv", columns, community_rows(groups)))
+        written.append(
+            write_table(folder / "communities.csv", columns, community_rows(groups, labels.annotators))
+        )
     if output.assessments:
         columns = (*EVALUATION, *_class_areas(fusion.classes))
         written.append(write_table(folder / "evaluation.csv", columns, evaluation_rows(output.assessments)))
@@ -215,12 +217,13 @@ def community_columns(fusion: LabelFusion) -> tuple[str, ...]:
     return (*COMMUNITIES, *entries)
 
 
-def community_rows(groups: Groups) -> Iterator[Row]:
+def community_rows(groups: Groups, annotators: Sequence[str]) -> Iterator[Row]:
     """Give the rows of communities.csv, the largest first."""
     sizes = groups.found.sizes().tolist()
     for at, name in enumerate(groups.names):
-        figures = (groups.votes[at], groups.accuracy[at], *groups.found.prototype[at].ravel().tolist())
-        yield (str(at + 1), name, sizes[at], *map(shortest, figures))
+        share, accuracy = shortest(groups.votes[at]), shortest(groups.accuracy[at])
+        rates = map(shortest, groups.found.prototype[at].ravel().tolist())
+        yield (str(at + 1), name, sizes[at], share, accuracy, annotators[groups.central[at]], *rates)
 
 
 def next_vote_rows(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Iterator[Row]:

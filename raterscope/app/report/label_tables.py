@@ -116,7 +116,7 @@ def crowd_table(answered: Answered, rates: Rates) -> Table:
     return Table("The crowd's confusion matrix", ("True", *heads, "Votes"), rows, note)
 
 
-def communities_table(groups: Groups) -> Table:
+def communities_table(groups: Groups, annotators: Sequence[str]) -> Table:
     """List the communities of annotators who answer alike."""
     sizes = groups.found.sizes().tolist()
     rows = [
@@ -126,6 +126,7 @@ def communities_table(groups: Groups) -> Table:
             f"{sizes[at]:,}",
             share_of(float(groups.votes[at])),
             share(float(groups.accuracy[at])),
+            plain(annotators[groups.central[at]], 40),
         )
         for at, name in enumerate(groups.names)
     ]
@@ -134,9 +135,9 @@ def communities_table(groups: Groups) -> Table:
         "Annotators whose confusion matrices are alike, by "
         f"{'Bayesian factorisation' if groups.found.method == 'nmf' else 'Louvain'} of their Hellinger "
         f"similarity; modularity {share(groups.found.modularity, 2)}. Accuracy: the share of right votes to "
-        f"expect.{f' Left out for few votes: {out:,}.' if out else ''}"
+        f"expect. Most central: who takes part most.{f' Left out for few votes: {out:,}.' if out else ''}"
     )
-    columns = ("No.", "Behaviour", "Annotators", "Share of votes", "Accuracy")
+    columns = ("No.", "Behaviour", "Annotators", "Share of votes", "Accuracy", "Most central")
     return Table("Communities", columns, rows, note, frozenset({1}))
 
 

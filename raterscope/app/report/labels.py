@@ -52,7 +52,7 @@ def question_section(found: AnsweredQuestion, watch: Watch = silent) -> Section:
         blocks += [methods_table(found.answered, found.judged), _curves(found)]
     blocks.append(crowd_table(found.answered, found.rates))
     if found.groups is not None:
-        blocks.append(communities_table(found.groups))
+        blocks.append(communities_table(found.groups, found.answered.question.labels.annotators))
         blocks += _prototypes(found.answered, found.groups)
     blocks.append(annotators_table(found.answered, found.rates, found.groups, found.excluded))
     blocks += _movers(found)

@@ -45,6 +45,8 @@ class CommunitiesView:
     prototype : (C, J, L) float or None
         How they label: rate of each output where a class is true.
     classes, outputs : tuple of J and L names
+    central : tuple of C str
+        The most central member of each; empty where not known.
     words : str
         How they were found: "by behaviour, non-negative factorisation | modularity 0.41".
     """
@@ -57,6 +59,7 @@ class CommunitiesView:
     classes: tuple[str, ...]
     outputs: tuple[str, ...]
     words: str = ""
+    central: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         many = len(self.names)
@@ -182,7 +185,8 @@ class _Card(QAbstractButton):
         name = view.names[place]
         called = f"Community {place + 1}" + ("" if name == f"community {place + 1}" else f", {name}")
         self.setAccessibleName(f"{called}: {lines}")
-        self.setToolTip(plain_tip(self.accessibleName() + self._rates_in_words()))
+        central = f"; most central: {view.central[place]}" if view.central else ""
+        self.setToolTip(plain_tip(self.accessibleName() + central + self._rates_in_words()))
         matrix = MATRIX + PAD if view.prototype is not None else 0
         longest = max(len(self._title(one)) for one in range(len(view.names)))
         self._name_room = NAME + (longest - 1) * SECOND_NAME  # of all alike, so that they are aligned

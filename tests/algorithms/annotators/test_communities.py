@@ -38,6 +38,21 @@ def test_five_planted_communities_of_two_hundred_are_found(seed: int, method: st
     assert not found.notices
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_the_most_central_member_is_who_takes_part_most_then_who_voted_most(method: str) -> None:
+    mean, _, votes = planted(FIVE, 20, 60, 0)
+    votes = np.arange(len(votes)) + 60
+    found = communities(mean, votes, CommunitySettings(method=method))
+    central = found.central(votes)
+    assert found.of(len(mean))[central].tolist() == list(range(found.count))
+    for at, one in enumerate(central.tolist()):
+        own = np.flatnonzero(found.community == at)
+        most = found.participation[own, at].max()
+        assert found.participation[found.members == one, at] == pytest.approx(most, abs=1e-4)
+        if method == "louvain":
+            assert one == found.members[own].max()
+
+
 def test_more_classes_and_small_groups_do_not_shatter() -> None:
     kinds = np.stack([diagonal(0.9, 5), diagonal(0.5, 5), np.tile([0.8, 0.05, 0.05, 0.05, 0.05], (5, 1))])
     mean, planted_in, votes = planted(kinds, 20, 60, 2)

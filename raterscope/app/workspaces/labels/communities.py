@@ -174,6 +174,8 @@ def show_cards(
     groups: Groups | None,
     notices: tuple[str, ...],
     chosen: int | None,
+    *,
+    blind: bool,
 ) -> None:
     """Show a card a community; where there are none, why."""
     if scene is None or groups is None:
@@ -193,6 +195,7 @@ def show_cards(
             classes=scene.classes,
             outputs=scene.labels.outputs,
             words=" | ".join(words),
+            central=tuple(view.name_of(scene, who, blind=blind) for who in groups.central.tolist()),
         ),
         chosen,
     )

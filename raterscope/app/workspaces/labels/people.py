@@ -109,6 +109,7 @@ class People(QObject):
         self.blind = blind
         self._screen.wall.set_blind(blind)
         self.similar.set_blind(blind)
+        self._show_cards()
         self._mark()
 
     def choose(self, annotators: Sequence[int]) -> None:
@@ -143,8 +144,9 @@ class People(QObject):
     def _show_cards(self) -> None:
         grouping = self.grouping
         communities.show_cards(
-            self._screen.cards, self._scene, grouping.groups, grouping.notices, self.community
-        )
+            self._screen.cards, self._scene, grouping.groups, grouping.notices, self.community,
+            blind=self.blind,
+        )  # fmt: skip
 
     def _show_relations(self) -> None:
         self._screen.similarity.select_community(self.community)

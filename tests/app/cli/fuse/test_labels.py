@@ -59,6 +59,7 @@ def test_the_tables_hold_what_was_planted(fuse, votes):
     groups = rows_of(out / "communities.csv")
     assert sum(int(row["members"]) for row in groups) == len(PEOPLE)
     assert sum(float(row["share_of_votes"]) for row in groups) == pytest.approx(1)
+    assert all(people[row["most_central"]]["community"] == row["community"] for row in groups)
     assert not (out / "evaluation.csv").exists()
 
 
