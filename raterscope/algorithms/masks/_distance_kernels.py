@@ -117,8 +117,15 @@ def across_rows(squared: Array, step: float, far: float, begin: int, end: int, o
 @compiled(error_model="numpy")
 def across_slices(squared: Array, step: float, far: float, begin: int, end: int, out: Array) -> None:
     """Carry signed squared distances across the first axis of (Z, Y, X), for the rows `begin` to `end`."""
+    # Copied: loops over rows that may have a stride are several times slower.
+    slices, _, width = squared.shape
+    here, found = np.empty((slices, width), np.float32), np.empty((slices, width), np.float32)
     for y in range(begin, end):
-        across_rows(squared[:, y, :], step, far, 0, len(squared), out[:, y, :])
+        for z in range(slices):
+            here[z] = squared[z, y]
+        across_rows(here, step, far, 0, slices, found)
+        for z in range(slices):
+            out[z, y] = found[z]
 
 
 @compiled(error_model="numpy")

@@ -55,9 +55,11 @@ __all__ = [
     "LEVELS",
     "TWO_RATERS",
     "Calibration",
+    "Distances",
     "calibrate",
     "crossings",
     "default_multipliers",
+    "measure",
     "pooled",
     "student",
 ]
@@ -235,7 +237,35 @@ class Calibration:
         return self.multipliers[LEVELS.index(level)]
 
 
-def calibrate(masks: Masks, watch: Watch = silent) -> Calibration | None:
+@dataclass(frozen=True, eq=False)
+class Distances:
+    """How far each voxel is from each rater's outline.
+
+    Attributes
+    ----------
+    masks : Masks
+        The part of the image that was measured: all that anybody marks, and room about it.
+    away : (P, Z, Y, X) float32
+        Signed distances, mm, above 0 inside.
+    """
+
+    masks: Masks
+    away: Float32Array
+
+
+def measure(masks: Masks, watch: Watch = silent, reach: float = 0.0) -> Distances:
+    """Measure signed distances to the raters' outlines, as far as `calibrate` or `reach`, mm, needs them."""
+    clip = _clip(masks.spacing)
+    here = domain(masks, clip * _MARGIN, partial(watch, 0.0, "looking for what is marked"))
+    away = np.empty(here.values.shape, dtype=np.float32)
+    for p, layer in enumerate(here.values):
+        look = partial(watch, p / len(away), f"measuring the outline of {masks.annotators[p]}")
+        look()
+        away[p] = signed_distance(marked(layer), masks.spacing, max(clip, reach), look, here.positions)
+    return Distances(here, away)
+
+
+def calibrate(masks: Masks, watch: Watch = silent, distances: Distances | None = None) -> Calibration | None:
     """Work out the spread of the raters about their mean outline.
 
     Parameters
@@ -243,6 +273,8 @@ def calibrate(masks: Masks, watch: Watch = silent) -> Calibration | None:
     masks : Masks
         Of one structure; probabilities count as marked above one half.
     watch : Watch
+    distances : Distances, optional
+        Of these masks, where they are measured already; overwritten.
 
     Returns
     -------
@@ -252,15 +284,14 @@ def calibrate(masks: Masks, watch: Watch = silent) -> Calibration | None:
     people = len(masks.annotators)
     if people < 2 or not _marks_anything(masks):
         return None
-    spacing = masks.spacing
-    clip = _clip(spacing)
-    here = domain(masks, clip * _MARGIN)
-    values = marked(here.values)
-    away = np.empty(values.shape, dtype=np.float32)
-    for p, layer in enumerate(values):
-        look = partial(watch, 0.5 * p / people, f"measuring the outline of {masks.annotators[p]}")
-        look()
-        away[p] = signed_distance(layer, spacing, clip, look, here.positions)
+    found = distances or measure(masks, part(watch, 0.0, 0.5))
+    spacing, here, away = masks.spacing, found.masks, found.away
+    clip, values = _clip(spacing), marked(here.values)
+    if distances is not None:
+        for layer in away:
+            for slab in np.array_split(layer, max(1, layer.size // 500_000), axis=1):
+                watch(0.5, "pooling the raters' spread")
+                np.clip(slab, -clip, clip, out=slab)
     smooth = Smoother(spacing, here.positions, _SMOOTHED * _side(spacing))
     mean, scale = spread(away, clip, smooth, partial(watch, 0.5, "pooling the raters' spread"))
     ratios = tried = included = None

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from raterscope.algorithms.masks.calibration import Calibration, calibrate
+from raterscope.algorithms.masks.calibration import Calibration, Distances, calibrate, measure
 from raterscope.algorithms.masks.data import FloatArray, MaskFusion, Masks, marked
 from raterscope.algorithms.masks.disputes import Dispute, dispute_by_slice, disputes
 from raterscope.algorithms.masks.distance import signed_distance
@@ -107,9 +107,13 @@ def report_on(fusion: MaskFusion, masks: Masks, watch: Watch = silent) -> Report
     watch : Watch
     """
     compared, pairs = against_and_pairwise(masks, fusion, 0, part(watch, 0.0, 0.6))
-    offset, spread = _offsets(fusion, masks, part(watch, 0.6, 0.7))
-    found = disputes(fusion, masks, watch=part(watch, 0.7, 0.85))
-    calibration = calibrate(masks, part(watch, 0.85, 1.0))
+    side = min(masks.spacing[masks.shape[0] == 1 :])
+    reach = max(_REACH, _REACH_VOXELS * side)
+    distances = measure(masks, part(watch, 0.6, 0.7), reach)
+    offset, spread = _offsets(fusion, distances, reach, part(watch, 0.7, 0.75))
+    calibration = calibrate(masks, part(watch, 0.75, 0.85), distances)
+    del distances
+    found = disputes(fusion, masks, watch=part(watch, 0.85, 1.0))
     look = partial(watch, 1.0, "adding up the report")
     return Report(
         compared=compared,
@@ -125,25 +129,22 @@ def report_on(fusion: MaskFusion, masks: Masks, watch: Watch = silent) -> Report
     )
 
 
-def _offsets(fusion: MaskFusion, masks: Masks, watch: Watch) -> tuple[FloatArray, FloatArray]:
+def _offsets(
+    fusion: MaskFusion, distances: Distances, reach: float, watch: Watch
+) -> tuple[FloatArray, FloatArray]:
+    masks = distances.masks
     consensus = placed(fusion, fusion.mask[0], masks.origin, masks.shape)
-    people = len(masks.annotators)
-    offset, spread = np.full((2, people), np.nan)
+    offset, spread = np.full((2, len(masks.annotators)), np.nan)
     if not consensus.any() or consensus.all():
         return offset, spread
-    side = min(masks.spacing[masks.shape[0] == 1 :])
-    reach = max(_REACH, _REACH_VOXELS * side)
     look = partial(watch, 0.0, "measuring the outline of the consensus")
-    positions = masks.positions
-    away = signed_distance(consensus, masks.spacing, reach, look, positions)
+    away = signed_distance(consensus, masks.spacing, reach, look, masks.positions)
     outline = np.flatnonzero(np.abs(away) <= max(masks.spacing[1:]) / 2)
     reference = away.ravel()[outline]
     for p, values in enumerate(masks.values):
-        look = partial(watch, (1 + p) / (1 + people), f"measuring the outline of {masks.annotators[p]}")
-        layer = marked(values)
-        if layer.any():
-            whole = signed_distance(layer, masks.spacing, reach, look, positions)
-            beyond = whole.ravel()[outline] - reference
+        look()
+        if marked(values).any():
+            beyond = distances.away[p].ravel()[outline] - reference
             offset[p], spread[p] = beyond.mean(), beyond.std()
     return offset, spread
 

@@ -26,12 +26,12 @@ from raterscope.app.review import fold
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.masks import mask_entries, read_masks
 from raterscope.app.trust.comparable import comparable_in_words
-from raterscope.app.trust.shape import LEAST_ERROR, LEVEL, Trust
+from raterscope.app.trust.shape import FEW, LEAST_ERROR, LEVEL, Trust
 
 __all__ = ["FEWEST", "MasksTrust", "trust_in_masks"]
 
 FEWEST = 5
-"""Cases, or decided regions, below which nothing is concluded."""
+"""Cases below which nothing is concluded; of decided regions, `FEW`."""
 
 _RANGES = 3
 """Ranges of the probability that are tested."""
@@ -80,6 +80,10 @@ class MasksTrust(Trust):
         return _least_p(apart.reshape(self.units, _RANGES, -1).sum(axis=2))
 
     @property
+    def _fewest(self) -> int:
+        return FEW if self.measure == "decisions" else FEWEST
+
+    @property
     def bands_contradicted(self) -> bool:
         """Whether left-out raters contradict the bands."""
         if len(self.held) < FEWEST:
@@ -90,7 +94,7 @@ class MasksTrust(Trust):
     @property
     def voxels_contradicted(self) -> bool:
         """Whether what is known contradicts the probability of voxels."""
-        return self.units >= FEWEST and self.p_value < LEVEL and self.calibration.error > LEAST_ERROR
+        return self.units >= self._fewest and self.p_value < LEVEL and self.calibration.error > LEAST_ERROR
 
     @property
     def contradicted(self) -> bool:
@@ -102,8 +106,8 @@ class MasksTrust(Trust):
         said = []
         if self.judged:
             said.append(
-                f"{self._compared()} {self.share:.0%}; the mean probability is {self.expected:.0%}, the "
-                f"expected calibration error {self.calibration.error:.2f}."
+                f"{self._compared().format(f'{self.share:.0%}')}; the mean probability is "
+                f"{self.expected:.0%}, the expected calibration error {self.calibration.error:.2f}."
             )
         if len(self.held):
             low, middle, high = (f"{share:.0%}" for share in self.held.mean(axis=0))
@@ -118,7 +122,7 @@ class MasksTrust(Trust):
         if self.bands_contradicted:
             said.append("The bands are wrong on these cases: do not take them at their word.")
         if not self.contradicted and (self.judged or len(self.held)):
-            few = max(self.units, len(self.held)) < FEWEST
+            few = self.units < self._fewest and len(self.held) < FEWEST
             said.append("That is too few to tell." if few else "This does not contradict them.")
         if self.comparable:
             said.append(self.comparable)
@@ -138,10 +142,10 @@ class MasksTrust(Trust):
     def _compared(self) -> str:
         units = counted(self.units, _UNITS[self.measure])
         if self.measure == "truth":
-            return f"Of the voxels near the outline in {units} with a known true outline, inside it are"
+            return f"Of the voxels near the outline in {units} with a known true outline, {{}} are inside it"
         if self.measure == "decisions":
-            return f"Of the voxels of {units} that you decided, inside are"
-        return f"Of the voxels that raters dispute in {units}, each rater left out in turn included"
+            return f"Of the voxels of {units} that you decided, {{}} are inside"
+        return f"Of the voxels that raters dispute in {units}, each rater left out in turn included {{}}"
 
 
 def trust_in_masks(study: Study, cases: Sequence[int], watch: Watch = silent) -> MasksTrust | None:
@@ -168,7 +172,7 @@ def trust_in_masks(study: Study, cases: Sequence[int], watch: Watch = silent) ->
     bins = _by_truth(study, runs, watch)
     if not bins:
         measure, bins = "decisions", _by_decisions(study, runs, watch)
-    if not bins:
+    if len(bins) < FEW and logs and measure == "decisions":
         measure, bins = "raters", [_bins_of(one) for one in logs]
     held = [[float(one["bands_held"][f"{level:g}"]) for level in LEVELS] for one in logs]
     found = np.array(bins).reshape(-1, BINS, 3)
