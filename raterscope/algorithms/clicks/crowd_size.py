@@ -28,6 +28,7 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, integer, switch
 
 __all__ = [
+    "DETECTORS_PUBLISHED",
     "STAGES",
     "CrowdSizeCurve",
     "CrowdSizeSettings",
@@ -49,14 +50,22 @@ PUBLISHED_DEM = DEMSettings(prior="none", start="paper", objective="expected", l
 """Algorithm 2 of the paper."""
 
 
+DETECTORS_PUBLISHED: dict[str, tuple[str, Settings]] = {
+    "DEM as printed": ("dem", PUBLISHED_DEM),
+    "majority vote": ("majority", MajoritySettings()),
+}
+"""Detectors after the published clusterings, by the end of the method's name."""
+
+
 @dataclass(frozen=True)
 class CrowdSizeSettings(Settings):
     """Which crowds are drawn, and by what they are judged."""
 
     fewest: int = integer(5, "Fewest annotators", "Of the smallest crowd.", minimum=1)
     most: int | None = integer(
-        None, "Most annotators", "Of the largest crowd. Left open, all of the image with the most.", minimum=1
-    )
+        None, "Most annotators", "Of the largest crowd. Left open, all of the image with the most.",
+        minimum=1, left_open="all",
+    )  # fmt: skip
     crowds: int = integer(6, "Sizes", "How many sizes of crowd are measured.", minimum=1, maximum=100)
     draws: int = integer(
         10, "Draws", "Crowds drawn at random from each image; the paper draws 300.", minimum=1, maximum=10_000
@@ -155,14 +164,10 @@ def methods_of(plan: FusionPlan, *, published: bool) -> dict[str, dict[str, Fusi
             "k-means": ("kmeans", KMeansSettings()),
             "hierarchical": ("hac", HACSettings(linkage="single")),
         }
-        detectors: dict[str, tuple[str, Settings]] = {
-            "DEM as printed": ("dem", PUBLISHED_DEM),
-            "majority vote": ("majority", MajoritySettings()),
-        }
         for name, (algorithm, clustering) in clusterings.items():
             methods[name] = {
                 f"{name}, {words}": FusionPlan(algorithm, detector, clustering, detection)
-                for words, (detector, detection) in detectors.items()
+                for words, (detector, detection) in DETECTORS_PUBLISHED.items()
             }
     return methods
 

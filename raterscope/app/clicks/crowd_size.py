@@ -8,21 +8,26 @@ from pathlib import Path
 from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve, CrowdSizeSettings, measure_crowd_sizes
 from raterscope.algorithms.clicks.data import Clicks, FloatArray
 from raterscope.algorithms.clicks.fusion import FusionPlan
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.clicks.accuracy import truths_of
 from raterscope.app.errors import InputError
 from raterscope.app.formats.export import shortest, take_away, write_table
 from raterscope.app.review import fold
 from raterscope.app.study import Study
 
-__all__ = ["COLUMNS", "in_words", "measure_images", "measure_study", "write_crowd_sizes"]
+__all__ = ["COLUMNS", "Crowds", "in_words", "measure_images", "read_crowds", "write_crowd_sizes"]
 
 COLUMNS = (
     "stage", "method", "annotators", "crowds", "sensitivity", "sensitivity_error", "precision",
     "precision_error",
 )  # fmt: skip
 
+NO_TRUTH = "no image has known places to measure crowds of several sizes against"
+
 Curves = tuple[CrowdSizeCurve, ...]
+
+Crowds = tuple[dict[str, Clicks], dict[str, FloatArray]]
+"""Clicks and true places of images, by name."""
 
 
 def measure_images(
@@ -42,32 +47,30 @@ def measure_images(
     """
     known = [(clicks[name], places) for name, places in truth.items() if name in clicks and len(places)]
     if not known:
-        raise InputError("no image has known places to measure crowds of several sizes against")
+        raise InputError(NO_TRUTH)
     return measure_crowd_sizes(known, radius, plan, settings, watch)
 
 
-def measure_study(
-    images: Sequence[int],
-    plan: FusionPlan,
-    settings: CrowdSizeSettings,
-    radius: float,
-    study: Study,
-    watch: Watch = silent,
-) -> Curves:
-    """Measure on images of a study, without the annotators whom the expert excluded and without decisions.
+def read_crowds(images: Sequence[int], study: Study, watch: Watch = silent) -> Crowds:
+    """Read clicks and true places of the images that have some, by the image's name.
+
+    Annotators whom the expert excluded are left out; what the expert decided on spots is not used.
 
     Raises
     ------
     InputError
         Where no image has known places.
     """
+    names = {entry.id: entry.name for entry in study.images()}
     excluded = set(fold(study.decisions()).excluded)
-    truth = {str(image): places for image, places in truths_of(study).items() if image in images}
+    truth = {image: places for image, places in truths_of(study).items() if image in images and len(places)}
+    if not truth:
+        raise InputError(NO_TRUTH)
     clicks = {}
     for done, image in enumerate(truth):
-        watch(0.05 * done / len(truth), "reading clicks")
-        clicks[image] = study.clicks(int(image)).without(excluded)
-    return measure_images(clicks, truth, radius, plan, settings, part(watch, 0.05, 1.0))
+        watch(done / len(truth), "reading clicks")
+        clicks[names[image]] = study.clicks(image).without(excluded)
+    return clicks, {names[image]: places for image, places in truth.items()}
 
 
 def write_crowd_sizes(folder: Path, curves: Curves) -> list[Path]:

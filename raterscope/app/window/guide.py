@@ -47,6 +47,7 @@ TOPICS: dict[str, dict[str, str]] = {
         "curves": "clicks/course",
         "parasitaemia": "clicks/parasitaemia",
         "measure": "clicks/measure",
+        "crowd_size": "clicks/crowd_size",
         "objective": "clicks/objective",
         "reliability": "clicks/reliability",
         "ask": "clicks/ask",

@@ -9,6 +9,7 @@ from raterscope.algorithms.clicks.assignment import AssignmentSettings
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.canvas.image_canvas import ImageCanvas
 from raterscope.widgets.panels.ask_list import AskList
+from raterscope.widgets.panels.crowd_size_panel import CrowdSizePanel
 from raterscope.widgets.panels.evidence_panel import EvidencePanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.measure_panel import MeasurePanel
@@ -62,6 +63,8 @@ class ClicksScreen(WorkspaceScreen):
         self.middle_tabs.addTab(self.curves, "Course")
         self.middle_tabs.addTab(self.parasitaemia, "Parasitaemia")
         self.middle_tabs.addTab(self.measure, "Measure")
+        self.crowd_size = CrowdSizePanel()
+        self.middle_tabs.addTab(self.crowd_size, "Crowd size")
         self.trust = TrustPanel(TRUST_AXES, NO_TRUST)
         self.middle_tabs.addTab(self.trust, "Trust")
         self.middle_tabs.setFocusProxy(self.table)

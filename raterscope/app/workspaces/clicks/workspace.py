@@ -27,6 +27,7 @@ from raterscope.app.workspaces.clicks.asking import Asking
 from raterscope.app.workspaces.clicks.comparing import Comparing
 from raterscope.app.workspaces.clicks.controls import Controls
 from raterscope.app.workspaces.clicks.crops import Crops
+from raterscope.app.workspaces.clicks.crowd_size import CrowdSizes
 from raterscope.app.workspaces.clicks.excluding import Excluding
 from raterscope.app.workspaces.clicks.explaining import Explaining
 from raterscope.app.workspaces.clicks.flagging import Flagging
@@ -89,6 +90,7 @@ class ClicksWorkspace(ClicksScreen):
         self.walk = Walk(document, self.queueing, self.loader, self.runs, "clicks", self.canvas)
         self.annotators = Annotators(document, self.table, self.reliability, self)
         self.comparing = Comparing(document, jobs)
+        self.crowd_sizes = CrowdSizes(document, jobs, self)
         self.streaming = Streaming(document, jobs, self, self.queueing)
         self.asking = Asking(document, jobs, self, self.queueing)
         self.flagging = Flagging(document, self)
@@ -154,6 +156,7 @@ class ClicksWorkspace(ClicksScreen):
         self.runs.ended.connect(self._on_no_fusion)
         self.fusing.partial.connect(self._on_partial)
         self.comparing.refused.connect(self.refused)
+        self.crowd_sizes.refused.connect(self.refused)
         self.comparing.run_chosen.connect(self.runs.choose)
         self.streaming.moved.connect(self._show_again)
         self.measuring.scale_changed.connect(self._show_again)
@@ -311,6 +314,7 @@ class ClicksWorkspace(ClicksScreen):
         run = None if scene is None else scene.run
         self.say_converged(of_clicks(fusion, run.settings) if fusion and run else "")
         self.comparing.show_scene(scene)
+        self.crowd_sizes.show_scene(scene)
         self._calibrate()
         self.plotting.show_scene(scene)
         self.asking.show(scene)

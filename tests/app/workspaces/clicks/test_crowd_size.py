@@ -1,0 +1,56 @@
+"""Methods against the number of annotators, as the clicks screen measures them."""
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+
+from raterscope.app.clicks.crowd_size import read_crowds
+from raterscope.app.errors import InputError
+from raterscope.app.study import Study
+from raterscope.widgets.panels.crowd_size_panel import CrowdSizePanel
+from tests.app.driving import LONG
+
+
+def measure(window, qtbot, scope="one"):
+    panel = window.workspace.crowd_size
+    window.workspace.middle_tabs.setCurrentWidget(panel)
+    for name, value in (("fewest", 4), ("crowds", 2), ("draws", 1)):
+        panel.form._rows[name].set_value(value)
+    panel.scope.set_mode(scope)
+    QTest.mouseClick(panel.button, Qt.MouseButton.LeftButton)
+    return panel
+
+
+def test_methods_are_drawn_against_the_number_of_annotators(fused, qtbot):
+    panel = measure(fused, qtbot)
+    assert not panel.button.isEnabled()
+    qtbot.waitUntil(lambda: panel.plot.filled, timeout=LONG)
+    qtbot.waitUntil(panel.button.isEnabled, timeout=LONG)
+    rows = list(panel.plot.table().source())
+    chosen = [row for row in rows if row[0] == "chosen method"]
+    assert chosen[0][1] == 4
+    assert chosen[-1][1] > 11
+    assert chosen[-1][2] == pytest.approx(1.0)
+    panel.plot.stage.setCurrentIndex(panel.plot.stage.findText("after majority"))
+    assert any(row[0] == "k-means, majority vote" for row in panel.plot.table().source())
+    assert not any("DEM" in row[0] for row in panel.plot.table().source())
+    panel.plot.measure.setCurrentIndex(1)
+    assert "precision" in panel.plot.table().columns
+    assert panel.plot.heading()[0] == "precision after majority"
+
+
+def test_without_known_places_it_says_so(tmp_path):
+    with Study.create(tmp_path / "empty.rscope") as study, pytest.raises(InputError, match="known places"):
+        read_crowds([1], study)
+
+
+def test_what_will_not_do_cannot_be_measured(qtbot):
+    panel = CrowdSizePanel()
+    qtbot.addWidget(panel)
+    editor = panel.form.editors()["draws"]
+    editor.selectAll()
+    qtbot.keyClicks(editor, "none")
+    assert not panel.button.isEnabled()
+    editor.selectAll()
+    qtbot.keyClicks(editor, "3")
+    assert panel.button.isEnabled()
