@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
+
+from raterscope.algorithms.progress import Look, no_look
 
 __all__ = ["Scene", "chest", "pelvis", "smooth_field"]
 
@@ -101,18 +104,29 @@ def _paint(values: Field, inside: NDArray[np.floating], tissue: float | Field, e
     values += share * (np.float32(tissue) - values if isinstance(tissue, float) else tissue - values)
 
 
-def chest(rng: np.random.Generator, shape: Shape, spacing: Spacing) -> Scene:
+def _brush(values: Field, look: Look) -> Callable[..., None]:
+    """Give what paints on these values, and looks up before each stroke."""
+
+    def paint(inside: NDArray[np.floating], tissue: float | Field, edge: float = _EDGE) -> None:
+        look()
+        _paint(values, inside, tissue, edge)
+
+    return paint
+
+
+def chest(rng: np.random.Generator, shape: Shape, spacing: Spacing, look: Look = no_look) -> Scene:
     """Paint the right half of a chest with a nodule in the lung that has a veil on one side."""
     axes = _axes(shape, spacing)
     deep, high, wide = (size * side for size, side in zip(shape, spacing, strict=True))
     endless = 1e6
     values = np.full(shape, _AIR, dtype=np.float32)
+    paint = _brush(values, look)
     wave = smooth_field(rng, shape, spacing, min(high, wide) / 4)
     body = (
         _ellipse(axes, (deep / 2, 0.5 * high, 0.98 * wide), (endless, 0.48 * high, 0.95 * wide)) + 1.5 * wave
     )
-    _paint(values, body, _FAT)
-    _paint(values, body - 0.03 * wide, _MUSCLE)
+    paint(body, _FAT)
+    paint(body - 0.03 * wide, _MUSCLE)
     lung = (
         _ellipse(axes, (deep / 2, 0.5 * high, 0.47 * wide), (endless, 0.35 * high, 0.355 * wide)) + 1.2 * wave
     )
@@ -120,21 +134,21 @@ def chest(rng: np.random.Generator, shape: Shape, spacing: Spacing) -> Scene:
     spine = _ellipse(axes, (deep / 2, 0.79 * high, 0.96 * wide), (endless, 0.105 * high, 0.13 * wide))
     _ribs(values, axes, lung, (deep, high, wide))
     bone = _BONE + 60 * wave
-    _paint(values, spine, bone)
-    _paint(values, spine - 2.2, _MARROW)
+    paint(spine, bone)
+    paint(spine - 2.2, _MARROW)
     lung = np.minimum(np.minimum(lung, -heart - 1.0), -spine - 4.0)
     texture = smooth_field(rng, shape, spacing, 9.0)
-    _paint(values, lung, np.asarray(_LUNG + 18 * texture, dtype=np.float32))
-    _paint(values, heart, _BLOOD)
+    paint(lung, np.asarray(_LUNG + 18 * texture, dtype=np.float32))
+    paint(heart, _BLOOD)
     root = np.array([deep / 2, 0.52 * high, 0.72 * wide])
     _vessels(rng, values, spacing, lung, root, 0.6 * min(high, wide))
     centre = np.array([deep / 2, rng.uniform(0.4, 0.58) * high, rng.uniform(0.29, 0.37) * wide])
     radius = 0.068 * min(high, wide)
     inside, wider, outward = _lump(rng, axes, shape, spacing, centre, radius, 0.2)
-    _paint(values, np.minimum(_neighbour(axes, centre, radius, outward), lung), _BLOOD)
+    paint(np.minimum(_neighbour(axes, centre, radius, outward), lung), _BLOOD)
     veil = np.minimum(wider, lung)
-    _paint(values, veil, np.asarray(-620 + 25 * texture, dtype=np.float32), edge=1.5)
-    _paint(values, inside, np.asarray(25 + 12 * texture, dtype=np.float32), edge=0.8)
+    paint(veil, np.asarray(-620 + 25 * texture, dtype=np.float32), edge=1.5)
+    paint(inside, np.asarray(25 + 12 * texture, dtype=np.float32), edge=0.8)
     return Scene(values, inside, wider, outward, centre, radius, (-600.0, 1500.0))
 
 
@@ -225,7 +239,7 @@ def _neighbour(
     return _ellipse(axes, tuple(place), (2.2 * radius, 0.38 * radius, 0.38 * radius))
 
 
-def pelvis(rng: np.random.Generator, shape: Shape, spacing: Spacing) -> Scene:
+def pelvis(rng: np.random.Generator, shape: Shape, spacing: Spacing, look: Look = no_look) -> Scene:
     """Paint a pelvis with a prostate below the bladder, its seminal vesicles at one side behind it."""
     axes = _axes(shape, spacing)
     deep, high, wide = (size * side for size, side in zip(shape, spacing, strict=True))
@@ -233,41 +247,40 @@ def pelvis(rng: np.random.Generator, shape: Shape, spacing: Spacing) -> Scene:
     wave = smooth_field(rng, shape, spacing, min(high, wide) / 5)
     texture = smooth_field(rng, shape, spacing, 6.0)
     values = np.asarray(_FAT + 6 * texture, dtype=np.float32)
+    paint = _brush(values, look)
     for sign in (-1.0, 1.0):
         muscle = _ellipse(
             axes, (deep / 2, 0.47 * high, (0.5 + 0.27 * sign) * wide), (endless, 0.22 * high, 0.07 * wide)
         )
-        _paint(values, muscle + 1.5 * wave, _MUSCLE)
+        paint(muscle + 1.5 * wave, _MUSCLE)
         bone = _ellipse(
             axes,
             (deep * 0.5, 0.42 * high, (0.5 + 0.45 * sign) * wide),
             (0.8 * deep, 0.19 * high, 0.11 * wide),
         )
-        _paint(values, bone + 1.2 * wave, np.asarray(_BONE + 70 * wave, dtype=np.float32))
-        _paint(
-            values, bone + 1.2 * wave - 3.0, np.asarray(_MARROW + 40 * texture, dtype=np.float32), edge=1.0
-        )
+        paint(bone + 1.2 * wave, np.asarray(_BONE + 70 * wave, dtype=np.float32))
+        paint(bone + 1.2 * wave - 3.0, np.asarray(_MARROW + 40 * texture, dtype=np.float32), edge=1.0)
         seat = _ellipse(
             axes, (deep / 2, 0.92 * high, (0.5 + 0.26 * sign) * wide), (endless, 0.16 * high, 0.24 * wide)
         )
-        _paint(values, seat + 1.5 * wave, _MUSCLE)
+        paint(seat + 1.5 * wave, _MUSCLE)
     joint = _ellipse(axes, (deep * 0.45, 0.1 * high, 0.5 * wide), (0.4 * deep, 0.07 * high, 0.17 * wide))
-    _paint(values, joint + wave, _BONE)
-    _paint(values, joint + wave - 3.0, _MARROW, edge=1.0)
+    paint(joint + wave, _BONE)
+    paint(joint + wave - 3.0, _MARROW, edge=1.0)
     bladder = _ellipse(axes, (0.95 * deep, 0.36 * high, 0.5 * wide), (0.33 * deep, 0.15 * high, 0.19 * wide))
-    _paint(values, bladder + wave, 50.0)
-    _paint(values, bladder + wave - 2.5, 6.0)
+    paint(bladder + wave, 50.0)
+    paint(bladder + wave - 2.5, 6.0)
     bowel = (
         _ellipse(axes, (deep / 2, 0.73 * high, 0.5 * wide), (endless, 0.085 * high, 0.1 * wide)) + 1.2 * wave
     )
-    _paint(values, bowel, 45.0)
+    paint(bowel, 45.0)
     gas = _ellipse(axes, (deep / 2, 0.715 * high, 0.5 * wide), (endless, 0.03 * high, 0.045 * wide))
-    _paint(values, gas + wave, -850.0)
+    paint(gas + wave, -850.0)
     centre = np.array([0.48 * deep, 0.485 * high, 0.5 * wide])
     radius = 0.115 * min(high, wide)
     inside, wider, outward = _lump(rng, axes, shape, spacing, centre, radius, 0.07)
     inside, wider = np.minimum(inside, -bowel - 1.5), np.minimum(wider, -bowel - 1.0)
-    _paint(values, np.minimum(_neighbour(axes, centre, radius, outward), -bowel - 1.0), 42.0, edge=1.0)
-    _paint(values, wider, np.asarray(22 + 6 * texture, dtype=np.float32), edge=1.0)
-    _paint(values, inside, np.asarray(58 + 8 * texture, dtype=np.float32), edge=0.8)
+    paint(np.minimum(_neighbour(axes, centre, radius, outward), -bowel - 1.0), 42.0, edge=1.0)
+    paint(wider, np.asarray(22 + 6 * texture, dtype=np.float32), edge=1.0)
+    paint(inside, np.asarray(58 + 8 * texture, dtype=np.float32), edge=0.8)
     return Scene(values, inside, wider, outward, centre, radius, (40.0, 350.0))

@@ -10,12 +10,15 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from raterscope.algorithms.masks.data import BoolArray
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Look, Watch, silent
 from raterscope.algorithms.simulation.body import Scene, chest, pelvis, smooth_field
 
 __all__ = ["SimulatedCase", "SimulatedRater", "gather_raters", "simulate_case"]
 
 _SCENES = {"nodule": chest, "prostate": pelvis}
+
+_STROKES = 20
+"""About as many as a scene takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +137,7 @@ def simulate_case(
     if not crowd:
         raise ValueError("a case of no raters; expected at least 1.")
     rng = np.random.default_rng([seed, 0])
-    watch(0.0, "painting the volume")
-    scene = _SCENES[subject](rng, shape, spacing)
+    scene = _SCENES[subject](rng, shape, spacing, _strokes(watch))
     watch(0.5, "adding noise")
     grain = rng.standard_normal(shape, dtype=np.float32)
     grain = ndimage.gaussian_filter1d(ndimage.gaussian_filter1d(grain, 0.6, axis=1), 0.6, axis=2)
@@ -155,6 +157,18 @@ def simulate_case(
         moved = smooth_field(own, height.shape, spacing, 0.6 * scene.radius)
         masks[p][part] = _largest(height + np.float32(rater.bias) + np.float32(rater.scatter) * moved > 0)
     return SimulatedCase(volume, truth, masks, leak, crowd, spacing, scene.window)
+
+
+def _strokes(watch: Watch) -> Look:
+    """Report each stroke of the painting: the first half of the work."""
+    count = 0
+
+    def look() -> None:
+        nonlocal count
+        watch(0.5 * min(count / _STROKES, 1.0), "painting the volume")
+        count += 1
+
+    return look
 
 
 def _around(

@@ -98,7 +98,7 @@ def _write_clicks(
     """Write a crowd in pixels from the upper left corner of the image."""
     left, top, right, bottom = crowd.clicks.extent
     size = f"{(right - left) * scale:.6g}", f"{(bottom - top) * scale:.6g}"
-    corner, names = np.array([left, top]), crowd.clicks.annotators
+    corner, names = np.array([left, top]), _names(len(crowd.clicks.annotators))
     data, truth = folder / "clicks.csv", folder / "truth.csv"
     beside = folder / "true_annotators.csv", folder / "true_components.csv", folder / "true_clicks.csv"
     watch(0.3, "writing clicks")
@@ -168,8 +168,8 @@ def _write_votes(crowd: CrowdOfVotes, marked: Any, joined: Any, folder: Path, wa
     """Write (T, R, M) decisions in the order of time: a second for each step, or for each who joins."""
     times, annotators, clusters = marked.shape
     data, truth, beside = folder / "labels.csv", folder / "truth.csv", folder / "true_annotators.csv"
-    who = [f"annotator {r:0{len(str(annotators))}d}" for r in range(1, annotators + 1)]
-    tasks = [f"cluster {m:0{len(str(clusters))}d}" for m in range(1, clusters + 1)]
+    who = _names(annotators)
+    tasks = _names(clusters, "cluster ")
     timed = times > 1 or joined is not None
 
     def rows() -> Iterable[Sequence[str]]:
@@ -201,10 +201,11 @@ def _prostate(settings: ProstateSettings, folder: Path, watch: Watch) -> Drawn:
     if not case.truth.any():
         raise InputError("the volume is too small for a prostate; expected more slices, rows or columns")
     grid = Grid.plain(shape, spacing, calibrated=True)
+    names = [rater.name.lower() for rater in case.raters]  # as they are read from the files' names
     arrays = {"prostate": case.volume}
     arrays |= {
-        f"prostate_{rater.name.lower().replace(' ', '_')}": mask.astype(np.uint8)
-        for rater, mask in zip(case.raters, case.masks, strict=True)
+        f"prostate_{name.replace(' ', '_')}": mask.astype(np.uint8)
+        for name, mask in zip(names, case.masks, strict=True)
     }
     arrays["prostate_truth"] = case.truth.astype(np.uint8)
     paths = []
@@ -217,8 +218,8 @@ def _prostate(settings: ProstateSettings, folder: Path, watch: Watch) -> Drawn:
         beside,
         ("annotator", "bias", "scatter", "leaks", "second_school"),
         (
-            (one.name, _number(one.bias), _number(one.scatter), _yes(one.leaks), _yes(one.wider))
-            for one in case.raters
+            (name, _number(one.bias), _number(one.scatter), _yes(one.leaks), _yes(one.wider))
+            for name, one in zip(names, case.raters, strict=True)
         ),
     )
     return Drawn(tuple(paths[:-1]), (paths[-1],), (beside,))
@@ -289,10 +290,7 @@ def _bias(settings: BiasSettings, folder: Path, watch: Watch) -> Drawn:
         settings.p1, settings.p2, settings.seed, settings.items, settings.good, settings.biased
     )
     pairs = crowd.pairs
-    who, items = (
-        [f"{what} {int(name):0{len(str(len(names)))}d}" for name in names]
-        for what, names in (("annotator", pairs.annotators), ("item", pairs.items))
-    )
+    who, items = _names(len(pairs.annotators)), _names(len(pairs.items), "item ")
     data, truth, beside = folder / "pairs.csv", folder / "true_ranking.csv", folder / "true_annotators.csv"
     compared = zip(
         pairs.annotator.tolist(), pairs.left.tolist(), pairs.right.tolist(), pairs.choice.tolist(),
@@ -318,6 +316,12 @@ def _bias(settings: BiasSettings, folder: Path, watch: Watch) -> Drawn:
         ((name, _yes(side != 0), sides[side]) for name, side in zip(who, crowd.side.tolist(), strict=True)),
     )
     return Drawn((data,), (truth,), (beside,))
+
+
+def _names(count: int, prefix: str = "a") -> list[str]:
+    """Give names by number, short enough for narrow columns."""
+    width = len(str(count))
+    return [f"{prefix}{number:0{width}d}" for number in range(1, count + 1)]
 
 
 def _places(point: Any) -> tuple[str, str]:

@@ -121,6 +121,7 @@ class MainWindow(QMainWindow):
             bringing.said.connect(self._on_brought)
         for bringing in (importing, self.figures, self.keeping, self.reproducing):
             bringing.refused.connect(self.notice.show_error)
+        self.reproducing.begun.connect(self._on_arriving)
         self.document.rested.connect(self._show_kept)
         for one in (self.files, self.leaving, self.moving):
             one.said.connect(self.status.set_news)
@@ -277,6 +278,11 @@ class MainWindow(QMainWindow):
     def _fuse(self) -> None:
         if self.workspace is not None:
             self.workspace.toggle_fuse_panel()
+
+    def _on_arriving(self, job: Job) -> None:
+        """Show work that ends with another study in the bar, with Cancel, whatever is on screen."""
+        self._arriving = job
+        self.bar.set_fusing(job)
 
     def _on_job(self, job: Job) -> None:
         """Where there is no workspace yet, whose panel tells of jobs, show what is read in the bar."""

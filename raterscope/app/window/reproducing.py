@@ -28,10 +28,13 @@ class Reproducing(QObject):
 
     Signals
     -------
+    begun(Job)
+        A simulation, which is shown with Cancel wherever one is.
     said(str), refused(str)
         What was made, and what could not be.
     """
 
+    begun = Signal(object)
     said = Signal(str)
     refused = Signal(str)
 
@@ -55,10 +58,11 @@ class Reproducing(QObject):
         job = self._jobs.start(f"Simulating {setup.title.lower()}", work, costly=True)
         job.finished.connect(self._on_simulated)
         job.failed.connect(self.refused)
+        self.begun.emit(job)
 
     def _on_simulated(self, study: Path) -> None:
-        self.said.emit(f"Simulated data saved to {study.parent}.")
         self._files.open_study(study)
+        self.said.emit(f"Simulated data saved to {study.parent}.")
 
     def ask_papers(self) -> None:
         """Ask for the form of the page and its folder."""
@@ -72,6 +76,7 @@ class Reproducing(QObject):
         job = self._jobs.start("Measuring the papers' figures", work, costly=True)
         job.finished.connect(self._on_measured)
         job.failed.connect(self.refused)
+        self.said.emit("The papers are being measured; the tab Jobs shows how far, and cancels it.")
 
     def _on_measured(self, page: Path) -> None:
         self.said.emit(f"Page of the papers saved to {page}.")

@@ -46,6 +46,8 @@ def test_a_set_up_is_simulated_and_opened(window, simulating, qtbot, tmp_path):
 def test_cancel_leaves_nothing(window, simulating, qtbot, tmp_path):
     choose(simulating, "prostate")
     simulating.place.text = str(tmp_path / "x")
+    for name in ("rows", "columns"):
+        simulating.forms[list(SETUPS).index("prostate")].editors()[name].setText("200")
     simulating.accept()
     cancel = next(button for button in window.bar.findChildren(QPushButton) if button.text() == "Cancel")
     qtbot.waitUntil(cancel.isVisible, timeout=LONG)
