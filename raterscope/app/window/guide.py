@@ -90,6 +90,7 @@ TOPICS: dict[str, dict[str, str]] = {
         "curves": "labels/roc",
         "trust": "labels/calibration",
         "ask": "labels/ask",
+        "decisions": "labels/rates",
         "progress": "labels/progress",
     },
     "pairs": {

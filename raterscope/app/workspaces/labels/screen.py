@@ -24,6 +24,7 @@ from raterscope.widgets.plots.community_flow import CommunityFlow
 from raterscope.widgets.plots.confusion_matrix import ConfusionMatrix
 from raterscope.widgets.plots.confusion_wall import ConfusionWall
 from raterscope.widgets.plots.curves_plot import CurvesPlot
+from raterscope.widgets.plots.decision_plot import DecisionPlot
 from raterscope.widgets.plots.objective_plot import ObjectivePlot
 from raterscope.widgets.plots.participation_bars import ParticipationBars
 from raterscope.widgets.plots.similarity_matrix import SimilarityMatrix
@@ -68,6 +69,7 @@ class LabelsScreen(WorkspaceScreen):
         self.curves = CurvesPlot("Import known truths to measure the answer by: its curves are drawn here.")
         self.trust = TrustPanel(("posterior", "share right"), NO_TRUST)
         self.progress = ObjectivePlot("bound", "Fuse to see how the answer settles.")
+        self.decisions = DecisionPlot()
         self.comparing = Comparing()
         self.ask = AskList("vote", "expected information", "bit", NO_VOTES)
         people = _split(Qt.Orientation.Vertical, (self.wall, self.cards))
@@ -102,6 +104,7 @@ class LabelsScreen(WorkspaceScreen):
                 ("ROC", self.curves),
                 ("Trust", self.trust),
                 ("Ask next", self.ask),
+                ("Rates over time", self.decisions),
                 ("Progress", self.progress),
             )
         ):

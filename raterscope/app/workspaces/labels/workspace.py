@@ -26,6 +26,7 @@ from raterscope.app.workspaces.labels import view
 from raterscope.app.workspaces.labels.answering import answers_of, store_answers
 from raterscope.app.workspaces.labels.asking import Asking
 from raterscope.app.workspaces.labels.behind import behind_cell
+from raterscope.app.workspaces.labels.deciding import Deciding
 from raterscope.app.workspaces.labels.excluding import Excluding
 from raterscope.app.workspaces.labels.measuring import Measuring
 from raterscope.app.workspaces.labels.people import People
@@ -80,6 +81,7 @@ class LabelsWorkspace(LabelsScreen):
         self.excluding = Excluding(document, jobs, self)
         self.asking = Asking(jobs, self)
         self.measuring = Measuring(document, self)
+        self.deciding = Deciding(document, self.decisions, self)
         self._connect()
         self._make_actions()
         self._on_replaced()
@@ -211,6 +213,7 @@ class LabelsWorkspace(LabelsScreen):
         if scene is not self.scene:
             return
         self.measuring.show(self.scene, self.analysis)
+        self.deciding.show(self.scene, blind=self.hiding.on)
         fusion = None if self.scene is None else self.scene.fusion
         self._show_trace(None if fusion is None else Draft("", fusion))
 
@@ -273,6 +276,7 @@ class LabelsWorkspace(LabelsScreen):
         self.tasks.set_blind(hidden)
         self.asking.set_blind(hidden)
         self.excluding.set_blind(hidden)
+        self.deciding.show(self.scene, blind=hidden)
         self._find_behind()
 
     # What the expert does

@@ -1,0 +1,326 @@
+"""Rates and decisions over time by the four methods of the thesis (chapters 3 and 5), on given decisions.
+
+Where annotators decide on the same clusters again, a step is one more decision of each (chapter 3). Where
+they decide once, they join one after the other (chapter 5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import betaincinv
+
+from raterscope.algorithms.clicks.data import BoolArray, ClicksError, FloatArray
+from raterscope.algorithms.clicks.decision_streams import (
+    DecisionSettings,
+    DecisionState,
+    admit,
+    batch_em,
+    begin,
+    incremental_newton,
+    map_rule,
+    recursive_em,
+)
+from raterscope.algorithms.progress import Watch, silent
+
+__all__ = ["LARGEST", "METHODS", "DecisionCourse", "Decisions", "Measured", "follow", "measure"]
+
+METHODS = {
+    "recursive": "recursive EM", "newton": "incremental Newton", "batch": "batch EM", "majority": "majority",
+    "map": "MAP, rates known",
+}  # fmt: skip
+"""By the order of the rows of every result; the first three estimate rates."""
+
+LARGEST = 2_000_000
+"""Annotators times clusters that are followed."""
+
+_OPENING = 10
+"""Annotators who open a stream that others join, as in section 5.2."""
+_STEPS, _FEW_STEPS, _CHEAP = 50, 15, 100_000
+"""Steps at most, and those of large crowds: batch EM begins anew at each."""
+_LOW, _HIGH = 0.025, 0.975
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """V binary decisions of R annotators on M clusters, in the order in which they came.
+
+    Attributes
+    ----------
+    annotator, cluster : (V,) int
+    yes : (V,) bool
+    annotators, clusters : int
+        R and M.
+    """
+
+    annotator: np.ndarray
+    cluster: np.ndarray
+    yes: BoolArray
+    annotators: int
+    clusters: int
+
+
+@dataclass(frozen=True, eq=False)
+class DecisionCourse:
+    """What the methods estimate after each of T steps.
+
+    Attributes
+    ----------
+    repeated : bool
+        Whether a step is one more decision of each annotator; else further annotators join.
+    at : (T,) int64
+        Decisions of each annotator, or annotators, after the step.
+    estimated : tuple of str
+        The methods of `METHODS` that estimate rates: three, without Newton where annotators join.
+    sensitivity, specificity : (3, T, R) float64
+        By those methods; NaN before an annotator decides.
+    low, high : (2, T, R) float64
+        95 % interval of both rates, from the Beta distributions of recursive EM.
+    prevalence : (3, T) float64
+    states : tuple of T DecisionState
+        Of recursive EM; their annotators are `order[:len]`.
+    order : (R,) int64
+        The annotators as they join.
+    posterior : (3, T, M) float64
+    """
+
+    repeated: bool
+    at: np.ndarray
+    estimated: tuple[str, ...]
+    sensitivity: FloatArray
+    specificity: FloatArray
+    low: FloatArray
+    high: FloatArray
+    prevalence: FloatArray
+    states: tuple[DecisionState, ...]
+    order: np.ndarray
+    posterior: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """How right a course is, by clusters whose truth is known.
+
+    Attributes
+    ----------
+    methods : tuple of str
+        Keys of `METHODS`; rates are measured of those that estimate some.
+    wrong, sensitivity, precision : (K, T) float64
+        Share of wrong decisions, share of the structures found, share of the found that are structures.
+    error : (3, E, T) float64
+        Mean squared errors of the estimated sensitivities, specificities and the prevalence, by the E methods
+        that estimate rates.
+    score : (K, n) float64
+        Posterior of the n known clusters after the last step.
+    truth : (n,) bool
+    """
+
+    methods: tuple[str, ...]
+    wrong: FloatArray
+    sensitivity: FloatArray
+    precision: FloatArray
+    error: FloatArray
+    score: FloatArray
+    truth: BoolArray
+
+
+def follow(
+    decisions: Decisions, settings: DecisionSettings | None = None, watch: Watch = silent
+) -> DecisionCourse:
+    """Follow the estimates of recursive EM, incremental Newton and batch EM as decisions come.
+
+    Parameters
+    ----------
+    decisions : Decisions
+    settings : DecisionSettings, optional
+    watch : Watch
+
+    Raises
+    ------
+    ClicksError
+        Without decisions, or for more annotators times clusters than `LARGEST`.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.mixtures import decide_again, voting_crowd
+    >>> said = decide_again(voting_crowd(7, 15, seed=1, sensitivity=0.9, specificity=0.5), 20, seed=1)
+    >>> _, who, cluster = np.nonzero(np.ones_like(said))
+    >>> course = follow(Decisions(who, cluster, said.ravel(), 7, 15))
+    >>> course.repeated, int(course.at[-1])
+    (True, 20)
+    """
+    settings = settings or DecisionSettings()
+    size = decisions.annotators * decisions.clusters
+    if not len(decisions.yes):
+        raise ClicksError("there are no decisions; expected at least one.")
+    if size > LARGEST:
+        raise ClicksError(
+            f"{decisions.annotators:,} annotators and {decisions.clusters:,} clusters are too many "
+            f"to follow; expected at most {LARGEST:,} pairs of them."
+        )
+    most = _STEPS if size <= _CHEAP else _FEW_STEPS
+    turn = _turns(decisions)
+    if turn.max(initial=0) and (turn > 0).mean() >= 1 / 3:
+        return _repeated(decisions, turn, most, settings, watch)
+    return _joining(decisions, most, settings, watch)
+
+
+def measure(
+    course: DecisionCourse,
+    truth: np.ndarray,
+    rates: tuple[FloatArray, FloatArray, float] | None = None,
+) -> Measured | None:
+    """Measure a course by known clusters; None unless structures and others are known.
+
+    Parameters
+    ----------
+    course : DecisionCourse
+    truth : (M,) int
+        1 for a structure, 0 for none, below 0 where it is not known.
+    rates : sensitivities (R,), specificities (R,) and prevalence, optional
+        Those that are true, where they are known, as in a simulation; by default those of each annotator's
+        own decisions on known clusters, to which estimates from the same decisions come near by themselves.
+    """
+    known = truth >= 0
+    true = truth[known] == 1
+    if true.all() or not true.any():
+        return None
+    if rates is None:
+        last, places = course.states[-1], _places(course)
+        hits = _share(last.yes[:, known] @ true, last.asked[:, known] @ true)
+        alarms = _share(last.yes[:, known] @ ~true, last.asked[:, known] @ ~true)
+        rates = hits[places], 1 - alarms[places], float(true.mean())
+    *by_annotator, prevalence = rates
+    methods = (*course.estimated, "majority", "map")
+    scores = np.empty((len(methods), len(course.at), known.sum()))
+    scores[: len(course.estimated)] = course.posterior[:, :, known]
+    for step, state in enumerate(course.states):
+        yes, asked = state.yes.sum(axis=0), state.asked.sum(axis=0)
+        scores[-2, step] = np.where(asked > 0, yes / np.maximum(asked, 1), 0.5)[known]
+        who = course.order[: len(state.yes)]
+        sensitivity, specificity = (np.nan_to_num(rate[who], nan=0.5) for rate in by_annotator)
+        scores[-1, step] = map_rule(state, sensitivity, specificity, prevalence)[known]
+    said = scores >= 0.5
+    right = (said & true).sum(axis=2)
+    error = np.empty((3, len(course.estimated), len(course.at)))
+    for at, found in enumerate((course.sensitivity, course.specificity)):
+        error[at] = _mean((found - by_annotator[at]) ** 2)
+    error[2] = (course.prevalence - prevalence) ** 2
+    return Measured(
+        methods, (said != true).mean(axis=2), right / true.sum(), _share(right, said.sum(axis=2)), error,
+        scores[:, -1], true,
+    )  # fmt: skip
+
+
+def _turns(decisions: Decisions) -> np.ndarray:
+    """Count, for each decision, how often its annotator decided on its cluster before."""
+    pair = decisions.annotator.astype(np.int64) * decisions.clusters + decisions.cluster
+    order = np.argsort(pair, kind="stable")
+    ordered = pair[order]
+    begins = np.flatnonzero(np.append(True, np.diff(ordered) != 0))
+    turn = np.empty(len(pair), dtype=np.int64)
+    turn[order] = np.arange(len(pair)) - np.repeat(begins, np.diff(np.append(begins, len(pair))))
+    return turn
+
+
+def _repeated(
+    decisions: Decisions, turn: np.ndarray, most: int, settings: DecisionSettings, watch: Watch
+) -> DecisionCourse:
+    times = min(int(turn.max()) + 1, most)
+    recursive = newton = begin(decisions.annotators, decisions.clusters)
+    states = []
+    for step in range(times):
+        watch(step / times, "following decisions")
+        here = turn == step
+        said = np.full((decisions.annotators, decisions.clusters), np.nan)
+        said[decisions.annotator[here], decisions.cluster[here]] = decisions.yes[here]
+        recursive = recursive_em(recursive, said, settings)
+        newton = incremental_newton(newton, said, settings)
+        states.append((recursive, newton, batch_em(recursive, settings)))
+    order = np.arange(decisions.annotators)
+    return _course(True, np.arange(1, times + 1), ("recursive", "newton", "batch"), states, order, settings)
+
+
+def _joining(decisions: Decisions, most: int, settings: DecisionSettings, watch: Watch) -> DecisionCourse:
+    said = np.full((decisions.annotators, decisions.clusters), np.nan)
+    said[decisions.annotator, decisions.cluster] = decisions.yes  # the last decision on a cluster counts
+    come, first = np.unique(decisions.annotator, return_index=True)
+    come = come[np.argsort(first)]
+    idle = np.setdiff1d(np.arange(decisions.annotators), come)
+    order = np.concatenate([come, idle]).astype(np.int64)
+    opening = min(_OPENING, len(come))
+    ends = np.unique(np.linspace(opening, len(come), min(most, len(come) - opening + 1)).round().astype(int))
+    state = begin(0, decisions.clusters)
+    states = []
+    for step, end in enumerate(ends.tolist()):
+        watch(step / len(ends), "following annotators")
+        state = admit(state, said[order[len(state.yes) : end]], settings)
+        states.append((state, batch_em(state, settings)))
+    return _course(False, ends, ("recursive", "batch"), states, order, settings)
+
+
+def _course(
+    repeated: bool,
+    at: np.ndarray,
+    estimated: tuple[str, ...],
+    states: Sequence[tuple[DecisionState, ...]],
+    order: np.ndarray,
+    settings: DecisionSettings,
+) -> DecisionCourse:
+    shape = len(estimated), len(states), len(order)
+    sensitivity, specificity = np.full(shape, np.nan), np.full(shape, np.nan)
+    low, high = np.full((2, *shape[1:]), np.nan), np.full((2, *shape[1:]), np.nan)
+    for step, every in enumerate(states):
+        who = order[: len(every[0].yes)]
+        decided = every[0].asked.sum(axis=1) > 0
+        for row, state in enumerate(every):
+            sensitivity[row, step, who[decided]] = state.sensitivity[decided]
+            specificity[row, step, who[decided]] = state.specificity[decided]
+        for row, ends in enumerate(_intervals(every[0], settings)):
+            low[row, step, who[decided]], high[row, step, who[decided]] = ends[:, decided]
+    return DecisionCourse(
+        repeated=repeated,
+        at=np.asarray(at, dtype=np.int64),
+        estimated=estimated,
+        sensitivity=sensitivity,
+        specificity=specificity,
+        low=low,
+        high=high,
+        prevalence=np.array([[state.prevalence for state in rows] for rows in zip(*states, strict=True)]),
+        states=tuple(every[0] for every in states),
+        order=order,
+        posterior=np.array([[state.posterior for state in rows] for rows in zip(*states, strict=True)]),
+    )
+
+
+def _intervals(state: DecisionState, settings: DecisionSettings) -> tuple[FloatArray, FloatArray]:
+    """Give the ends of both rates' intervals, (2, R) each: Beta distributions, with the prior's votes."""
+    votes = 1.0 if settings.as_printed else settings.strength
+    right = 0.5 if settings.as_printed else settings.strength * settings.expected_rate
+    found = []
+    for here, said in ((state.posterior, state.yes), (1 - state.posterior, state.asked - state.yes)):
+        hits, whole = said @ here + right, state.asked @ here + votes
+        rest = np.maximum(whole - hits, 1e-9)
+        found.append(np.array([betaincinv(np.maximum(hits, 1e-9), rest, end) for end in (_LOW, _HIGH)]))
+    return found[0], found[1]
+
+
+def _places(course: DecisionCourse) -> np.ndarray:
+    """Give where each annotator stands in the states, whose annotators are in the order of joining."""
+    places = np.empty(len(course.order), dtype=np.int64)
+    places[course.order] = np.arange(len(course.order))
+    return np.minimum(places, len(course.states[-1].yes) - 1)
+
+
+def _share(part: np.ndarray, whole: np.ndarray) -> FloatArray:
+    out = np.full(np.shape(part), np.nan)
+    np.divide(part, whole, out=out, where=np.asarray(whole) > 0)
+    return out
+
+
+def _mean(values: FloatArray) -> FloatArray:
+    """Average over the last axis what is known; NaN of nothing."""
+    known = np.isfinite(values)
+    return _share(np.where(known, values, 0.0).sum(axis=-1), known.sum(axis=-1))
