@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,16 +18,26 @@ from raterscope.resources.bibliography import bibliography, cite, cited_keys, pa
 ROOT = Path(raterscope.__file__).parent
 GUIDE = sorted((ROOT / "resources" / "guide").rglob("*.md"))
 YEAR_OF_A_WORK = re.compile(r"\((?:1[89]|20)\d\d\) \d+-\d+|(?:et al\.|and others),? (?:19|20)\d\d")
+CITES = re.compile(
+    r"^\s*\.\. \[|\((?:1[89]|20)\d\d\) \d+-\d+|(?:et al\.|and others),? (?:19|20)\d\d", re.MULTILINE
+)
 KEY = r"\[([a-z]+(?:18|19|20)\d\d)\]"
 
 
+@cache
 def docstrings():
+    """List the docstrings that cite anything, with their files."""
+    found = []
     for path in sorted(ROOT.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        source = path.read_text(encoding="utf-8")
+        if not CITES.search(source):
+            continue
+        for node in ast.walk(ast.parse(source)):
             if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
                 text = ast.get_docstring(node)
                 if text:
-                    yield path.relative_to(ROOT), text
+                    found.append((path.relative_to(ROOT), text))
+    return tuple(found)
 
 
 def listed(text):
