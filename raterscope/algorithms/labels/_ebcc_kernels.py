@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
 from raterscope.algorithms.compiling import Array, compiled
+from raterscope.algorithms.labels._pooled_kernels import normalise
 
 __all__ = ["expect_subtypes", "temper_subtypes"]
 
@@ -61,14 +60,9 @@ def expect_subtypes(
             k, output = annotator[v], label[v]
             for column in range(low, high):
                 term[column] += rates[k, output, column]
-        most = term[low:high].max()
-        whole = 0.0
-        for column in range(low, high):
-            term[column] = math.exp(term[column] - most)
-            whole += term[column]
-        evidence += most + math.log(whole)
+        evidence += normalise(term[low:high])
         for column in range(columns):
-            value = term[column] / whole if low <= column < high else 0.0
+            value = term[column] if low <= column < high else 0.0
             change += abs(value - joint[i, column])
             joint[i, column] = value
     return evidence, change
@@ -112,12 +106,7 @@ def temper_subtypes(
         effect = 1.0 + (votes - 1) * correlation
         for column in range(columns):
             term[column] = term[column] / effect + logs[column]
-        most = term.max()
-        whole = 0.0
+        normalise(term)
         answer[i, :] = 0.0
         for column in range(columns):
-            value = math.exp(term[column] - most)
-            answer[i, column // subtypes] += value
-            whole += value
-        for j in range(columns // subtypes):
-            answer[i, j] /= whole
+            answer[i, column // subtypes] += term[column]

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels._start import standing
-from raterscope.algorithms.labels._votes import by_task
+from raterscope.algorithms.labels._votes import by_task, task_spans
 from raterscope.algorithms.labels.data import (
     OPEN,
     ClassArray,
@@ -50,7 +50,6 @@ __all__ = [
     "predictive_scores",
     "smoothed_vote",
     "sort_votes",
-    "spans_of",
     "tempered",
 ]
 
@@ -134,23 +133,14 @@ def sort_votes(labels: Labels, watch: Watch) -> Crowd:
     """Sort the votes by task, and list what each output stands for."""
     assert labels.meaning is not None
     votes = by_task(labels, watch)
-    annotator = (votes.pair // votes.outputs).astype(np.int32)
-    label = (votes.pair % votes.outputs).astype(np.int16)
+    annotator, label = votes.unpacked()
     use = np.bincount(label, minlength=votes.outputs) + 1.0
     stands = labels.meaning[:, None] == np.arange(votes.classes)
     given = np.bincount(annotator, minlength=votes.annotators).astype(np.float64)
-    spans = spans_of(votes.start, max(1, TERMS // votes.classes))
+    spans = task_spans(votes.start, TERMS // votes.classes)
     return Crowd(
         votes.start, annotator, label, votes.known, stands, use / use.sum(), given, labels.prior, spans
     )
-
-
-def spans_of(start: NDArray[np.int64], votes: int) -> tuple[tuple[int, int], ...]:
-    """Cut tasks, whose votes begin at `start`, into pieces of about so many votes."""
-    if len(start) < 2:
-        return ()
-    ends = (np.flatnonzero(np.diff(start[1:] // votes, append=-1)) + 1).tolist()
-    return tuple(zip([0, *ends[:-1]], ends, strict=True))
 
 
 def smoothed_vote(labels: Labels, crowd: Crowd, watch: Watch) -> FloatArray:
@@ -396,7 +386,7 @@ def predictive_scores(
     terms = int(votes[tasks].sum()) * posterior.shape[1]
     tasks = tasks[:: -(-terms // _CORRELATION_TERMS)]
     ends = np.concatenate([[0], np.cumsum(votes[tasks])])
-    for first, last in spans_of(ends, max(1, TERMS // posterior.shape[1] // len(correlations))):
+    for first, last in task_spans(ends, TERMS // posterior.shape[1] // len(correlations)):
         watch(first / len(tasks), "estimating the correlation of votes")
         score_correlation(
             first, last, tasks, crowd.start, crowd.annotator, crowd.label, fit.base, fit.strength,

@@ -14,6 +14,8 @@ __all__ = [
     "expect",
     "fill_base",
     "membership_sweep",
+    "membership_without_truth",
+    "normalise",
     "polya",
     "score_correlation",
     "temper",
@@ -54,6 +56,30 @@ def add_counts(
             k, output = annotator[v], label[v]
             for j in range(posterior.shape[1]):
                 counts[k, output, j] += posterior[i, j]
+
+
+@compiled(error_model="numpy")
+def normalise(logs: Array) -> float:
+    """Turn logarithms into probabilities, in place.
+
+    Parameters
+    ----------
+    logs : (J,) float64
+        Overwritten.
+
+    Returns
+    -------
+    evidence : float
+        Logarithm of what they added up to.
+    """
+    most = logs.max()
+    whole = 0.0
+    for j in range(len(logs)):
+        logs[j] = math.exp(logs[j] - most)
+        whole += logs[j]
+    for j in range(len(logs)):
+        logs[j] /= whole
+    return float(most + math.log(whole))
 
 
 @compiled(error_model="numpy")
@@ -170,13 +196,8 @@ def temper(
         effect = 1.0 + (votes - 1) * correlation
         for j in range(classes):
             logs[j] = logs[j] / effect + math.log(shares[j])
-        most = logs.max()
-        whole = 0.0
-        for j in range(classes):
-            logs[j] = math.exp(logs[j] - most)
-            whole += logs[j]
-        for j in range(classes):
-            answer[i, j] = logs[j] / whole
+        normalise(logs)
+        answer[i] = logs
 
 
 @compiled(error_model="numpy")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.labels.data import OPEN, Labels, LabelsError
 from raterscope.algorithms.progress import Watch, silent
 
-__all__ = ["TaskVotes", "by_task"]
+__all__ = ["TaskVotes", "by_task", "task_spans"]
 
 _MOST_ENTRIES = 300_000_000
 """Of all confusion matrices together: 2.4 GB."""
@@ -40,6 +40,18 @@ class TaskVotes:
     annotators: int
     classes: int
     outputs: int
+
+    def unpacked(self) -> tuple[NDArray[np.int32], NDArray[np.int16]]:
+        """Give annotator and output of each vote, two (V,)."""
+        return (self.pair // self.outputs).astype(np.int32), (self.pair % self.outputs).astype(np.int16)
+
+
+def task_spans(start: NDArray[np.int64], votes: int) -> tuple[tuple[int, int], ...]:
+    """Cut tasks, whose votes begin at `start`, into pieces of about so many votes."""
+    if len(start) < 2:
+        return ()
+    ends = (np.flatnonzero(np.diff(start[1:] // max(1, votes), append=-1)) + 1).tolist()
+    return tuple(zip([0, *ends[:-1]], ends, strict=True))
 
 
 def by_task(labels: Labels, watch: Watch = silent) -> TaskVotes:

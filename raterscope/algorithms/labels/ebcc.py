@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels._start import standing
-from raterscope.algorithms.labels._votes import TaskVotes, by_task
+from raterscope.algorithms.labels._votes import TaskVotes, by_task, task_spans
 from raterscope.algorithms.labels.data import (
     OPEN,
     FloatArray,
@@ -204,7 +204,7 @@ def tempered_subtypes(
     found = _run(problem, joint, settings, None, part(watch, 0.05, 0.9), "fitting subtypes of the classes")
     votes = problem.votes
     counts = np.zeros((votes.annotators, votes.outputs, columns))
-    spans = _spans(votes, columns)
+    spans = task_spans(votes.start, _TERMS // columns)
     for first, last in spans:
         watch(0.9, "fitting subtypes of the classes")
         add_counts(first, last, votes.start, problem.annotator, problem.label, found.joint, counts)
@@ -254,13 +254,6 @@ def _without_truth(
     return np.asarray(guess.reshape(len(tasks), -1, problem.subtypes).sum(axis=2))
 
 
-def _spans(votes: TaskVotes, columns: int) -> list[tuple[int, int]]:
-    """Cut the tasks into pieces of about as much work as lies between two reports."""
-    size = max(1, _TERMS // columns)
-    ends = (np.flatnonzero(np.diff(votes.start[1:] // size, append=-1)) + 1).tolist()
-    return list(zip([0, *ends[:-1]], ends, strict=True)) if ends else []
-
-
 def _problem(labels: Labels, settings: EBCCSettings, watch: Watch) -> _Problem:
     """Sort the votes, and make the priors."""
     assert labels.meaning is not None
@@ -279,10 +272,7 @@ def _problem(labels: Labels, settings: EBCCSettings, watch: Watch) -> _Problem:
     shares = np.maximum(np.bincount(labels.label, minlength=len(labels.outputs)) @ weight, 1.0)
     stands = labels.meaning[:, None] == np.arange(len(labels.classes))
     rates = np.repeat(np.where(stands, _RIGHT, _WRONG), settings.subtypes, axis=1)
-    return _Problem(
-        votes, (votes.pair // votes.outputs).astype(np.int32), (votes.pair % votes.outputs).astype(np.int16),
-        shares, rates, settings.subtypes,
-    )  # fmt: skip
+    return _Problem(votes, *votes.unpacked(), shares, rates, settings.subtypes)
 
 
 def _run(
@@ -301,7 +291,7 @@ def _run(
     counts = np.zeros((votes.annotators, votes.outputs, joint.shape[1]))
     voted = np.diff(votes.start) > 0
     active = max(1, int(voted.sum()))
-    spans = _spans(votes, joint.shape[1])
+    spans = task_spans(votes.start, _TERMS // joint.shape[1])
     found = _Start(joint, [], [], converged=False)
     for turn in range(1, settings.iterations + 1):
         done = (turn - 1) / settings.iterations

@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels._votes import by_task
+from raterscope.algorithms.labels._votes import by_task, task_spans
 from raterscope.algorithms.labels.data import (
     OPEN,
     ClassArray,
@@ -139,12 +139,11 @@ def _sorted(labels: Labels, watch: Watch) -> _Votes:
     from raterscope.algorithms.labels._gibbs_kernels import number_repeats
 
     votes = by_task(labels, part(watch, 0.0, 0.5))
-    annotator = (votes.pair // votes.outputs).astype(np.int32)
-    label = (votes.pair % votes.outputs).astype(np.int16)
+    annotator, label = votes.unpacked()
     again, said = np.zeros(len(label), dtype=np.int32), np.zeros(len(label), dtype=np.int32)
     stamps = (np.full(votes.annotators, OPEN), np.full((votes.annotators, votes.outputs), OPEN))
     repeated = False
-    for first, last in _spans(votes.start, _TERMS):
+    for first, last in task_spans(votes.start, _TERMS):
         watch(0.5 + 0.5 * first / len(labels.tasks), "looking for repeated votes")
         repeated |= number_repeats(first, last, votes.start, annotator, label, *stamps, again, said)
     if not repeated:
@@ -164,7 +163,7 @@ def _begun(labels: Labels, votes: _Votes, watch: Watch) -> _Chain:
     state = np.where(known != OPEN, known, np.where(heard, vote, OPEN)).astype(np.int16)
     cells = np.zeros((annotators, outputs, classes), dtype=np.int32)
     rows = np.zeros((annotators, classes), dtype=np.int32)
-    for first, last in _spans(votes.start, _TERMS):
+    for first, last in task_spans(votes.start, _TERMS):
         watch(0.5 + 0.5 * first / len(state), "counting votes")
         place(first, last, votes.start, votes.annotator, votes.label, state, cells, rows)
     shares = np.bincount(state[state != OPEN], minlength=classes).astype(np.int64)
@@ -182,7 +181,7 @@ def _sampled(
     whole = turned.sum(axis=0)
     share = settings.share_strength
     each = np.diff(votes.start)[chain.tasks]
-    spans = _spans(np.concatenate([[0], np.cumsum(each)]), _TERMS // len(labels.classes))
+    spans = task_spans(np.concatenate([[0], np.cumsum(each)]), _TERMS // len(labels.classes))
     objective: list[float] = []
     change: list[float] = []
     sweeps = settings.burn_in + settings.samples if len(chain.tasks) else 0
@@ -210,15 +209,6 @@ def _sampled(
         if calm >= _CALM and settings.tolerance > 0:
             return objective, change, total, True
     return objective, change, total, sweeps == 0
-
-
-def _spans(start: NDArray[np.int64], votes: int) -> list[tuple[int, int]]:
-    """Cut tasks, whose votes begin at `start`, where about so many votes have come together."""
-    if len(start) < 2:
-        return []
-    piece = start[1:] // max(1, votes)
-    ends = (np.flatnonzero(np.diff(piece, append=-1)) + 1).tolist()
-    return list(zip([0, *ends[:-1]], ends, strict=True))
 
 
 def _posterior(chain: _Chain, labels: Labels) -> FloatArray:
