@@ -12,6 +12,7 @@ import numpy as np
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import OPEN, MaskFusion, Masks
 from raterscope.algorithms.masks.distance import domain, occupied
+from raterscope.algorithms.masks.mixture import MixtureSettings
 from raterscope.algorithms.masks.multiclass import multiclass
 from raterscope.algorithms.masks.robust import LaplaceSettings, RobustSettings
 from raterscope.algorithms.masks.voting import MajoritySettings, majority
@@ -40,8 +41,10 @@ class MaskPlan(Plan):
 
     def in_words(self) -> str:
         """Say the plan, for the methods section."""
-        algorithm = FUSERS[self.algorithm]
-        return f"Masks were fused by {algorithm.title} ({algorithm.source}): {self.settings.in_words()}."
+        algorithm, words = FUSERS[self.algorithm], self.settings.in_words()
+        if isinstance(self.settings, (RobustSettings, MixtureSettings)):
+            words += f"; differences from the source: {', '.join(self.settings.departures())}"
+        return f"Masks were fused by {algorithm.title} ({algorithm.source}): {words}."
 
 
 def fuse(masks: Masks, plan: MaskPlan | None = None, watch: Watch = silent) -> MaskFusion:

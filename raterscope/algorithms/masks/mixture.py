@@ -57,6 +57,22 @@ class MixtureSettings(Settings):
         advanced=True,
     )  # fmt: skip
 
+    def departures(self) -> tuple[str, ...]:
+        """List in what the algorithm differs from Algorithm 1 of the robust fusion paper.
+
+        Returns
+        -------
+        tuple of str
+            Clauses for the methods text of a report.
+        """
+        if self.as_printed:
+            return ("distances are clipped",)
+        return (
+            "groupings of raters are compared by their evidence instead of Algorithm 1",
+            "an image counts as its effective number of independent places",
+            "raters have biases, and variances with a common log-normal prior",
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class _Mixed:

@@ -86,6 +86,26 @@ class RobustSettings(Settings):
         "median.", STARTS, advanced=True,
     )  # fmt: skip
 
+    def departures(self) -> tuple[str, ...]:
+        """List in what the model differs from the robust fusion paper's.
+
+        Returns
+        -------
+        tuple of str
+            Clauses for the methods text of a report.
+        """
+        found = [
+            "K - 1 log-ratios take the place of K values, of which Sigma_p would not have full rank",
+            "distances are clipped",
+        ]
+        if self.floor:
+            found.append("variances have a floor and biases are recentred")
+        if self.spatial_prior and (self.spatial_spacing is None or self.spatial_radius is None):
+            found.append("the bumps of the spatial prior follow the size of what was marked")
+        if not self.spatial_prior:
+            found.append("the consensus has a flat prior instead of the spatial one")
+        return tuple(found)
+
 
 @dataclass(frozen=True)
 class GaussianSettings(RobustSettings):
@@ -106,6 +126,11 @@ class StudentSettings(RobustSettings):
         minimum=0.05, maximum=1e4,
     )  # fmt: skip
 
+    def departures(self) -> tuple[str, ...]:
+        """Add how the degrees of freedom are estimated, see `RobustSettings.departures`."""
+        own = "degrees of freedom maximise the bound with the scales integrated out instead of eq. 28"
+        return (*super().departures(), *((own,) if self.dof is None else ()))
+
 
 @dataclass(frozen=True)
 class GDPSettings(RobustSettings):
@@ -120,6 +145,16 @@ class GDPSettings(RobustSettings):
         "with the tighter bound, or factorised as in the paper (eq. 21, with Lentz's algorithm).", SCALES,
         advanced=True,
     )  # fmt: skip
+
+    def departures(self) -> tuple[str, ...]:
+        """Add how the scales are treated, see `RobustSettings.departures`."""
+        if self.scales == "factorised":
+            own = ["q(tau) and q(z) reach their fixed point within each iteration instead of one update each"]
+        else:
+            own = ["q(tau, z) is joint instead of q(tau) q(z) (eq. 21)"]
+            if self.shape is None:
+                own.append("shapes are estimated instead of set")
+        return (*super().departures(), *own)
 
 
 def gaussian(masks: Masks, settings: GaussianSettings | None = None, watch: Watch = silent) -> MaskFusion:

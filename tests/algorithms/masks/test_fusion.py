@@ -130,3 +130,15 @@ def test_the_report_says_who_draws_beyond(masks: Masks) -> None:
     assert report.pair_dice[0, 3] == pytest.approx(2 * 6**3 / (6**3 + 9**3), rel=0.05)
     assert report.weight.sum() == pytest.approx(1.0, abs=0.02)
     assert report.weight.argmin() == 3
+
+
+def test_the_methods_text_lists_the_differences_from_the_paper():
+    printed = MaskPlan.make("gdp", {"scales": "factorised", "floor": "no"}).in_words()
+    assert "floor and biases are recentred" not in printed
+    assert "fixed point" in printed
+    assert "instead of q(tau) q(z) (eq. 21)" in MaskPlan.make("gdp").in_words()
+    assert "instead of eq. 28" in MaskPlan.make("student").in_words()
+    assert "flat prior" not in MaskPlan.make("laplace", {"spatial_prior": "yes"}).in_words()
+    assert "instead of Algorithm 1" in MaskPlan.make("mixture").in_words()
+    assert "Algorithm 1;" not in MaskPlan.make("mixture", {"as_printed": "yes"}).in_words()
+    assert "differences" not in MaskPlan.make("majority").in_words()
