@@ -54,7 +54,9 @@ class Scene:
     window: tuple[float, float]
 
 
-def smooth_field(rng: np.random.Generator, shape: Shape, spacing: Spacing, length: float) -> Field:
+def smooth_field(
+    rng: np.random.Generator, shape: Shape, spacing: Spacing, length: float, look: Look = no_look
+) -> Field:
     """Make a random field of mean 0 and deviation 1 whose bumps are `length` mm wide."""
     steps = [max(1, int(length / side / 1.5)) for side in spacing]
     coarse = tuple(size // step + 4 for size, step in zip(shape, steps, strict=True))
@@ -64,11 +66,11 @@ def smooth_field(rng: np.random.Generator, shape: Shape, spacing: Spacing, lengt
     values -= values.mean()
     values /= values.std()
     for axis, (size, step) in enumerate(zip(shape, steps, strict=True)):
-        values = _stretched(values, axis, size, step)
+        values = _stretched(values, axis, size, step, look)
     return np.ascontiguousarray(values)
 
 
-def _stretched(values: Field, axis: int, size: int, step: int) -> Field:
+def _stretched(values: Field, axis: int, size: int, step: int, look: Look) -> Field:
     """Interpolate one axis to `size` voxels, `step` of them from one value to the next, by a smooth cubic."""
     place = np.arange(size) / step + 1
     low = place.astype(np.intp)
@@ -78,6 +80,7 @@ def _stretched(values: Field, axis: int, size: int, step: int) -> Field:
     form[axis] = size
     total = np.zeros([size if a == axis else n for a, n in enumerate(values.shape)], dtype=np.float32)
     for offset, share in zip((-1, 0, 1, 2), shares, strict=True):
+        look()
         total += np.take(values, low + offset, axis=axis) * (share / np.float32(6)).reshape(form)
     return total
 
@@ -121,7 +124,7 @@ def chest(rng: np.random.Generator, shape: Shape, spacing: Spacing, look: Look =
     endless = 1e6
     values = np.full(shape, _AIR, dtype=np.float32)
     paint = _brush(values, look)
-    wave = smooth_field(rng, shape, spacing, min(high, wide) / 4)
+    wave = smooth_field(rng, shape, spacing, min(high, wide) / 4, look)
     body = (
         _ellipse(axes, (deep / 2, 0.5 * high, 0.98 * wide), (endless, 0.48 * high, 0.95 * wide)) + 1.5 * wave
     )
@@ -137,14 +140,14 @@ def chest(rng: np.random.Generator, shape: Shape, spacing: Spacing, look: Look =
     paint(spine, bone)
     paint(spine - 2.2, _MARROW)
     lung = np.minimum(np.minimum(lung, -heart - 1.0), -spine - 4.0)
-    texture = smooth_field(rng, shape, spacing, 9.0)
+    texture = smooth_field(rng, shape, spacing, 9.0, look)
     paint(lung, np.asarray(_LUNG + 18 * texture, dtype=np.float32))
     paint(heart, _BLOOD)
     root = np.array([deep / 2, 0.52 * high, 0.72 * wide])
     _vessels(rng, values, spacing, lung, root, 0.6 * min(high, wide))
     centre = np.array([deep / 2, rng.uniform(0.4, 0.58) * high, rng.uniform(0.29, 0.37) * wide])
     radius = 0.068 * min(high, wide)
-    inside, wider, outward = _lump(rng, axes, shape, spacing, centre, radius, 0.2)
+    inside, wider, outward = _lump(rng, axes, shape, spacing, centre, radius, 0.2, look)
     paint(np.minimum(_neighbour(axes, centre, radius, outward), lung), _BLOOD)
     veil = np.minimum(wider, lung)
     paint(veil, np.asarray(-620 + 25 * texture, dtype=np.float32), edge=1.5)
@@ -217,11 +220,12 @@ def _lump(
     centre: NDArray[np.float64],
     radius: float,
     ragged: float,
+    look: Look,
 ) -> tuple[Field, Field, NDArray[np.float64]]:
     """Give a ragged ellipsoid, one with a lobe beside it, and the direction of something else beside it."""
     half = radius * rng.uniform(0.88, 1.12, size=3)
     inside = _ellipse(axes, tuple(centre), tuple(half))
-    inside += np.float32(ragged * radius) * smooth_field(rng, shape, spacing, 0.65 * radius)
+    inside += np.float32(ragged * radius) * smooth_field(rng, shape, spacing, 0.65 * radius, look)
     angle = rng.uniform(0, 2 * np.pi)
     lobe = np.array([0.15, np.sin(angle), np.cos(angle)])
     beside = centre + 0.85 * radius * lobe
@@ -244,8 +248,8 @@ def pelvis(rng: np.random.Generator, shape: Shape, spacing: Spacing, look: Look 
     axes = _axes(shape, spacing)
     deep, high, wide = (size * side for size, side in zip(shape, spacing, strict=True))
     endless = 1e6
-    wave = smooth_field(rng, shape, spacing, min(high, wide) / 5)
-    texture = smooth_field(rng, shape, spacing, 6.0)
+    wave = smooth_field(rng, shape, spacing, min(high, wide) / 5, look)
+    texture = smooth_field(rng, shape, spacing, 6.0, look)
     values = np.asarray(_FAT + 6 * texture, dtype=np.float32)
     paint = _brush(values, look)
     for sign in (-1.0, 1.0):
@@ -278,7 +282,7 @@ def pelvis(rng: np.random.Generator, shape: Shape, spacing: Spacing, look: Look 
     paint(gas + wave, -850.0)
     centre = np.array([0.48 * deep, 0.485 * high, 0.5 * wide])
     radius = 0.115 * min(high, wide)
-    inside, wider, outward = _lump(rng, axes, shape, spacing, centre, radius, 0.07)
+    inside, wider, outward = _lump(rng, axes, shape, spacing, centre, radius, 0.07, look)
     inside, wider = np.minimum(inside, -bowel - 1.5), np.minimum(wider, -bowel - 1.0)
     paint(np.minimum(_neighbour(axes, centre, radius, outward), -bowel - 1.0), 42.0, edge=1.0)
     paint(wider, np.asarray(22 + 6 * texture, dtype=np.float32), edge=1.0)

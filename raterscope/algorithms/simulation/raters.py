@@ -17,8 +17,8 @@ __all__ = ["SimulatedCase", "SimulatedRater", "gather_raters", "simulate_case"]
 
 _SCENES = {"nodule": chest, "prostate": pelvis}
 
-_STROKES = 20
-"""About as many as a scene takes."""
+_STROKES = 60
+"""Calls while a scene is painted, about: of a stroke, and of a step of a smooth field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ def simulate_case(
 
 
 def _strokes(watch: Watch) -> Look:
-    """Report each stroke of the painting: the first half of the work."""
+    """Report each step of the painting: the first half of the work."""
     count = 0
 
     def look() -> None:
