@@ -9,7 +9,6 @@ annotators who change and of those who do not.
 
 from __future__ import annotations
 
-import csv
 import os
 import sys
 import time
@@ -22,10 +21,12 @@ from raterscope.algorithms.catalogue import Algorithm
 from raterscope.algorithms.labels.advice import advice
 from raterscope.algorithms.labels.assessment import Assessment, assess
 from raterscope.algorithms.labels.catalogue import LABELLERS
-from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels
+from raterscope.algorithms.labels.data import OPEN, FloatArray, Labels
 from raterscope.algorithms.labels.fusion import LabelPlan, run
 from raterscope.algorithms.labels.tempering import choose_tempering
 from raterscope.algorithms.labels.voting import majority
+from raterscope.app.papers.labels import matrices_of
+from raterscope.app.papers.open_data import labelled
 
 EXPECTED = {
     "bluebirds": {"ibcc": (0.8889, 0.9441), "dynibcc": (0.8704, 0.9375), "majority": (0.7593, 0.8743)},
@@ -53,26 +54,6 @@ IN_PART = ("ibcc", "dynibcc", "gibbs")
 
 CHANGE = 0.05
 """Annotators change if a rate of theirs has a range above it."""
-
-
-def read(root: Path, name: str) -> tuple[Labels, ClassArray]:
-    with (root / f"labels/{name}.csv").open(newline="") as file:
-        rows = list(csv.reader(file))[1:]
-    with (root / f"labels/{name}_truth.csv").open(newline="") as file:
-        truth = dict(list(csv.reader(file))[1:])
-    task = {one: at for at, one in enumerate(dict.fromkeys(row[0] for row in rows))}
-    annotator = {one: at for at, one in enumerate(dict.fromkeys(row[1] for row in rows))}
-    classes = tuple(sorted({row[2] for row in rows} | set(truth.values())))
-    labels = Labels(
-        np.array([task[row[0]] for row in rows]),
-        np.array([annotator[row[1]] for row in rows]),
-        np.array([classes.index(row[2]) for row in rows]),
-        tuple(task),
-        tuple(annotator),
-        classes,
-        classes,
-    )
-    return labels, np.array([classes.index(truth[one]) if one in truth else OPEN for one in task], np.int16)
 
 
 def peers(labels: Labels) -> dict[str, FloatArray]:
@@ -103,7 +84,7 @@ def line(name: str, found: Assessment, seconds: float | None, expected: tuple[fl
 
 def table_of_crowds(root: Path, fusers: dict[str, Algorithm]) -> None:
     for name, expected in EXPECTED.items():
-        labels, truth = read(root, name)
+        labels, truth = labelled(root, name)
         print(
             f"\n{name}: {len(labels):,} votes, {len(labels.tasks):,} tasks, {len(labels.annotators)}"
             f" annotators, {len(labels.classes)} classes, {np.count_nonzero(truth != OPEN):,} truths"
@@ -132,15 +113,6 @@ def table_of_crowds(root: Path, fusers: dict[str, Algorithm]) -> None:
             print(line(key, found, None, None))
 
 
-def matrices(fusion: LabelFusion, labels: Labels) -> FloatArray:
-    """Give each vote's annotator's expected matrix at that vote, (V, J, L)."""
-    if fusion.drift is None:
-        return fusion.confusion.mean()[labels.annotator]
-    alpha = np.empty(fusion.drift.alpha.shape)
-    alpha[fusion.drift.vote] = fusion.drift.alpha
-    return np.asarray(alpha / alpha.sum(axis=2, keepdims=True))
-
-
 def table_of_drift(root: Path, fusers: dict[str, Algorithm]) -> None:
     for (name, told), expected in DRIFTING.items():
         with np.load(root / f"labels/synth/{name}_seed7.npz") as file:
@@ -164,7 +136,7 @@ def table_of_drift(root: Path, fusers: dict[str, Algorithm]) -> None:
             fusion = fuser.run(labels, fuser.settings())
             found = assess(fusion.posterior, judged.astype(np.int16), classes)
             assert found is not None
-            error = np.square(matrices(fusion, labels) - rates).mean(axis=(1, 2))
+            error = np.square(matrices_of(fusion, labels) - rates).mean(axis=(1, 2))
             apart = [
                 float(np.sqrt(error[changing[annotator] == one].mean()))
                 if (changing == one).any()

@@ -9,18 +9,18 @@ half of 50 draws select, "t test" is that of each bias with Benjamini-Hochberg. 
 
 from __future__ import annotations
 
-import csv
 import os
 import sys
 from pathlib import Path
 
 import numpy as np
 
-from raterscope.algorithms.pairs import PairFusion, Pairs
+from raterscope.algorithms.pairs import PairFusion
 from raterscope.algorithms.pairs.fusion import PairPlan, fuse
 from raterscope.algorithms.pairs.knockoffs import cuts, selected, shares
 from raterscope.algorithms.pairs.testing import benjamini_hochberg
 from raterscope.algorithms.simulation.pair_crowds import study_crowd
+from raterscope.app.papers.open_data import pairs_of
 
 RATE = 0.1
 
@@ -37,24 +37,6 @@ REAL = {"worldcollege": (26, 26), "lf_quality": (20, 18), "music_sigir2010": (0,
 """How many an independent implementation flags by share, and by the t test."""
 
 METHODS = ("knockoff", "knockoff+", "local", "share", "t test")
-
-
-def read(root: Path, name: str) -> Pairs:
-    with (root / f"pairs/{name}.csv").open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.reader(file) if row[3]][1:]
-    annotators = tuple(dict.fromkeys(row[0] for row in rows))
-    items = tuple(dict.fromkeys(name for row in rows for name in row[1:3]))
-    number = {word: at for names in (annotators, items) for at, word in enumerate(names)}
-    who = {word: at for at, word in enumerate(annotators)}
-    choice = {"left": 1.0, "right": -1.0, "tie": 0.0}
-    return Pairs(
-        np.array([who[row[0]] for row in rows]),
-        np.array([number[row[1]] for row in rows]),
-        np.array([number[row[2]] for row in rows]),
-        np.array([choice[row[3]] for row in rows]),
-        annotators,
-        items,
-    )
 
 
 def found(fusion: PairFusion, local: PairFusion) -> dict[str, np.ndarray]:
@@ -105,7 +87,7 @@ def main() -> None:
         return
     print("real crowds: flagged by share, and by the t test (known)")
     for name, (by_share, by_test) in REAL.items():
-        pairs = read(Path(os.environ["RATERSCOPE_DATA"]), name)
+        pairs = pairs_of(Path(os.environ["RATERSCOPE_DATA"]), name)
         for path in ("iss", "lasso", "lbi"):
             fusion = fuse(pairs, PairPlan.make(path, {"rule": "knockoffs", "least": "1", "local": "no"}))
             tested = int(benjamini_hochberg(fusion.p_value, RATE).sum())

@@ -21,7 +21,7 @@ from raterscope.algorithms.simulation.label_plans import scoring_crowd
 from raterscope.app.papers.experiments import Experiment, Measures, Paper, Row
 from raterscope.app.papers.open_data import labelled
 
-__all__ = ["LABELS"]
+__all__ = ["LABELS", "matrices_of"]
 
 _AREAS = {
     "mean-score": ("mean of scores", 0.7543),
@@ -198,14 +198,14 @@ def _changing(cell: str, number: int, data: Path) -> Measures:  # noqa: ARG001 -
     found: dict[str, float] = {}
     for name in ("ibcc", "dynibcc"):
         fusion = run(labels, LabelPlan.make(name))
-        error = np.square(_matrices(fusion, labels) - true).mean(axis=(1, 2))
+        error = np.square(matrices_of(fusion, labels) - true).mean(axis=(1, 2))
         found[f"{name} changing"] = float(np.sqrt(error[changes].mean()))
         found[f"{name} steady"] = float(np.sqrt(error[~changes].mean())) if (~changes).any() else np.nan
         found[f"{name} area"] = _area(fusion.posterior, crowd.truth, labels, binary=False)
     return found
 
 
-def _matrices(fusion: LabelFusion, labels: Labels) -> FloatArray:
+def matrices_of(fusion: LabelFusion, labels: Labels) -> FloatArray:
     """Give each vote's annotator's expected matrix at that vote, (V, J, L)."""
     if fusion.drift is None:
         return fusion.confusion.mean()[labels.annotator]
