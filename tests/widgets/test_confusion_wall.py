@@ -251,7 +251,7 @@ def test_nobody_on_the_wall_says_what_belongs_there(wall):
     for nobody in (None, wall_of(0)):
         wall.set_wall(nobody)
         assert wall.shown == wall.selected == ()
-        assert "Fuse labels" in wall._nothing.text()
+        assert "Press Fuse (F5)" in wall._nothing.text()
         assert not wall.filter.isVisible()
 
 

@@ -220,7 +220,7 @@ def test_a_model_without_drift_offers_the_one_with(panel, qtbot):
     qtbot.mouseClick(panel.fuse, Qt.MouseButton.LeftButton)
     assert asked == [True]
     panel.show_drift(None)
-    assert "Choose an annotator" in visible_words(panel)
+    assert "Select an annotator" in visible_words(panel)
     assert not panel.fuse.isVisible()
 
 

@@ -140,7 +140,7 @@ def test_nobody_tested_or_nothing_fused_is_said(bars, qtbot):
         bars.modes.set_mode(mode)
         assert not bars.grab().isNull()
     bars.show_statistics(None)
-    assert any("Fuse pairs" in said for said in words(bars))
+    assert any("Press Fuse (F5)" in said for said in words(bars))
     bars.set_cut(empty)
     with pytest.raises(ValueError, match="cuts for 2 draws"):
         view(cut=RateCut(0.1, cut(0.1).share, np.zeros(3), cut(0.1).flagged))

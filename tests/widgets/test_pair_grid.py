@@ -121,13 +121,13 @@ def test_an_empty_side_and_nobody_chosen_are_said(grid):
     def said() -> str:
         return "\n".join(label.text() for label in grid.findChildren(QLabel) if label.isVisible())
 
-    assert "choose an annotator" in said()
+    assert "select an annotator" in said()
     grid.show_pairs(view(choice=np.zeros(6)))
     assert "No comparison speaks against" in said()
     assert "0 of 6" in said()
     assert "<u>obs_13</u>" in said()
     grid.show_pairs(None)
-    assert "choose an annotator" in said()
+    assert "select an annotator" in said()
     with pytest.raises(ValueError, match="comparisons"):
         view(others=np.zeros(2, int))
 

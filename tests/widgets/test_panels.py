@@ -285,7 +285,7 @@ def test_a_failure_is_one_sentence_with_details_on_demand(jobs, qtbot):
     qtbot.mouseClick(button(jobs, "Copy"), Qt.MouseButton.LeftButton)
     assert QGuiApplication.clipboard().text() == "Line 12 is <b>bad</b>.\n\nwhere\nwhy"
     qtbot.mouseClick(button(jobs, "Clear"), Qt.MouseButton.LeftButton)
-    assert "Nothing runs." in shown_words(jobs)
+    assert "No jobs running" in shown_words(jobs)
 
 
 def test_strangers_words_are_never_read_as_markup(panel, queue):

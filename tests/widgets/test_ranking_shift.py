@@ -227,7 +227,7 @@ def test_thousands_of_items_and_none_are_shown(ranking):
     ranking.show_ranking(view([]))
     assert not ranking.grab().isNull()
     ranking.show_ranking(None)
-    assert "Fuse pairs" in visible_words(ranking)
+    assert "Press Fuse (F5)" in visible_words(ranking)
 
 
 def test_scores_that_do_not_belong_together_are_refused():

@@ -44,7 +44,7 @@ def place_of(figure, plot, share):
 
 
 def test_before_there_is_a_stream_it_says_what_to_do(curves):
-    assert "Replay these clicks or watch a file that grows" in visible_words(curves)
+    assert "Replay these clicks or watch a growing file" in visible_words(curves)
     curves.set_history(history(), CHANCE)
     assert curves.filled
     assert "60 annotators, 1,200 clicks" in visible_words(curves)

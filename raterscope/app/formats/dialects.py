@@ -28,6 +28,7 @@ LONGEST_CELL = LONGEST_LINE = 16 << 20
 _DELIMITERS = (",", ";", "\t", "|")
 _BATCH = 10_000
 _GZIP = b"\x1f\x8b"
+_PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp")
 
 csv.field_size_limit(LONGEST_CELL)
 
@@ -202,6 +203,8 @@ def header_of(row: list[str], path: Path) -> list[str]:
     width = max((index + 1 for index, cell in enumerate(row) if cell.strip()), default=0)
     if width < 2:
         what = "has no columns; expected a table with a header, such as annotator,image,x,y"
+        if path.suffix.casefold() in _PICTURES:
+            what = "is damaged, or is no image; save it again as PNG or TIFF"
         raise InputError(what, file=path)
     return [cell.strip() for cell in row[:width]]
 

@@ -84,9 +84,9 @@ class MainWindow(QMainWindow):
         self.offer = OfferBar(self)
         self.status = StatusLine(self)
         self._empty = EmptyState(
-            "Open what annotators marked",
-            "Drop files here: smears and a table of clicks, a volume and its raters' masks, or a table of "
-            "labels or of pairs. What you decide is kept in one study file.",
+            "Review your annotators' work",
+            "Drop images and annotations here: smears and a table of clicks, a volume and its raters' masks, "
+            "or a table of labels or of pairs. Your decisions are saved to one study file.",
             (("Import files…", self.files.choose_files), ("Open a study…", self.files.choose_study)),
         )
         self._nothing: dict[str, EmptyState] = {}

@@ -49,7 +49,7 @@ class Palette(QFrame):
         self._kind = _CommandKind()
         self.view: LineList[Command] = LineList(self._kind, "What fits")
         self.view.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._nothing = plain_label("Nothing is called so.", "second")
+        self._nothing = plain_label("No matches", "second")
         self._nothing.setContentsMargins(8, 4, 8, 4)
         column = QVBoxLayout(self)
         column.setContentsMargins(8, 8, 8, 8)

@@ -105,7 +105,7 @@ class QuestionsLeft(QObject):
             words.append(f"Question {place:,} of {len(of):,}: {told}" if len(of) > 1 else told)
         total, left = sum(part.total for part in units.values()), sum(part.left for part in units.values())
         if units:
-            words.append(left_in_words(tuple(units.values()), self._noun))
+            words += left_in_words(tuple(units.values()), self._noun)
         self._queue.set_progress((total - left) / total if total else 0.0, *words, tip=self._tip)
         self.changed.emit()
 

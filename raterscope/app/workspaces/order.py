@@ -50,8 +50,8 @@ class Part:
         return self.skipped if skipped else self.open
 
 
-def left_in_words(parts: Sequence[Part], item: str) -> str:
-    """Say what is left to be settled in a study: "3 of 24 disputed spots matter, 2 skipped".
+def left_in_words(parts: Sequence[Part], item: str) -> tuple[str, ...]:
+    """Say what is left to be settled in a study, a line each: "3 of 24 disputed spots matter", "2 skipped".
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def left_in_words(parts: Sequence[Part], item: str) -> str:
     if matter and left:
         several, matters = ("s" if left > 1 else ""), ("matters" if 1 in (left, sum(matter)) else "matter")
         words = f"{sum(matter):,} of {left:,} {item}{several} {matters}"
-    return words + (f", {skipped:,} skipped" if skipped else "")
+    return (words, f"{skipped:,} skipped") if skipped else (words,)
 
 
 def next_item(

@@ -336,14 +336,18 @@ class Queueing(QObject):
         image, item = self._nouns
         settled, left = sum(one.done for one in known), sum(one.disputed for one in known)
         unfused = sum(not one.fused for one in known)
-        rest = f"no disputed {item} left"
-        if unfused:
-            rest = "not fused yet" if unfused == len(known) else f"{unfused:,} not fused yet"
-        if left:
-            rest = left_in_words([part for one in known for part in one.parts], f"disputed {item}")
-        words = (rest, f"{settled:,} of {counted(len(known), image)} settled")
         here = self._here()
-        self._panel.set_progress(settled / len(known), *((here,) if here else ()), *words, tip=self._tip)
+        words = [here] if here else []
+        if left:
+            words += left_in_words([part for one in known for part in one.parts], f"disputed {item}")
+        elif not unfused:
+            words.append(f"no disputed {item} left")
+        elif unfused < len(known):
+            words.append(f"{unfused:,} not fused yet")
+        elif not here:
+            words.append("not fused yet")
+        words.append(f"{settled:,} of {counted(len(known), image)} settled")
+        self._panel.set_progress(settled / len(known), *words, tip=self._tip)
 
     def _here(self) -> str:
         """Say how far the image on screen has come: "Case 2 of 8 - GTV: 3 of 5 decided"."""

@@ -25,7 +25,7 @@ FIGURES = {
     "triangle": ("triangle", "Each corner is an answer always given; it takes three answers"),
     "lines": ("lines", "A line an answer, with its 95 % interval"),
 }
-CHOOSE = "Choose an annotator: how it changed from vote to vote is drawn here."
+CHOOSE = "Select an annotator to plot their rates over time."
 SUMMARY_FROM = 210
 """From this height on what changed is said above the figure; below it the header's tooltip says it."""
 FRAME_MS = 40

@@ -68,7 +68,7 @@ class HistoryPanel(QWidget):
         header.row.addWidget(self.undo)
         header.row.addWidget(self.redo)
         self.view: LineList[HistoryEntry] = LineList(_HistoryKind(), "History")
-        self._nothing = plain_label("What you decide is listed here, and kept.", "second", wrap=True)
+        self._nothing = plain_label("Your decisions appear here.", "second", wrap=True)
         column = QVBoxLayout(self)
         column.setContentsMargins(12, 8, 4, 4)
         column.setSpacing(4)

@@ -77,7 +77,7 @@ class JobsPanel(QWidget):
         self.clear.setToolTip("Take away the jobs that ended")
         self.clear.clicked.connect(self.clear_ended)
         self._header.row.addWidget(self.clear)
-        self._nothing = plain_label("Nothing runs.", "second")
+        self._nothing = plain_label("No jobs running", "second")
         self._lines: dict[object, _JobWidget] = {}
         inner = QWidget()
         theme.set_role(inner, "panel")

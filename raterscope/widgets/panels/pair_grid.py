@@ -27,7 +27,7 @@ MODES = {
     "for": ("for", "Comparisons in which others, or the ranking, said the same"),
 }
 NOTHING = {
-    "": "Fuse pairs and choose an annotator: the comparisons that speak for and against are shown here.",
+    "": "Press Fuse (F5), then select an annotator to see the comparisons for and against a bias.",
     "against": "No comparison speaks against this annotator.",
     "for": "No comparison speaks for this annotator.",
     "all": "No comparison of this annotator is listed.",

@@ -23,7 +23,7 @@ SCOPES = {
     "all": ("all images", "All images together, as fields of one film"),
     "one": ("this image", "The image on screen alone"),
 }
-NOTHING = "Fuse the clicks: what the counts amount to is told here."
+NOTHING = "Press Fuse (F5) to compute the parasitaemia."
 FORM_WIDTH, SIDE_BY_SIDE_FROM = 252, 500
 NARROWEST = 148
 ROW, FRAME = 42, 6

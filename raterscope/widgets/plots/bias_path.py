@@ -28,7 +28,7 @@ from raterscope.widgets.text_size import set_lengths, text_size
 
 __all__ = ["BiasPath", "PathView"]
 
-NOTHING = "Fuse pairs: how the bias of every annotator comes in along the path is drawn here."
+NOTHING = "Press Fuse (F5) to see each annotator's bias along the path."
 AXES = {
     "log": ("log", "Places on the path by their logarithm"),
     "linear": ("linear", "Places on the path as they are"),

@@ -25,7 +25,7 @@ from raterscope.widgets.tokens import Theme
 
 __all__ = ["CommunityFlow", "FlowEvent", "FlowView"]
 
-NOTHING = "Find communities: how they change over time is drawn here."
+NOTHING = "Find communities to see how they change over time."
 SAME = "Every community goes on from the first moment to the last."
 TOLD = 4
 """So many events are told, the others in the tooltip."""

@@ -94,7 +94,7 @@ class ConfusionMatrix(FigurePanel):
 
     def __init__(self, title: str = "Confusion matrix", parent: QWidget | None = None) -> None:
         self.figure = _Matrix(title)
-        nothing = "Choose an annotator: how often each class was taken for which is drawn here."
+        nothing = "Select an annotator to see their confusion matrix."
         super().__init__(title, self.figure, nothing, parent)
         self.modes = ModeSwitch(MODES)
         self.header.row.addWidget(self.modes)

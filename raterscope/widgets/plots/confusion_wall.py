@@ -25,7 +25,7 @@ from raterscope.widgets.text_size import enlarge, set_lengths
 
 __all__ = ["ConfusionWall", "Measure", "WallView"]
 
-NOTHING = "Fuse labels: how every annotator takes one class for another is shown here, all at once."
+NOTHING = "Press Fuse (F5) to see every annotator's confusion matrix."
 NARROW = (740, 620, 540, 360)
 """Below these widths go, one after the other: the scale, the word at the right, the button's words."""
 NOBODY = "No annotator has such a name."

@@ -22,7 +22,7 @@ from raterscope.widgets.text_size import set_lengths, usual
 
 __all__ = ["CountsPlot", "CountsView"]
 
-NOTHING = "How many spots of each image are expected to be structures is drawn here once images are fused."
+NOTHING = "Press Fuse (F5) to see the expected number of structures on each image."
 ROW, HEAD, EDGE = 20, 20, 6
 DOT = 3.5
 NAME_SHARE = 0.34

@@ -23,7 +23,7 @@ from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["KnockoffBars"]
 
-NOTHING = "Fuse pairs: what speaks for a bias of every annotator is drawn here, and the cut can be moved."
+NOTHING = "Press Fuse (F5) to see the evidence for each annotator's bias, and to move the cut."
 MODES = {
     "share": ("share of draws", "In how many of the draws of knockoffs each annotator is selected"),
     "draw": ("W of a draw", "The statistic W in one draw; below the line the knockoff won"),

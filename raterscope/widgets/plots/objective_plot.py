@@ -30,7 +30,7 @@ class ObjectivePlot(Plot):
     def __init__(
         self,
         objective: str = "objective",
-        nothing: str = "What the clustering maximised is drawn here once an image is fused.",
+        nothing: str = "Press Fuse (F5) to see the convergence of the clustering.",
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(_title(objective), "iteration", objective, nothing, parent)

@@ -20,7 +20,7 @@ from raterscope.widgets.plots.figure_panel import Figure, FigurePanel
 
 __all__ = ["ParticipationBars"]
 
-NOTHING = "Choose annotators whose communities are found: how far they belong to each is drawn here."
+NOTHING = "Select annotators to see how far they belong to each community."
 MOST_BARS = 12
 LINE, BAR = 24.0, 14.0
 LEGEND = 20.0

@@ -19,7 +19,7 @@ from raterscope.widgets.text_size import set_lengths
 __all__ = ["RankingShift"]
 
 TITLE, BRIEF = "Ranking, before and after", "Ranking"
-NOTHING = "Fuse pairs: the ranking before and after the flagged are corrected for is drawn here."
+NOTHING = "Press Fuse (F5) to see the ranking without and with the biases corrected."
 MODES = {
     "cards": ("ranks", "Items by their rank"),
     "intervals": ("intervals", "Items by their rank, with their scores and 95 % intervals"),

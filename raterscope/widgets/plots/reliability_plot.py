@@ -33,7 +33,7 @@ class ReliabilityPlot(Plot):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(
             "Reliability / clicks", "clicks", "reliability",
-            "How far each annotator is to be trusted is drawn here once an image is fused.", parent,
+            "Press Fuse (F5) to see each annotator's reliability.", parent,
         )  # fmt: skip
         self._clicks = np.empty(0)
         self._reliability = np.empty(0)

@@ -20,7 +20,7 @@ from raterscope.widgets.text_size import set_lengths, text_size
 
 __all__ = ["SideCounts", "SidesView"]
 
-NOTHING = "Fuse pairs: how often every annotator chose left and right is drawn here."
+NOTHING = "Press Fuse (F5) to see how often each annotator chose left and right."
 SCALES = {
     "log": ("log", "Counts by their logarithm: few answers are told apart as well as many"),
     "linear": ("linear", "Counts as they are"),

@@ -22,7 +22,7 @@ from raterscope.widgets.plots.mode_switch import ModeSwitch
 
 __all__ = ["SimilarityMatrix"]
 
-NOTHING = "Find communities: which annotators behave alike is drawn here."
+NOTHING = "Find communities to see which annotators behave alike."
 MODES = {
     "matrix": ("matrix", "A row and a column for every annotator; communities stand together"),
     "graph": ("graph", "A mark for every annotator; lines join those who are alike"),

@@ -33,7 +33,7 @@ from raterscope.widgets.text_size import pixels, set_lengths
 
 __all__ = ["StreamCurves", "StreamTruth"]
 
-NOTHING = "Replay these clicks or watch a file that grows: how the answer settles is drawn here."
+NOTHING = "Replay these clicks or watch a growing file to see how the counts settle."
 AXES = {
     "annotators": ("annotators", "Over the number of annotators"),
     "clicks": ("clicks", "Over the number of clicks"),

@@ -16,7 +16,7 @@ from tests.app.driving import LONG, Appeared, idle, press
 
 def test_an_empty_window_says_what_to_do_first(window):
     words = " ".join(label.text() for label in window.findChildren(QLabel) if label.isVisible())
-    assert "Drop files here: smears and a table of clicks" in words
+    assert "Drop images and annotations here" in words
     assert "No study is open" in words
 
 
@@ -25,7 +25,7 @@ def test_without_its_study_the_window_is_empty_again(opened, qtbot):
     idle(opened, qtbot)
     words = [label.text() for label in opened.findChildren(QLabel) if label.isVisible()]
     assert "No study is open" in words
-    assert "Open what annotators marked" in words
+    assert "Review your annotators' work" in words
     assert not any("clicks by" in one for one in words)
 
 

@@ -26,7 +26,7 @@ __all__ = ["Asking"]
 MOST = 200
 
 LOOKING = "Weighing who would set most right."
-NOT_FUSED = "Fuse the clicks, or watch a source: whom to ask next is told here."
+NOT_FUSED = "Press Fuse (F5) or watch a source to see which annotator to ask next."
 NOBODY = "Nobody is known who has not looked at this image: ask somebody new."
 
 

@@ -186,7 +186,7 @@ class Comparing(QWidget):
             here = scene is not None and len(scene.truth) > 0
             words = {
                 "runs": f"{COMPARE}: they are measured by the known places.",
-                "curves": "Fuse (F5): the curves of this image are drawn here."
+                "curves": "Press Fuse (F5) to see the curves of this image."
                 if here
                 else "This image has no known places: curves are drawn of those that have.",
             }

@@ -20,7 +20,7 @@ from raterscope.widgets.panels.evidence_panel import CHOOSE, EvidencePanel
 __all__ = ["Explaining"]
 
 DECIDED = {"accept": "accepted", "reject": "rejected", "move": "moved"}
-FUSE_FIRST = "Fuse (F5): what the clicks amount to, spot by spot, and why, is shown here."
+FUSE_FIRST = "Press Fuse (F5) to see what was found, and why."
 ELSEWHERE = "Return shows the spot on its image, with what other runs say of it."
 NO_OTHER = "No other run has this image."
 

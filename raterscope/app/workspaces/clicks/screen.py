@@ -56,7 +56,9 @@ class ClicksScreen(WorkspaceScreen):
         self.counts = CountsPlot()
         self.measure, self.parasitaemia = MeasurePanel(), ParasitaemiaPanel()
         self.stream, self.curves = StreamPanel(), StreamCurves()
-        self.ask = AskList("annotator", "decisions set right", "", "Whom to ask next is told here.")
+        self.ask = AskList(
+            "annotator", "decisions set right", "", "Press Fuse (F5) to see which annotator to ask next."
+        )
         self.middle_tabs = QTabWidget()
         self.middle_tabs.addTab(self.table, "Annotators")
         self.middle_tabs.addTab(self.counts, "Counts")

@@ -24,7 +24,7 @@ from raterscope.widgets.plots.participation_bars import ParticipationBars
 __all__ = ["Grouping", "Similar", "show_cards", "show_participation"]
 
 IN_WORDS = {"nmf": "non-negative factorisation", "louvain": "Louvain"}
-UNFUSED = "Fuse labels: annotators who label alike come together here, with what they have in common."
+UNFUSED = "Press Fuse (F5) to find communities of annotators who label alike."
 STORED: Way = ("behaviour", "nmf")
 """What a run finds."""
 

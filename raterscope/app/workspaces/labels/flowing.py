@@ -18,7 +18,7 @@ from raterscope.widgets.figures import percent
 
 __all__ = ["Flowing"]
 
-NO_GROUPS = "Find communities first: how they change over time is drawn here."
+NO_GROUPS = "Find communities to see how they change over time."
 STOPPED = "The communities were not followed to the end."
 
 

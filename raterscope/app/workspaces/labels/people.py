@@ -28,7 +28,7 @@ CHANGED = (
     "These changed (p < 0.05 each: 1 in 20 who did not change is listed too), those who changed most first. "
     "Select one to plot its rates over time."
 )
-UNCHANGED = "Nobody changed beyond chance. Choose an annotator: its way from vote to vote is drawn here."
+UNCHANGED = "Nobody changed beyond chance. Select an annotator to plot their rates over time."
 
 
 class People(QObject):

@@ -66,7 +66,7 @@ class LabelsScreen(WorkspaceScreen):
         self.drift = DriftPanel()
         self.exclusion = ExclusionPanel()
         self.task_panel = TaskPanel()
-        self.curves = CurvesPlot("Import known truths to measure the answer by: its curves are drawn here.")
+        self.curves = CurvesPlot("Import known truths to see ROC curves.")
         self.trust = TrustPanel(("posterior", "share right"), NO_TRUST)
         self.progress = ObjectivePlot("bound", "Fuse to see how the answer settles.")
         self.decisions = DecisionPlot()

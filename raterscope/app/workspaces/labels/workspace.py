@@ -120,7 +120,7 @@ class LabelsWorkspace(LabelsScreen):
             ("Previous disputed task", "Shift+Tab", partial(self.tasks.go, -1)),
             ("Skip", "S", self.tasks.skip),
             ("Take back what was decided", "C", self.tasks.clear),
-            ("Exclude who is chosen", "X", self.excluding.begin),
+            ("Exclude selected annotators", "X", self.excluding.begin),
             self.hiding.action,
             ("Next question", "PgDown", partial(self.questions.step, 1)),
             ("Previous question", "PgUp", partial(self.questions.step, -1)),

@@ -46,7 +46,7 @@ __all__ = [
 AXES = {"iss": "time of the path", "lbi": "time of the path", "lasso": "lambda"}
 GOOD, UNDECIDABLE = BEHAVIOURS.index("good"), BEHAVIOURS.index("not decidable")
 MOST_LISTED = 500
-UNFUSED = "Fuse pairs and choose an annotator: how the bias changes from answer to answer is drawn here."
+UNFUSED = "Press Fuse (F5), then select an annotator to plot their bias over time."
 COVERED = "What others answered, and what the model says, is shown once you have decided."
 
 

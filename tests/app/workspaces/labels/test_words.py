@@ -17,8 +17,8 @@ from tests.reading import visible_words
 
 def test_before_a_fusion_every_panel_says_that_it_waits_for_one(opened):
     workspace = opened.workspace
-    assert "Fuse labels" in visible_words(workspace.wall)
-    assert "Fuse labels" in visible_words(workspace.cards)
+    assert "Press Fuse (F5)" in visible_words(workspace.wall)
+    assert "Press Fuse (F5)" in visible_words(workspace.cards)
     assert all(line.agrees for line in workspace.task_panel.votes.lines)  # there is no model to disagree with
 
 

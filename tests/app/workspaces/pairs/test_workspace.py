@@ -33,7 +33,7 @@ def test_a_study_of_pairs_opens_on_its_annotators_and_says_that_it_is_not_fused(
     assert "not fused yet" in opened.status._text.text()
     # Somebody is looked at already: not to choose is what keeps the evidence away.
     for empty in (opened.workspace.evidence.over_time, opened.workspace.evidence.pairs):
-        assert empty._nothing.text().startswith("Fuse pairs")
+        assert empty._nothing.text().startswith("Press Fuse (F5)")
 
 
 def test_fusing_flags_the_biased_and_ranks_the_items_without_them(fused):
