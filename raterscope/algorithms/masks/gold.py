@@ -4,7 +4,8 @@ Each gold case gives the offset that makes its true outline most likely. Between
 many crowds by more than their mean is away from 0. The mean of a few cases then does harm on other cases. It
 is shrunk towards 0 by the variance of its own error (the positive-part estimator of James and Stein), with a
 factor that leaves nothing of it below about 2.4 standard errors. A single gold case says nothing of this
-variance and moves nothing. The correlation then maximises the likelihood times a prior about the assumed one.
+variance and moves nothing. The correlation is moved by the same rule: to the value whose mean gain in log
+likelihood over the assumed one, less 2.4 of its standard errors, is largest, if that is above 0.
 
 References
 ----------
@@ -34,8 +35,11 @@ _VARIANCE, _VARIANCE_CASES = 0.3, 3.0
 _SHRINK = 6.0
 """Squared standard errors below which a mean offset counts as none."""
 
-_CORRELATIONS, _CORRELATION_PRIOR = np.linspace(0.0, 1.0, 11), 0.15
-"""Correlations tried, and the standard deviation of their prior."""
+_CORRELATIONS = np.linspace(0.0, 1.0, 11)
+"""Correlations tried."""
+
+_GAIN = 0.08
+"""Standard deviation of the gain between cases that is assumed, as of `_VARIANCE_CASES` cases."""
 
 _NEAR, _SAMPLE = 2.5, 1000
 """Ratio up to which a voxel is near the outline, and how many of them are taken of a case."""
@@ -109,16 +113,22 @@ def _estimate(losses: FloatArray) -> tuple[float, float]:
     if cases < 2:
         return 0.0, CORRELATION
     own = _SHIFTS[losses.min(axis=2).argmin(axis=1)]
-    mean, spread = float(own.mean()), float(own.var(ddof=1))
-    spread = (spread * (cases - 1) + _VARIANCE * _VARIANCE_CASES) / (cases - 1 + _VARIANCE_CASES)
-    kept = max(0.0, 1 - _SHRINK * spread / cases / mean**2) if mean else 0.0
+    mean = float(own.mean())
+    kept = max(0.0, 1 - _SHRINK * _error(own, _VARIANCE) / mean**2) if mean else 0.0
     row = int(np.abs(_SHIFTS - kept * mean).argmin())
-    prior = 0.5 * ((_CORRELATIONS - CORRELATION) / _CORRELATION_PRIOR) ** 2
-    # Of one outline all voxels depend on each other: a case counts as one.
-    column = int((losses[:, row].sum(axis=0) + prior).argmin())
-    moved = float(_CORRELATIONS[column])
-    assumed = float(_CORRELATIONS[np.abs(_CORRELATIONS - CORRELATION).argmin()])
-    return float(_SHIFTS[row]), CORRELATION if moved == assumed else moved
+    assumed = int(np.abs(_CORRELATIONS - CORRELATION).argmin())
+    gain = losses[:, row, assumed, None] - losses[:, row]
+    sure = gain.mean(axis=0) - np.sqrt([_SHRINK * _error(one, _GAIN**2) for one in gain.T])
+    best = int(sure.argmax())
+    correlation = float(_CORRELATIONS[best]) if sure[best] > 0 and best != assumed else CORRELATION
+    return float(_SHIFTS[row]), correlation
+
+
+def _error(values: FloatArray, assumed: float) -> float:
+    """Give the squared standard error of the mean of G values whose variance is assumed to begin with."""
+    cases = len(values)
+    variance = float(values.var(ddof=1)) * (cases - 1) + assumed * _VARIANCE_CASES
+    return variance / (cases - 1 + _VARIANCE_CASES) / cases
 
 
 def near_outline(found: Calibration, truth: BoolArray) -> tuple[Calibration, BoolArray]:

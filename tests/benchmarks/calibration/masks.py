@@ -167,7 +167,7 @@ def _with_gold(name: str, cases: Sequence[Case], spacing: Spacing) -> Iterator[R
             yield Row("masks", f"true outline, {count} gold, log loss (0 gold)", name,
                       log_loss(np.concatenate(assumed), right), log_loss(np.concatenate(estimated), right),
                       len(right))  # fmt: skip
-            yield Row("masks", f"true outline, {count} gold, calibration error (0 gold)", name,
+            yield Row("masks", f"true outline, {count} gold, error (0 gold)", name,
                       calibration_error(np.concatenate(assumed), right),
                       calibration_error(np.concatenate(estimated), right), len(right))  # fmt: skip
 
