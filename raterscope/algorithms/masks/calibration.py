@@ -172,6 +172,11 @@ class Calibration:
     offset: float = 0.0
     gold: int = 0
 
+    @property
+    def assumed(self) -> bool:
+        """Whether offset and correlation are those that are assumed, and not estimated."""
+        return self.correlation == CORRELATION and not self.offset
+
     def another_rater(self) -> Float32Array:
         """Give the probability that another rater of this crowd includes the voxel, (Z, Y, X)."""
         return student(self.ratio, self.dof, self.curve)
@@ -219,7 +224,7 @@ class Calibration:
             )
         elif not self.cases:
             said.append("The multipliers of the bands were measured on other crowds.")
-        if self.correlation == CORRELATION and not self.offset:
+        if self.assumed:
             gold = f" Cases with a known true outline ({self.gold}) do not move it." if self.gold else ""
             said.append(
                 "The probability of the true outline rests on an assumption that masks cannot confirm: the "

@@ -103,15 +103,18 @@ def band_table(figures: Figures, units: Units) -> Table | None:
         return None
     near = np.abs(found.ratio) < 1
     width = float(np.median(found.scale[near])) if near.any() else math.nan
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (f"{100 * level:.0f} %", f"{found.multiplier(level):.2f}", units.mm(width * found.multiplier(level)))
         for level in LEVELS
     ]
+    columns: tuple[str, ...] = ("Band", "Multiplier of the spread", f"Median half-width, {units.length}")
+    if found.covered is not None:
+        columns = (*columns, "Held of left-out raters")
+        rows = [(*row, f"{held:.0%}") for row, held in zip(rows, found.covered, strict=True)]
     basis = ""
     if found.cases:
         of_run = "1 structure" if found.cases == 1 else f"{found.cases} structures"
         basis = f"Multipliers from {of_run} of this run, a rater left out in turn."
-    columns = ("Band", "Multiplier of the spread", f"Median half-width, {units.length}")
     return Table(
         "Band of another rater's outline", columns, rows, " ".join([basis, *found.notices()]).strip()
     )

@@ -228,7 +228,7 @@ def _calibrated(scene: Scene, structure: str, name: str) -> tuple[HeatMap | None
         words = f"half-width of another rater's 95 % band, {length_unit(scene.image.lattice)}"
         return HeatMap(values, found.origin, 0.0, float(np.percentile(some, 99)) or 1.0, "doubt", words), ""
     values = found.another_rater() if name == "another" else found.true_outline()
-    why = "" if name == "another" else found.notices()[-1] if not found.gold else ""
+    why = "" if name == "another" else found.notices()[-1] if found.assumed else ""
     words = "probability that another rater includes it"
     if name == "truth":
         words = "probability that the true outline includes it"

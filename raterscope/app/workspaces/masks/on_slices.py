@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 from PySide6.QtCore import QObject
 
+from raterscope.algorithms.masks.calibration import TWO_RATERS
 from raterscope.algorithms.masks.grid import describe_slices
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
@@ -206,6 +207,8 @@ class OnSlices(QObject):
             reach = found.multiplier(covered)
             raised = found.ratio + np.float32(_RAISED)
             self._volume.set_band(raised, _RAISED - reach, _RAISED + reach, found.origin)
+            if found.raters == 2:
+                self._screen.said.emit(f"Bands of two raters are rough. {TWO_RATERS}")
 
     def _show_weight(self) -> None:
         scene, rater, panel = self._reviewing.scene, self._raters.current, self._screen.local_weight

@@ -63,10 +63,23 @@ def test_to_accept_settles_the_region_and_undo_opens_it_again(fused_masks, qtbot
     assert states(fused_masks) == ["accepted"]
     np.testing.assert_array_equal(consensus(fused_masks), before)
     assert fused_masks.bar.fuse.text() == "Fuse again"
+    (box,) = fused_masks.workspace.volume._scene.boxes
+    assert box.settled  # and still there to be clicked
     fused_masks.document.undo()
     idle(fused_masks, qtbot)
     assert states(fused_masks) == ["open"]
     assert fused_masks.bar.fuse.text() == "Fuse"
+
+
+def test_the_page_trust_and_the_queue_say_what_left_out_readers_came_to(fused_masks, qtbot):
+    workspace = fused_masks.workspace
+    workspace.tabs.setCurrentWidget(workspace.trust)
+    idle(fused_masks, qtbot)
+    assert "each rater left out in turn included" in workspace.trust.words
+    assert "of the outlines of raters left out in turn" in workspace.trust.words
+    assert workspace.queue.doubt.text() == ""
+    told = workspace.queue._progress.accessibleName()
+    assert "1 disputed region" in told or "1 left in the study" in told
 
 
 def test_to_take_a_readers_version_changes_the_consensus_there_and_nowhere_else(fused_masks, qtbot):
