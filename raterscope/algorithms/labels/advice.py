@@ -69,7 +69,8 @@ def advice(
     annotator's votes on a class, where a fifth of all do (by chance one in 400 does); whether the votes on a
     task depend on each other; whether the iteration ended. Without assessments, a model of independent votes
     is said to be too sure on real crowds. With them: whether the vote has more tasks right (McNemar's exact
-    test, 5 %), and whether the mean probability of the most probable classes is above the accuracy.
+    test, 5 %), and whether the mean probability of the most probable classes is above the accuracy (for the
+    pooled consensus, below it too).
 
     Parameters
     ----------
@@ -133,6 +134,12 @@ def _of_the_truth(model: Assessment | None, vote: Assessment | None, pooled: boo
             f" tasks are right: calibration error {model.calibration.error:.2f}, log loss"
             f" {model.log_loss:.2f} (the vote: {vote.calibration.error:.2f}, {vote.log_loss:.2f}). Trust its"
             f" order of tasks more than its probabilities, or {remedy}."
+        )
+    elif pooled and model.judged >= _FEW_JUDGED and model.accuracy - mean > max(least, error):
+        said.append(
+            f"The model is too cautious, {mean:.1%} on average where {model.accuracy:.1%} of"
+            f" {model.judged:,} tasks are right: calibration error {model.calibration.error:.2f}. Hold the"
+            " known truths fixed, and it becomes surer of tasks that look alike."
         )
     return said
 
