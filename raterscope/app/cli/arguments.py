@@ -13,6 +13,7 @@ __all__ = [
     "Misused",
     "Parser",
     "add_algorithm",
+    "add_by_crowd_size",
     "add_command",
     "add_extent",
     "add_hold",
@@ -183,6 +184,15 @@ def add_masks(parser: Parser, who: str = "who drew the masks, where it is one fo
     parser.add_argument("--resample", action="store_true",
                         help="take masks that were made on another grid to that of their image; fuse: write "
                              "uneven or tilted slices on a regular grid")  # fmt: skip
+
+
+def add_by_crowd_size(parser: Parser, what: str) -> None:
+    """Add whether methods for clicks are measured against the number of annotators; `what` ends the help."""
+    parser.add_argument("--by-crowd-size", nargs="*", type=pair, metavar="FIELD=VALUE",
+                        help="measure sensitivity and precision of clicks against the number of annotators "
+                             "too, drawn at random: of the chosen method and of those of the OEM-DEM paper, "
+                             f"after clustering and after detection; {what}. Fields: fewest, most, crowds, "
+                             "draws, published, streamed, draw_seed")  # fmt: skip
 
 
 def add_jobs(parser: Parser) -> None:

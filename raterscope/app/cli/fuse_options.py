@@ -8,6 +8,7 @@ from raterscope.app.cli.arguments import (
     Commands,
     Parser,
     add_algorithm,
+    add_by_crowd_size,
     add_command,
     add_extent,
     add_hold,
@@ -61,11 +62,7 @@ def describe_fuse(commands: Commands) -> None:
         clicks.add_argument(f"--{control}", nargs="+", action="extend", default=[], metavar="IMAGE",
                             help=f"control images: known to hold {held}; they tell artefacts from structures "
                                  "on the others")  # fmt: skip
-    clicks.add_argument("--by-crowd-size", nargs="*", type=pair, metavar="FIELD=VALUE",
-                        help="measure sensitivity and precision against the number of annotators too, drawn "
-                             "at random: of the chosen method and of those of the OEM-DEM paper, after "
-                             "clustering and after detection; needs --truth, writes crowd_size.csv. Fields: "
-                             "fewest, most, crowds, draws, published, streamed, draw_seed")  # fmt: skip
+    add_by_crowd_size(clicks, "needs --truth, writes crowd_size.csv")
     add_hold(clicks, "hold the known true places fixed, so that they sharpen the rest")
     add_algorithm(clicks, "--algorithm", "oem", "how clicks are clustered")
     add_plan(clicks)

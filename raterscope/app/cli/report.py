@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from raterscope.algorithms.clicks.crowd_size import CrowdSizeSettings
 from raterscope.app.cli.results import tell
 from raterscope.app.cli.terminal import ProgressLine, one_line
 from raterscope.app.errors import InputError, plain
@@ -18,6 +19,9 @@ __all__ = ["report"]
 
 def report(options: argparse.Namespace) -> int:
     """Write the report of a study, or of one image or question of it."""
+    crowd_size = None
+    if options.by_crowd_size is not None:
+        crowd_size = CrowdSizeSettings.from_text(dict(options.by_crowd_size))
     with Study.open(options.study, to_read=True) as study, ProgressLine(sys.stderr) as watch:
         item = question = None
         if options.item is not None:
@@ -30,7 +34,9 @@ def report(options: argparse.Namespace) -> int:
         with study.showing(options.run):
             made = provenance_of_report(study, item, question)
             tell(made.outdated, ())
-            path = write_report(study, options.output, watch, item=item, question=question)
+            path = write_report(
+                study, options.output, watch, item=item, question=question, crowd_size=crowd_size
+            )
     print(f"Report of {made.in_words()} saved to {one_line(str(path))}", file=sys.stderr)
     print(path)
     return 0

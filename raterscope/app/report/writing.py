@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from raterscope import __version__
+from raterscope.algorithms.clicks.crowd_size import CrowdSizeSettings
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.records import STUDY_SUFFIX
@@ -40,6 +41,7 @@ def write_report(
     *,
     item: int | None = None,
     question: int | None = None,
+    crowd_size: CrowdSizeSettings | None = None,
 ) -> Path:
     """Write what a study has come to by the runs shown, for people: slices, tables, decisions, methods.
 
@@ -53,6 +55,8 @@ def write_report(
         The number of the only image to tell of.
     question : int, optional
         The number of the only question to tell of, of labels or pairs; without either, all is told.
+    crowd_size : CrowdSizeSettings, optional
+        Measure methods for clicks against the number of annotators too, which takes minutes.
 
     Returns
     -------
@@ -69,7 +73,7 @@ def write_report(
     if ending not in _SUFFIXES or path.resolve().suffix.casefold() == STUDY_SUFFIX:
         raise InputError("is no name of a report; expected one that ends in .html or .pdf", file=path)
     check_place(path)
-    contents = _gather(study, part(watch, 0.0, 0.9), item, question)
+    contents = _gather(study, part(watch, 0.0, 0.9), item, question, crowd_size)
     watch(0.9, "writing the report")
     if ending == ".pdf":
         try:
@@ -86,7 +90,11 @@ def write_report(
 
 
 def _gather(
-    study: Study, watch: Watch = silent, item: int | None = None, question: int | None = None
+    study: Study,
+    watch: Watch = silent,
+    item: int | None = None,
+    question: int | None = None,
+    crowd_size: CrowdSizeSettings | None = None,
 ) -> Contents:
     """Read and measure all that a report tells, see `write_report`."""
     from raterscope.app.report.decisions import decisions_section, told_of
@@ -102,7 +110,7 @@ def _gather(
     made = provenance_of_report(study, item, question)
     runs: dict[int, RunEntry] = {}
     sections, figures = _masks(study, entries, state, runs, part(watch, 0.0, 0.6))
-    sections += _clicks(study, entries, state, runs, part(watch, 0.6, 0.8))
+    sections += _clicks(study, entries, state, runs, part(watch, 0.6, 0.8), crowd_size)
     sections += _questions(study, questions, "labels", _labels, state, runs, part(watch, 0.8, 0.9))
     sections += _questions(study, compared, "pairs", _pairs, state, runs, part(watch, 0.9, 1.0))
     if not sections:
@@ -215,7 +223,12 @@ def _masks(
 
 
 def _clicks(
-    study: Study, entries: list[ImageEntry], state: ReviewState, runs: dict[int, RunEntry], watch: Watch
+    study: Study,
+    entries: list[ImageEntry],
+    state: ReviewState,
+    runs: dict[int, RunEntry],
+    watch: Watch,
+    crowd_size: CrowdSizeSettings | None,
 ) -> list[Section]:
     """Tell of the images of clicks; fills in the runs."""
     fused = _fused(study, "clicks")
@@ -232,7 +245,15 @@ def _clicks(
             found.append(one)
             runs[one.run.id] = one.run
     measures = read_measures(study.decisions(), state)
-    return [clicks_section(study, found, measures, state.excluded, part(watch, 0.5, 1.0))]
+    last = 1.0 if crowd_size is None else 0.6
+    sections = [clicks_section(study, found, measures, state.excluded, part(watch, 0.5, last))]
+    if crowd_size is not None and found:
+        from raterscope.app.report.click_crowds import crowd_size_section
+
+        run = max((one.run for one in found), key=lambda run: run.id)
+        images = [one.entry.id for one in found]
+        sections.append(crowd_size_section(study, images, run, crowd_size, part(watch, last, 1.0)))
+    return sections
 
 
 def _questions(
