@@ -18,10 +18,10 @@ from raterscope.algorithms.clicks.results import Clustering, Fusion
 from raterscope.algorithms.clicks.stream import StreamPlan, advance, begin
 from raterscope.algorithms.evaluation import evaluate
 from raterscope.algorithms.simulation.mixtures import overlapping_crowd
-from raterscope.app.papers.experiments import Experiment, Measures, Paper, Row
+from raterscope.app.papers.experiments import Chart, Experiment, Measures, Paper, Row
 from raterscope.app.papers.open_data import ClickedImage, paid_crowd
 
-__all__ = ["CLICKS"]
+__all__ = ["CLICKS", "RADIUS"]
 
 TOLERANCE = 0.3
 """Of the simulated set-up, in the paper's units; about the deviation of its largest component."""
@@ -63,6 +63,19 @@ _SAYS = {
 
 _FIGURE_2 = Experiment(
     name="clicks-figure-2",
+    charts=tuple(
+        Chart(
+            words, "annotators", words.lower(),
+            tuple(
+                (
+                    "this program's default" if name == "default" else name,
+                    tuple((float(size), str(size), f"{name} {letter}") for size in _CROWDS),
+                )
+                for name in ("OEM", "CEM", "k-means", "HAC", "default")
+            ),
+        )
+        for letter, words in (("S", "Sensitivity"), ("P", "Precision"))
+    ),
     title="Figure 2: sensitivity and precision after clustering, ten close components",
     cells=tuple(map(str, _CROWDS)),
     measure=_after_clustering,

@@ -10,7 +10,17 @@ from typing import Literal
 
 import numpy as np
 
-__all__ = ["Better", "Estimate", "Experiment", "Measure", "Paper", "Row", "estimate", "paired_difference"]
+__all__ = [
+    "Better",
+    "Chart",
+    "Estimate",
+    "Experiment",
+    "Measure",
+    "Paper",
+    "Row",
+    "estimate",
+    "paired_difference",
+]
 
 Measures = Mapping[str, float]
 Measure = Callable[[str, int, Path], Measures]
@@ -58,6 +68,25 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Chart:
+    """Curves of means over runs, with bands of a standard error.
+
+    Attributes
+    ----------
+    title : str
+    across, up : str
+        What the axes measure; up from 0 to 1.
+    curves : tuple of (name, points)
+        A point is a place across, a cell and a measure.
+    """
+
+    title: str
+    across: str
+    up: str
+    curves: tuple[tuple[str, tuple[tuple[float, str, str], ...]], ...]
+
+
+@dataclass(frozen=True)
 class Experiment:
     """Measurements that reproduce a table or a figure.
 
@@ -88,8 +117,7 @@ class Experiment:
         What was used in place of unpublished data; empty where the paper's own set-up or data were used.
     needs : str
         A file or folder of the open data, below the data folder; empty for a simulation.
-    one_by_one : bool
-        Whether each run is another image or data set, of which there are `runs`.
+    charts : tuple of Chart
     """
 
     name: str
@@ -105,6 +133,7 @@ class Experiment:
     paper_runs: int | None = None
     instead: str = ""
     needs: str = ""
+    charts: tuple[Chart, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from scipy.special import stdtrit
 from raterscope import __version__
 from raterscope.app.errors import counted
 from raterscope.app.formats.whole import write_whole
+from raterscope.app.papers.charts import draw_charts
 from raterscope.app.papers.experiments import (
     Estimate,
     Experiment,
@@ -140,6 +141,8 @@ def _experiment(
     runs = runs if min(counts) == max(counts) else f"{min(counts)} to {runs}"
     note = f"{runs} of each cell; in full {experiment.runs:,}."
     blocks.append(Table("", _COLUMNS, [line.cells for line in lines], note, frozenset((1,))))
+    if experiment.charts:
+        blocks.append(draw_charts(experiment, results))
     if experiment.remark:
         blocks.append(Prose((("Where they differ", experiment.remark),)))
     return blocks, [line.verdict for line in lines if line.verdict is not None]

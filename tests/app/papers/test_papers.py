@@ -12,7 +12,7 @@ from raterscope.app.cli.options import PAPERS as NAMES
 from raterscope.app.errors import InputError
 from raterscope.app.papers import labels
 from raterscope.app.papers.catalogue import PAPERS
-from raterscope.app.papers.experiments import Experiment, Paper, Row
+from raterscope.app.papers.experiments import Chart, Experiment, Paper, Row
 from raterscope.app.papers.measuring import available, check_folder, measure, measured
 from raterscope.app.papers.page import contents_of, write_page
 from tests.app.commands import run
@@ -152,6 +152,19 @@ def test_the_page_shows_differences_gains_and_what_was_not_measured(tmp_path):
     text = write_page([paper], tmp_path / "x").read_text()
     assert "it needs clicks/nowhere in the folder that --data names" in text
     assert "Table 2" in text
+
+
+def test_charts_show_what_was_measured_alone(tmp_path):
+    points = ((1.0, "a", "printed"), (2.0, "b", "sometimes"))
+    chart = Chart("Curve", "runs", "share", (("one", points), ("two", ((1.0, "b", "sometimes"),))))
+    paper = paper_of(counting([], charts=(chart,)))
+    check_folder(tmp_path / "x")
+    measure([paper], tmp_path / "x", silent)
+    blocks = contents_of([paper], tmp_path / "x").sections[1].sections[0].blocks
+    (gallery,) = (block for block in blocks if block.kind == "gallery")
+    assert [swatch.words for swatch in gallery.legend] == ["one", "two"]
+    assert [picture.title for picture in gallery.pictures] == ["Curve"]
+    assert "data:image/png" in write_page([paper], tmp_path / "x").read_text()
 
 
 def test_a_folder_of_other_files_is_refused(tmp_path):
