@@ -42,11 +42,11 @@ class Rule(Protocol):
     """
 
     def rates(
-        self, counts: FloatArray, heard: NDArray[np.bool_], first: int, last: int, logs: FloatArray
+        self, counts: FloatArray, present: NDArray[np.bool_], first: int, last: int, logs: FloatArray
     ) -> float:
         """Update annotators `first` to `last`, and leave their counts (P, K * L, J) summed in the first part.
 
-        `heard` (K * L,) tells which outputs an annotator used; the logarithms of the others are not asked
+        `present` (K * L,) tells which outputs an annotator used; the logarithms of the others are not asked
         for. `logs` is (K * L, J).
         """
 

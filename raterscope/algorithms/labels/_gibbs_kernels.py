@@ -19,7 +19,7 @@ def number_repeats(
     annotator: Array,
     label: Array,
     seen: Array,
-    heard: Array,
+    present: Array,
     again: Array,
     said: Array,
 ) -> bool:
@@ -32,7 +32,7 @@ def number_repeats(
     start, annotator, label : as in `place`
     seen : (K,) int64
         -1 to begin with. Overwritten: the last vote of each annotator.
-    heard : (K, L) int64
+    present : (K, L) int64
         -1 to begin with. Overwritten: the last vote of each annotator for each output.
     again, said : (V,) int32
         Overwritten: how many there are, and how many of them say the same.
@@ -50,9 +50,9 @@ def number_repeats(
             if seen[k] >= start[i]:
                 again[v] = again[seen[k]] + 1
                 repeated = True
-            if heard[k, output] >= start[i]:
-                said[v] = said[heard[k, output]] + 1
-            seen[k] = heard[k, output] = v
+            if present[k, output] >= start[i]:
+                said[v] = said[present[k, output]] + 1
+            seen[k] = present[k, output] = v
     return repeated
 
 

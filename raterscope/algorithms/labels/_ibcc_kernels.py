@@ -267,14 +267,14 @@ def _risen(prior: float, count: float) -> tuple[float, float]:
 
 
 @compiled()
-def expect_row(prior: Array, counts: Array, heard: Array, logs: Array) -> float:
+def expect_row(prior: Array, counts: Array, present: Array, logs: Array) -> float:
     """Expect the logarithms of a Dirichlet distribution (eqs. 18, 23).
 
     Parameters
     ----------
     prior, counts : (L,) float64
         Its parameters are their sum.
-    heard : (M,) int64
+    present : (M,) int64
         Those that may have been counted; the others were not and their logarithms are not asked for.
     logs : (L,) float64
         Filled there.
@@ -285,18 +285,18 @@ def expect_row(prior: Array, counts: Array, heard: Array, logs: Array) -> float:
         ln B(prior + counts) - ln B(prior): its part of the lower bound when its parameters are these.
     """
     whole, risen, bound = prior.sum(), 0.0, 0.0
-    for m in heard:
+    for m in present:
         risen += counts[m]
         logs[m], rise = _risen(prior[m], counts[m])
         bound += rise
     psi, rise = _risen(whole, risen)
-    for m in heard:
+    for m in present:
         logs[m] -= psi
     return float(bound - rise)
 
 
 @compiled()
-def expect(prior: Array, counts: Array, heard: Array, first: int, last: int, weights: Array) -> float:
+def expect(prior: Array, counts: Array, present: Array, first: int, last: int, weights: Array) -> float:
     """Expect the logarithms of annotators' rates (eqs. 22, 23), of the outputs that each of them used.
 
     Parameters
@@ -304,12 +304,12 @@ def expect(prior: Array, counts: Array, heard: Array, first: int, last: int, wei
     prior : (J, L) float64
     counts : (P, K * L, J) float64
         Votes counted in P parts; their sum goes to the first.
-    heard : (K * L,) bool
+    present : (K * L,) bool
         Which outputs an annotator used.
     first, last : int
         The annotators to do.
     weights : (K * L, J) float64
-        Overwritten where heard.
+        Overwritten where present.
 
     Returns
     -------
@@ -320,7 +320,7 @@ def expect(prior: Array, counts: Array, heard: Array, first: int, last: int, wei
     bound = 0.0
     for k in range(first, last):
         said = slice(k * outputs, (k + 1) * outputs)
-        used = np.flatnonzero(heard[said])
+        used = np.flatnonzero(present[said])
         if len(used):
             _sum_up(counts, said.start + used)
             for j in range(classes):
@@ -367,13 +367,13 @@ def maximise_row(smoothing: float, counts: Array, logs: Array) -> float:
 
 @compiled()
 def maximise(
-    smoothing: float, counts: Array, heard: Array, first: int, last: int, outputs: int, weights: Array
+    smoothing: float, counts: Array, present: Array, first: int, last: int, outputs: int, weights: Array
 ) -> float:
     """Take the likeliest rates of annotators, of all outputs; otherwise as `expect`."""
     likelihood = 0.0
     for k in range(first, last):
         said = slice(k * outputs, (k + 1) * outputs)
-        used = np.flatnonzero(heard[said])
+        used = np.flatnonzero(present[said])
         if len(used):
             _sum_up(counts, said.start + used)
             for j in range(counts.shape[2]):

@@ -133,8 +133,8 @@ def next_votes(
     keep = min(len(eligible), count // most + 1)
     who, gain = _best(labels, posterior, sifted, eligible, rates, keep, part(watch, 0.6, 1.0))
     new = information(posterior[sifted], newcomer)[:, 0]
-    rows, chosen, told = _assign(who, gain, new, count, most)
-    return NextVotes(sifted[rows].astype(np.int32), chosen, told, new[rows])
+    rows, chosen, gains = _assign(who, gain, new, count, most)
+    return NextVotes(sifted[rows].astype(np.int32), chosen, gains, new[rows])
 
 
 def _entropy(chances: FloatArray) -> FloatArray:
@@ -217,11 +217,11 @@ def _best(
     asked = rates[eligible]
     cells = len(eligible) * rates.shape[2]
     for span in _spans(len(tasks), cells, watch, "trying annotators"):
-        told = information(posterior[tasks[span]], asked)
+        gains = information(posterior[tasks[span]], asked)
         here = (voted_row >= span.start) & (voted_row < span.stop)
-        told[voted_row[here] - span.start, voted_column[here]] = -np.inf
-        top = np.argpartition(-told, keep - 1, axis=1)[:, :keep]
-        value = np.take_along_axis(told, top, axis=1)
+        gains[voted_row[here] - span.start, voted_column[here]] = -np.inf
+        top = np.argpartition(-gains, keep - 1, axis=1)[:, :keep]
+        value = np.take_along_axis(gains, top, axis=1)
         order = np.lexsort((top, -value), axis=1)
         who[span] = eligible[np.take_along_axis(top, order, axis=1)]
         gain[span] = np.take_along_axis(value, order, axis=1)
@@ -251,7 +251,7 @@ def _assign(
     asked: dict[int, int] = {}
     rows: list[int] = []
     chosen: list[int] = []
-    told: list[float] = []
+    gains: list[float] = []
     while left and len(rows) < count:
         value, row, at = heappop(left)
         while at < choices and asked.get(int(who[row, at]), 0) >= most:
@@ -262,9 +262,9 @@ def _assign(
         asked[annotator] = asked.get(annotator, 0) + 1
         rows.append(row)
         chosen.append(annotator)
-        told.append(-value)
+        gains.append(-value)
     return (
         np.array(rows, dtype=np.int64),
         np.array(chosen, dtype=np.int32),
-        np.array(told, dtype=np.float64),
+        np.array(gains, dtype=np.float64),
     )

@@ -278,7 +278,7 @@ class Drift:
 
 @dataclass(frozen=True, eq=False)
 class LabelFusion:
-    """What the votes amount to; tasks, annotators, outputs and classes are numbered as in the `Labels`.
+    """Result of a fusion of labels; tasks, annotators, outputs and classes are numbered as in the `Labels`.
 
     Attributes
     ----------

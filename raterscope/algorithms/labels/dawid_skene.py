@@ -50,11 +50,11 @@ class _Likeliest:
     outputs: int
 
     def rates(
-        self, counts: FloatArray, heard: NDArray[np.bool_], first: int, last: int, logs: FloatArray
+        self, counts: FloatArray, present: NDArray[np.bool_], first: int, last: int, logs: FloatArray
     ) -> float:
         from raterscope.algorithms.labels._ibcc_kernels import maximise
 
-        return float(maximise(self.smoothing, counts, heard, first, last, self.outputs, logs))
+        return float(maximise(self.smoothing, counts, present, first, last, self.outputs, logs))
 
     def shares(self, total: FloatArray, logs: FloatArray) -> float:
         from raterscope.algorithms.labels._ibcc_kernels import maximise_row

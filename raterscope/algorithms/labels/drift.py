@@ -171,8 +171,8 @@ def at(fusion: LabelFusion, *, share: float | None = None, votes: int | None = N
     else:
         raise ValueError(f"share {share} and votes {votes}; expected one of them, 0 to 1 or at least 1")
     alpha = np.broadcast_to(prior, (len(many), *prior.shape)).copy()
-    heard = many > 0
-    alpha[heard] = drift.alpha[(drift.start[:-1] + step)[heard]]
+    present = many > 0
+    alpha[present] = drift.alpha[(drift.start[:-1] + step)[present]]
     return Confusion(alpha, prior)
 
 

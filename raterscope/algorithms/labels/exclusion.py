@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.assessment import assess
-from raterscope.algorithms.labels.crossing import Run
+from raterscope.algorithms.labels.cross_validation import Run
 from raterscope.algorithms.labels.data import OPEN, ClassArray, LabelFusion, Labels
 from raterscope.algorithms.progress import Watch, silent
 
@@ -34,7 +34,7 @@ class ExclusionPreview:
     accuracy_before, accuracy_after : float
         On the tasks whose truth is given, tasks that were lost among them; NaN without truths.
     fusion : LabelFusion
-        What the others' votes amount to.
+        Result of the others' votes.
     """
 
     task: NDArray[np.int64]

@@ -12,7 +12,7 @@ from raterscope.algorithms.annotators.communities import CommunitySettings, comm
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.constancy import changes_in_words, constancy
 from raterscope.algorithms.labels.copying import copies, copying_in_words
-from raterscope.algorithms.labels.crossing import cross_validate
+from raterscope.algorithms.labels.cross_validation import cross_validate
 from raterscope.algorithms.labels.data import OPEN, ClassArray, LabelFusion, Labels
 from raterscope.algorithms.labels.pooled import PooledSettings
 from raterscope.algorithms.labels.prior import PriorSettings

@@ -157,10 +157,10 @@ def _begun(labels: Labels, votes: _Votes, watch: Watch) -> _Chain:
 
     classes, outputs, annotators = len(labels.classes), len(labels.outputs), len(labels.annotators)
     known = np.full(len(labels.tasks), OPEN, dtype=np.int16) if labels.known is None else labels.known
-    heard = np.diff(votes.start) > 0
-    tasks = np.flatnonzero(heard & (known == OPEN))
+    present = np.diff(votes.start) > 0
+    tasks = np.flatnonzero(present & (known == OPEN))
     vote = shares_of_votes(labels, part(watch, 0.0, 0.5)).argmax(axis=1)
-    state = np.where(known != OPEN, known, np.where(heard, vote, OPEN)).astype(np.int16)
+    state = np.where(known != OPEN, known, np.where(present, vote, OPEN)).astype(np.int16)
     cells = np.zeros((annotators, outputs, classes), dtype=np.int32)
     rows = np.zeros((annotators, classes), dtype=np.int32)
     for first, last in task_spans(votes.start, _TERMS):

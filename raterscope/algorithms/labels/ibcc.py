@@ -39,11 +39,11 @@ class _Expected:
     share: FloatArray
 
     def rates(
-        self, counts: FloatArray, heard: NDArray[np.bool_], first: int, last: int, logs: FloatArray
+        self, counts: FloatArray, present: NDArray[np.bool_], first: int, last: int, logs: FloatArray
     ) -> float:
         from raterscope.algorithms.labels._ibcc_kernels import expect
 
-        return float(expect(self.prior, counts, heard, first, last, logs))
+        return float(expect(self.prior, counts, present, first, last, logs))
 
     def shares(self, total: FloatArray, logs: FloatArray) -> float:
         from raterscope.algorithms.labels._ibcc_kernels import expect_row

@@ -58,9 +58,9 @@ def fused(
     posterior[held, known[held]] = 1.0
     silent = (votes == 0) & (known == OPEN)
     if shares is None:
-        heard = tasks - int(silent.sum())
+        present = tasks - int(silent.sum())
         total = posterior.sum(axis=0, where=~silent[:, None])
-        shares = total / heard if heard else np.full(classes, 1 / classes)
+        shares = total / present if present else np.full(classes, 1 / classes)
     posterior[silent] = shares
     return LabelFusion(
         algorithm,
@@ -118,11 +118,11 @@ def _said_of(labels: Labels, voteless: int, silent: int) -> list[str]:
             f"{_many(voteless, 'task has', 'tasks have')} no votes{rest};"
             " without either, a task gets the classes' shares as probabilities."
         )
-    heard = labels.votes_of_annotators() > 0
-    mute = len(heard) - int(heard.sum())
+    present = labels.votes_of_annotators() > 0
+    mute = len(present) - int(present.sum())
     if mute:
         said.append(f"{_many(mute, 'annotator has', 'annotators have')} no votes that count.")
-    if len(heard) - mute == 1:
+    if len(present) - mute == 1:
         said.append("There is but one annotator with votes: nobody can say how good these are.")
     assert labels.meaning is not None
     meant = labels.meaning[np.bincount(labels.label, minlength=len(labels.outputs)) > 0]

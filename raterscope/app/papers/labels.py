@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.annotators.common_tasks import common_task_communities
 from raterscope.algorithms.annotators.communities import CommunitySettings, communities
 from raterscope.algorithms.labels.assessment import assess
-from raterscope.algorithms.labels.crossing import cross_validate
+from raterscope.algorithms.labels.cross_validation import cross_validate
 from raterscope.algorithms.labels.data import ClassArray, FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.fusion import LabelPlan, run
 from raterscope.algorithms.progress import Watch

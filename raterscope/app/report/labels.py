@@ -67,7 +67,7 @@ def _facts(found: AnsweredQuestion) -> Facts:
     answered, fusion = found.answered, found.answered.result.fusion
     labels, question = answered.question.labels, answered.question
     assert labels.meaning is not None
-    heard = int((labels.votes_of_annotators() > 0).sum())
+    people = int((labels.votes_of_annotators() > 0).sum())
     votes = labels.votes_of_tasks()
     least, most = int(votes.min()), int(votes.max())
     spread = (
@@ -83,7 +83,7 @@ def _facts(found: AnsweredQuestion) -> Facts:
     ]
     decided = len(found.now.decided)
     facts = [
-        ("Votes", f"{counted(len(labels), 'vote')} by {counted(heard, 'annotator')}; {spread}"),
+        ("Votes", f"{counted(len(labels), 'vote')} by {counted(people, 'annotator')}; {spread}"),
         ("Tasks", f"{len(labels.tasks):,}, {decided or 'none'} of them decided"),
         ("Labels given", _few(stands)),
         ("Expected shares of the classes", _few(shares)),

@@ -26,17 +26,17 @@ Run = Callable[[Labels, Watch], LabelFusion]
 
 @dataclass(frozen=True, eq=False)
 class CrossValidation:
-    """What comes of cross-validation.
+    """Result of cross-validation.
 
     Attributes
     ----------
     posterior : (N, J) float64
-        Of a task whose truth is known: from the run that was not told. Of any other: from the run that was
-        told every truth.
+        Of a task whose truth is known: from the run in which it was not held fixed. Of any other: from the
+        run with all truths held fixed.
     fold : (N,) int16
-        Which run did not know the task's truth; `OPEN` where the truth is not known.
+        The fold of the task's truth; `OPEN` where the truth is not known.
     fusion : LabelFusion
-        The run that was told every truth.
+        The run with all truths held fixed.
     """
 
     posterior: FloatArray
@@ -77,17 +77,17 @@ def cross_validate(
     truth = np.asarray(truth, dtype=np.int16)
     if truth.shape != (len(labels.tasks),):
         raise LabelsError(f"{truth.shape} true classes; expected one a task.")
-    told = np.flatnonzero(truth != OPEN)
-    if len(told) < 2 or folds < 2:
-        truths = "is 1 truth" if len(told) == 1 else f"are {len(told)} truths"
+    judged = np.flatnonzero(truth != OPEN)
+    if len(judged) < 2 or folds < 2:
+        truths = "is 1 truth" if len(judged) == 1 else f"are {len(judged)} truths"
         raise LabelsError(
             f"there {truths} for {folds} fold{'s' * (folds != 1)}; expected at least 2 of each, for one to be"
             " measured while another is held fixed."
         )
-    folds = min(folds, len(told))
-    fold = _folds(truth, told, folds, seed)
+    folds = min(folds, len(judged))
+    fold = _folds(truth, judged, folds, seed)
     known = np.full(len(labels.tasks), OPEN, dtype=np.int16) if labels.known is None else labels.known.copy()
-    known[told] = truth[told]
+    known[judged] = truth[judged]
     whole = run(replace(labels, known=known), part(watch, 0.0, 1 / (folds + 1), "all truths: "))
     posterior = whole.posterior.copy()
     for f in range(folds):
@@ -98,9 +98,9 @@ def cross_validate(
     return CrossValidation(posterior, fold, whole)
 
 
-def _folds(truth: ClassArray, told: NDArray[np.int64], folds: int, seed: int) -> NDArray[np.int16]:
-    """Deal the tasks out class by class, going on where the last class ended."""
-    shuffled = np.random.default_rng(seed).permutation(told)
+def _folds(truth: ClassArray, judged: NDArray[np.int64], folds: int, seed: int) -> NDArray[np.int16]:
+    """Assign tasks to folds, the classes spread evenly."""
+    shuffled = np.random.default_rng(seed).permutation(judged)
     dealt = shuffled[np.argsort(truth[shuffled], kind="stable")]
     fold = np.full(len(truth), OPEN, dtype=np.int16)
     fold[dealt] = np.arange(len(dealt)) % folds

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from raterscope.algorithms.labels.crossing import cross_validate
+from raterscope.algorithms.labels.cross_validation import cross_validate
 from raterscope.algorithms.labels.data import OPEN, LabelFusion, Labels, LabelsError
 from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch, silent
