@@ -130,7 +130,9 @@ class Trusting(QObject):
     def _say(self, trust: Trust | None) -> None:
         self._trust = trust
         self._draw()
-        self._queue.set_doubt("" if trust is None else trust.doubt_in_words())
+        self._queue.set_doubt(
+            "" if trust is None else trust.doubt_in_words(), "" if trust is None else trust.in_words()
+        )
 
     def _draw(self) -> None:
         trust, lines = self._trust, list(self._beside)

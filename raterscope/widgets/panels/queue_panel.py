@@ -130,9 +130,10 @@ class QueueFrame(QWidget):
         self._progress.show_progress(share, words)
         self._progress.setToolTip(plain_tip(tip))
 
-    def set_doubt(self, words: str) -> None:
+    def set_doubt(self, words: str, tip: str = "") -> None:
         """Say that the data contradict what the queue rests on; no words where they do not."""
         self.doubt.setText(words)
+        self.doubt.setToolTip(plain_tip(tip))
         self.doubt.setVisible(bool(words))
 
     def say_empty(self, words: str) -> None:
