@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from raterscope.algorithms.pairs.behaviour import match
 from raterscope.algorithms.pairs.selection import draw_shares
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
@@ -57,7 +58,8 @@ def _write_annotators(study: Study, answered: Answered, path: Path, watch: Watch
     share = None
     if plan is not None:
         share = draw_shares(fusion, plan.settings.as_dict()["plus"])
-    return write_annotators(path, answered.pairs.annotators, fusion, share)
+    pairs = answered.pairs
+    return write_annotators(path, pairs.annotators, fusion, share, match(pairs, fusion.score))
 
 
 def _write_ranking(study: Study, answered: Answered, path: Path, watch: Watch) -> Path:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from raterscope.algorithms.pairs import PairFusion, Pairs
+from raterscope.algorithms.pairs.behaviour import match
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.pairs.selection import draw_shares
 from raterscope.algorithms.progress import Watch, silent
@@ -59,7 +60,9 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
     take_away(folder / "run.json")
     share = draw_shares(fusion, output.plan.settings.as_dict()["plus"])
     written = [
-        write_annotators(folder / "annotators.csv", pairs.annotators, fusion, share),
+        write_annotators(
+            folder / "annotators.csv", pairs.annotators, fusion, share, match(pairs, fusion.score)
+        ),
         write_ranking(folder / "ranking.csv", pairs.items, fusion),
     ]
     if has_path(fusion):

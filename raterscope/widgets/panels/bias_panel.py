@@ -25,6 +25,7 @@ NARROWEST = 300
 FACTS = {
     "counts": "left / right",
     "match": "agrees with the crowd",
+    "original": "with the original ranking",
     "draws": "flagged in",
     "flips": "flip test",
     "detectable": "smallest detectable bias",
@@ -50,8 +51,9 @@ class BiasView:
         `OPEN`, `FLAGGED` or `CLEARED`, as in the queue.
     bias, low, high : float
         With its 95 % interval; above 0 prefers left. NaN where not known.
-    match, crowd_match : float
-        Share of answers that agree with the corrected ranking: of this annotator, of everybody.
+    match, crowd_match, match_original : float
+        Share of answers that agree with the corrected ranking: of this annotator, of everybody; and of this
+        annotator with the ranking of all answers.
     selected, draws : int
         In how many of the draws of knockoffs the annotator was selected.
     test_flags : bool or None
@@ -83,6 +85,7 @@ class BiasView:
     high: float = math.nan
     match: float = math.nan
     crowd_match: float = math.nan
+    match_original: float = math.nan
     selected: int = 0
     draws: int = 0
     test_flags: bool | None = None
@@ -119,6 +122,8 @@ class BiasView:
             said["match"] = percent(self.match)
             if math.isfinite(self.crowd_match):
                 said["match"] += f", crowd {percent(self.crowd_match)}"
+        if math.isfinite(self.match_original):
+            said["original"] = percent(self.match_original)
         if self.draws and not self.untested:
             said["draws"] = f"{self.selected:,} of {self.draws:,} draws"
         if self.test_flags is not None:

@@ -21,7 +21,7 @@ __all__ = [
 ANNOTATORS = (
     "annotator", "left", "right", "ties", "bias", "statistic", "entered", "flagged", "behaviour",
     "bias_low", "bias_high", "p_value", "share", "match",
-    "q_value", "detectable_bias", "decidable", "rule",
+    "q_value", "detectable_bias", "decidable", "rule", "match_original",
 )  # fmt: skip
 RANKING = (
     "item", "score", "rank", "score_corrected", "rank_corrected",
@@ -35,7 +35,11 @@ _SIDES = {1.0: "left", -1.0: "right", 0.0: "tie"}
 
 
 def write_annotators(
-    path: Path, annotators: Sequence[str], fusion: PairFusion, shares: FloatArray | None = None
+    path: Path,
+    annotators: Sequence[str],
+    fusion: PairFusion,
+    shares: FloatArray | None = None,
+    match_original: FloatArray | None = None,
 ) -> Path:
     """Write a row an annotator: answers, bias with its interval, evidence, flag, behaviour, detectable bias.
 
@@ -48,6 +52,8 @@ def write_annotators(
         not tested is empty.
     shares : (p,) float64, optional
         Of the draws that select each annotator; empty without.
+    match_original : (p,) float64, optional
+        Share of the answers that go with the ranking of all answers; empty without.
 
     Raises
     ------
@@ -65,6 +71,7 @@ def write_annotators(
         _figures(none if fusion.detectable is None else fusion.detectable),
         none.tolist() if fusion.decidable is None else fusion.decidable.tolist(),
         [fusion.rule] * len(annotators),
+        _figures(none if match_original is None else match_original),
     )  # fmt: skip
     return write_table(path, ANNOTATORS, zip(*columns, strict=True))
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs import PairFusion, Pairs
-from raterscope.algorithms.pairs.behaviour import behaviours, crowd_match
+from raterscope.algorithms.pairs.behaviour import behaviours, crowd_match, match
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray
 from raterscope.algorithms.pairs.evidence import PairIndex, index
 from raterscope.algorithms.pairs.flip_test import FlipTest, flip_test
@@ -250,6 +250,8 @@ class Analysis:
     index : PairIndex or None
     crowd_match : float
         Share of everybody's answers that agree with the corrected ranking.
+    match_original : (p,) float64 or None
+        Share of each annotator's answers that agree with the ranking of all answers.
     not_promised : str
         Why the rate of false discoveries is not promised; empty where it is.
     test : (p,) bool or None
@@ -264,6 +266,7 @@ class Analysis:
     cut: Cut | None = None
     index: PairIndex | None = None
     crowd_match: float = float("nan")
+    match_original: NDArray[np.float64] | None = None
     not_promised: str = ""
     test: BoolArray | None = None
 
@@ -291,6 +294,7 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
         cut_at(scene, draws, fusion.rate),
         index(scene.pairs, fusion.corrected, watch),
         crowd_match(scene.pairs, fusion.corrected),
+        match(scene.pairs, fusion.score),
         "" if plan is None else not_promised(plan, fusion),
         t_test_flags(fusion),
     )

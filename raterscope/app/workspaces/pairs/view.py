@@ -259,6 +259,7 @@ def bias_view(
         flagged=flagged, decided=decided, bias=float(fusion.bias[annotator]),
         low=float(fusion.bias_low[annotator]), high=float(fusion.bias_high[annotator]),
         match=float(fusion.match[annotator]), crowd_match=analysis.crowd_match,
+        match_original=_of(analysis.match_original, annotator),
         selected=round(share * draws) if np.isfinite(share) else 0,
         draws=0 if scene.by_flips else draws,
         q_value=_of(fusion.q_value, annotator), detectable=_of(cut.detectable, annotator),
