@@ -31,6 +31,19 @@ class AssignmentSettings(Settings):
         "clicks; 1 asks for nothing, as the paper.", minimum=0.1, maximum=1.0, advanced=True,
     )  # fmt: skip
 
+    def departures(self) -> tuple[str, ...]:
+        """List in what votes differ from section 4 of the OEM-DEM paper.
+
+        Returns
+        -------
+        tuple of str
+            Clauses for the methods text of a report.
+        """
+        merged = "an annotator's clicks at the very same place count once"
+        if self.vote_coverage < 1:
+            return merged, "a vote lies within its cluster's ellipse, for which the paper has no bound"
+        return (merged,)
+
 
 def votes_of(
     clicks: Clicks, clustering: Clustering, threshold: float = 0.5, coverage: float = 1.0

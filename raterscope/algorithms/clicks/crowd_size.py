@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 
+from raterscope.algorithms.clicks.assignment import AssignmentSettings
 from raterscope.algorithms.clicks.catalogue import CLUSTERERS, DETECTORS
 from raterscope.algorithms.clicks.cem import CEMSettings
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
@@ -49,6 +50,9 @@ STREAM = "chosen method, streamed"
 PUBLISHED_DEM = DEMSettings(prior="none", start="paper", objective="expected", learn_across_images=False)
 """Algorithm 2 of the paper."""
 
+
+PUBLISHED_VOTES = AssignmentSettings(vote_coverage=1.0)
+"""Eq. 20 of the paper, without a bound on how far from its cluster a vote lies."""
 
 DETECTORS_PUBLISHED: dict[str, tuple[str, Settings]] = {
     "DEM as printed": ("dem", PUBLISHED_DEM),
@@ -166,7 +170,7 @@ def methods_of(plan: FusionPlan, *, published: bool) -> dict[str, dict[str, Fusi
         }
         for name, (algorithm, clustering) in clusterings.items():
             methods[name] = {
-                f"{name}, {words}": FusionPlan(algorithm, detector, clustering, detection)
+                f"{name}, {words}": FusionPlan(algorithm, detector, clustering, detection, PUBLISHED_VOTES)
                 for words, (detector, detection) in DETECTORS_PUBLISHED.items()
             }
     return methods

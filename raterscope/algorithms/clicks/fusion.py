@@ -133,7 +133,8 @@ class FusionPlan:
         clusterer, detector = CLUSTERERS[self.algorithm], DETECTORS[self.detector]
         return (
             f"Clicks were clustered by {clusterer.title} ({clusterer.source}; "
-            f"{_with_departures(self.clustering)}), assigned to clusters with {self.assignment.in_words()}, "
+            f"{_with_departures(self.clustering)}), assigned to clusters with "
+            f"{_with_departures(self.assignment)}, "
             f"and structures detected by {detector.title} ({detector.source}; "
             f"{_with_departures(self.detection)})."
         )
@@ -141,9 +142,9 @@ class FusionPlan:
 
 def _with_departures(settings: Settings) -> str:
     """Say settings, and how they make the algorithm differ from its source."""
-    if not isinstance(settings, (OEMSettings, CEMSettings, DEMSettings)):
+    if not isinstance(settings, (OEMSettings, CEMSettings, DEMSettings, AssignmentSettings)):
         return settings.in_words()
-    return f"{settings.in_words()}; differences from the source: {', '.join(settings.departures())}"
+    return f"{settings.in_words()}; differences from the paper: {', '.join(settings.departures())}"
 
 
 def fuse(

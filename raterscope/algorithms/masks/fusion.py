@@ -43,7 +43,7 @@ class MaskPlan(Plan):
         """Say the plan, for the methods section."""
         algorithm, words = FUSERS[self.algorithm], self.settings.in_words()
         if isinstance(self.settings, (RobustSettings, MixtureSettings)):
-            words += f"; differences from the source: {', '.join(self.settings.departures())}"
+            words += f"; differences from the paper: {', '.join(self.settings.departures())}"
         return f"Masks were fused by {algorithm.title} ({algorithm.source}): {words}."
 
 

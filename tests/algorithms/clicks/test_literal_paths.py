@@ -205,4 +205,7 @@ def test_the_methods_text_lists_every_difference_from_the_paper():
     words = FusionPlan(clustering=refreshed).in_words()
     for clause in refreshed.departures():
         assert clause in words
+    assert "no bound" in words
+    printed = FusionPlan.make("oem", "dem", {"as_printed": "yes", "vote_coverage": "1"})
+    assert "no bound" not in printed.in_words()
     assert "message length" in FusionPlan.make("cem", "dem", {"criterion": "observed"}).in_words()
