@@ -84,6 +84,12 @@ def test_docstrings_cite_no_work_that_they_do_not_list():
         )
 
 
+def test_every_work_is_cited_somewhere():
+    texts = [path.read_text(encoding="utf-8") for path in (*ROOT.rglob("*.py"), *GUIDE)]
+    cited = {key for text in texts for key in re.findall(r"[\[\"]@?([a-z]+\d{4})[\]\"]", text)}
+    assert set(bibliography()) <= cited
+
+
 def test_the_guide_cites_by_key():
     for path in GUIDE:
         text = path.read_text(encoding="utf-8")
