@@ -19,7 +19,6 @@ from raterscope.algorithms.masks.calibration import pooled
 from raterscope.algorithms.pairs.fusion import fuse
 from tests.benchmarks.calibration import Row, clicks, masks, pairs
 from tests.benchmarks.calibration.labels import SETS
-from tests.benchmarks.labels_accuracy import read
 
 PAIRS_RUNS = 60
 BAND = 0.95
@@ -88,9 +87,11 @@ def _of_masks() -> Iterator[Row]:
 
 
 def _of_labels() -> Iterator[Row]:
+    from raterscope.app.papers.open_data import labelled  # the rest needs the algorithms alone
+
     crowds: list[tuple[str, Labels, ClassArray, bool]] = []
     if root := os.environ.get("RATERSCOPE_DATA"):
-        crowds += [(name, *read(Path(root), name), True) for name in SETS]
+        crowds += [(name, *labelled(Path(root), name), True) for name in SETS]
     for each in (3, 5, 12):
         for classes in (2, 5, 12, 30):
             name = f"simulated, {each} votes, {classes} classes"

@@ -18,7 +18,6 @@ from raterscope.algorithms.labels.fusion import LabelPlan, run
 from raterscope.algorithms.labels.unvoted import unvoted_tasks
 from tests.benchmarks.calibration import Row
 from tests.benchmarks.calibration._label_crowds import KINDS, draw
-from tests.benchmarks.labels_accuracy import read
 
 SETS = ("bluebirds", "rte", "dog", "duchenne", "cf_amt", "product", "sp_amt", "adult2", "web", "trec")
 METHODS = ("pooled", "ebcc", "ibcc")
@@ -51,8 +50,10 @@ def measured(posterior: FloatArray, truth: ClassArray) -> tuple[float, float, fl
 
 def rows() -> list[Row]:
     """Measure every consensus on all crowds at hand."""
+    from raterscope.app.papers.open_data import labelled  # the rest needs the algorithms alone
+
     root = os.environ.get("RATERSCOPE_DATA")
-    crowds = {name: read(Path(root), name) for name in SETS} if root else {}
+    crowds = {name: labelled(Path(root), name) for name in SETS} if root else {}
     found = []
     for method in METHODS if root else ():
         found += _of_crowds(method, crowds)

@@ -24,7 +24,6 @@ from raterscope.algorithms.pairs.ranking import scores
 from raterscope.algorithms.pairs.testing import benjamini_hochberg
 from raterscope.algorithms.simulation.pair_crowds import study_crowd
 from tests.benchmarks.calibration import Row
-from tests.benchmarks.pairs_accuracy import REAL, read
 
 RATE, ITEMS, BIAS = 0.1, 60, 0.7
 RUNS, FULL = 30, 200
@@ -173,8 +172,11 @@ def _real(runs: int) -> Iterator[Row]:
     """Redraw the sides of real comparisons: then nobody is biased, whatever the noise."""
     if "RATERSCOPE_DATA" not in os.environ:
         return
+    from raterscope.app.papers.open_data import pairs_of  # the rest needs the algorithms alone
+    from tests.benchmarks.pairs_accuracy import REAL
+
     for name in REAL:
-        pairs = read(Path(os.environ["RATERSCOPE_DATA"]), name)
+        pairs = pairs_of(Path(os.environ["RATERSCOPE_DATA"]), name)
         some = []
         for run in range(runs):
             turned = np.random.default_rng(run).random(len(pairs)) < 0.5

@@ -16,7 +16,6 @@ from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.algorithms.labels.pooled import pooled
 from raterscope.algorithms.labels.rates import Rates, rates_of
 from tests.benchmarks.calibration import Row
-from tests.benchmarks.labels_accuracy import read
 
 _LEAST_ROW, _LEAST_CROWD_ROW, _LEAST_VOTES = 10, 30, 25
 """Votes with known truth of a row, of a crowd's row, and of an annotator whose accuracy is compared."""
@@ -33,10 +32,12 @@ Measured = dict[str, tuple[FloatArray, FloatArray]]
 
 def rows() -> list[Row]:
     """Measure on public crowds with truths, and on simulated ones."""
+    from raterscope.app.papers.open_data import labelled  # the rest needs the algorithms alone
+
     found: list[Row] = []
     root = Path(os.environ["RATERSCOPE_DATA"])
     names = sorted(path.stem.removesuffix("_truth") for path in (root / "labels").glob("*_truth.csv"))
-    crowds = [(name, *read(root, name)) for name in names]
+    crowds = [(name, *labelled(root, name)) for name in names]
     for title, method in (("pooled", pooled), ("ibcc", ibcc)):
         measured = [_against_truth(labels, truth, method(labels)) for _, labels, truth in crowds]
         found += _covered(f"{len(crowds)} crowds, {title}", measured)
