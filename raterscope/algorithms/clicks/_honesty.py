@@ -24,7 +24,14 @@ import numpy as np
 
 from raterscope.algorithms.clicks._absence import absent_probability
 from raterscope.algorithms.clicks._controls import known_shares
-from raterscope.algorithms.clicks._reviewing import WRONG, Review, habit_prior, log_likelihood, reviews_of
+from raterscope.algorithms.clicks._reviewing import (
+    WRONG,
+    Review,
+    habit_prior,
+    log_likelihood,
+    reviews_of,
+    selected_probability,
+)
 from raterscope.algorithms.clicks._vote_model import Ascent, Problem, looks
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.progress import Watch, silent
@@ -70,10 +77,13 @@ class Honesty:
         structures are.
     shift : float
         Log odds that are added to those of a share, see `SPARSE`.
+    selected : float
+        Probability that the decisions of the run were recorded by their outcome, as rejections only.
     """
 
     weight: FloatArray
     shift: float = 0.0
+    selected: float = 0.0
 
     def mean(self, share: FloatArray) -> FloatArray:
         """Give the expected h at shares of votes, of any shape."""
@@ -145,6 +155,7 @@ def honesty_of(
     prior = prior[:, :, :, None, None] + habits
     common = _common(prior, first, second, spread, watch)
     rest = _blurred(spread, common.sum(axis=(2, 3)))
+    selected = selected_probability(common.sum(axis=(0, 1, 2)))
     found = []
     for image, ((problem, _), shift, one) in enumerate(zip(judged, shifts, second, strict=True)):
         weight = rest
@@ -152,7 +163,7 @@ def honesty_of(
             likely, weighed, _ = _weighed(one, spread, len(habits))
             weight = (likely * np.tensordot(spread.T, common / weighed, 1)).sum(axis=(2, 3))
             weight /= weight.sum()
-        found.append(Honesty(weight if problem.prior.places else np.empty(0), shift))
+        found.append(Honesty(weight if problem.prior.places else np.empty(0), shift, selected))
         watch(0.5 + (image + 1) / (2 * len(judged)), "weighing the decisions")
     return found
 

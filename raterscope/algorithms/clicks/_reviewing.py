@@ -30,7 +30,7 @@ import numpy as np
 from raterscope.algorithms.clicks._vote_model import Ascent, Problem, looks
 from raterscope.algorithms.clicks.data import BoolArray, FloatArray, IntArray
 
-__all__ = ["FEWEST", "Review", "habit_prior", "log_likelihood", "reviews_of"]
+__all__ = ["FEWEST", "Review", "habit_prior", "log_likelihood", "reviews_of", "selected_probability"]
 
 WRONG = 1 - (1 - (np.arange(6) + 0.5) / 6) ** (1 / 9)
 """Nodes of the share e of wrong decisions: quantiles of Beta(1, 9)."""
@@ -176,6 +176,14 @@ def habit_prior(reviews: Sequence[Review | None]) -> FloatArray:
     if not any((one.outcome < 0).any() for one in reviews if one is not None):
         return np.zeros(1)
     return np.asarray(np.repeat(np.log(USUAL / len(RECORDED)), len(RECORDED)))
+
+
+def selected_probability(habits: FloatArray) -> float:
+    """Give the probability that decisions were recorded by their outcome, from the weights (H,) of habits."""
+    if len(habits) == 1:
+        return 0.0
+    by_habit = habits.reshape(len(HABITS), -1).sum(axis=1)
+    return float(1 - by_habit[0] / by_habit.sum())
 
 
 def log_likelihood(review: Review, level: FloatArray, slope: FloatArray, habits: int) -> FloatArray:

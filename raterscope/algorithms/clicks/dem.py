@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from raterscope.algorithms.clicks._vote_model import (
     BELIEVED,
     EDGE,
     Ascent,
+    Looks,
     Prior,
     Problem,
     State,
@@ -35,6 +36,7 @@ __all__ = [
     "problem_of",
     "starts_of",
     "undecided_posterior",
+    "unselected",
 ]
 
 SPECIFICITY_STRENGTH = {"stray": 25.0, "usual": 5.0}
@@ -197,12 +199,37 @@ def judge_alone(
     watch: Watch,
 ) -> Detection:
     """Judge an image by what the decisions on it say, without other images; see `highest` for the starts."""
-    undecided = None
-    if problem.prior.places and problem.known.any():
-        bare, _ = highest(without_decisions(problem), starts, settings, part(watch, 0.0, 0.6))
-        undecided = [bare.looks.present]
-    honesty = honesty_of([(problem, best)], undecided=undecided)[0]
+    if not problem.prior.places or not problem.known.any():
+        return judge(problem, best, settings, honesty_of([(problem, best)])[0], watch)
+    bare, _ = highest(without_decisions(problem), starts, settings, part(watch, 0.0, 0.6))
+    (honesty,) = honesty_of([(problem, best)], undecided=[bare.looks.present])
+    best = unselected(problem, best, bare.looks, honesty.selected)
     return judge(problem, best, settings, honesty, part(watch, 0.6, 1.0))
+
+
+def unselected(problem: Problem, ascent: Ascent, undecided: Looks, selected: float) -> Ascent:
+    """Take looks without decisions as far as decisions were recorded by their outcome.
+
+    Parameters
+    ----------
+    problem : Problem
+    ascent : Ascent
+        Where EM came to with the decisions.
+    undecided : Looks
+        Of the same clusters, had nothing been decided.
+    selected : float
+        Probability that the decisions were recorded by their outcome.
+    """
+    weight = np.where(problem.known, 0.0, selected)
+    looks = ascent.looks
+    return replace(
+        ascent,
+        looks=Looks(
+            looks.structure + weight[:, None] * (undecided.structure - looks.structure),
+            looks.artefact + weight * (undecided.artefact - looks.artefact),
+            looks.chance + weight * (undecided.chance - looks.chance),
+        ),
+    )
 
 
 def undecided_posterior(votes: Votes, settings: DEMSettings, watch: Watch) -> FloatArray:

@@ -40,6 +40,7 @@ from raterscope.algorithms.clicks.dem import (
     knows_artefacts,
     problem_of,
     undecided_posterior,
+    unselected,
 )
 from raterscope.algorithms.clicks.results import Detection, Votes
 from raterscope.algorithms.progress import Watch, part
@@ -48,6 +49,9 @@ __all__ = ["can_learn", "learn"]
 
 ROUNDS = 4
 """Of learning from all images and judging each again."""
+
+NEGLIGIBLE = 7.0
+"""Difference of log likelihood from the best side from which on a side weighs less than .001."""
 
 STEPS = 8
 """Iterations of EM on an image in a round; the last goes on to the end."""
@@ -77,9 +81,13 @@ def learn(
     """Judge the clusters of several images together.
 
     The rounds start from two sides: from each image judged by itself, and from the vote of the majority,
-    which does better where most images hold artefacts alone. The side is kept from which the images foretell
-    each other better; not one where artefacts draw more of the crowd than structures do, for there the two
-    have changed names.
+    which does better where most images hold artefacts alone; after decisions also from what came out without
+    them. Each side weighs by how well the images predict each other's votes there, so that where two do so
+    about equally well, a spot on which they differ is disputed. A side weighs nothing where artefacts draw
+    more of the crowd than structures do, for there the two have changed names.
+
+    Decisions that were recorded by their outcome, as rejections only, would teach EM that what looks like the
+    recorded spots is what they are. As far as that is probable, looks are those without decisions.
 
     Parameters
     ----------
@@ -107,7 +115,8 @@ def learn(
         for i in order
     ]
     starts = [posteriors[i] for i in order]
-    undecided, rest = None, watch
+    undecided: list[Looks] | None = None
+    rest = watch
     if any(image.problem.known.any() for image in images):
         bare = [replace(image, problem=without_decisions(image.problem)) for image in images]
         free = [
@@ -118,40 +127,80 @@ def learn(
             else posteriors[i]
             for turn, i in enumerate(order)
         ]
-        _, ascents = _best(bare, free, len(names), settings, part(watch, 0.2, 0.42))
-        undecided, rest = [ascent.looks.present for ascent in ascents], part(watch, 0.42, 1.0)
-    problems, finals = _best(images, starts, len(names), settings, part(rest, 0.0, 0.84))
-    honesty = honesty_of(list(zip(problems, finals, strict=True)), part(rest, 0.84, 0.85), undecided)
+        _, ascents = _averaged(bare, [free], len(names), settings, part(watch, 0.2, 0.42))
+        undecided, rest = [ascent.looks for ascent in ascents], part(watch, 0.42, 1.0)
+    sides = [starts] if undecided is None else [starts, [one.present for one in undecided]]
+    problems, finals = _averaged(images, sides, len(names), settings, part(rest, 0.0, 0.84))
+    honesty = honesty_of(
+        list(zip(problems, finals, strict=True)),
+        part(rest, 0.84, 0.85),
+        None if undecided is None else [one.present for one in undecided],
+    )
     detections = {}
     for done, (i, problem, final) in enumerate(zip(order, problems, finals, strict=True)):
         step = part(rest, 0.85 + 0.15 * done / len(order), 0.85 + 0.15 * (done + 1) / len(order))
+        if undecided is not None:
+            final = unselected(problem, final, undecided[done], honesty[done].selected)
         detections[i] = judge(problem, final, settings, honesty[done], step)
     return [detections[i] for i in range(len(votes))]
 
 
-def _best(
+def _averaged(
     images: Sequence[Image],
-    starts: Sequence[FloatArray],
+    starts: Sequence[Sequence[FloatArray]],
     annotators: int,
     settings: DEMSettings,
     watch: Watch,
 ) -> tuple[list[Problem], list[Ascent]]:
-    """Learn from both sides; give the priors of the better one, and where EM comes to with them."""
-    sides = (
-        starts,
-        [(2 * image.problem.count >= image.problem.crowd - EDGE).astype(np.float64) for image in images],
-    )
+    """Learn from all sides, the vote of the majority among them.
+
+    Returns
+    -------
+    problems : list of Problem
+        With the priors of the best side.
+    ascents : list of Ascent
+        Where EM comes to with them; the looks are means over the sides.
+    """
+    majority = [
+        (2 * image.problem.count >= image.problem.crowd - EDGE).astype(np.float64) for image in images
+    ]
+    sides = [*starts, majority]
+    each = 0.8 / len(sides)
     found = [
-        _rounds(images, side, annotators, settings, part(watch, 0.41 * turn, 0.41 * (turn + 1)))
+        _rounds(images, side, annotators, settings, part(watch, each * turn, each * (turn + 1)))
         for turn, side in enumerate(sides)
     ]
-    best = max(found, key=lambda one: one.score)
+    found.sort(key=lambda one: -one.score)
+    likely = [one for one in found if one is found[0] or found[0].score - one.score < NEGLIGIBLE]
+    weights = np.exp([0.0, *(one.score - found[0].score for one in likely[1:])])
+    ends = []
+    for turn, one in enumerate(likely):
+        step = part(watch, 0.8 + 0.2 * turn / len(likely), 0.8 + 0.2 * (turn + 1) / len(likely))
+        ends.append(_finished(one, settings, step))
+    finals = [
+        replace(rows[0], looks=_mean_looks([row.looks for row in rows], weights / weights.sum()))
+        for rows in zip(*ends, strict=True)
+    ]
+    return found[0].problems, finals
+
+
+def _finished(side: Verdicts, settings: DEMSettings, watch: Watch) -> list[Ascent]:
+    """Let EM go on to its end on every image."""
     finals = []
-    for done, (problem, ascent) in enumerate(zip(best.problems, best.ascents, strict=True)):
-        step = part(watch, 0.82 + 0.18 * done / len(images), 0.82 + 0.18 * (done + 1) / len(images))
+    for done, (problem, ascent) in enumerate(zip(side.problems, side.ascents, strict=True)):
+        step = part(watch, done / len(side.problems), (done + 1) / len(side.problems))
         longest, tolerance = settings.detection_iterations, settings.detection_tolerance
         finals.append(climb(problem, ascent.looks.present, longest, tolerance, step))
-    return best.problems, finals
+    return finals
+
+
+def _mean_looks(looks: Sequence[Looks], weights: FloatArray) -> Looks:
+    return Looks(
+        *(
+            np.asarray(np.tensordot(weights, [getattr(one, name) for one in looks], 1))
+            for name in ("structure", "artefact", "chance")
+        )
+    )
 
 
 def _content(votes: Votes, names: Sequence[str]) -> tuple[object, ...]:

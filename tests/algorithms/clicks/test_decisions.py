@@ -250,3 +250,18 @@ def test_the_surer_the_expected_share_is_the_more_it_weighs():
 def test_nothing_is_announced_where_the_crowd_agrees():
     assert absence_notice([fuse(separated_crowd(20, seed=1).clicks)]) is None
     assert absence_notice([]) is None
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_rejections_alone_do_not_teach_that_similar_structures_are_artefacts(seed):
+    run = run_of(SMEARS, seed)
+    truth = np.concatenate([one for _, one, _ in run])
+    before = everything(together(run))
+    order = np.argsort(abs(before - 0.5), kind="stable")[:24]
+    verdict, viewed = np.full(len(truth), -1), np.zeros(len(truth), dtype=bool)
+    verdict[order[~truth[order]]] = 0
+    viewed[order[truth[order]]] = True
+    left = verdict < 0
+    after = everything(together(with_views(run, verdict, viewed)))[left]
+    assert log_loss(after, truth[left]) <= 1.05 * log_loss(before[left], truth[left])
+    assert np.mean(((before[left] >= 0.5) == truth[left]) & ((after >= 0.5) != truth[left])) <= 0.01
