@@ -254,7 +254,7 @@ class Driven:
         """Press F5 and wait until the run is kept and shown."""
         runs = self.runs
         self.key(Qt.Key.Key_F5)
-        self.wait(lambda: self.runs > runs)
+        self.wait(lambda: self.runs > runs, 1800.0)
         self.settle()
 
     def close(self) -> None:

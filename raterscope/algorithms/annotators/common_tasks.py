@@ -52,6 +52,10 @@ class CommonTaskSettings(FactorisationSettings):
         10, "Tasks at least", "Annotators with fewer are left out: their links are mostly chance.",
         unit="tasks", minimum=1,
     )  # fmt: skip
+    most_tasks: float | None = number(
+        None, "Tasks at most", "Annotators with more are left out. Empty: no limit.",
+        unit="tasks", minimum=1, optional=True, advanced=True,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +169,8 @@ def common_task_communities(
     matrices = np.empty((annotators, 0, 0)) if mean is None else np.asarray(mean, dtype=np.float64)
     if len(matrices) != annotators:
         raise ValueError(f"{len(matrices)} confusion matrices of {annotators} annotators; expected one each.")
-    enough = np.flatnonzero(every.tasks >= settings.least_tasks)
+    most = np.inf if settings.most_tasks is None else settings.most_tasks
+    enough = np.flatnonzero((every.tasks >= settings.least_tasks) & (every.tasks <= most))
     network = _network(every.of(enough), part(watch, 0.0, 0.1))
     linked = np.diff(network.indptr) > 0
     order = enough[linked]
@@ -174,11 +179,11 @@ def common_task_communities(
     turn = by_links(network)
     watch(0.1, "ordering annotators by their links")
     order, network = order[turn], network[turn][:, turn].tocsr()
-    notices = _left_out(annotators - len(enough), len(enough) - len(order), settings)
+    notices = _left_out(every.tasks, len(enough) - len(order), settings)
     if not len(order):
         return Communities(
             np.empty(0, np.int32), np.empty(0, np.int16), np.empty((0, 0), np.float32),
-            np.empty((0, *matrices.shape[1:])), 0.0, settings.method, 0.0, notices,
+            np.empty((0, *matrices.shape[1:])), 0.0, settings.method, 0.0, notices, "tasks",
         )  # fmt: skip
     those = every.of(order)
     if settings.method == "louvain":
@@ -194,7 +199,7 @@ def common_task_communities(
     watch(1.0, "communities of common tasks")
     return Communities(
         np.sort(order).astype(np.int32), community[back], share[back], prototype, holds,
-        settings.method, 0.0, notices,
+        settings.method, 0.0, notices, "tasks",
     )  # fmt: skip
 
 
@@ -256,12 +261,19 @@ def _by_factors(
     return best
 
 
-def _left_out(few: int, alone: int, settings: CommonTaskSettings) -> tuple[str, ...]:
-    said = []
-    if few:
-        those = "1 annotator labelled" if few == 1 else f"{few:,} annotators labelled"
-        said.append(f"{those} fewer than {settings.least_tasks} tasks and belong{'s' * (few == 1)} to none.")
-    if alone:
-        those = "1 annotator has" if alone == 1 else f"{alone:,} annotators have"
-        said.append(f"{those} no task in common with anybody and belong{'s' * (alone == 1)} to none.")
-    return tuple(said)
+def _left_out(tasks: Float32Array, alone: int, settings: CommonTaskSettings) -> tuple[str, ...]:
+    most = np.inf if settings.most_tasks is None else settings.most_tasks
+    groups = (
+        (
+            np.count_nonzero(tasks < settings.least_tasks),
+            f"labelled fewer than {settings.least_tasks:,} tasks",
+        ),
+        (np.count_nonzero(tasks > most), f"labelled more than {most:,.0f} tasks"),
+        (alone, "labelled no task of another annotator"),
+    )
+    return tuple(
+        f"{'1 annotator' if many == 1 else f'{many:,} annotators'} {reason} and "
+        f"{'belongs' if many == 1 else 'belong'} to no community."
+        for many, reason in groups
+        if many
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,6 +46,10 @@ class CommunitySettings(FactorisationSettings):
         10, "Votes at least", "Annotators with fewer are left out: what is known of them is mostly prior.",
         unit="votes", minimum=0,
     )  # fmt: skip
+    most_votes: float | None = number(
+        None, "Votes at most", "Annotators with more are left out. Empty: no limit.",
+        unit="votes", minimum=1, optional=True, advanced=True,
+    )  # fmt: skip
     scale: float | None = number(
         None, "Similarity scale", "How fast similarity falls with distance: more tells apart finer "
         "differences, and begins to split by chance. Left open: 30, or less where even like ones "
@@ -74,6 +79,8 @@ class Communities:
         "nmf" or "louvain".
     scale : float
         Of the similarity, given or fitted; 0 where there is none.
+    basis : str
+        What the members of one community have in common: "behaviour" or "tasks".
     notices : tuple of str
         What the person should know, a sentence each.
     """
@@ -86,6 +93,7 @@ class Communities:
     method: str
     scale: float = 0.0
     notices: tuple[str, ...] = ()
+    basis: str = "behaviour"
 
     @property
     def count(self) -> int:
@@ -159,9 +167,10 @@ def communities(
     counts = np.asarray(votes)
     if counts.shape != (len(matrices),):
         raise ValueError(f"votes of {counts.shape} for {len(matrices)} annotators; expected a number each.")
-    members = np.flatnonzero(counts >= settings.least_votes)
+    most = np.inf if settings.most_votes is None else settings.most_votes
+    members = np.flatnonzero((counts >= settings.least_votes) & (counts <= most))
     if not len(members):
-        return _nobody(matrices.shape, settings)
+        return _nobody(matrices.shape, settings, _left_out(counts, settings))
     order = members[np.lexsort(roots[members].T[::-1])]
     rows = roots[order]
     classes, scale = matrices.shape[1], settings.scale
@@ -176,7 +185,7 @@ def communities(
     community, share, prototype = numbered(share, matrices[order])
     links = _links(rows, similarity, community, share.shape[1], part(watch, 0.7, 1.0))
     back = np.argsort(order)
-    notices = (*_left_out(len(matrices) - len(members), settings), *notices)
+    notices = (*_left_out(counts, settings), *notices)
     return Communities(
         members.astype(np.int32), community[back], share[back], prototype, modularity(links),
         settings.method, scale, notices,
@@ -233,19 +242,23 @@ def _unit(centre: Float32Array, classes: int) -> Float32Array:
     return np.asarray(centre / length)
 
 
-def _nobody(shape: tuple[int, ...], settings: CommunitySettings) -> Communities:
+def _nobody(shape: tuple[int, ...], settings: CommunitySettings, notices: tuple[str, ...]) -> Communities:
     return Communities(
         np.empty(0, np.int32), np.empty(0, np.int16), np.empty((0, 0), np.float32),
-        np.empty((0, *shape[1:])), 0.0, settings.method, 0.0, _left_out(shape[0], settings),
+        np.empty((0, *shape[1:])), 0.0, settings.method, 0.0, notices,
     )  # fmt: skip
 
 
-def _left_out(many: int, settings: CommunitySettings) -> tuple[str, ...]:
-    if not many:
-        return ()
-    those = "1 annotator has" if many == 1 else f"{many:,} annotators have"
-    return (
-        f"{those} fewer than {settings.least_votes} votes and belong{'s' * (many == 1)} to no community.",
+def _left_out(votes: NDArray[Any], settings: CommunitySettings) -> tuple[str, ...]:
+    most = np.inf if settings.most_votes is None else settings.most_votes
+    return tuple(
+        f"{'1 annotator has' if many == 1 else f'{many:,} annotators have'} {bound} votes and "
+        f"{'belongs' if many == 1 else 'belong'} to no community."
+        for many, bound in (
+            (np.count_nonzero(votes < settings.least_votes), f"fewer than {settings.least_votes:,}"),
+            (np.count_nonzero(votes > most), f"more than {most:,.0f}"),
+        )
+        if many
     )
 
 

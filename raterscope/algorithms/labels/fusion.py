@@ -8,12 +8,18 @@ from typing import Any, Self
 
 import numpy as np
 
-from raterscope.algorithms.annotators.communities import CommunitySettings, communities
+from raterscope.algorithms.annotators.common_tasks import CommonTaskSettings, common_task_communities
+from raterscope.algorithms.annotators.communities import (
+    METHODS,
+    Communities,
+    CommunitySettings,
+    communities,
+)
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.constancy import changes_in_words, constancy
 from raterscope.algorithms.labels.copying import copies, copying_in_words
 from raterscope.algorithms.labels.cross_validation import cross_validate
-from raterscope.algorithms.labels.data import OPEN, ClassArray, LabelFusion, Labels
+from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.pooled import PooledSettings
 from raterscope.algorithms.labels.prior import PriorSettings
 from raterscope.algorithms.labels.rates import rates_of
@@ -22,9 +28,11 @@ from raterscope.algorithms.labels.tempering import choose_tempering, is_modelled
 from raterscope.algorithms.labels.unvoted import bar_unvoted
 from raterscope.algorithms.plan import Plan
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.algorithms.settings import Settings, SettingsError, choice, switch
+from raterscope.algorithms.settings import Settings, SettingsError, choice, integer, number
 
-__all__ = ["COUNTS", "TRUTHS", "LabelPlan", "QuestionSettings", "fuse", "run"]
+__all__ = [
+    "BASES", "COUNTS", "TRUTHS", "LabelPlan", "QuestionSettings", "find_communities", "fuse", "run",
+]  # fmt: skip
 
 _OVERRIDDEN = "The prior that was set for the question is taken, not that of the settings."
 _IN_FULL = "Each vote counts in full: this algorithm has no prior of the annotators to weigh it by."
@@ -44,6 +52,15 @@ COUNTS = {
     "full": "in full, as the model has it",
     "predictive": "in part, by prediction of held-out votes",
 }
+
+BASES = {
+    "behaviour": "by behaviour: their confusion matrices are alike",
+    "tasks": "by common tasks: they worked on the same tasks",
+    "no": "not looked for",
+}
+
+_FORMER_COMMUNITIES = {"yes": "behaviour", True: "behaviour", False: "no"}
+"""Values of `communities` on command lines and in runs of earlier versions."""
 
 _FORMER_COUNT = "foretold"
 """Name of "predictive" in the runs of earlier versions."""
@@ -67,12 +84,51 @@ class QuestionSettings(Settings):
         "probabilities are better calibrated. For models with a prior of the annotators.",
         COUNTS,
     )
-    communities: bool = switch(
-        True,
-        "Find communities",
-        "Group the annotators by how they answer, and look for those who copy; some seconds for thousands of "
-        "them.",
+    communities: str = choice(
+        "behaviour",
+        "Communities",
+        "Group the annotators, and look for those who copy; some seconds for thousands of them.",
+        BASES,
     )
+    community_method: str = choice(
+        "nmf", "Community method", "How the network of annotators is divided.", METHODS, advanced=True
+    )
+    community_scale: float | None = number(
+        None, "Similarity scale", "How fast similarity falls with distance; 1 is equation 32 as published. A "
+        "larger scale separates finer differences, and begins to split by chance. Empty: estimated from the "
+        "data. For communities by behaviour.",
+        minimum=0.01, maximum=1000, optional=True, advanced=True,
+    )  # fmt: skip
+    community_evidence: float | None = number(
+        None, "Community evidence", "How many observations an annotator's links count for together: more "
+        "splits communities, less joins them. Empty: 40 by behaviour, by common tasks the value of highest "
+        "modularity.",
+        minimum=1, maximum=1e5, optional=True, advanced=True,
+    )  # fmt: skip
+    community_least: int = integer(
+        10, "Minimum votes", "Annotators with fewer votes, or tasks, belong to no community.",
+        minimum=0, advanced=True,
+    )  # fmt: skip
+    community_most: float | None = number(
+        None, "Maximum votes", "Annotators with more votes, or tasks, belong to none. Empty: no limit.",
+        minimum=1, optional=True, advanced=True,
+    )  # fmt: skip
+
+    def by_behaviour(self) -> CommunitySettings:
+        """Give the settings of communities by behaviour."""
+        settings = CommunitySettings(
+            method=self.community_method, least_votes=self.community_least, most_votes=self.community_most,
+            scale=self.community_scale,
+        )  # fmt: skip
+        evidence = self.community_evidence
+        return settings if evidence is None else replace(settings, evidence=evidence)
+
+    def by_common_tasks(self) -> CommonTaskSettings:
+        """Give the settings of communities by common tasks."""
+        return CommonTaskSettings(
+            method=self.community_method, least_tasks=max(self.community_least, 1),
+            most_tasks=self.community_most, evidence=self.community_evidence,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -97,6 +153,8 @@ class LabelPlan(Plan):
         """Make a plan as `Plan.make` does; among the pairs may be those of `QuestionSettings`."""
         texts = dict(texts or {})
         about = {spec.name: texts.pop(spec.name) for spec in QuestionSettings.specs() if spec.name in texts}
+        if "communities" in about:
+            about["communities"] = _FORMER_COMMUNITIES.get(about["communities"], about["communities"])
         return replace(super().make(algorithm, texts), about=QuestionSettings.from_text(about))
 
     @classmethod
@@ -113,6 +171,8 @@ class LabelPlan(Plan):
             raise SettingsError("a plan of labels says what truths are for.")
         if about.get("counting") == _FORMER_COUNT:
             about = {**about, "counting": "predictive"}
+        if isinstance(former := about.get("communities"), bool):
+            about = {**about, "communities": _FORMER_COMMUNITIES[former]}
         return replace(super().from_dict(values), about=QuestionSettings.from_dict(about))
 
     def as_dict(self) -> dict[str, Any]:
@@ -171,8 +231,8 @@ def fuse(
     """
     plan = plan or LabelPlan()
     use = plan.about.truths if truth is not None and bool((truth != OPEN).any()) else "measure"
-    asked = plan.about.communities
-    step = part(watch, 0.0, _FUSED) if asked else watch
+    grouped = plan.about.communities != "no"
+    step = part(watch, 0.0, _FUSED) if grouped else watch
     if truth is not None:
         truth = np.where(_known(labels) == OPEN, truth, OPEN).astype(np.int16)
     if truth is not None and use == "folds":
@@ -189,14 +249,34 @@ def fuse(
         changed = changes_in_words(constancy(labels, fusion, step), labels)
         fusion = replace(fusion, notices=(*fusion.notices, *changed))
     groups = None
-    if asked:
-        groups = communities(
-            rates_of(labels, fusion).mean, labels.votes_of_annotators(), CommunitySettings(),
-            part(watch, _FUSED, _GROUPED),
-        )  # fmt: skip
+    if grouped:
+        groups = find_communities(
+            labels, rates_of(labels, fusion).mean, plan.about, part(watch, _FUSED, _GROUPED)
+        )
         copying = copying_in_words(copies(labels, fusion, part(watch, _GROUPED, 1.0)), labels)
         fusion = replace(fusion, notices=(*fusion.notices, *copying))
     return LabelResult(fusion, use, groups)
+
+
+def find_communities(
+    labels: Labels, mean: FloatArray, settings: QuestionSettings, watch: Watch = silent
+) -> Communities:
+    """Group the annotators of a question by behaviour or by common tasks.
+
+    Parameters
+    ----------
+    labels : Labels
+    mean : (K, J, L) float64
+        Expected confusion matrices, see `rates_of`.
+    settings : QuestionSettings
+        Its `communities` must not be "no".
+    watch : Watch
+    """
+    if settings.communities == "tasks":
+        many = len(labels.tasks), len(labels.annotators)
+        by_tasks = settings.by_common_tasks()
+        return common_task_communities(labels.task, labels.annotator, *many, by_tasks, watch, mean)
+    return communities(mean, labels.votes_of_annotators(), settings.by_behaviour(), watch)
 
 
 def _has_prior(settings: Settings) -> bool:

@@ -122,8 +122,6 @@ class Groups:
         Expected share of right votes.
     central : (C,) int32
         The most central member, an annotator's number.
-    basis : str
-        What members have in common: "behaviour" or "tasks".
     """
 
     found: Communities
@@ -132,7 +130,11 @@ class Groups:
     votes: FloatArray
     accuracy: FloatArray
     central: NDArray[np.int32]
-    basis: str = "behaviour"
+
+    @property
+    def basis(self) -> str:
+        """What members have in common: "behaviour" or "tasks"."""
+        return self.found.basis
 
 
 def groups_of(labels: Labels, result: LabelResult, accuracy: FloatArray) -> Groups | None:
@@ -149,7 +151,7 @@ def groups_of(labels: Labels, result: LabelResult, accuracy: FloatArray) -> Grou
     return None if found is None or not found.count else described(labels, found, accuracy)
 
 
-def described(labels: Labels, found: Communities, accuracy: FloatArray, basis: str = "behaviour") -> Groups:
+def described(labels: Labels, found: Communities, accuracy: FloatArray) -> Groups:
     """Say of communities what there is to say.
 
     Parameters
@@ -159,15 +161,13 @@ def described(labels: Labels, found: Communities, accuracy: FloatArray, basis: s
     found : Communities
     accuracy : (K,) float64
         Of every annotator; a community's is the mean over its votes.
-    basis : str
-        What members have in common.
     """
     of = found.of(len(labels.annotators))
     given = labels.votes_of_annotators()
     weight = [given[of == number] for number in range(found.count)]
     return Groups(
         found=found,
-        names=names_of(labels, found.prototype, basis),
+        names=names_of(labels, found.prototype, found.basis),
         of=of,
         votes=np.array([one.sum() for one in weight]) / max(int(given.sum()), 1),
         accuracy=np.array(
@@ -177,7 +177,6 @@ def described(labels: Labels, found: Communities, accuracy: FloatArray, basis: s
             ]
         ),
         central=found.central(given),
-        basis=basis,
     )
 
 

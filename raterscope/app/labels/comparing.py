@@ -60,7 +60,7 @@ def judgements(
     for done, name in enumerate(others):
         known = {spec.name for spec in LABELLERS[name].settings.specs()}
         shared = {field: text for field, text in (texts or {}).items() if field in known}
-        other = replace(LabelPlan.make(name, shared), about=replace(plan.about, communities=False))
+        other = replace(LabelPlan.make(name, shared), about=replace(plan.about, communities="no"))
         step = part(watch, done / len(others), (done + 1) / len(others), f"{name}: ")
         judged, problem, _ = attempt(partial(_judge, question, other, step))
         if judged is not None:

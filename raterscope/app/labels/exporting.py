@@ -133,7 +133,7 @@ def _missing(what: str) -> str:
     if what == "decided":
         return "holds no decision on a task yet"
     if what == "communities":
-        return "holds no communities yet; `raterscope run` finds them, with --set communities=yes"
+        return "holds no communities yet; `raterscope run` finds them, with --set communities=behaviour"
     return "holds no run of labels yet; `raterscope run` makes one"
 
 

@@ -117,7 +117,7 @@ def crowd_table(answered: Answered, rates: Rates) -> Table:
 
 
 def communities_table(groups: Groups, annotators: Sequence[str]) -> Table:
-    """List the communities of annotators who answer alike."""
+    """List the communities of annotators."""
     sizes = groups.found.sizes().tolist()
     rows = [
         (
@@ -131,13 +131,17 @@ def communities_table(groups: Groups, annotators: Sequence[str]) -> Table:
         for at, name in enumerate(groups.names)
     ]
     out = len(groups.of) - sum(sizes)
+    of_behaviour = groups.basis == "behaviour"
+    method = "Bayesian factorisation" if groups.found.method == "nmf" else "Louvain"
+    alike = "their confusion matrices, by {} of their Hellinger similarity"
+    shared = "their common tasks, by {} of the shares that two annotators have in common"
     note = (
-        "Annotators whose confusion matrices are alike, by "
-        f"{'Bayesian factorisation' if groups.found.method == 'nmf' else 'Louvain'} of their Hellinger "
-        f"similarity; modularity {share(groups.found.modularity, 2)}. Accuracy: the share of right votes to "
-        f"expect. Most central: who takes part most.{f' Left out for few votes: {out:,}.' if out else ''}"
+        f"Annotators are grouped by {(alike if of_behaviour else shared).format(method)}; modularity "
+        f"{share(groups.found.modularity, 2)}. Accuracy: the expected share of correct votes. Most central: "
+        f"the member who takes part most.{f' In no community: {out:,}.' if out else ''}"
     )
-    columns = ("No.", "Behaviour", "Annotators", "Share of votes", "Accuracy", "Most central")
+    name = "Behaviour" if of_behaviour else "Name"
+    columns = ("No.", name, "Annotators", "Share of votes", "Accuracy", "Most central")
     return Table("Communities", columns, rows, note, frozenset({1}))
 
 

@@ -102,8 +102,8 @@ def test_those_of_few_tasks_and_those_alone_are_left_out_and_it_is_said(method: 
     found = common_task_communities(task, annotator, 10, 4, settings)
     assert found.of(4).tolist() == [0, 0, -1, -1]
     assert found.notices == (
-        "1 annotator labelled fewer than 3 tasks and belongs to none.",
-        "1 annotator has no task in common with anybody and belongs to none.",
+        "1 annotator labelled fewer than 3 tasks and belongs to no community.",
+        "1 annotator labelled no task of another annotator and belongs to no community.",
     )
     for votes in (0, 5):
         nobody = common_task_communities(task[:votes], annotator[:votes], 10, 4, settings)

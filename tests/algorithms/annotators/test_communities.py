@@ -105,6 +105,17 @@ def test_those_of_few_votes_are_left_out_and_it_is_said() -> None:
     assert found.notices == ("2 annotators have fewer than 5 votes and belong to no community.",)
 
 
+def test_annotators_of_many_votes_can_be_left_out_too() -> None:
+    mean, _, votes = planted(FIVE[:2], 20, 60, 6)
+    votes[7] = votes.max() + 100
+    found = communities(mean, votes, CommunitySettings(most_votes=float(votes[7] - 1)))
+    assert found.of(40)[7] == -1
+    assert len(found.members) == 39
+    assert found.notices == (
+        f"1 annotator has more than {votes[7] - 1:,} votes and belongs to no community.",
+    )
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_few_annotators_and_all_alike(method: str) -> None:
     settings = CommunitySettings(method=method, least_votes=0)

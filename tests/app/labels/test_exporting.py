@@ -162,7 +162,7 @@ def test_what_is_not_there_is_said_in_a_sentence(tmp_path, refusal):
     )
     assert "expected one of csv" in refusal("export", path, "--what", "votes", "--format", "nifti", "-o", out)
     assert run("run", path, "majority", "--set", "communities=no") == 0
-    assert "communities=yes" in refusal("export", path, "--what", "communities", "-o", out)
+    assert "communities=behaviour" in refusal("export", path, "--what", "communities", "-o", out)
     assert not out.exists()
 
 

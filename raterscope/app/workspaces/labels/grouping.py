@@ -60,7 +60,7 @@ def find_groups(scene: Scene, analysis: Analysis, way: Way, watch: Watch) -> Gro
         found = communities(analysis.mean, analysis.votes_of, CommunitySettings(method=method), watch)
     else:
         found = _by_tasks(scene, analysis.mean, None, method, watch)
-    return described(scene.labels, found, analysis.accuracy[0], basis)
+    return described(scene.labels, found, analysis.accuracy[0])
 
 
 def _by_tasks(

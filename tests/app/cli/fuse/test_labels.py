@@ -33,6 +33,30 @@ def votes(tmp_path):
     return write_votes(tmp_path / "votes.csv")
 
 
+def test_annotators_are_grouped_by_the_tasks_that_they_share(fuse, tmp_path):
+    """Two shifts that answer alike and never meet: one community by behaviour, two by common tasks."""
+    rows = [
+        (f"{shift}{who}", f"{shift}-t{task}", CLASSES[task % 2])
+        for shift in "ab" for who in range(8) for task in range(20)
+    ]  # fmt: skip
+    votes = write(tmp_path / "shifts.csv", ("annotator", "task", "label"), rows)
+    shared, _ = fuse(votes, "--set", "communities=tasks", "community_method=louvain")
+    groups = {row["annotator"]: row["community"] for row in rows_of(shared / "annotators.csv")}
+    assert len(set(groups.values())) == 2
+    assert all(groups[f"a{who}"] == groups["a0"] != groups[f"b{who}"] for who in range(8))
+    record = json.loads((shared / "run.json").read_text(encoding="utf-8"))
+    assert record["settings"]["about"]["communities"] == "tasks"
+    alike, _ = fuse(votes, "--set", "communities=yes")
+    assert len(rows_of(alike / "communities.csv")) == 1
+
+
+def test_runs_of_earlier_versions_name_communities_by_yes_and_no():
+    stored = LabelPlan.make("majority").as_dict()
+    for former, now in ((True, "behaviour"), (False, "no")):
+        plan = LabelPlan.from_dict({**stored, "about": {**stored["about"], "communities": former}})
+        assert plan.about.communities == now
+
+
 def test_the_tables_hold_what_was_planted(fuse, votes):
     out, _ = fuse(votes, "--algorithm", "ibcc")
     labels = rows_of(out / "labels.csv")
