@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.special import betaincinv
@@ -232,13 +233,14 @@ def _repeated(
     recursive = newton = begin(decisions.annotators, decisions.clusters)
     states = []
     for step in range(times):
-        watch(step / times, "following decisions")
+        look = partial(watch, step / times, "following decisions")
+        look()
         here = turn == step
         said = np.full((decisions.annotators, decisions.clusters), np.nan)
         said[decisions.annotator[here], decisions.cluster[here]] = decisions.yes[here]
         recursive = recursive_em(recursive, said, settings)
         newton = incremental_newton(newton, said, settings)
-        states.append((recursive, newton, batch_em(recursive, settings)))
+        states.append((recursive, newton, batch_em(recursive, settings, look)))
     order = np.arange(decisions.annotators)
     return _course(True, np.arange(1, times + 1), ("recursive", "newton", "batch"), states, order, settings)
 
@@ -255,9 +257,10 @@ def _joining(decisions: Decisions, most: int, settings: DecisionSettings, watch:
     state = begin(0, decisions.clusters)
     states = []
     for step, end in enumerate(ends.tolist()):
-        watch(step / len(ends), "following annotators")
+        look = partial(watch, step / len(ends), "following annotators")
+        look()
         state = admit(state, said[order[len(state.yes) : end]], settings)
-        states.append((state, batch_em(state, settings)))
+        states.append((state, batch_em(state, settings, look)))
     return _course(False, ends, ("recursive", "batch"), states, order, settings)
 
 

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 
 from raterscope.algorithms.clicks._vote_model import EDGE
 from raterscope.algorithms.clicks.data import ClicksError, FloatArray
+from raterscope.algorithms.progress import Look, no_look
 from raterscope.algorithms.settings import Settings, integer, number, switch
 
 __all__ = [
@@ -206,7 +207,9 @@ def incremental_newton(
     )
 
 
-def batch_em(state: DecisionState, settings: DecisionSettings | None = None) -> DecisionState:
+def batch_em(
+    state: DecisionState, settings: DecisionSettings | None = None, look: Look = no_look
+) -> DecisionState:
     """Judge all decisions of a state anew, until EM converges (thesis, Algorithm 3).
 
     It begins at the share of annotators who said yes to a cluster.
@@ -216,6 +219,8 @@ def batch_em(state: DecisionState, settings: DecisionSettings | None = None) -> 
     state : DecisionState
         Only its decisions count.
     settings : DecisionSettings, optional
+    look : callable
+        Called at every iteration, and may raise what is to end the work.
 
     Returns
     -------
@@ -225,6 +230,7 @@ def batch_em(state: DecisionState, settings: DecisionSettings | None = None) -> 
     settings = settings or DecisionSettings()
     state = _afresh(state, settings)
     for _ in range(settings.iterations):
+        look()
         old = state
         state = _iterated(state, settings)
         change = abs(state.prevalence - old.prevalence) + sum(

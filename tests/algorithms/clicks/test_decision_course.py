@@ -13,6 +13,7 @@ from raterscope.algorithms.clicks.decision_streams import (
     incremental_newton,
     recursive_em,
 )
+from raterscope.algorithms.progress import Cancelled
 from raterscope.algorithms.simulation.mixtures import decide_again, voting_crowd
 
 
@@ -106,3 +107,16 @@ def test_what_cannot_be_followed_is_refused_with_the_reason():
         follow(Decisions(none, none, none.astype(bool), 3, 4))
     with pytest.raises(ClicksError, match="too many to follow"):
         follow(Decisions(np.zeros(1, int), np.zeros(1, int), np.ones(1, bool), 3000, 3000))
+
+
+def test_it_ends_where_it_is_cancelled():
+    calls = []
+
+    def watch(fraction, *_):
+        calls.append(fraction)
+        if len(calls) == 5:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        follow(once(voting_crowd(12, 40, 1, 0.6, 0.6)), watch=watch)
+    assert len(calls) == 5
