@@ -58,13 +58,17 @@ def stacked(case: Case, margin: float = MARGIN) -> Masks:
 def fuse_together(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResult:
     """Fuse the structures of a case as classes of one model, and measure each by itself."""
     masks = stacked(case)
-    fusion = fuse(masks, plan, watch=part(watch, 0.0, _FUSED))
-    fusions, reports = [], []
+    reports = []
     count = len(masks.structures)
+    if plan.algorithm == "mixture":  # which groups the raters of each structure by itself
+        steps = [part(watch, _FUSED * s / count, _FUSED * (s + 1) / count) for s in range(count)]
+        fusions = [fuse(_of(masks, s), plan, watch=steps[s]) for s in range(count)]
+    else:
+        fusion = fuse(masks, plan, watch=part(watch, 0.0, _FUSED))
+        fusions = [_one(fusion, s) for s in range(count)]
     for s in range(count):
         here = part(watch, _FUSED + (1 - _FUSED) * s / count, _FUSED + (1 - _FUSED) * (s + 1) / count)
-        fusions.append(_one(fusion, s))
-        reports.append(report_on(fusions[-1], _of(masks, s), here))
+        reports.append(report_on(fusions[s], _of(masks, s), here))
     return CaseResult(tuple(fusions), tuple(reports))
 
 

@@ -16,6 +16,7 @@ from raterscope.app.masks.rater_clusters import (
     follow_consensuses,
 )
 from raterscope.app.masks.running import fuse_cases, gather, keep
+from raterscope.app.masks.together import fuse_together
 from raterscope.app.report import write_report
 from raterscope.app.study import Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
@@ -115,3 +116,21 @@ def test_fuse_masks_writes_distances_and_tree(tmp_path, capsys):
     assert 0 < pairs[DICE, "ann", "ben"] < pairs[DICE, "ann", "eve"]
     joins = [row for row in rows_of(out / "rater_tree.csv") if row["basis"] == CONSENSUS]
     assert joins[-1]["annotators"] == "; ".join(RATERS)
+
+
+def test_raters_of_several_structures_fused_together_keep_their_consensuses(tmp_path):
+    with Study.create(tmp_path / "two.rscope") as opened:
+        case = add_case(opened, "case", Grid.plain((32, 32, 32), (1.0, 1.0, 1.0), calibrated=True))
+        masks = []
+        for name, mask in drawn(0).items():
+            rim = mask & ~ndimage.binary_erosion(mask, iterations=3)
+            for structure, inside in (("rim", rim), ("core", mask & ~rim)):
+                masks.append(PlacedMask(case.id, name, structure, (0, 0, 0), inside))
+        add_masks(opened, masks, "made")
+        inputs = gather([entry.id for entry in opened.images()], opened)
+        answer = fuse_cases(inputs, MaskPlan.make("mixture"), each=fuse_together)
+    (result,) = [one.fusion for one in answer.outcomes.values()]
+    assert [fusion.structures for fusion in result.fusions] == [("core",), ("rim",)]
+    found = agreements_of_results([result], CONSENSUS)
+    assert len(found) == 2
+    assert min(one.similarity[0, 4] for one in found) == 0.0
