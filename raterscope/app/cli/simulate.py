@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 
 from raterscope.algorithms.progress import part
@@ -25,5 +26,5 @@ def simulate_files(options: argparse.Namespace) -> int:
     files = [*drawn.data, *drawn.truth, *drawn.beside, *([study] if study is not None else [])]
     tell_files(files, folder)
     fuse, read = commands_in_words(setup, drawn, folder)
-    tell((), [fuse, read if study is None else f"raterscope {study}"])
+    tell((), [fuse, read if study is None else f"raterscope {shlex.quote(str(study))}"])
     return 0

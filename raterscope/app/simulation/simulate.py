@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import textwrap
 from collections.abc import Sequence
@@ -142,25 +143,33 @@ def study_in(setup: Setup, drawn: Drawn, watch: Watch = silent) -> Path:
 
 def commands_in_words(setup: Setup, drawn: Drawn, folder: Path) -> list[str]:
     """Give the commands that fuse what was simulated, compare it with the truth, and make a study."""
+
+    def at(name: str) -> str:
+        return shlex.quote(str(folder / name))
+
+    def all_of(pattern: str) -> str:
+        """Quote a folder, and leave the pattern in it to the shell."""
+        return f"{shlex.quote(str(folder))}/{pattern}" if folder != Path() else pattern
+
     fuse = ["raterscope fuse", setup.kind]
     if setup.kind == "masks":
-        fuse += [str(folder / "prostate_reader_*.nii.gz"), "--image", str(folder / drawn.data[0].name)]
+        fuse += [all_of("prostate_reader_*.nii.gz"), "--image", at(drawn.data[0].name)]
         fuse += ["--structure prostate"]
     else:
-        fuse += [str(folder / one.name) for one in drawn.data]
-    fuse += [f"--truth {folder / one.name}" for one in drawn.truth]
+        fuse += [at(one.name) for one in drawn.data]
+    fuse += [f"--truth {at(one.name)}" for one in drawn.truth]
     if drawn.radius is not None:
         fuse.append(f"--radius {drawn.radius:g}")
     if drawn.classes:
         fuse.append("--outputs=" + ",".join(drawn.classes))
-        fuse.append("--classes " + ",".join(f'"{one}"' for one in dict.fromkeys(drawn.classes.values())))
-        fuse.append("--stands " + " ".join(f'"{one}={other}"' for one, other in drawn.classes.items()))
-    fuse.append(f"-o {folder / 'fused'}")
-    given = " ".join(str(folder / one.name) for one in (*drawn.data, *drawn.truth))
+        fuse.append("--classes " + shlex.quote(",".join(dict.fromkeys(drawn.classes.values()))))
+        stands = (shlex.quote(f"{one}={other}") for one, other in drawn.classes.items())
+        fuse.append("--stands " + " ".join(stands))
+    fuse.append(f"-o {at('fused')}")
+    given = " ".join(at(one.name) for one in (*drawn.data, *drawn.truth))
     if setup.kind == "masks":
-        given = f"{folder / 'prostate*.nii.gz'} --structure prostate"
-    study = folder / f"{setup.name}.rscope"
-    return [" ".join(fuse), f"raterscope import {study} {given}"]
+        given = f"{all_of('prostate*.nii.gz')} --structure prostate"
+    return [" ".join(fuse), f"raterscope import {at(f'{setup.name}.rscope')} {given}"]
 
 
 def _wrapped(text: str) -> str:
