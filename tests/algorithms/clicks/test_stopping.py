@@ -174,6 +174,7 @@ def test_sensitivity_and_precision_are_those_against_the_truth():
 
 
 def test_the_less_the_crowd_is_known_the_wider_is_the_interval_of_precision(monkeypatch):
+    """As it was when one variance stood for the crowd; it is the deviation of h now."""
     clicks, _ = crowd(6, seed=1, strays=4.0)
     fusion, widths = fuse(clicks, PLAN), []
     for deviation in (0.0, 0.03, 0.08):
