@@ -121,7 +121,8 @@ def dynibcc(labels: Labels, settings: DynamicSettings | None = None, watch: Watc
     the mean of classes' log odds, which is not the mean field's answer even without drift; here each class
     has a filter of its own to which the vote counts by the class's probability, and without noise that is the
     static model exactly. The noise is common to all classes as in the paper: by how much a vote raises the
-    variance of the output (eqs. 43-45), expected over the classes.
+    variance of the output (eqs. 43-45), expected over the classes. Every step of an annotator is a vote, so
+    that z in eq. 43 is zero: its second case, a step whose output is not observed (z = u), does not occur.
 
     With more than two outputs that form departs from the paper once more, in the rates that it gives. Every
     output has a filter of its own, a Beta distribution: alpha of it against beta of all others. Noise, which
