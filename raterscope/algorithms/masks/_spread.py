@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -50,10 +50,12 @@ class Smoother:
             near = np.where(apart < (radius + 0.5) * spacing[0], np.exp(-0.5 * (apart / reach) ** 2), 0.0)
             self._across = (near / taps.sum()).astype(np.float32)
 
-    def coarser(self) -> Smoother:
-        """Give the same of `halved` values."""
+    def coarser(self, *, in_plane: bool = False) -> Smoother:
+        """Give the same for sums over pairs of voxels along each axis, or along rows and columns alone."""
         a, b, c = self._spacing
         positions = self._positions
+        if in_plane:
+            return Smoother((a, 2 * b, 2 * c), positions, self._reach)
         if positions is not None:
             starts = np.arange(0, len(positions), 2)
             positions = np.add.reduceat(positions, starts) / np.add.reduceat(np.ones(len(positions)), starts)
@@ -90,12 +92,12 @@ def _bands(shape: tuple[int, ...], axis: int) -> Iterator[tuple[slice, ...]]:
 
 
 def spread(
-    away: Float32Array,
-    clip: float,
-    smooth: Callable[[Float32Array, Look], Float32Array],
-    look: Look,
+    away: Float32Array, clip: float, smooth: Smoother, look: Look
 ) -> tuple[Float32Array, Float32Array]:
-    """Give the mean of (P, Z, Y, X) distances, and the scale of another one's."""
+    """Give the mean of (P, Z, Y, X) distances, and the scale of another one's.
+
+    The neighbourhood is smoothed on pairs of rows and columns, and interpolated between these.
+    """
     people = len(away)
     mean = away.mean(axis=0, dtype=np.float32)
     square = np.zeros_like(mean)
@@ -105,19 +107,49 @@ def spread(
     square /= people - 1
     weight = np.exp(-0.5 * (mean / np.float32(clip * WIDTH)) ** 2)
     look()
-    near = smooth(weight * square, look)
+    coarse = smooth.coarser(in_plane=True)
+    weighted = weight * square
     look()
-    total = smooth(weight, look)
-    whole = float((weight * square).sum(dtype=np.float64) / max(float(weight.sum(dtype=np.float64)), 1e-12))
-    scale = np.empty_like(mean)
-    flat = [values.ravel() for values in (near, total, square, scale)]
+    near, total = coarse(_paired(weighted), look), coarse(_paired(weight), look)
+    whole = float(weighted.sum(dtype=np.float64) / max(float(weight.sum(dtype=np.float64)), 1e-12))
+    few = FEW * np.float32(np.prod([min(2, size) for size in mean.shape[1:]]))
+    local = (near + few * np.float32(whole)) / (total + few)
+    look()
+    scale = _unpaired(_unpaired(local, 2, mean.shape[2]), 1, mean.shape[1])
+    look()
+    every, own = scale.ravel(), square.ravel()
     for begin in range(0, mean.size, _AT_ONCE):
         look()
-        close, summed, own, out = (values[begin : begin + _AT_ONCE] for values in flat)
-        local = (close + FEW * np.float32(whole)) / (summed + FEW)
-        variance = (PRIOR * local + (people - 1) * own) / (PRIOR + people - 1)
+        out, here = every[begin : begin + _AT_ONCE], own[begin : begin + _AT_ONCE]
+        variance = (PRIOR * out + (people - 1) * here) / (PRIOR + people - 1)
         out[:] = np.sqrt(np.maximum(variance, LEAST) * np.float32(1 + 1 / people))
     return mean, scale
+
+
+def _paired(values: Float32Array) -> Float32Array:
+    """Sum over pairs of rows and of columns."""
+    out = values[:, ::2].copy()
+    out[:, : values.shape[1] // 2] += values[:, 1::2]
+    across = out[:, :, ::2].copy()
+    across[:, :, : values.shape[2] // 2] += out[:, :, 1::2]
+    return across
+
+
+def _unpaired(values: Float32Array, axis: int, size: int) -> Float32Array:
+    """Interpolate values of pairs along an axis of so many rows or columns."""
+    along = np.moveaxis(values, axis, 0)
+    shape = (size, *along.shape[1:])
+    out = np.empty(shape, dtype=np.float32)
+    nearer, farther = np.float32(0.75), np.float32(0.25)
+    first, second = out[::2], out[1::2]
+    first[:] = nearer * along
+    first[1:] += farther * along[:-1]
+    first[0] += farther * along[0]
+    second[:] = nearer * along[: len(second)]
+    second[: len(along) - 1] += farther * along[1 : len(second) + 1]
+    if len(second) == len(along):
+        second[-1] += farther * along[-1]
+    return np.ascontiguousarray(np.moveaxis(out, 0, axis))
 
 
 def crossings(mask: NDArray[np.bool_], ratio: NDArray[Any]) -> FloatArray:
