@@ -22,7 +22,7 @@ from raterscope.algorithms.clicks.hac import HACSettings
 from raterscope.algorithms.clicks.kmeans import KMeansSettings
 from raterscope.algorithms.clicks.oem import OEMSettings
 from raterscope.algorithms.clicks.results import Clustering, Fusion
-from raterscope.algorithms.clicks.stream import StreamPlan, advance, begin
+from raterscope.algorithms.clicks.stream import StreamPlan, StreamSettings, advance, begin
 from raterscope.algorithms.clicks.voting import MajoritySettings
 from raterscope.algorithms.evaluation import evaluate
 from raterscope.algorithms.progress import Watch, part, silent
@@ -79,8 +79,8 @@ class CrowdSizeSettings(Settings):
         "with DEM as printed and with majority voting.",
     )  # fmt: skip
     streamed: bool = switch(
-        False, "Stream", "Measure the chosen method as a stream too, annotators joining one by one from the "
-        "smallest crowd on (figures 15 and 16).",
+        False, "Stream", "Measure the chosen method as a stream too, and with the published methods the "
+        "paper's Algorithm 3: annotators join one by one from the smallest crowd on (figures 15 and 16).",
     )  # fmt: skip
     draw_seed: int = integer(
         0, "Seed of draws", "Of the crowds.", minimum=0, maximum=2**31 - 1, advanced=True
@@ -216,9 +216,9 @@ def measure_crowd_sizes(
     plan, settings = plan or FusionPlan(), settings or CrowdSizeSettings()
     sizes = crowd_sizes(settings, max((len(clicks.annotators) for clicks, _ in images), default=1))
     methods = methods_of(plan, published=settings.published)
-    stream = settings.streamed and isinstance(plan.clustering, OEMSettings) and plan.detector == "dem"
+    streams = _streams(plan, published=settings.published) if settings.streamed else {}
     found: Scores = {}
-    total, done = max(1, settings.draws * len(images) * (len(sizes) + stream)), 0
+    total, done = max(1, settings.draws * len(images) * (len(sizes) + len(streams))), 0
     for draw in range(settings.draws):
         for number, (clicks, truth) in enumerate(images):
             generator = np.random.default_rng([settings.draw_seed, draw, number])
@@ -229,12 +229,25 @@ def measure_crowd_sizes(
                     step = part(watch, done / total, (done + 1) / total)
                     _measure(first_annotators(clicks, order, size), methods, partial(note, size), step)
                 done += 1
-            if stream:
+            for streamed, stream in streams.items():
                 step = part(watch, done / total, (done + 1) / total)
-                _follow(clicks, order, sizes, plan, note, step)
+                _follow(clicks, order, sizes, stream, partial(note, names=streamed), step)
                 done += 1
     names = dict.fromkeys((stage, method) for stage in STAGES for of, method, _ in found if of == stage)
     return tuple(_curve(stage, method, sizes, found) for stage, method in names)
+
+
+def _streams(plan: FusionPlan, *, published: bool) -> dict[tuple[str, str], StreamPlan]:
+    """Give the plans of streams by the names of their clustering and of the method after detection."""
+    found = {}
+    if isinstance(plan.clustering, OEMSettings) and isinstance(plan.detection, DEMSettings):
+        found[STREAM, STREAM] = StreamPlan(plan.clustering, plan.detection, plan.assignment)
+    if published:
+        name = "OEM as printed, streamed"
+        found[name, f"{name}, DEM as printed"] = StreamPlan(
+            OEMSettings(as_printed=True), PUBLISHED_DEM, PUBLISHED_VOTES, StreamSettings(update="printed")
+        )
+    return found
 
 
 def _note(
@@ -266,7 +279,7 @@ def _measure(
         for method, plan in plans.items():
             detect = partial(DETECTORS[plan.detector].run, settings=plan.detection)
             fusion = conclude(marks, mark, clustering, plan.assignment, detect)
-            note((name, method), fusion)
+            note(names=(name, method), fusion=fusion)
             name = ""
 
 
@@ -274,22 +287,19 @@ def _follow(
     clicks: Clicks,
     order: Sequence[int],
     sizes: Sequence[int],
-    plan: FusionPlan,
+    plan: StreamPlan,
     note: Callable[..., None],
     watch: Watch,
 ) -> None:
     """Let annotators join one by one from the smallest crowd on."""
-    assert isinstance(plan.clustering, OEMSettings)
-    assert isinstance(plan.detection, DEMSettings)
-    streamed = StreamPlan(plan.clustering, plan.detection, plan.assignment)
     most = min(sizes[-1], len(order))
-    state = begin(first_annotators(clicks, order, sizes[0]), streamed)
+    state = begin(first_annotators(clicks, order, sizes[0]), plan)
     for count in range(sizes[0], most + 1):
         watch((count - sizes[0]) / (most - sizes[0] + 1), f"following {count} annotators")
         if count > sizes[0]:
-            state = advance(state, first_annotators(clicks, order, count), streamed)
+            state = advance(state, first_annotators(clicks, order, count), plan)
         if count in sizes:
-            note(count, (STREAM, STREAM), state.fusion)
+            note(count, fusion=state.fusion)
 
 
 def _curve(

@@ -58,6 +58,8 @@ def test_methods_of_the_paper_and_the_stream_come_along(images):
     curves = {(one.stage, one.method): one for one in measure_crowd_sizes(images[:1], 50.0, None, settings)}
     methods = {method for _, method in curves}
     assert {"chosen method", "chosen method, streamed", "OEM as printed", "CEM as printed"} <= methods
+    printed = curves["detection", "OEM as printed, streamed, DEM as printed"]
+    assert printed.draws.tolist() == [2, 2]
     assert {"k-means, majority vote", "hierarchical, DEM as printed"} <= methods
     batch, stream = (curves["clustering", name] for name in ("chosen method", "chosen method, streamed"))
     assert batch.sensitivity[-1] > batch.sensitivity[0] - 0.05
