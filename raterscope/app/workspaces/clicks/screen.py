@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QStackedWidget, QTabWidget, QWidget
+from PySide6.QtWidgets import QScrollArea, QStackedWidget, QTabWidget, QWidget
 
 from raterscope.algorithms.clicks import CLUSTERERS, DETECTORS
 from raterscope.algorithms.clicks.assignment import AssignmentSettings
@@ -66,7 +66,11 @@ class ClicksScreen(WorkspaceScreen):
         self.middle_tabs.addTab(self.parasitaemia, "Parasitaemia")
         self.middle_tabs.addTab(self.measure, "Measure")
         self.crowd_size = CrowdSizePanel()
-        self.middle_tabs.addTab(self.crowd_size, "Crowd size")
+        page = QScrollArea()  # its form and plot are wider than what the other pages need
+        page.setWidgetResizable(True)
+        page.setFrameShape(QScrollArea.Shape.NoFrame)
+        page.setWidget(self.crowd_size)
+        self.middle_tabs.addTab(page, "Crowd size")
         self.trust = TrustPanel(TRUST_AXES, NO_TRUST)
         self.middle_tabs.addTab(self.trust, "Trust")
         self.middle_tabs.setFocusProxy(self.table)
@@ -80,7 +84,7 @@ class ClicksScreen(WorkspaceScreen):
             EvidencePanel(),
             (self.middle_tabs, self.right_tabs),
             FusePanel(CLUSTERERS, DETECTORS, AssignmentSettings),
-            (300, 590, 320),
+            (270, 630, 304),
             parent,
         )
         self.canvas = canvas

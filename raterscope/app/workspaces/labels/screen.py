@@ -104,7 +104,7 @@ class LabelsScreen(WorkspaceScreen):
                 ("ROC", self.curves),
                 ("Trust", self.trust),
                 ("Ask next", self.ask),
-                ("Rates over time", self.decisions),
+                ("Rates", self.decisions),
                 ("Progress", self.progress),
             )
         ):
@@ -118,7 +118,7 @@ class LabelsScreen(WorkspaceScreen):
             people: [380, 240],
             alike: [520, 300],
             self.why: [264, 300, 52],
-            self.bottom: [640, 560],
+            self.bottom: [600, 600],
         }
 
     def make_room(self, wanted: bool) -> None:
