@@ -106,8 +106,8 @@ def test_algorithm_1_cannot_tell_three_thirds_of_an_annotator_from_one(criterion
     for one in (clicks, several(clicks, 4, 3)):
         cells = sort_into_cells(one, 3 * sigma)
         start = np.array([sigma**2, 0.0, sigma**2])
-        people, uniform = len(one.annotators), (1 / one.area if outliers else 0.0)
-        found.append(walk(cells, people, uniform, mean - cells.centre, start, path, sigma, silent))
+        trusted, uniform = np.full(len(one.annotators), 0.9), (1 / one.area if outliers else 0.0)
+        found.append(walk(cells, trusted, uniform, mean - cells.centre, start, path, sigma, silent))
     once, thrice = found
     np.testing.assert_allclose(thrice.trace.objective, once.trace.objective, rtol=1e-9)
     np.testing.assert_allclose(thrice.mean, once.mean, atol=1e-6)
@@ -269,7 +269,8 @@ def test_the_observed_likelihood_of_weighed_clicks_never_falls_between_removals(
         path = Path("observed", 0.0, 0.3 * sigma**2, math.inf, 0, iterations, 1e-15, 0.9)
         cells = sort_into_cells(clicks, 3 * sigma)
         start = np.array([sigma**2, 0.0, sigma**2])
-        found = walk(cells, 21, 1 / clicks.area, mean - cells.centre, start, path, sigma, silent)
+        trusted, centred = np.full(21, 0.9), mean - cells.centre
+        found = walk(cells, trusted, 1 / clicks.area, centred, start, path, sigma, silent)
         if found.trace.best == iterations - 1:
             inside = float(worth[clicks.annotator] @ found.inlier)
             likelihoods.append(found.trace.objective[-1] + (6 * 14 + worth.sum()) / 2 * math.log(inside))
