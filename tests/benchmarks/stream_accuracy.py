@@ -33,7 +33,14 @@ PLANS = {
         {"update": "printed", "click_scatter": "2", "criterion": "observed"}
     ),
     "Algorithms 1 to 3 as printed": StreamPlan.make(
-        {"update": "printed", "as_printed": "yes", "prior": "none", "start": "paper"}
+        {
+            "update": "printed",
+            "as_printed": "yes",
+            "prior": "none",
+            "start": "paper",
+            "objective": "expected",
+            "vote_coverage": "1",
+        }
     ),
 }
 
