@@ -175,10 +175,10 @@ class ImageSubject:
         return None
 
     def in_words(self, verb: str) -> str:
-        """Say what is done to it: "flag the image", "mark the image as a negative control"."""
+        """Say what is done to it: "flag the image", "mark as negative control"."""
         if verb == "uncontrol":
-            return "mark the image as no control"
-        return f"{verb} the image" if "flag" in verb else f"mark the image as a {verb} control"
+            return "mark as no control"
+        return f"{verb} the image" if "flag" in verb else f"mark as {verb} control"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -322,7 +322,7 @@ def test_a_control_mark_changes_what_a_fusion_is_held_to_until_it_is_undone() ->
     assert state.control(1) == review.Control(holds=False, decision=1)
     assert state.control(2) is None
     assert review.differ(before, state, "clicks", 1)
-    assert state.in_words(decisions[0]) == "mark the image as a negative control"
+    assert state.in_words(decisions[0]) == "mark as negative control"
     decisions = added(decisions, mark("positive"))
     positive = fold(decisions)
     assert positive.control(1) == review.Control(holds=True, decision=2)

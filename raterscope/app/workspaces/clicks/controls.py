@@ -39,6 +39,7 @@ class Controls(QObject):
         view = screen.queue.view
         view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         view.customContextMenuRequested.connect(self._on_menu)
+        document.decided.connect(self._on_decided)
 
     def toggle(self, verb: str, image: int | None) -> None:
         """Mark an image as a positive or negative control; take away a mark that it has already."""
@@ -63,8 +64,12 @@ class Controls(QObject):
             self.said.emit(f"You accepted {number} on {entry.name}: it holds structures.")
             return
         self._document.record(Decision(verb=verb, item=image, subject=ImageSubject(name=entry.name)))
-        what = "no control" if verb == "uncontrol" else f"a {verb} control"
-        self.said.emit(f"{entry.name} is {what} from the next fusion on (F5).")
+
+    def _on_decided(self, decision: Decision) -> None:
+        """Say what the next fusion takes an image for; news from before a decision are cleared by it."""
+        if isinstance(decision.subject, ImageSubject) and decision.verb in WORDS:
+            what = "no control" if decision.verb == "uncontrol" else f"a {decision.verb} control"
+            self.said.emit(f"{decision.subject.name} is {what} from the next fusion on (F5).")
 
     def _on_menu(self, place: QPoint) -> None:
         view, contents = self._screen.queue.view, self._document.contents
