@@ -5,6 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from raterscope.algorithms.pairs.knockoffs import sort_draws
+from raterscope.algorithms.progress import silent
 from raterscope.app.cli import main
 from raterscope.app.errors import InputError
 from raterscope.app.formats.pairs.true_rankings import holds_ranking, read_ranking
@@ -12,6 +14,8 @@ from raterscope.app.report import write_report
 from raterscope.app.study import Study
 from raterscope.app.study.true_rankings import true_ranking_of
 from raterscope.app.workspaces.pairs.comparing import _read, rows_of
+from raterscope.app.workspaces.pairs.scene import analyse, cut_at, read_scene
+from raterscope.app.workspaces.pairs.view import status
 from tests.app.pairs.made import HEADER, ITEMS, answers
 from tests.app.tables import write
 
@@ -66,6 +70,13 @@ def test_the_study_keeps_it_for_report_and_window(files, tmp_path):
         assert "Agreement with the ground-truth ranking" in report
         (outcome,) = _read(question.id, [1], study, lambda *_: None)
         assert np.isfinite(outcome.tau).all()
+        scene = read_scene(question.id, None, study, silent)
+        assert "Kendall's tau" in status(
+            scene,
+            analyse(scene, silent),
+            cut_at(scene, sort_draws(scene.fusion.statistic), scene.fusion.rate),
+            scene.fusion.flagged,
+        )
         run, test = rows_of([outcome], 1)
         assert len(run.figures) == len(test.figures)
 

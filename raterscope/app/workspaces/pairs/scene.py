@@ -18,12 +18,15 @@ from raterscope.algorithms.pairs.knockoffs import SortedDraws, selected, sort_dr
 from raterscope.algorithms.pairs.ranking import Linked, Scores, link, ranks, scores_of
 from raterscope.algorithms.pairs.selection import detectable_biases, flip_flags, t_test_flags
 from raterscope.algorithms.pairs.testing import bias_probabilities
+from raterscope.algorithms.pairs.true_ranking import TrueRanking
 from raterscope.algorithms.progress import Watch
 from raterscope.app.pairs.answers import plan_of
 from raterscope.app.pairs.comparing import not_promised
+from raterscope.app.pairs.ranking_agreement import Agreements, agreements
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.pairs import item_pictures, pairs_of
 from raterscope.app.study.records import ImageEntry, PairQuestion
+from raterscope.app.study.true_rankings import true_ranking_of
 
 __all__ = [
     "CLEARED",
@@ -60,6 +63,8 @@ class Scene:
     pictures : mapping of item to ImageEntry
     later : int
         Comparisons that came after the run.
+    truth : TrueRanking or None
+        The imported ground-truth ranking.
     blind : bool
         Whether annotators are called by number, and what others say of one is hidden until one is decided.
     """
@@ -71,6 +76,7 @@ class Scene:
     people: NDArray[np.int32]
     pictures: Mapping[int, ImageEntry]
     later: int = 0
+    truth: TrueRanking | None = None
     blind: bool = False
 
     @cached_property
@@ -121,7 +127,9 @@ def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Sc
     entries = {one.id: one for one in study.images()}
     pictures = {item: entries[image] for item, image in item_pictures(study, question).items()}
     later = 0 if shown is None else len(study.bench(question).choice) - len(bench.choice)
-    return Scene(entry, shown, fusion, pairs_of(study, question, shown), bench.people, pictures, later)
+    truth = true_ranking_of(study, question, bench.items)
+    pairs = pairs_of(study, question, shown)
+    return Scene(entry, shown, fusion, pairs, bench.people, pictures, later, truth)
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,6 +260,8 @@ class Analysis:
         Share of everybody's answers that agree with the corrected ranking.
     match_original : (p,) float64 or None
         Share of each annotator's answers that agree with the ranking of all answers.
+    agreement : Agreements or None
+        Of the rankings with the ground truth; None without one.
     not_promised : str
         Why the rate of false discoveries is not promised; empty where it is.
     test : (p,) bool or None
@@ -269,11 +279,18 @@ class Analysis:
     match_original: NDArray[np.float64] | None = None
     not_promised: str = ""
     test: BoolArray | None = None
+    agreement: Agreements | None = None
 
     @property
     def took_part(self) -> BoolArray:
         """Who compared something: those set aside before the fusion did not."""
         return self.left + self.right + self.ties > 0
+
+
+def _agreement(scene: Scene, fusion: PairFusion) -> Agreements | None:
+    if scene.truth is None:
+        return None
+    return agreements(fusion.score, fusion.corrected, fusion.component, scene.truth)
 
 
 def analyse(scene: Scene, watch: Watch) -> Analysis:
@@ -297,4 +314,5 @@ def analyse(scene: Scene, watch: Watch) -> Analysis:
         match(scene.pairs, fusion.score),
         "" if plan is None else not_promised(plan, fusion),
         t_test_flags(fusion),
+        _agreement(scene, fusion),
     )
