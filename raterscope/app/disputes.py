@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels.data import OPEN, LabelFusion
+from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion
 
-__all__ = ["DISPUTED", "MATTERS", "disputed_tasks"]
+__all__ = ["DISPUTED", "MATTERS", "disputed_tasks", "matters_in_words"]
 
 DISPUTED = (0.1, 0.9)
 """Posteriors between which a spot that the expert did not decide is disputed."""
@@ -24,3 +24,21 @@ def disputed_tasks(fusion: LabelFusion) -> NDArray[np.bool_]:
     """Tell of each task, (N,), whether no class reaches the upper bound and its truth was not known."""
     disputed = (fusion.posterior.max(axis=1, initial=0.0) < DISPUTED[1]) & (fusion.known == OPEN)
     return np.asarray(disputed)
+
+
+def matters_in_words(wrong: FloatArray, noun: str) -> str:
+    """Say on how many of some disputed items a decision matters.
+
+    Parameters
+    ----------
+    wrong : (n,) float64
+        Probability that the answer to each is wrong.
+    noun : str
+        What one is called.
+    """
+    matter = int((wrong >= MATTERS).sum())
+    several = "" if len(wrong) == 1 else "s"
+    return (
+        f"A decision matters on {matter:,} of {len(wrong):,} disputed {noun}{several}: the answer is wrong "
+        f"with a probability of {MATTERS:g} or more."
+    )

@@ -13,6 +13,7 @@ from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.clicks.fusion import pool_rates
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.clicks.parasitaemia import SOURCE, field_of, note_of, tell
+from raterscope.app.disputes import matters_in_words
 from raterscope.app.errors import plain
 from raterscope.app.report.contents import Table, shortened
 from raterscope.app.report.counted import CountedImage
@@ -38,6 +39,9 @@ def counts_table(found: Sequence[CountedImage]) -> Table:
         "of the probabilities are taken to go all the same way, since the same annotators are behind them. "
         "It knows nothing of structures that nobody clicked on."
     )
+    doubtful = np.concatenate([one.spots.posterior[one.disputed] for one in found])
+    if len(doubtful):
+        note += " " + matters_in_words(np.minimum(doubtful, 1 - doubtful), "spot")
     columns = ("Image", "Annotators", "Clicks", "Found", "Expected (95 %)", "In dispute", "Decided")
     return Table("Counts", columns, rows, note)
 

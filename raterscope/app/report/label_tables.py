@@ -15,6 +15,7 @@ from raterscope.algorithms.labels.constancy import FALSE_ALARMS
 from raterscope.algorithms.labels.data import FloatArray
 from raterscope.algorithms.labels.drift import RIGHT, ChangePoint
 from raterscope.algorithms.labels.rates import Rates
+from raterscope.app.disputes import DISPUTED, disputed_tasks, matters_in_words
 from raterscope.app.errors import plain
 from raterscope.app.labels.answers import Answered, Groups
 from raterscope.app.labels.comparing import VOTE
@@ -262,6 +263,10 @@ def disputed_table(answered: Answered, now: Settled, tasks: Sequence[int]) -> Ta
             )
         )
     note = "The most doubtful tasks that the expert has not decided. Doubt: 0 certain, 1 all classes alike."
+    wrong = 1 - now.posterior.max(axis=1, initial=0.0)
+    left = disputed_tasks(fusion) & (wrong > 1 - DISPUTED[1])
+    if left.any():
+        note += " " + matters_in_words(wrong[left], "task")
     columns = ("Task", "Probabilities", "Doubt", "Votes")
     return Table("Tasks in dispute", columns, rows, note, frozenset({1, 3}))
 

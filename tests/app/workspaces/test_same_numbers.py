@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -41,6 +42,7 @@ def test_clicks_against_truth_within_the_studys_radius(fused, qtbot, crowd_files
     (row,) = workspace.comparing.table.view.model().rows
     detections, sensitivity, precision = (figure[0] for figure in row.figures[:3])
     words, path = workspace.trust.words, fused.document.contents.path
+    left = re.search(r"(\d+ of \d+) disputed spots matter", workspace.queue._progress.accessibleName())[1]
     fused.files.close_study()
     idle(fused, qtbot)
     *images, clicks, truth = map(str, crowd_files)
@@ -54,12 +56,15 @@ def test_clicks_against_truth_within_the_studys_radius(fused, qtbot, crowd_files
     assert words.startswith("Of 12 spots with known truth")
     assert words in text
     assert f"within {RADIUS:g} px" in text
+    assert f"A decision matters on {left} disputed spots:" in text
 
 
 def test_labels_against_truth(fused_labels, qtbot, tmp_path):
     workspace = fused_labels.workspace
     qtbot.waitUntil(lambda: bool(workspace.trust.words), timeout=LONG)
     words, path = workspace.trust.words, fused_labels.document.contents.path
+    left = workspace.queue._progress.accessibleName().rpartition(", ")[2]
+    assert left.endswith("tasks matter")
     shown = workspace.comparing.table.view.model().rows[0].figures
     fused_labels.files.close_study()
     idle(fused_labels, qtbot)
@@ -71,6 +76,7 @@ def test_labels_against_truth(fused_labels, qtbot, tmp_path):
     assert words in text
     assert f"error {float(row['calibration_error']):.2f}" in words
     assert f">{float(row['log_loss']):.3f}<" in text
+    assert f"A decision matters on {left.replace('tasks matter', 'disputed tasks')}:" in text
 
 
 def test_spots_viewed_and_left_undecided(study_fused, tmp_path):
