@@ -375,8 +375,9 @@ def status(scene: Scene | None, analysis: Analysis | None, cut: Cut | None, flag
     words.append(f"{int(flagged.sum()):,} flagged at a rate of {cut.rate:.2f}")
     if np.isfinite(fusion.inconsistency):
         words.append(f"the ranking explains {1 - fusion.inconsistency:.0%} of the choices")
-    if analysis.agreement is not None:
-        words.append(analysis.agreement.in_words())
+    if analysis.agreement is not None and np.isfinite(analysis.agreement.original.tau):
+        now, before = analysis.agreement.corrected.tau, analysis.agreement.original.tau
+        words.append(f"Kendall's tau with the truth {now:.3f}, before {before:.3f}")
     if scene.later:
         words.append(f"{count(scene.later, 'comparison')} came since")
     return "  |  ".join(words)
