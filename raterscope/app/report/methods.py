@@ -164,7 +164,8 @@ _TEACHING = (
     " With the crowd's prior, decisions teach the other spots by their likelihood. It allows for wrong "
     "decisions, and for an expert who records rejections only or acceptances only: which it is, is inferred "
     "from the spots that were viewed and left without a decision. Without a record of views, the most "
-    "disputed spots are taken to be viewed first."
+    "disputed spots are taken to be viewed first. As far as decisions were recorded by their outcome, the "
+    "model of the votes is not fitted to them, as the spots recorded are no sample of those alike."
 )
 
 
