@@ -181,10 +181,11 @@ def _about(
         settled = then.settled(run.kind, number)
         if settled and (run.kind, number) in items:
             fixed.append(f"{settled} of {plain(items[run.kind, number])}")
+    controls = _controls(run, then, items)
     held = (
         f"What the expert had settled was held fixed: {', '.join(fixed)}."
         if fixed
-        else "Nothing was held fixed."
+        else ("No decided spot was held fixed." if controls else "Nothing was held fixed.")
     )
     if fixed and run.kind == "clicks":
         held += _TEACHING
@@ -194,7 +195,7 @@ def _about(
             f" {counted(viewed, 'spot')} {'was' if viewed == 1 else 'were'} known to have been viewed and "
             "left without a decision."
         )
-    held += _controls(run, then, items)
+    held += controls
     others = run.log.get("others")
     if isinstance(others, int) and others > 0:
         held += f" {counted(others, 'other image')}, as fused in earlier runs, taught the crowd's rates too."
