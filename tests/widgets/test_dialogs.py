@@ -15,7 +15,7 @@ FIELDS = [
 
 
 @pytest.fixture
-def asked():
+def asked(qapp):
     """Dialogs delete themselves when closed: what they said is kept here."""
     answers = []
 

@@ -10,7 +10,6 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QComboBox,
     QDialog,
-    QDialogButtonBox,
     QHBoxLayout,
     QHeaderView,
     QTableWidget,
@@ -19,7 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from raterscope.widgets import theme
+from raterscope.widgets.dialogs.buttons import add_buttons
 from raterscope.widgets.parts import plain_label
 
 __all__ = ["ColumnMappingDialog", "MappingField", "TableKind"]
@@ -121,11 +120,6 @@ class ColumnMappingDialog(QDialog):
                 self._table.setItem(row, column, item)
         self._table.setRowHeight(0, 34)
         self._problem = plain_label("", "rejected", wrap=True)
-        box = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
-        self.read = box.addButton("Read", QDialogButtonBox.ButtonRole.AcceptRole)
-        theme.set_role(self.read, "primary")
-        box.accepted.connect(self.accept)
-        box.rejected.connect(self.reject)
         column_box = QVBoxLayout(self)
         column_box.setContentsMargins(16, 16, 16, 16)
         column_box.setSpacing(8)
@@ -139,10 +133,7 @@ class ColumnMappingDialog(QDialog):
             column_box.addLayout(line)
         column_box.addWidget(self._table, 1)
         column_box.addWidget(self._problem)
-        column_box.addWidget(box)
-        # Only now, in their place, do they heed which of them Return presses.
-        box.button(QDialogButtonBox.StandardButton.Cancel).setAutoDefault(False)
-        self.read.setDefault(True)
+        self.read = add_buttons(self, column_box, "Read")
         self._offer()
         self.kind.currentIndexChanged.connect(self._offer)
         for choice in self.choices:

@@ -9,13 +9,12 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QDialog,
-    QDialogButtonBox,
     QFormLayout,
     QVBoxLayout,
     QWidget,
 )
 
-from raterscope.widgets import theme
+from raterscope.widgets.dialogs.buttons import add_buttons
 from raterscope.widgets.parts import plain_label
 from raterscope.widgets.text_size import set_lengths
 
@@ -57,11 +56,6 @@ class DeidentifiedExportDialog(QDialog):
         form = QFormLayout()
         form.addRow("Format", self.formats)
         self.formats.setAccessibleName("Format")
-        box = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
-        self.accepting = box.addButton("Choose where...", QDialogButtonBox.ButtonRole.AcceptRole)
-        theme.set_role(self.accepting, "primary")
-        box.accepted.connect(self.accept)
-        box.rejected.connect(self.reject)
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 16, 16, 16)
         column.setSpacing(8)
@@ -70,9 +64,7 @@ class DeidentifiedExportDialog(QDialog):
         column.addLayout(form)
         column.addWidget(self.images)
         column.addSpacing(8)
-        column.addWidget(box)
-        box.button(QDialogButtonBox.StandardButton.Cancel).setAutoDefault(False)
-        self.accepting.setDefault(True)
+        self.accepting = add_buttons(self, column, "Choose where...")
 
     @property
     def format(self) -> str:

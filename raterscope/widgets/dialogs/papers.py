@@ -5,14 +5,13 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QDialog,
-    QDialogButtonBox,
     QFormLayout,
     QRadioButton,
     QVBoxLayout,
     QWidget,
 )
 
-from raterscope.widgets import theme
+from raterscope.widgets.dialogs.buttons import add_buttons
 from raterscope.widgets.dialogs.folder_field import FolderField
 from raterscope.widgets.parts import plain_label
 from raterscope.widgets.text_size import set_lengths
@@ -50,11 +49,6 @@ class PapersDialog(QDialog):
         form = QFormLayout()
         form.addRow("Folder", self.place)
         form.addRow("Open data", self.open_data)
-        box = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
-        self.accepting = box.addButton("Measure", QDialogButtonBox.ButtonRole.AcceptRole)
-        theme.set_role(self.accepting, "primary")
-        box.accepted.connect(self.accept)
-        box.rejected.connect(self.reject)
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 16, 16, 16)
         column.setSpacing(8)
@@ -64,9 +58,7 @@ class PapersDialog(QDialog):
         column.addWidget(self.complete)
         column.addLayout(form)
         column.addSpacing(8)
-        column.addWidget(box)
-        box.button(QDialogButtonBox.StandardButton.Cancel).setAutoDefault(False)
-        self.accepting.setDefault(True)
+        self.accepting = add_buttons(self, column, "Measure")
 
     @property
     def full(self) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QVBoxLayout, QWidget
 
-from raterscope.widgets import theme
+from raterscope.widgets.dialogs.buttons import add_buttons
 from raterscope.widgets.panels.reason_field import COMMON_REASONS, ReasonField
 from raterscope.widgets.parts import plain_label
 from raterscope.widgets.text_size import set_lengths
@@ -53,16 +53,8 @@ class ReasonDialog(QDialog):
         self._field = ReasonField(reasons)
         self.buttons, self.words = self._field.buttons, self._field.words
         column.addWidget(self._field)
-        box = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
-        self.exclude = box.addButton(act, QDialogButtonBox.ButtonRole.AcceptRole)
-        theme.set_role(self.exclude, "primary")
-        box.accepted.connect(self.accept)
-        box.rejected.connect(self.reject)
         column.addSpacing(8)
-        column.addWidget(box)
-        # Only now, in their place, do they heed which of them Return presses.
-        box.button(QDialogButtonBox.StandardButton.Cancel).setAutoDefault(False)
-        self.exclude.setDefault(True)
+        self.exclude = add_buttons(self, column, act)
         self.exclude.setEnabled(False)
         self._field.changed.connect(self.exclude.setEnabled)
         self.words.setFocus()

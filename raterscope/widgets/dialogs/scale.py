@@ -6,14 +6,13 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QDialog,
-    QDialogButtonBox,
     QDoubleSpinBox,
     QHBoxLayout,
     QVBoxLayout,
     QWidget,
 )
 
-from raterscope.widgets import theme
+from raterscope.widgets.dialogs.buttons import add_buttons
 from raterscope.widgets.parts import plain_label
 from raterscope.widgets.text_size import set_lengths
 
@@ -56,11 +55,6 @@ class ScaleDialog(QDialog):
         row = QHBoxLayout()
         row.addWidget(self.number, 1)
         row.addWidget(self.unit)
-        box = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
-        self.accepting = box.addButton("Set the scale", QDialogButtonBox.ButtonRole.AcceptRole)
-        theme.set_role(self.accepting, "primary")
-        box.accepted.connect(self.accept)
-        box.rejected.connect(self.reject)
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 16, 16, 16)
         column.setSpacing(8)
@@ -70,9 +64,7 @@ class ScaleDialog(QDialog):
         column.addWidget(self._said)
         column.addWidget(self.all_images)
         column.addSpacing(8)
-        column.addWidget(box)
-        box.button(QDialogButtonBox.StandardButton.Cancel).setAutoDefault(False)
-        self.accepting.setDefault(True)
+        self.accepting = add_buttons(self, column, "Set the scale")
         self.number.valueChanged.connect(self._tell)
         self.unit.currentTextChanged.connect(self._tell)
         self._tell()

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QDialog,
-    QDialogButtonBox,
     QFormLayout,
     QFrame,
     QScrollArea,
@@ -17,7 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.algorithms.settings import Settings
-from raterscope.widgets import theme
+from raterscope.widgets.dialogs.buttons import add_buttons
 from raterscope.widgets.dialogs.folder_field import FolderField
 from raterscope.widgets.panels.settings_form import SettingsForm
 from raterscope.widgets.parts import ChoiceBox, plain_label
@@ -90,11 +89,6 @@ class SimulationDialog(QDialog):
         top, bottom = QFormLayout(), QFormLayout()
         top.addRow("Set-up", self.setup)
         bottom.addRow("New folder", self.place)
-        box = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
-        self.accepting = box.addButton("Simulate", QDialogButtonBox.ButtonRole.AcceptRole)
-        theme.set_role(self.accepting, "primary")
-        box.accepted.connect(self.accept)
-        box.rejected.connect(self.reject)
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 16, 16, 16)
         column.setSpacing(8)
@@ -105,9 +99,7 @@ class SimulationDialog(QDialog):
         column.addWidget(room, 1)
         column.addLayout(bottom)
         column.addSpacing(8)
-        column.addWidget(box)
-        box.button(QDialogButtonBox.StandardButton.Cancel).setAutoDefault(False)
-        self.accepting.setDefault(True)
+        self.accepting = add_buttons(self, column, "Simulate")
         self._proposed = ""
         self.setup.currentIndexChanged.connect(self._show)
         self._show(0)

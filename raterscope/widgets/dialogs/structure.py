@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QColorDialog,
     QComboBox,
     QDialog,
-    QDialogButtonBox,
     QFormLayout,
     QLineEdit,
     QListWidget,
@@ -22,7 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from raterscope.widgets import theme
+from raterscope.widgets.dialogs.buttons import add_buttons
 from raterscope.widgets.parts import plain_label
 from raterscope.widgets.text_size import set_lengths
 
@@ -182,11 +181,6 @@ class StructureDialog(QDialog):
             form.addRow(words, widget)
             if words:
                 widget.setAccessibleName(words)
-        box = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
-        self.accepting = box.addButton("Apply", QDialogButtonBox.ButtonRole.AcceptRole)
-        theme.set_role(self.accepting, "primary")
-        box.accepted.connect(self.accept)
-        box.rejected.connect(self.reject)
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 16, 16, 16)
         column.setSpacing(8)
@@ -194,11 +188,9 @@ class StructureDialog(QDialog):
         column.addWidget(plain_label(source, "second", wrap=True))
         column.addLayout(form)
         column.addSpacing(8)
-        column.addWidget(box)
-        cancel = box.button(QDialogButtonBox.StandardButton.Cancel)
-        for button in (cancel, self.use_label, self.colour):
+        self.accepting = add_buttons(self, column, "Apply")
+        for button in (self.use_label, self.colour):
             button.setAutoDefault(False)
-        self.accepting.setDefault(True)
 
     @property
     def choice(self) -> StructureChoice:

@@ -10,7 +10,6 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QCheckBox,
     QDialog,
-    QDialogButtonBox,
     QFormLayout,
     QHeaderView,
     QLineEdit,
@@ -21,6 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.widgets import theme
+from raterscope.widgets.dialogs.buttons import add_buttons
 from raterscope.widgets.parts import plain_label
 
 __all__ = ["WhoMarkedDialog"]
@@ -90,11 +90,6 @@ class WhoMarkedDialog(QDialog):
             self.truths.append(truth)
         self.table.itemChanged.connect(self._settle)
         self._problem = plain_label("", "rejected", wrap=True)
-        box = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
-        self.read = box.addButton("Read", QDialogButtonBox.ButtonRole.AcceptRole)
-        theme.set_role(self.read, "primary")
-        box.accepted.connect(self.accept)
-        box.rejected.connect(self.reject)
         form = QFormLayout()
         form.addRow("Pattern, or one name for all", self.pattern_field)
         column = QVBoxLayout(self)
@@ -105,10 +100,7 @@ class WhoMarkedDialog(QDialog):
         column.addLayout(form)
         column.addWidget(self.table, 1)
         column.addWidget(self._problem)
-        column.addWidget(box)
-        # Only now, in their place, do they heed which of them Return presses.
-        box.button(QDialogButtonBox.StandardButton.Cancel).setAutoDefault(False)
-        self.read.setDefault(True)
+        self.read = add_buttons(self, column, "Read")
         self._settling = False
         self._settle()
         self.pattern_field.setFocus()
