@@ -20,7 +20,7 @@ def refusal(capsys):
         capsys.readouterr()
         assert run(*arguments) == 1
         err = capsys.readouterr().err
-        assert err.count("\n") == 1
+        assert err.count("\n") == 1, err
         return err.removeprefix("raterscope: ").strip()
 
     return refused

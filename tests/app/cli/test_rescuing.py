@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+from raterscope.app.cli.fuse import label_study
 from raterscope.app.cli.fuse import labels as fuse_labels
 from raterscope.app.labels import running
 from raterscope.app.study import Study
@@ -44,12 +45,12 @@ def test_a_run_whose_study_was_taken_away_is_in_a_copy_of_it(votes, here, tmp_pa
     away = tmp_path / "away.rscope"
     happening(monkeypatch, running, lambda: study.rename(away))
     copy = here / "crowd-rescued.rscope"
-    assert refusal("run", study, "ibcc") == (
+    assert refusal("run", study, "pooled") == (
         "crowd.rscope: was moved, renamed or deleted while open; put it back to go on. "
         f"The run is in a copy of the study, {copy}."
     )
     with Study.open(copy) as found, Study.open(away) as left:
-        assert [one.algorithm for one in found.runs()] == ["ibcc"]
+        assert [one.algorithm for one in found.runs()] == ["pooled"]
         assert left.runs() == []
 
 
@@ -59,18 +60,22 @@ def test_where_no_other_place_takes_it_either_the_reason_is_told(votes, here, tm
     monkeypatch.setattr(
         "raterscope.app.cli.rescuing._others", lambda place: iter([tmp_path / "no" / "where"])
     )
-    assert refusal("run", study, "ibcc").endswith("while open; put it back to go on.")
+    assert refusal("run", study, "pooled").endswith("while open; put it back to go on.")
 
 
-def test_results_whose_folder_was_taken_away_are_in_another(votes, here, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("module", [fuse_labels, label_study], ids=["of files", "of a study"])
+def test_results_whose_folder_was_taken_away_are_in_another(
+    module, votes, here, tmp_path, monkeypatch, capsys
+):
     out = tmp_path / "out"
 
     def replace():
         shutil.rmtree(out)
         out.touch()
 
-    happening(monkeypatch, fuse_labels, replace)
-    assert run("fuse", "labels", votes, "-o", out) == 1
+    happening(monkeypatch, module, replace)
+    given = votes if module is fuse_labels else make_study(tmp_path / "crowd.rscope", votes)
+    assert run("fuse", "labels", given, "-o", out) == 1
     said = capsys.readouterr()
     other = here / "out-rescued"
     assert f"All results are in {other}." in said.err

@@ -199,7 +199,7 @@ def test_a_drive_that_does_not_answer_holds_no_window_up(qtbot, monkeypatch):
     qtbot.waitUntil(lambda: asked == [place, place], timeout=LONG)
     offered = [action.text() for action in window.menus.recent_menu.actions()]
     assert offered == [str(place)]
-    assert window.files._folder() == ""
+    assert window.files.folder() == ""
     qtbot.waitUntil(lambda: not window.jobs.busy, timeout=LONG)  # it is waited for no longer
     answers.set()
     window.close()

@@ -9,6 +9,7 @@ from pathlib import Path
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.cli.items import chosen
+from raterscope.app.cli.results import make_folder
 from raterscope.app.errors import InputError
 from raterscope.app.formats.records import STUDY_SUFFIX
 from raterscope.app.labels.answers import plan_of, read_answer
@@ -72,6 +73,7 @@ def fuse_study(
     names = [] if options.question is None else [options.question]
     with Study.open(path, to_read=True) as study, study.showing(options.run):
         questions = [entry.id for entry in chosen(study, names, "labels")]
+        make_folder(options.output)
         if options.run is not None:
             answer = _run_shown(study, options.run, questions)
         else:

@@ -69,7 +69,6 @@ def fuse_labels(options: argparse.Namespace) -> int:
             raise InputError("--run names a run of a study; expected a study", file=options.labels[0])
         else:
             answer, sources, notices = _fuse_files(options, plan, fused)
-        make_folder(options.output)
         rest = part(watch, 0.6 if options.compare else 0.8, 0.9)
         judged, failed = judged_of(answer, texts, every=options.compare, watch=rest)
         rest = part(watch, 0.9, 1.0)

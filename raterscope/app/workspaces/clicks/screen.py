@@ -69,6 +69,7 @@ class ClicksScreen(WorkspaceScreen):
         page = QScrollArea()  # its form and plot are wider than what the other pages need
         page.setWidgetResizable(True)
         page.setFrameShape(QScrollArea.Shape.NoFrame)
+        page.setAccessibleName("Crowd size")
         page.setWidget(self.crowd_size)
         self.middle_tabs.addTab(page, "Crowd size")
         self.trust = TrustPanel(TRUST_AXES, NO_TRUST)

@@ -134,14 +134,18 @@ def test_what_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
 
 
 def test_annotators(tmp_path: Path) -> None:
-    names, votes = ("ann", "@bob", "carl"), np.array([3, 0, 12])
-    accuracy = np.array([0.75, np.nan, 1.0])
-    path = write_annotators(tmp_path / "a.csv", names, votes, accuracy, ("1", "", "optimists"))
+    nan = np.nan
+    accuracy = (np.array([0.75, nan, 1.0]), np.array([0.5, nan, 0.9]), np.array([0.9, nan, 1.0]))
+    path = write_annotators(
+        tmp_path / "a.csv", ("ann", "@bob", "carl"), np.array([3, 0, 12]), accuracy,
+        community=("1", "", "2"), change=np.array([0.04, nan, 0.5]), copies=("", "", "1"),
+        excluded=np.array([0, 7, 0]),
+    )  # fmt: skip
     assert [list(row.values()) for row in rows_of(path)] == [
-        ["ann", "3", "0.75", "1"], ["'@bob", "0", "", ""], ["carl", "12", "1", "optimists"],
-    ]  # fmt: skip
-    path = write_annotators(tmp_path / "a.csv", names, votes, accuracy)
-    assert {row["community"] for row in rows_of(path)} == {""}
+        ["ann", "3", "0.75", "0.5", "0.9", "1", "0.04", "", "0"],
+        ["'@bob", "0", "", "", "", "", "", "", "7"],
+        ["carl", "12", "1", "0.9", "1", "2", "0.5", "1", "0"],
+    ]
 
 
 def test_confusion_of_a_model_that_stands_still(tmp_path: Path) -> None:
