@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.suspects import FairConsensus, fair_consensus, suspects
+from raterscope.algorithms.labels.tempering import is_modelled
 from raterscope.algorithms.progress import Watch, part, silent
 
 __all__ = ["Copying", "copies", "copying_in_words"]
@@ -195,11 +196,11 @@ def _agreements(
 def _log_posterior(labels: Labels, fusion: LabelFusion, rates: FloatArray) -> tuple[FloatArray, float]:
     """Give the logarithm of a posterior from which votes can be taken away, and what each counts for.
 
-    An opinion pool is no product of likelihoods. Its posterior is also less sure than that of independent
-    votes, so that annotators who look for themselves would seem to agree too often. The classes are then
-    estimated from the annotators' rates.
+    An opinion pool and shares of votes are no products of likelihoods. They are also less sure than the
+    posterior of independent votes, so that independent annotators would seem to agree too often. The classes
+    are then estimated from the annotators' rates.
     """
-    if fusion.algorithm != "pooled":
+    if is_modelled(fusion):
         return np.log(np.maximum(fusion.posterior, 1e-300)), fusion.power
     total = np.tile(np.log(np.maximum(fusion.shares, 1e-300)), (len(fusion.posterior), 1))
     for j in range(total.shape[1]):

@@ -5,6 +5,7 @@ import pytest
 
 from raterscope.algorithms.labels import Labels
 from raterscope.algorithms.labels.copying import copies, copying_in_words
+from raterscope.algorithms.labels.fusion import LabelPlan, run
 from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.algorithms.progress import Cancelled
 from tests.algorithms.labels.crowds import make
@@ -48,6 +49,23 @@ def test_three_who_copy_are_one_group_though_they_make_each_other_right():
 def test_people_who_look_for_themselves_copy_nobody(seed):
     labels = crowd(sayings(seed, accuracy=0.9))
     assert copies(labels, ibcc(labels)).groups() == ()
+
+
+@pytest.mark.parametrize("algorithm", ["pooled", "majority", "weighted-sum"])
+def test_shares_of_votes_accuse_no_independent_annotator_and_find_the_ring(algorithm):
+    """Nine good annotators, one always wrong, one who always says the same; then a ring of three."""
+    said = sayings(1, tasks=120, people=11, classes=2, accuracy=0.9)
+    said[:, 9] = 1 - np.round(said[:, :9].mean(axis=1)).astype(int)
+    said[:, 10] = 0
+    plan = LabelPlan.make(algorithm, {"communities": "no"})
+    honest = crowd(said, classes=2)
+    assert copies(honest, run(honest, plan)).groups() == ()
+    said, rng = sayings(1), np.random.default_rng(2)
+    for copier in (5, 9):
+        copied = rng.random(len(said)) < 0.93
+        said[copied, copier] = said[copied, 2]
+    ring = crowd(said, np.random.default_rng(3).random(said.shape) < 0.4)
+    assert copies(ring, run(ring, plan)).groups() == ((2, 5, 9),)
 
 
 @pytest.mark.parametrize("seed", range(4))
