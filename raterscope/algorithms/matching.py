@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 __all__ = ["RADIUS", "Matching", "match", "points_of", "true_detections"]
 
 RADIUS = 10.0
-"""Pixels within which a detection is a known place, where nobody says otherwise."""
+"""Pixels within which a detection is a true position, where nobody says otherwise."""
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -24,7 +24,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.clicks.deciding import decided_on
 from raterscope.app.disputes import DISPUTED, disputed_tasks
 from raterscope.app.errors import counted, plain
-from raterscope.app.review import ReviewState, fold, known_voxels
+from raterscope.app.review import Region, ReviewState, fold, known_voxels
 from raterscope.app.review.biases import Judged
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.masks import settled_of
@@ -85,6 +85,8 @@ class Changes:
         The first `MOST_LISTED` by size.
     ranks : int
         Of pairs: items that changed their place in the corrected ranking.
+    decided : int
+        How many items were disputed before and are decided by the expert since; of pairs, none is counted.
     """
 
     kind: str
@@ -96,14 +98,16 @@ class Changes:
     newly_disputed: int
     listed: tuple[Change, ...]
     ranks: int = 0
+    decided: int = 0
 
     def in_words(self) -> str:
-        """Say it in one line: "12 -> 3 disputed, 4 detections changed"."""
+        """Say it in one line: "12 -> 3 disputed (5 decided), 4 detections changed"."""
         state = "flagged" if self.kind == "pairs" else "disputed"
         arrow = "\N{RIGHTWARDS ARROW}"
         noun = _NOUN[self.kind]
         many = f"{counted(self.count, noun)} changed" if self.count else f"no {noun} changed"
-        words = f"{self.disputed_before:,} {arrow} {self.disputed_after:,} {state}, {many}"
+        decided = f" ({self.decided:,} decided)" if self.decided else ""
+        words = f"{self.disputed_before:,} {arrow} {self.disputed_after:,} {state}{decided}, {many}"
         if self.newly_disputed:
             words += f", {self.newly_disputed:,} newly disputed"
         return words + (f", {counted(self.ranks, 'item')} changed rank" if self.ranks else "")
@@ -115,6 +119,7 @@ class _Found:
     disputed_after: int = 0
     ranks: int = 0
     newly_disputed: int = 0
+    decided: int = 0
     changes: list[Change] = field(default_factory=list)
 
 
@@ -171,6 +176,7 @@ def changes_of_run(number: int, chosen: int | None, study: Study, watch: Watch =
         newly_disputed=found.newly_disputed,
         listed=tuple(found.changes[:MOST_LISTED]),
         ranks=found.ranks,
+        decided=found.decided,
     )
 
 
@@ -202,6 +208,7 @@ def _compare_clicks(at: _Compared, found: _Found) -> None:
     pairs = match(then.clustering.mean, now.clustering.mean, at.study.matching_radius())
     settled_then = decided_on(then, spots).decided[: len(old)]
     settled_now = decided_on(now, spots).decided[: len(new)]
+    found.decided += int((old_disputed & settled_then).sum())
     for i, j in zip(pairs.found.tolist(), pairs.truth.tolist(), strict=True):
         if settled_now[j] or settled_then[i]:
             continue
@@ -235,6 +242,7 @@ def _compare_masks(at: _Compared, found: _Found) -> None:
     found.disputed_after += sum(len(one.disputes) for one in now.reports)
     regions = at.state.regions(at.item)
     settled = settled_of(at.study, regions)
+    found.decided += len(_decided_regions(at, regions))
     earlier = {one.structures[0]: one for one in then.fusions}
     for fusion in now.fusions:
         structure = fusion.structures[0]
@@ -275,6 +283,15 @@ def _compare_masks(at: _Compared, found: _Found) -> None:
             found.changes.append(at.change(words, int(sizes[number]), name=structure, box=(start, size)))
 
 
+def _decided_regions(at: _Compared, regions: Sequence[Region]) -> set[tuple[str, int | None]]:
+    """Give structure and number of the regions of the earlier run that the expert decided."""
+    return {
+        (one.subject.structure, one.subject.number)
+        for one in regions
+        if one.run == at.earlier.id and one.subject.number is not None and one.voxels is not None
+    }
+
+
 def _corner_and_size(box: tuple[slice, ...], low: tuple[int, ...]) -> tuple[Box, Box]:
     """Give where a box begins in the whole image, and its size."""
     first, second, third = (int(one.start + at) for one, at in zip(box, low, strict=True))
@@ -308,7 +325,10 @@ def _compare_labels(at: _Compared, found: _Found) -> None:
     decided = at.state.tasks(at.item)
     for task, name in enumerate(new_names[: len(now_is)]):
         earlier = number.get(name)
-        if earlier is None or earlier >= len(was) or after.known[task] != OPEN or name in decided:
+        settled = after.known[task] != OPEN or name in decided
+        if settled and earlier is not None and earlier < len(was) and old_disputed[earlier]:
+            found.decided += 1
+        if settled or earlier is None or earlier >= len(was):
             continue
         old, new = before.classes[was[earlier]], after.classes[now_is[task]]
         shares = float(before.posterior[earlier, was[earlier]]), float(after.posterior[task, now_is[task]])

@@ -56,7 +56,6 @@ class KeyButton(QAbstractButton):
     ) -> None:
         super().__init__(parent)
         self._key, self._word, self._tone = key, word, tone
-        self._worded = True
         self.setText(word)
         self.setAccessibleName(f"{word} ({key})")
         self.set_tip(tip)
@@ -76,17 +75,8 @@ class KeyButton(QAbstractButton):
         self.updateGeometry()
         self.update()
 
-    def set_worded(self, worded: bool) -> None:
-        """Show the word beside the key, or the key alone where there is little room."""
-        if worded != self._worded:
-            self._worded = worded
-            self.updateGeometry()
-            self.update()
-
     def sizeHint(self) -> QSize:
         """Give room for the key and the word."""
-        if not self._worded:
-            return QSize(pixels(cap_width(self._key)), pixels(28))
         words = QFontMetrics(theme.font()).horizontalAdvance(self._word)
         return QSize(pixels(cap_width(self._key) + GAP + words + 4), pixels(28))
 
@@ -109,8 +99,6 @@ class KeyButton(QAbstractButton):
         lit = self.hasFocus() or self.underMouse() or self.isDown() or self.isChecked()
         paint_key(painter, QRectF(0, (box.height() - 26) / 2, width, 26), self._key,
                   enabled=self.isEnabled(), lit=lit and self.isEnabled())  # fmt: skip
-        if not self._worded:
-            return
         look = theme.current()
         tones = {"accent": look.accent, "rejected": look.rejected, "second": look.second}
         tone = look.accent if self.isChecked() else tones[self._tone]

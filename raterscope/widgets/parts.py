@@ -202,10 +202,18 @@ class Header(QWidget):
     """
 
     def __init__(
-        self, title: str, aside: str = "", parent: QWidget | None = None, *, brief: str = ""
+        self,
+        title: str,
+        aside: str = "",
+        parent: QWidget | None = None,
+        *,
+        brief: str = "",
+        dispensable: bool = False,
     ) -> None:
+        """Make a header; a dispensable title repeats the tab's, and goes where there is too little room."""
         super().__init__(parent)
         self._titles = title, brief or title
+        self._dispensable = dispensable
         self._title = _Title(title.upper())
         self._name = ElidedLabel("", "caption", elide=Qt.TextElideMode.ElideMiddle)
         self._aside = ElidedLabel(aside, "small")
@@ -257,7 +265,7 @@ class Header(QWidget):
             self._title.setMinimumWidth(wide[brief])
         title = fitting[0] if fitting else brief
         self._title.setText(title.upper())
-        titled = not self._name.text() or bool(fitting)
+        titled = bool(fitting) or not (self._name.text() or self._dispensable)
         self._title.setVisible(titled)
         # Else the layout shares what is missing out among the two.
         room = left + beside.get(self._aside, 0) - (wide[title] + self.row.spacing() if titled else 0)

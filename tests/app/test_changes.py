@@ -116,3 +116,20 @@ def test_the_run_before_is_that_which_was_chosen(tmp_path, path):
     same = changes(path, chosen=1)
     assert (same.before.id, same.count) == (1, 0)
     assert same.in_words().endswith("no task changed")
+
+
+def test_what_the_expert_decided_is_counted_apart_from_what_the_fusion_settled(tmp_path, path):
+    votes = write_votes(tmp_path / "votes.csv")
+    assert main(["import", str(path), str(votes)]) == 0
+    run(path, "majority")
+    with Study.open(path) as study:
+        fusion, names = study.result(1, 1).fusion, study.crowd(1).tasks
+        disputed = [names[task] for task in np.flatnonzero(fusion.posterior.max(axis=1) < 0.9)]
+        for name in disputed[:2]:
+            task = TaskSubject(task=name, label=fusion.classes[0])
+            study.record(Decision(verb="label", item=1, subject=task, run=1))
+    run(path, "majority")
+    found = changes(path)
+    assert (found.disputed_before, found.disputed_after) == (len(disputed), len(disputed) - 2)
+    assert (found.decided, found.count) == (2, 0)
+    assert "disputed (2 decided), no task changed" in found.in_words()

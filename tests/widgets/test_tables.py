@@ -165,7 +165,7 @@ def test_the_best_run_of_each_measure_is_marked_and_the_unknown_is_not(qtbot):
                 2, "k-means", "11:40", ((1070, *UNKNOWN[:2]), (0.7, 0.6, 0.8), (0.97, 0.9, 0.99), UNKNOWN)
             ),
         ],
-        "84 known places",
+        "84 true positions",
     )
     assert bold(table) == [[False, False, True, False, False], [False, False, False, True, False]]
     assert told(table)[1] == ["k-means  11:40", "1,070", "0.70 (0.60 to 0.80)", "0.97 (0.90 to 0.99)", "–"]

@@ -204,7 +204,7 @@ def _describe_report(commands: Commands) -> None:
     add_study(report)
     report.add_argument("--item", metavar="ITEM", help="only this image or question (default: all)")
     add_run(report)
-    add_by_crowd_size(report, "needs known places and takes minutes")
+    add_by_crowd_size(report, "needs ground truth and takes minutes")
     add_output(report, "REPORT", "a name that ends in .html or .pdf")
 
 

@@ -1,4 +1,4 @@
-"""Methods on crowds of several sizes: measured on images with known places, written as a table."""
+"""Methods on crowds of several sizes: measured on images with ground truth, written as a table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLUMNS = (
     "precision_error",
 )  # fmt: skip
 
-NO_TRUTH = "no image has known places to measure crowds of several sizes against"
+NO_TRUTH = "no image has ground truth to measure crowds of several sizes against"
 
 Curves = tuple[CrowdSizeCurve, ...]
 
@@ -59,7 +59,7 @@ def read_crowds(images: Sequence[int], study: Study, watch: Watch = silent) -> C
     Raises
     ------
     InputError
-        Where no image has known places.
+        Where no image has ground truth.
     """
     names = {entry.id: entry.name for entry in study.images()}
     excluded = set(fold(study.decisions()).excluded)

@@ -33,7 +33,7 @@ def crowd_size_section(
     settings: CrowdSizeSettings,
     watch: Watch = silent,
 ) -> Section:
-    """Measure crowds of several sizes on images with known places, and draw what comes of it.
+    """Measure crowds of several sizes on images with ground truth, and draw what comes of it.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def crowd_size_section(
     Raises
     ------
     InputError
-        Where no image has known places.
+        Where no image has ground truth.
     """
     try:
         plan = FusionPlan.from_dict(run.settings)
@@ -64,7 +64,7 @@ def crowd_size_section(
     ]
     legend = [Swatch(colour, name) for name, colour in colours.items()]
     note = (
-        f"On {counted(len(truth), 'image')} with known places, within {radius:g} px: {settings.in_words()}. "
+        f"On {counted(len(truth), 'image')} with ground truth, within {radius:g} px: {settings.in_words()}. "
         "Crowds are drawn at random from the annotators of each image, and each image is fused by itself. "
         "After detection a line has the colour of its clustering: with dots for DEM, without for majority "
         "voting (OEM-DEM paper, figures 2 and 7 to 16)."

@@ -1,4 +1,4 @@
-"""Images of clicks against known places: what was found, and whether probabilities are what they say."""
+"""Images of clicks against ground truth: what was found, and whether probabilities are what they say."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["against_truth"]
 
 
 def against_truth(found: Sequence[CountedImage], radius: float) -> list[Block]:
-    """Compare with known places within a radius, on the images that have some; nothing without."""
+    """Compare with ground truth within a radius, on the images that have some; nothing without."""
     known = [one for one in found if one.truth.known]
     if not known:
         return []
@@ -36,8 +36,8 @@ def against_truth(found: Sequence[CountedImage], radius: float) -> list[Block]:
         rows.append(_row("all images, before the expert", fused))
     held = sorted({one.run.id for one in known if one.run.log.get("truth_held")})
     note = (
-        f"A spot that was found matches a known place within {radius:g} px, one to one. Sensitivity: share "
-        "of the known places that were found; precision: share of what was found that is known; F1: both in "
+        f"A spot that was found matches a true position within {radius:g} px, one to one. Sensitivity: share "
+        "of the true positions that were found; precision: share of what was found that is known; F1: both in "
         "one. 95 % intervals are Wilson's, as if spots were independent of each other."
     )
     if len(known) > 1:
@@ -48,9 +48,9 @@ def against_truth(found: Sequence[CountedImage], radius: float) -> list[Block]:
         )
     if held:
         runs = " and ".join(str(number) for number in held)
-        note += f" Known places were held fixed in run {runs}: the figures say little of the method."
+        note += f" Ground truth were held fixed in run {runs}: the figures say little of the method."
     columns = ("Image", "Known", "Found", "Matched", "Sensitivity", "Precision", "F1")
-    return [Table("Against known places", columns, rows, note), _curves(known, radius)]
+    return [Table("Against ground truth", columns, rows, note), _curves(known, radius)]
 
 
 def _row(name: str, every: Sequence[Evaluation]) -> tuple[str, ...]:
@@ -96,5 +96,5 @@ def _curves(known: Sequence[CountedImage], radius: float) -> Gallery:
     ]  # fmt: skip
     many = counted(len(posterior), "spot")
     return Gallery(
-        "Probabilities against known places", pictures, (), f"{many}, before the expert's decisions."
+        "Probabilities against ground truth", pictures, (), f"{many}, before the expert's decisions."
     )

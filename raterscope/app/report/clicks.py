@@ -1,4 +1,4 @@
-"""The images of clicks in a report: what there is, counts, known places, the annotators, pictures."""
+"""The images of clicks in a report: what there is, counts, ground truth, the annotators, pictures."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _facts(found: Sequence[CountedImage], measures: Measures) -> Facts:
     ]
     known = [len(one.truth) for one in found if one.truth.known]
     if known:
-        facts.append(("Known places", f"{sum(known):,} on {counted(len(known), 'image')}"))
+        facts.append(("Ground truth", f"{sum(known):,} on {counted(len(known), 'image')}"))
     runs = {one.run.id: one.run for one in found}
     return Facts([*facts, *(("Run", run_in_words(run)) for run in runs.values())])
 

@@ -23,7 +23,7 @@ _LOOKED_AT = 8
 
 
 def trust_in_clicks(study: Study, images: Sequence[int], watch: Watch = silent) -> Trust:
-    """Compare the posteriors of all spots of the images shown with known places, else with decisions."""
+    """Compare the posteriors of all spots of the images shown with ground truth, else with decisions."""
     past = _Past(study)
     now, radius = fold(study.decisions()), study.matching_radius()
     by_truth: list[tuple[FloatArray, BoolArray]] = []

@@ -11,6 +11,7 @@ from raterscope.app.document import Document
 from raterscope.app.jobs import Job
 from raterscope.app.study.shown import run_name
 from raterscope.app.workspaces.screen import WorkspaceScreen
+from raterscope.widgets.panels.changes_panel import NEXT
 
 __all__ = ["RunChanges"]
 
@@ -89,7 +90,7 @@ class RunChanges(QObject):
             self._job = None
             self._show(found)
             if found is not None:
-                self._screen.said.emit(f"Fused again: {found.in_words()}.")
+                self._screen.said.emit(f"Fused again: {found.in_words()}.{_next_step(found)}")
 
     def _show(self, found: Changes | None) -> None:
         self.changes = found
@@ -101,8 +102,9 @@ class RunChanges(QObject):
             words = f"Run {found.before.id} to run {found.after.id}: {found.in_words()}."
             if self._screen.hiding.on:
                 words += f" {HIDDEN}"
-            elif more:
-                words += f" The {len(found.listed):,} largest are listed."
+            elif found.listed:
+                words += f" The {len(found.listed):,} largest are listed." if more else ""
+                words += f" {NEXT} steps through the list."
             lines = () if self._screen.hiding.on else tuple(one.words for one in found.listed)
             panel.set_changes(words, lines)
         self._show_back()
@@ -129,3 +131,10 @@ class RunChanges(QObject):
         job, self._job = self._job, None
         if job is not None:
             job.cancel()
+
+
+def _next_step(found: Changes) -> str:
+    """Name the key for what comes next, as briefly as a status line needs."""
+    if found.listed:
+        return f" {NEXT}: see them"
+    return " Tab: next disputed" if found.disputed_after and found.kind != "pairs" else ""

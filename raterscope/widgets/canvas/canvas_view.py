@@ -40,7 +40,7 @@ CHIPS = {
     "clicks": ("clicks", "Every annotator's clicks, in colour and shape; outliers as thin strokes"),
     "ellipses": ("ellipses", "Where the clicks of a spot scatter: 95 % of them fall inside"),
     "detections": ("detections", "What was found, by state, and the spots' numbers"),
-    "truth": ("truth", "Known places, as white cross-hairs"),
+    "truth": ("truth", "Ground truth, as white cross-hairs"),
     "density": ("density", "Clicks a square pixel, as a heat map"),
 }
 
@@ -194,7 +194,7 @@ class CanvasView(Looking):
         self.update()
 
     def set_truth(self, x: NDArray[np.floating], y: NDArray[np.floating]) -> None:
-        """Show known places."""
+        """Show ground truth."""
         self._truth.set_points(x, y)
         self._overlay.clear()
         self.update()

@@ -53,7 +53,7 @@ class ChangesPanel(QWidget):
         super().__init__(parent)
         theme.set_role(self, "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        header = Header("Changes")
+        header = Header("Changes", dispensable=True)
         self.back = KeyButton(BACK, "previous run")
         self.back.clicked.connect(self.back_requested)
         header.row.addWidget(self.back)
@@ -79,8 +79,7 @@ class ChangesPanel(QWidget):
     def set_back(self, word: str, tip: str) -> None:
         """Say which run the key shows; with no word there is none."""
         self.back.setEnabled(bool(word))
-        self.back.setText(word or "previous run")
-        self.back.set_tip(tip or "There is no previous run to show")
+        self.back.set_word(word or "previous run", "second", tip or "There is no previous run to show")
 
     @property
     def current(self) -> int | None:

@@ -18,7 +18,7 @@ __all__ = ["CrowdSizePanel"]
 
 SCOPES = {
     "one": ("this image", "The image on screen alone"),
-    "all": ("all images", "All images that have known places"),
+    "all": ("all images", "All images with ground truth"),
 }
 FORM_WIDTH = 272
 
@@ -41,7 +41,7 @@ class CrowdSizePanel(QWidget):
         self.form = SettingsForm(CrowdSizeSettings)
         self.scope = ModeSwitch(SCOPES)
         self.button = QPushButton("Measure")
-        self.button.setToolTip("Draw crowds at random and measure methods against the known places")
+        self.button.setToolTip("Draw crowds at random and measure methods against the ground truth")
         self.plot = CrowdSizePlot()
         top = QHBoxLayout()
         top.setSpacing(8)

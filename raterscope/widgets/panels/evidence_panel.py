@@ -35,8 +35,8 @@ __all__ = ["CHOOSE", "Evidence", "EvidenceLine", "EvidencePanel", "VoterLine"]
 NARROWEST, LOWEST = 320, 440
 
 CHOOSE = (
-    "Choose a spot on the image, or press Tab for the next disputed one: "
-    "why it stands as it does is shown here."
+    "Select a spot on the image, or press Tab for the next disputed one, "
+    "to see its votes and why the model decided as it did."
 )
 COVERED = "Votes, names and the model's answer are hidden until you decide."
 SMALL_SIDE, HIGH = 128, 540

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QFont, QPainter, QResizeEvent
+from PySide6.QtGui import QFont, QPainter
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
@@ -20,8 +20,8 @@ from raterscope.widgets.text_size import pixels
 __all__ = ["HistoryEntry", "HistoryPanel"]
 
 IN_EFFECT = "in effect"
-NARROWEST, WORDS_FROM = 240, 290
-"""The least width, and that from which on both keys have their words, in pixels of the usual size."""
+NARROWEST = 240
+"""The least width, in pixels of the usual size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class HistoryPanel(QWidget):
         super().__init__(parent)
         theme.set_role(self, "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        header = Header("History")
+        header = Header("History", dispensable=True)
         self.undo = KeyButton("Ctrl+Z", "undo")
         self.redo = KeyButton("Ctrl+Y", "redo")
         self.undo.clicked.connect(self.undo_requested)
@@ -79,14 +79,8 @@ class HistoryPanel(QWidget):
         self.set_undoable("", "")
 
     def minimumSizeHint(self) -> QSize:
-        """Leave room for the keys alone."""
+        """Leave room for both keys with their words; the title goes first."""
         return QSize(pixels(NARROWEST), super().minimumSizeHint().height())
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Let the words of both keys go where there is too little room."""
-        super().resizeEvent(event)
-        for key in (self.undo, self.redo):
-            key.set_worded(self.width() >= pixels(WORDS_FROM))
 
     def set_entries(self, entries: Sequence[HistoryEntry]) -> None:
         """Show entries, the latest first; the list returns to its top."""

@@ -18,7 +18,7 @@ from raterscope.widgets.plots.plot import Plot, pen
 
 __all__ = ["NOTHING", "CrowdSizePlot"]
 
-NOTHING = "Press Measure to see how methods do with more annotators; it needs known places."
+NOTHING = "Press Measure to see how methods do with more annotators; it needs ground truth."
 DEM, MAJORITY = DETECTORS_PUBLISHED
 STAGES = {"after clustering": "clustering", "after DEM": DEM, "after majority": MAJORITY}
 """Chosen methods are drawn with either detector: they have their own."""

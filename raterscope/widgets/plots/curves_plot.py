@@ -57,7 +57,7 @@ class Curve:
     of: str = ""
 
 
-NOTHING = "Import known places to see ROC and precision-recall curves."
+NOTHING = "Import ground truth to see ROC and precision-recall curves."
 
 
 class CurvesPlot(Plot):

@@ -103,7 +103,7 @@ class StreamCurves(FigurePanel):
         stopping : StoppingSettings, optional
             When an answer is firm; the usual without.
         truth : StreamTruth, optional
-            Where there are known places.
+            Where there is ground truth.
         """
         stopping = StoppingSettings() if stopping is None else stopping
         filled = history is not None and len(history) > 0

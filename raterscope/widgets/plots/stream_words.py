@@ -24,7 +24,7 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class StreamTruth:
-    """Sensitivity and precision after each of S steps, measured against known places; NaN where not known.
+    """Sensitivity and precision after each of S steps, measured against ground truth; NaN where not known.
 
     Attributes
     ----------

@@ -144,7 +144,7 @@ class ComparisonTable(QWidget):
         ----------
         rows : sequence of ComparisonRow
         aside : str
-            What they are measured against: "84 known places, within 10 px".
+            What they are measured against: "84 true positions, within 10 px".
         measures : sequence of Measure, optional
             By default those of before.
         """

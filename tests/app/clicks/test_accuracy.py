@@ -49,7 +49,7 @@ def test_window_fuse_and_report_agree(tables, tmp_path, capsys, radius, found):
         assert tuple(int(row["matched"]) for row in csv.DictReader(file))[:2] == found
     assert measured.row.true_positive == sum(found)
     assert f"within {used:g} px, mean over 2 images: sensitivity {measured.row.sensitivity:.3f}" in said
-    assert f"known place within {used:g} px" in text
+    assert f"true position within {used:g} px" in text
     assert f"sensitivity {share(measured.row.sensitivity)}" in text
 
 

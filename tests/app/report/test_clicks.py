@@ -124,7 +124,7 @@ def test_parasitaemia_is_told_with_its_formula_and_measurements_with_their_scale
 
 
 def test_what_is_known_is_compared_with_before_and_after_the_expert(crowd, page, tmp_path):
-    assert "Against known places" not in page(crowd).text
+    assert "Against ground truth" not in page(crowd).text
     places = np.array([*SPOTS[:2], (5.0, 90.0)])  # the third is found, but is none; one is missed
     crowd.add_truth(
         PointTable(

@@ -305,6 +305,6 @@ def test_empty_pages_against_truth_say_what_is_missing(opened, qtbot):
         return " ".join(label.text() for label in comparing.findChildren(QLabel) if label.isVisible())
 
     for page in ("runs", "roc"):
-        assert "mport known places" not in said(page)
+        assert "mport ground truth" not in said(page)
     assert "press Compare" in said("runs")
     assert "Fuse (F5)" in said("roc")

@@ -43,6 +43,7 @@ def test_changes_are_said_walked_and_taken_back(fused_again, qtbot):
     assert window.document.contents.chosen == {"clicks": 1}
     assert workspace.reviewing.scene.run.id == 1
     assert panel.back.text() == "latest run"
+    assert panel.back.accessibleName().startswith("latest run")
     press(window, qtbot, Qt.Key.Key_B, CTRL)
     idle(window, qtbot)
     assert workspace.reviewing.scene.run.id == 2

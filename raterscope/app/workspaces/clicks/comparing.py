@@ -1,4 +1,4 @@
-"""Runs against known places: one table, and the curves of the image on screen."""
+"""Runs against ground truth: one table, and the curves of the image on screen."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ NAN = float("nan")
 NARROW = 290
 """Below this width the radius gives way to the words of the switch."""
 PAGES = {
-    "runs": ("runs", "Several runs on all images that have known places"),
+    "runs": ("runs", "Several runs on all images with ground truth"),
     "roc": ("ROC", "Sensitivity over the false positive rate of the run and the image on screen"),
     "precision-recall": ("PR", "Precision over sensitivity of the run and the image on screen"),
 }
 COMPARE = "Tick two or more runs under Fuse and press Compare"
 IMPORT = {
-    "runs": f"{COMPARE}; import known places to measure them by.",
+    "runs": f"{COMPARE}; import ground truth to measure them.",
     "curves": NO_CURVES,
 }
-"""What is missing where no image has known places."""
+"""What is missing where no image has ground truth."""
 
 
 def _whole(value: float, _low: float, _high: float) -> str:
@@ -88,7 +88,7 @@ class Comparing(QWidget):
         self._job: Job | None = None
         self._runs: tuple[int, ...] = ()
         self._known = False
-        """Whether any image has known places."""
+        """Whether any image has ground truth."""
         self.pages = ModeSwitch(PAGES)
         self.radius = QDoubleSpinBox()
         self.radius.setRange(0.1, LARGEST_RADIUS)
@@ -99,7 +99,7 @@ class Comparing(QWidget):
         self.radius.setKeyboardTracking(False)
         set_lengths(self.radius, width=76)
         self.radius.setToolTip(
-            "A detection matches a known place within this radius, one to one; reports use it too"
+            "A detection matches a true position within this radius, one to one; reports use it too"
         )
         self.radius.setAccessibleName("Matching radius in pixels")
         self.radius.valueChanged.connect(self._on_radius_set)
@@ -168,7 +168,7 @@ class Comparing(QWidget):
     def _look_for_truth(self) -> None:
         contents = self._document.contents
         if contents is not None:
-            job = self._document.ask("Looking for known places", _any_truth)
+            job = self._document.ask("Looking for ground truth", _any_truth)
             job.finished.connect(partial(self._on_truth, contents.path))
 
     def _on_truth(self, study: Path, known: bool) -> None:
@@ -185,10 +185,10 @@ class Comparing(QWidget):
             scene = self._scene
             here = scene is not None and len(scene.truth) > 0
             words = {
-                "runs": f"{COMPARE}: they are measured by the known places.",
+                "runs": f"{COMPARE} to measure them against the ground truth.",
                 "curves": "Press Fuse (F5) to see the curves of this image."
                 if here
-                else "This image has no known places: curves are drawn of those that have.",
+                else "This image has no ground truth: the curves need some.",
             }
         self.table.set_nothing(words["runs"])
         self.plot.set_nothing(words["curves"])
@@ -266,9 +266,9 @@ class Comparing(QWidget):
         self._job = None
         places, images, measured = answer
         if not places:
-            self.refused.emit("There is nothing to compare with: import known places (image, x, y) first.")
+            self.refused.emit("There is nothing to compare with: import ground truth (image, x, y) first.")
             return
-        aside = f"{places:,} known places on {images:,} images, within {self._radius:g} px"
+        aside = f"{places:,} true positions on {images:,} images, within {self._radius:g} px"
         self.table.set_rows(tuple(_row(one) for one in measured), aside)
 
 
@@ -292,5 +292,5 @@ def _curves(fusion: Fusion, truth: FloatArray, radius: float, watch: Watch) -> C
 
 
 def _any_truth(study: Study, watch: Watch) -> bool:
-    watch(0.0, "looking for known places")
+    watch(0.0, "looking for ground truth")
     return any(study.truth(entry.id).known for entry in study.images())

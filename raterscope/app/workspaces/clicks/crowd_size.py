@@ -54,7 +54,7 @@ class CrowdSizes(QObject):
         images = [self._scene.image.id] if scope == "one" else [item.id for item in contents.of("clicks")]
         self._asked += 1
         self._panel.set_busy(True)
-        job = self._document.ask("Reading clicks and known places", partial(read_crowds, images))
+        job = self._document.ask("Reading clicks and ground truth", partial(read_crowds, images))
         job.finished.connect(partial(self._on_read, self._asked, settings, self._plan()))
         job.failed.connect(partial(self._on_failed, self._asked))
 

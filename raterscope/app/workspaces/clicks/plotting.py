@@ -93,7 +93,7 @@ class Plotting(QObject):
             return
         if self._truth_stale:
             self._truth_stale = False
-            self._document.ask("Reading known places", _read_truth).finished.connect(self._on_truth)
+            self._document.ask("Reading ground truth", _read_truth).finished.connect(self._on_truth)
         made_from = {
             image: (known, tuple(contents.review.spots(image)))
             for image, known in self._queueing.results.items()
@@ -192,6 +192,6 @@ def _count(images: Mapping[int, Known], state: ReviewState, watch: Watch) -> dic
 
 
 def _read_truth(study: Study, watch: Watch) -> dict[int, int]:
-    watch(0.0, "reading known places")
+    watch(0.0, "reading ground truth")
     truths = {entry.id: study.truth(entry.id) for entry in study.images()}
     return {image: len(points) for image, points in truths.items() if points.known}

@@ -217,10 +217,10 @@ def _state(spot: review.Spot) -> State:
 
 def _model_in_words(posterior: float, detected: bool) -> str:
     if DISPUTED[0] < posterior < DISPUTED[1]:
-        return "in doubt"
+        return "disputed"
     if detected:
         return "real"
-    return "an artefact" if posterior <= DISPUTED[0] else "not enough for what this run asks"
+    return "an artefact" if posterior <= DISPUTED[0] else "below the threshold of this run"
 
 
 def _expected(fusion: Fusion) -> str:
@@ -229,8 +229,8 @@ def _expected(fusion: Fusion) -> str:
     known = np.isfinite(would)
     if not known.any():
         return ""
-    of = "these" if known.all() else f"the {int(known.sum())} that are known"
-    return f"Of {of}, about {float(would[known].sum()):.0f} would mark a structure."
+    of = len(known) if known.all() else f"{int(known.sum())} known"
+    return f"If this is a structure, about {float(would[known].sum()):.0f} of {of} annotators mark it."
 
 
 def _voters_in_words(cluster: int, fusion: Fusion) -> str:
@@ -245,4 +245,5 @@ def _voters_in_words(cluster: int, fusion: Fusion) -> str:
     gap = middle_yes - middle_no
     how = "less" if gap < -0.1 else "more" if gap > 0.1 else "about as"
     than = "as" if how == "about as" else "than"
-    return f"Who marked it is {how} reliable ({middle_yes:.2f}) {than} who did not ({middle_no:.2f})."
+    compared = f"{how} reliable ({middle_yes:.2f}) {than}"
+    return f"Those who marked it are {compared} those who did not ({middle_no:.2f})."

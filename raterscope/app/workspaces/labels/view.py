@@ -255,7 +255,7 @@ def status(scene: Scene | None, analysis: Analysis | None, waiting: int, *, seve
         found = analysis.model
         words.append(f"accuracy {figure(found.accuracy, found.accuracy_low, found.accuracy_high)}")
         words.append(f"calibration error {analysis.model.calibration.error:.2f}")
-    words.append(f"{waiting:,} undecided and in doubt")
+    words.append(f"{waiting:,} disputed and undecided")
     if scene.later:
         words.append(f"{count(scene.later, 'vote')} came since")
     return "  |  ".join(words)

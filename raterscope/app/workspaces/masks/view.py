@@ -276,7 +276,7 @@ def _line(region: DisputedRegion, names: Sequence[str]) -> str:
     dispute = region.dispute
     who = [names[rater] for rater in (*dispute.beyond, *dispute.short) if rater < len(names)]
     if not who:
-        return "the model is in doubt"
+        return "the model is uncertain"
     return f"{who[0]} alone" if len(who) == 1 else f"{who[0]} and {len(who) - 1} more"
 
 

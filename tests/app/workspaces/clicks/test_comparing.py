@@ -1,4 +1,4 @@
-"""Runs against known places, measured beside the study: decisions do not wait for it."""
+"""Runs against ground truth, measured beside the study: decisions do not wait for it."""
 
 import threading
 

@@ -40,7 +40,7 @@ def test_methods_are_drawn_against_the_number_of_annotators(fused, qtbot):
 
 
 def test_without_known_places_it_says_so(tmp_path):
-    with Study.create(tmp_path / "empty.rscope") as study, pytest.raises(InputError, match="known places"):
+    with Study.create(tmp_path / "empty.rscope") as study, pytest.raises(InputError, match="ground truth"):
         read_crowds([1], study)
 
 

@@ -34,12 +34,12 @@ def test_what_the_votes_and_the_model_say_stands_together(fused):
     spot = workspace.reviewing.spots[place]
     words = visible_words(workspace.evidence)
     assert f"{spot.votes} of {spot.looked} ({spot.votes / spot.looked:.0%}): most did not" in words
-    assert f"{workspace.evidence._number.text()}: in doubt" in words  # as many digits as the large number has
+    assert f"{workspace.evidence._number.text()}: disputed" in words  # as many digits as the large number has
     assert f"{spot.votes} clicked, {spot.looked - spot.votes} did not" in words
     clicked = [line.clicked for line in workspace.evidence.about.voters.lines]
     assert clicked == sorted(clicked, reverse=True)
     # Nearly all of this crowd mark every parasite.
-    assert "would mark a structure" in words
+    assert "If this is a structure, about" in words
 
 
 def test_a_neighbour_is_listed_by_distance_and_gone_to(fused, qtbot):
@@ -205,7 +205,7 @@ def test_a_spot_of_the_grid_is_explained_and_shown_on_its_image(fused, qtbot):
     idle(fused, qtbot)
     words = visible_words(workspace.evidence)
     assert cards(grid)[other].third in words
-    assert "in doubt" in words
+    assert "disputed" in words
     key(fused, qtbot, Qt.Key.Key_Return)
     assert not workspace.grid_shown
     assert workspace.reviewing.scene.image.name == cards(grid)[other].third

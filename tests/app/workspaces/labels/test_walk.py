@@ -44,7 +44,7 @@ def check_counts(window):
     whole = len(DISPUTED[workspace.scene.question.name])
     here = workspace.tasks.waiting
     assert f"of 2: {whole - here} of {whole} decided" in told
-    assert f"{here} undecided and in doubt" in window.status._text.text()
+    assert f"{here} disputed and undecided" in window.status._text.text()
     if nothing_left(window):
         assert left(window) == 0
 
