@@ -37,8 +37,8 @@ def against_truth(found: Sequence[CountedImage], radius: float) -> list[Block]:
     held = sorted({one.run.id for one in known if one.run.log.get("truth_held")})
     note = (
         f"A spot that was found matches a true position within {radius:g} px, one to one. Sensitivity: share "
-        "of the true positions that were found; precision: share of what was found that is known; F1: both in "
-        "one. 95 % intervals are Wilson's, as if spots were independent of each other."
+        "of the true positions that were found; precision: share of what was found that is known; F1: both "
+        "in one. 95 % intervals are Wilson's, as if spots were independent of each other."
     )
     if len(known) > 1:
         (mean,) = compare({"mean": fused})

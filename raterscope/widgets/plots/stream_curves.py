@@ -74,7 +74,7 @@ class StreamCurves(FigurePanel):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         self.figure = _Curves()
-        super().__init__("Course", self.figure, NOTHING, parent)
+        super().__init__("Replay", self.figure, NOTHING, parent)
         self.axis, self.outlook, self.plot = ModeSwitch(AXES), ModeSwitch(OUTLOOKS), ModeSwitch(PLOTS)
         self._below = QHBoxLayout()
         self._narrow = self._single = False

@@ -62,7 +62,7 @@ class ClicksScreen(WorkspaceScreen):
         self.middle_tabs = QTabWidget()
         self.middle_tabs.addTab(self.table, "Annotators")
         self.middle_tabs.addTab(self.counts, "Counts")
-        self.middle_tabs.addTab(self.curves, "Course")
+        self.middle_tabs.addTab(self.curves, "Replay")
         self.middle_tabs.addTab(self.parasitaemia, "Parasitaemia")
         self.middle_tabs.addTab(self.measure, "Measure")
         self.crowd_size = CrowdSizePanel()
