@@ -7,7 +7,7 @@ from PySide6.QtGui import QColor, QFontMetrics, QPainter
 
 from raterscope.widgets import theme
 
-__all__ = ["in_two_lines", "paint_bar", "paint_words"]
+__all__ = ["in_lines", "in_two_lines", "paint_bar", "paint_words"]
 
 
 def paint_words(
@@ -37,6 +37,19 @@ def in_two_lines(text: str, metrics: QFontMetrics, room: float) -> list[str]:
     while first > 1 and metrics.horizontalAdvance(" ".join(words[:first])) > room:
         first -= 1
     return [" ".join(part) for part in (words[:first], words[first:]) if part]
+
+
+def in_lines(text: str, metrics: QFontMetrics, room: float, most: int) -> list[str]:
+    """Break text between words into at most so many lines; what is too long for one loses its middle.
+
+    The start of a name and its end are what differs from other names.
+    """
+    first, *rest = in_two_lines(text, metrics, room)
+    middle = Qt.TextElideMode.ElideMiddle
+    if not rest or most == 1:
+        return [metrics.elidedText(text if most == 1 else first, middle, int(room))]
+    first = metrics.elidedText(first, middle, int(room))
+    return [first, *in_lines(rest[0], metrics, room, most - 1)]
 
 
 def paint_bar(painter: QPainter, box: QRectF, share: float, colour: str) -> None:

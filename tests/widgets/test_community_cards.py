@@ -103,10 +103,21 @@ def test_what_does_not_fit_is_refused():
         view(classes=("one",))
 
 
-def test_a_long_name_has_two_lines_and_all_cards_stay_alike(cards):
+def test_a_long_name_has_several_lines_and_all_cards_stay_alike(cards):
     cards.show_communities(view(names=("one", "two", "three")))
     low = cards.cards[0].height()
     cards.show_communities(view(names=("mistakes parasite for no parasite", "reasonable", "community 3")))
-    assert {card.height() for card in cards.cards} == {low + 15}
-    assert cards.cards[0]._title(0) == ["1 mistakes", "parasite for no parasite"]
+    lines = cards.cards[0]._title(0)
+    assert {card.height() for card in cards.cards} == {low + 15 * (len(lines) - 1)}
+    assert len(lines) > 1
+    assert " ".join(lines) == "1 mistakes parasite for no parasite"
     assert cards.cards[1]._title(1) == ["2 reasonable"]
+
+
+def test_names_that_differ_at_their_end_differ_on_the_cards(cards):
+    long = "mistakes young trophozoite for ring, more {}"
+    names = (long.format("gametocyte of vivax"), long.format("artefact"), long.format("gametocyte of ovale"))
+    cards.show_communities(view(names=names))
+    titles = [" ".join(card._title(place)) for place, card in enumerate(cards.cards)]
+    assert len({title[2:] for title in titles}) == len(names)
+    assert titles[1].endswith("artefact")

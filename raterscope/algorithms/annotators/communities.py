@@ -53,7 +53,7 @@ class CommunitySettings(FactorisationSettings):
     scale: float | None = number(
         None, "Similarity scale", "How fast similarity falls with distance: more tells apart finer "
         "differences, and begins to split by chance. Left open: 30, or less where even like ones "
-        "lie apart.",
+        "lie apart; 1 with updates as printed.",
         minimum=0.01, maximum=1000, optional=True, advanced=True,
     )  # fmt: skip
 
@@ -174,7 +174,9 @@ def communities(
     order = members[np.lexsort(roots[members].T[::-1])]
     rows = roots[order]
     classes, scale = matrices.shape[1], settings.scale
-    if scale is None:
+    if scale is None and settings.as_printed:
+        scale = 1.0
+    elif scale is None:
         scale = fitting_scale(rows, classes, part(watch, 0.0, 0.05))
     cells = cells_of(rows, _CELLS, part(watch, 0.05, 0.1))
     similarity = _Similarity(_unit(cells.centre, classes), classes, scale)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.similarity import Float32Array
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.algorithms.settings import Settings, integer, number
+from raterscope.algorithms.settings import Settings, integer, number, switch
 
 __all__ = ["FactorisationSettings", "Factors", "by_links", "factorise", "join"]
 
@@ -65,6 +65,11 @@ class FactorisationSettings(Settings):
     )  # fmt: skip
     max_iterations: int = integer(500, "Iterations", "Most iterations of a search.", minimum=1, advanced=True)
     seed: int = integer(0, "Seed", "Of the starts.", minimum=0, maximum=2**31 - 1, advanced=True)
+    as_printed: bool = switch(
+        False, "Updates as printed", "Uncorrected published version: random starts, updates without the "
+        "guarantee that the objective never rises, and links that count as independent observations.",
+        advanced=True,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,9 +127,13 @@ def factorise(
     multiplied by what makes the links of an annotator add up to `evidence`: neither the scale nor copies of
     all annotators change the result.
 
-    The starts are links of annotators who are chosen at random with a probability that grows with their
-    distance from those chosen before. Annotators are put in an order of their own links first, so that the
-    order in which they come does not matter.
+    With `as_printed` the updates are those of [psorakis2011]_ as published: w is multiplied by the gain and
+    divided by pull + beta w. The network is neither scaled nor tempered, and the starts are uniform random
+    numbers.
+
+    Otherwise the starts are links of annotators who are chosen at random with a probability that grows with
+    their distance from those chosen before. Annotators are put in an order of their own links first, so that
+    the order in which they come does not matter.
 
     Parameters
     ----------
@@ -157,15 +166,18 @@ def factorise(
     if total <= 0:
         nothing = np.empty((size, 0), dtype=np.float32)
         return Factors(nothing, nothing.T, np.empty(0), np.empty(0), True, 1.0, 1.0)
-    unit = float(many @ ((ordered * ordered) @ many)) / total
+    unit, tempering = 1.0, 1.0
+    if not settings.as_printed:
+        unit = float(many @ ((ordered * ordered) @ many)) / total
+        tempering = settings.evidence * float(many.sum(dtype=np.float64)) * unit / total
     scaled = ordered * np.float32(1 / unit)
-    tempering = settings.evidence * float(many.sum(dtype=np.float64)) * unit / total
     best: Factors | None = None
     for at in range(settings.restarts):
         rng = np.random.default_rng((settings.seed, at))
         share = part(watch, at / settings.restarts, (at + 1) / settings.restarts)
         search = _Search(scaled, many, tempering, settings)
-        found = search.run(_starts(scaled, many, settings.most, rng), share, unit)
+        start = search.random(rng) if settings.as_printed else search.likely(rng)
+        found = search.run(start, share, unit)
         if best is None or found.objective[-1] < best.objective[-1]:
             best = found
     assert best is not None
@@ -195,18 +207,26 @@ def join(
     member = start
     for _ in range(_JOINING):
         ratio = (links / np.float32(factors.unit)) / (member @ factors.link + _TINY)
-        member = step(member * (ratio @ reach.T))
+        member = step(member, ratio @ reach.T)
     return _shares(member)
 
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """The least point of the majorised objective: beta w^2 + pull w = gain, for every entry of a factor."""
+    """Update of every entry w of a factor by its gain.
+
+    It is the least point of the majorised objective, beta w^2 + pull w = w gain; as printed it is
+    w gain / (pull + beta w).
+    """
 
     pull: Float32Array
     beta: Float32Array
+    as_printed: bool = False
 
-    def __call__(self, gain: Float32Array) -> Float32Array:
+    def __call__(self, entry: Float32Array, gain: Float32Array) -> Float32Array:
+        gain = entry * gain
+        if self.as_printed:
+            return np.asarray(np.maximum(gain / (self.pull + self.beta * entry), np.float32(1e-12)))
         root = np.sqrt(self.pull * self.pull + 4 * self.beta * gain)
         return np.asarray(np.maximum(2 * gain / (self.pull + root), np.float32(1e-12)))
 
@@ -225,8 +245,8 @@ class _Search:
         self.annotators = float(many.sum(dtype=np.float64))
         self.constant = _self_information(network, many)
 
-    def run(self, starts: NDArray[np.int64], watch: Watch, unit: float) -> Factors:
-        member, link = self._start(starts)
+    def run(self, start: tuple[Float32Array, Float32Array], watch: Watch, unit: float) -> Factors:
+        member, link = start
         beta = self._shrinkage(member, link)
         trace: list[float] = []
         converged = False
@@ -236,11 +256,11 @@ class _Search:
             watch(fraction, words)
             ratio = self._ratio(member, link)
             heavy = member * self.many[:, None]
-            link = self._step(heavy.sum(axis=0), beta)((ratio.T @ heavy) * link.T).T
+            link = self._step(heavy.sum(axis=0), beta)(link.T, ratio.T @ heavy).T
             watch(fraction, words)
             ratio = self._ratio(member, link)
             reach = (link * self.many).T
-            member = self._step(reach.sum(axis=0), beta)((ratio @ reach) * member)
+            member = self._step(reach.sum(axis=0), beta)(member, ratio @ reach)
             beta = self._shrinkage(member, link)
             left = member.max(axis=0) * link.max(axis=1) > _GONE
             if not left.all() and left.any():
@@ -254,8 +274,15 @@ class _Search:
         watch(1.0, f"{member.shape[1]} communities left")
         return Factors(member, link, beta, np.array(trace), converged, unit, self.tempering)
 
-    def _start(self, starts: NDArray[np.int64]) -> tuple[Float32Array, Float32Array]:
-        rows = self.network[starts]
+    def random(self, rng: np.random.Generator) -> tuple[Float32Array, Float32Array]:
+        """Draw a start of uniform random numbers, as the authors do."""
+        size = len(self.many)
+        draw = rng.random((2, size, min(self.settings.most, size)), dtype=np.float32) + _TINY
+        return draw[0], np.ascontiguousarray(draw[1].T)
+
+    def likely(self, rng: np.random.Generator) -> tuple[Float32Array, Float32Array]:
+        """Start from the links of annotators who are unlike each other."""
+        rows = self.network[_starts(self.network, self.many, self.settings.most, rng)]
         link = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float32) + 1e-3
         member = link.T.copy()
         wanted = float(self.many @ (self.network @ self.many))
@@ -263,7 +290,8 @@ class _Search:
         return member * np.float32(np.sqrt(fit)), link * np.float32(np.sqrt(fit))
 
     def _step(self, pull: Float32Array, beta: FloatArray) -> _Step:
-        return _Step(pull, (beta / self.tempering).astype(np.float32))
+        shrunk = (beta / self.tempering).astype(np.float32)
+        return _Step(pull, shrunk, self.settings.as_printed)
 
     def _energy(self, member: Float32Array, link: Float32Array) -> FloatArray:
         squares = self.many @ (member * member) + (link * link) @ self.many

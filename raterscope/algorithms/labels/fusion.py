@@ -28,7 +28,7 @@ from raterscope.algorithms.labels.tempering import choose_tempering, is_modelled
 from raterscope.algorithms.labels.unvoted import bar_unvoted
 from raterscope.algorithms.plan import Plan
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.algorithms.settings import Settings, SettingsError, choice, integer, number
+from raterscope.algorithms.settings import Settings, SettingsError, choice, integer, number, switch
 
 __all__ = [
     "BASES", "COUNTS", "TRUTHS", "LabelPlan", "QuestionSettings", "find_communities", "fuse", "run",
@@ -114,11 +114,18 @@ class QuestionSettings(Settings):
         minimum=1, optional=True, advanced=True,
     )  # fmt: skip
 
+    community_as_printed: bool = switch(
+        False, "Communities as printed", "Uncorrected published version: equation 32 with scale 1 and the "
+        "printed updates of the factorisation, which depend on the number of annotators and find fewer "
+        "communities. The scale can still be set; the evidence has no effect.",
+        advanced=True,
+    )  # fmt: skip
+
     def by_behaviour(self) -> CommunitySettings:
         """Give the settings of communities by behaviour."""
         settings = CommunitySettings(
             method=self.community_method, least_votes=self.community_least, most_votes=self.community_most,
-            scale=self.community_scale,
+            scale=self.community_scale, as_printed=self.community_as_printed,
         )  # fmt: skip
         evidence = self.community_evidence
         return settings if evidence is None else replace(settings, evidence=evidence)
@@ -128,6 +135,7 @@ class QuestionSettings(Settings):
         return CommonTaskSettings(
             method=self.community_method, least_tasks=max(self.community_least, 1),
             most_tasks=self.community_most, evidence=self.community_evidence,
+            as_printed=self.community_as_printed,
         )  # fmt: skip
 
 

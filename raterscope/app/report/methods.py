@@ -72,7 +72,10 @@ _MEASURES_OF_LABELS = (
     (
         "Communities",
         "Annotators' confusion matrices compared by the Hellinger distance of their rows, and the network of "
-        "their similarities taken apart ([@simpson2013], section 5; [@psorakis2011], [@blondel2008]).",
+        "their similarities taken apart ([@simpson2013], section 5; [@psorakis2011], [@blondel2008]). By "
+        "default the distance of equation 32 is multiplied by a scale, and the factors are updated by the "
+        "minimum of a bound on the objective, tempered by the number of annotators. The printed version, "
+        "with a scale of 1 and updates that may raise the objective, is a setting.",
     ),
 )
 

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QAbstractButton, QPushButton, QSizePolicy, QVBoxLa
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures import count, percent
-from raterscope.widgets.painting import in_two_lines, paint_words
+from raterscope.widgets.painting import in_lines, paint_words
 from raterscope.widgets.panels.card_row import CardRow
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label, plain_tip
 from raterscope.widgets.plots.cells import paint_rates
@@ -23,9 +23,10 @@ from raterscope.widgets.text_size import enlarge, set_lengths
 __all__ = ["CommunitiesView", "CommunityCards"]
 
 NOTHING = "Find communities of annotators who label alike."
-WIDTH, PAD = 148, 8
+WIDTH, PAD = 164, 8
 NAME, SECOND_NAME, LINE, MATRIX = 20, 15, 15, 66
 SYMBOL = 16
+MOST_LINES = 4
 MOST_SAID = 12
 
 
@@ -194,10 +195,11 @@ class _Card(QAbstractButton):
         set_lengths(self, width=WIDTH, height=height)
 
     def _title(self, place: int) -> list[str]:
-        """Give number and name of a community in one or two lines."""
+        """Give number and name of a community in a few lines."""
         name = self._view.names[place]
         words = name if name.startswith("community ") else f"{place + 1} {name}"
-        return in_two_lines(words, QFontMetrics(theme.font(bold=True)), WIDTH - 2 * PAD - SYMBOL)
+        room = WIDTH - 2 * PAD - SYMBOL
+        return in_lines(words, QFontMetrics(theme.font(bold=True)), room, MOST_LINES)
 
     def _lines(self) -> list[str]:
         view, place = self._view, self._place

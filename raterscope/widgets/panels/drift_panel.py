@@ -114,6 +114,11 @@ class DriftPanel(QWidget):
         self.changed.setVisible(bool(lines))
         self._header.set_aside(f"{count(len(lines), 'annotator')} changed" if lines else "")
 
+    def show_without_votes(self, words: str) -> None:
+        """Say why there is nothing to plot for the annotator selected."""
+        self._stop()
+        self._show_nothing(words, offer=False)
+
     def show_static(self) -> None:
         """Say that the model in use takes annotators for unchanging."""
         self._stop()

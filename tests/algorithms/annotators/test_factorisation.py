@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from raterscope.algorithms.annotators.factorisation import FactorisationSettings, factorise
+from raterscope.algorithms.annotators.factorisation import FactorisationSettings, by_links, factorise
 from raterscope.algorithms.annotators.similarity import hellinger_similarity
 from raterscope.algorithms.progress import Cancelled
 from tests.algorithms.annotators.crowds import FIVE, planted
@@ -119,3 +119,30 @@ def test_it_can_be_cancelled() -> None:
 
     with pytest.raises(Cancelled):
         factorise(_blocks([5, 5], 0.7, 0.1, 7), watch=stop)
+
+
+def _as_printed(network: np.ndarray, seed: int, iterations: int) -> np.ndarray:
+    """Give the participation by the updates of Psorakis et al. (2011), written out, from one start."""
+    many = len(network)
+    member, link = np.random.default_rng((seed, 0)).random((2, many, many), dtype=np.float32).astype(float)
+    link, ones = link.T, np.ones((many, many))
+
+    def shrinkage() -> np.ndarray:
+        return np.diag((many + 5 - 1) / ((member**2).sum(axis=0) / 2 + (link**2).sum(axis=1) / 2 + 2))
+
+    beta = shrinkage()
+    for _ in range(iterations):
+        link = link / (member.T @ ones + beta @ link) * (member.T @ (network / (member @ link)))
+        member = member / (ones @ link.T + member @ beta) * ((network / (member @ link)) @ link.T)
+        beta = shrinkage()
+    return member / member.sum(axis=1, keepdims=True)
+
+
+def test_updates_as_printed_are_those_of_the_paper() -> None:
+    network = _blocks([9, 6, 4], 0.7, 0.05, 1)
+    order = by_links(network)
+    settings = FactorisationSettings(restarts=1, max_iterations=60, as_printed=True)
+    found = factorise(network, settings).participation[order]
+    literal = _as_printed(network[np.ix_(order, order)].astype(float), 0, 60)
+    kept = literal.max(axis=0) > 1e-3
+    np.testing.assert_allclose(found[:, found.max(axis=0) > 1e-3], literal[:, kept], atol=2e-3)

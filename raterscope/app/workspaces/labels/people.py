@@ -18,6 +18,7 @@ from raterscope.app.workspaces.labels.drifting import Changed, change_line, drif
 from raterscope.app.workspaces.labels.flowing import Flowing
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
+from raterscope.widgets.figures import count
 from raterscope.widgets.plots.drift_view import DriftView
 
 __all__ = ["People"]
@@ -28,6 +29,11 @@ CHANGED = (
     "These changed (p < 0.05 each: 1 in 20 who did not change is listed too), those who changed most first. "
     "Select one to plot its rates over time."
 )
+EXCLUDED = (
+    "{name} was excluded from this run: {votes} not counted. To plot the rates over time, restore the "
+    "annotator (X) and press Fuse (F5)."
+)
+VOTELESS = "{name} has no votes in this run: no rates to plot."
 UNCHANGED = "Nobody changed beyond chance. Select an annotator to plot their rates over time."
 
 
@@ -199,7 +205,7 @@ class People(QObject):
         else:
             work = partial(_drift, scene, self._analysis, self.current[0])
             job = self._jobs.start("Following an annotator", work, quiet=True)
-            job.finished.connect(partial(self._on_drift, self._asked))
+            job.finished.connect(partial(self._on_drift, self._asked, self.current[0]))
 
     def _show_changed(self) -> None:
         """Show who of those chosen changed, or of all where nobody is."""
@@ -225,9 +231,20 @@ class People(QObject):
     def _on_changed_chosen(self, annotator: int) -> None:
         self.choose((annotator,))
 
-    def _on_drift(self, asked: int, drawn: DriftView | None) -> None:
-        if asked == self._asked:
+    def _on_drift(self, asked: int, annotator: int, drawn: DriftView | None) -> None:
+        if asked != self._asked or self._scene is None or self._analysis is None:
+            return
+        if drawn is not None:
             self._screen.drift.show_drift(drawn)
+            return
+        name = view.name_of(self._scene, annotator, blind=self.blind)
+        left_out = int(self._analysis.left_out[annotator])
+        words = (
+            EXCLUDED.format(name=name, votes=count(left_out, "vote"))
+            if left_out
+            else VOTELESS.format(name=name)
+        )
+        self._screen.drift.show_without_votes(words)
 
 
 def _drift(scene: Scene, analysis: Analysis, annotator: int, watch: Watch) -> DriftView | None:

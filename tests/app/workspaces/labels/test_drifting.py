@@ -7,6 +7,7 @@ import pytest
 from PySide6.QtCore import Qt
 
 from raterscope.app.formats.labels.records import LabelTable
+from raterscope.app.review import Decision
 from raterscope.app.study import Study
 from raterscope.app.study.labels import add_votes
 from tests.app.driving import LONG, idle, open_study
@@ -68,3 +69,14 @@ def test_of_several_who_are_chosen_those_who_changed_are_told_and_names_may_be_h
     assert len(panel.changed.lines) == 1
     key(drifting, qtbot, Qt.Key.Key_H)
     assert panel.changed.lines[0].name == f"annotator {JUMPER + 1}"
+
+
+def test_of_an_excluded_annotator_it_is_said_that_nothing_is_counted(drifting, qtbot):
+    panel, people = drifting.workspace.drift, drifting.workspace.people
+    name = f"ann {JUMPER:02}"
+    drifting.document.record(Decision(verb="exclude", annotators=(name,), reason="another key"))
+    idle(drifting, qtbot)
+    fuse(drifting, qtbot)
+    people.choose((JUMPER,))
+    idle(drifting, qtbot)
+    assert panel._nothing.text().startswith(f"{name} was excluded from this run: {TASKS} votes not counted.")
