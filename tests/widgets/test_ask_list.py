@@ -26,8 +26,8 @@ def words(widget) -> list[str]:
 
 def test_before_there_is_a_line_it_says_what_to_do_and_then_why_there_is_none(asking):
     assert "Fuse the clicks first." in words(asking)
-    asking.show_lines((), "Every answer is firm.")
-    assert "Every answer is firm." in words(asking)
+    asking.show_lines((), "Every answer is settled.")
+    assert "Every answer is settled." in words(asking)
     asking.show_lines(LINES)
     assert "2 annotators, decisions expected to change" in words(asking)
 

@@ -206,17 +206,17 @@ def test_a_source_that_is_watched_says_what_came_and_when(panel, qtbot):
 
 def test_the_image_on_screen_is_said_to_be_firm_or_not_and_why(panel):
     panel.set_state(history(), 22)
-    assert "Not firm yet" in visible_words(panel)
+    assert "Stop rule not met" in visible_words(panel)
     assert "11 % chance of a change with 5 more" in visible_words(panel)
     assert "22 annotators, 41 detections" in visible_words(panel)
     assert "6 decisions changed in 4 steps" in visible_words(panel)
     panel.set_state(history(), 30)
-    assert "Firm: no more annotators needed" in visible_words(panel)
+    assert "Stop rule met: no more annotators needed" in visible_words(panel)
     panel.set_state(history(), 1)
     assert "1 annotator, 41 detections" in visible_words(panel)
     assert "3 decisions changed with the last step" in visible_words(panel)
     panel.set_state(history(), 0)
-    assert "firm yet" not in visible_words(panel)
+    assert "Stop rule not met" not in visible_words(panel)
 
 
 def test_where_shares_decide_the_changes_to_come_are_said_as_such(qtbot):

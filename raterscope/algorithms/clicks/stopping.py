@@ -25,7 +25,7 @@ from raterscope.algorithms.matching import match
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number
 
-__all__ = ["DetectionPlan", "Outlook", "StoppingSettings", "changed", "is_firm", "outlook"]
+__all__ = ["DetectionPlan", "Outlook", "StoppingSettings", "changed", "changed_of_late", "is_firm", "outlook"]
 
 SAME = 2.0
 """Click scatters within which a detection is the same."""
@@ -33,7 +33,7 @@ SAME = 2.0
 RULES = {
     "share": "few decisions would still change",
     "chance": "hardly any decision would still change",
-    "unchanged": "no decision has changed of late",
+    "unchanged": "no decision changed in the last batches",
 }
 
 
@@ -51,7 +51,7 @@ class StoppingSettings(Settings):
     """Settings of `outlook` and `is_firm`: when an image needs no further annotators."""
 
     rule: str = choice(
-        "share", "Firm when", "The share of decisions that more annotators would change, and that as many "
+        "share", "Stop rule", "The share of decisions that more annotators would change, and that as many "
         "did change last, suits images of any kind; the chance of any change suits images of a few "
         "structures; the paper's rule waits until nothing changed.", RULES,
     )  # fmt: skip
@@ -59,7 +59,13 @@ class StoppingSettings(Settings):
         0.02, "Limit", "Of the share of decisions that would change, or of the chance that any would.",
         minimum=0.0, maximum=1.0,
     )  # fmt: skip
-    more: int = integer(3, "More annotators", "So many are looked ahead.", minimum=1, maximum=100)
+    more: int = integer(
+        3,
+        "Annotators ahead",
+        "Changes are predicted for this many further annotators.",
+        minimum=1,
+        maximum=100,
+    )
     unchanged: int = integer(3, "Batches without change", "For the paper's rule.", minimum=1, maximum=1000)
 
 
@@ -195,12 +201,21 @@ def is_firm(outlook: Outlook, history: StreamHistory, settings: StoppingSettings
     return max(outlook.share, late) <= settings.limit
 
 
-def changed_of_late(history: StreamHistory, annotators: int) -> int:
-    """Count the decisions that so many last annotators changed, at least; not those of the first step."""
-    if len(history) < 2:
+def changed_of_late(history: StreamHistory, annotators: int, steps: int | None = None) -> int:
+    """Count the decisions that the last annotators changed, up to a step; not those of the first step.
+
+    Parameters
+    ----------
+    history : StreamHistory
+    annotators : int
+        How many are the last; a step that began with an earlier one does not count.
+    steps : int, optional
+        Count at this step, from 1; at the last one by default.
+    """
+    came, changed = history.annotators[:steps], history.changed[:steps]
+    if len(came) < 2:
         return 0
-    since = history.annotators[-1] - annotators
-    return int(history.changed[1:][history.annotators[:-1] >= since].sum())
+    return int(changed[1:][came[:-1] >= came[-1] - annotators].sum())
 
 
 def changed(before: Fusion, after: Fusion) -> int:

@@ -260,12 +260,12 @@ def _describe_watch(commands: Commands) -> None:
     watch = add_command(
         commands,
         "watch",
-        "follow clicks that keep coming, and tell when an image needs no more",
-        "Reads clicks as they come into a file, or into the files of a folder, takes them\n"
-        "into a study, which is made where it does not exist, and fuses them annotator by annotator. Writes\n"
-        "a line of JSON for every step: what was found, what more annotators would change, whether the\n"
-        "image is firm. Told to stop (Ctrl-C), it keeps what it came to as a run of the study; begun again,\n"
-        "or after it was killed, it goes on where it was.",
+        "follow clicks that keep coming, and say when an image needs no more",
+        "Reads clicks as they are written to a file, or to the files of a folder, and fuses them annotator\n"
+        "by annotator. The study is made where it does not exist. Writes a line of JSON for every step:\n"
+        "what was found, what more annotators would change, and whether the image meets the stop rule\n"
+        "(`firm`). Stopped by Ctrl-C, it saves its result as a run of the study. Started again, also after\n"
+        "a crash, it continues where it was.",
         lists=True,
         kind="watch",
     )
@@ -275,11 +275,11 @@ def _describe_watch(commands: Commands) -> None:
                             "replaced, or a folder of them; it need not be there yet")  # fmt: skip
     watch.add_argument("--every", type=seconds, default=2.0, metavar="SECONDS",
                        help="how long to wait between two looks (default: %(default)s)")  # fmt: skip
-    watch.add_argument("--once", action="store_true", help="take what is there, and end")
-    watch.add_argument("--until-firm", action="store_true", help="end when every image is firm")
+    watch.add_argument("--once", action="store_true", help="read what is there, then end")
+    watch.add_argument("--until-firm", action="store_true", help="end when every image meets the stop rule")
     watch.add_argument("--ask", type=count, metavar="N",
-                       help="tell too which image needs another annotator most, and the N who would set "
-                            "most right there")  # fmt: skip
+                       help="say as well which image needs another annotator most, and which N annotators "
+                            "would correct most there")  # fmt: skip
     add_extent(watch, "width and height of images that nothing else tells the size of, pixels")
     add_settings(watch)
     add_mapping(watch)

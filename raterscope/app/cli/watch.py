@@ -90,7 +90,7 @@ def _follow(following: Following, study: Study, stop: threading.Event, options: 
                 _settle(following, study, stop)
             firm = bool(following.watched) and all(one.firm for one in following.watched.values())
             if firm and options.until_firm:
-                return "every image is firm"
+                return "every image meets the stop rule"
             if not growth.more:
                 if options.once:
                     return "nothing more is there"

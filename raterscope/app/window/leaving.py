@@ -87,7 +87,7 @@ class Leaving(QObject):
             self._window,
             leaving,
             f"{running}. {leaving} stops {it}.",
-            "What is stopped has to begin anew another time.",
+            "What is stopped must be started again another time.",
             f"Stop {it} and {act.casefold()}",
             "Stay",
             partial(self._stop, stopped, then),

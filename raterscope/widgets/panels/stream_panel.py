@@ -1,4 +1,4 @@
-"""A stream of clicks: replay what is there, or watch what comes, and see how near an answer is to firm."""
+"""A stream of clicks: replay what is there, or watch what comes, and how near it is to its stop rule."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from raterscope.widgets.wrapping import Pair
 
 __all__ = ["LiveLine", "ReplayLine", "StreamPanel"]
 
-FIRM, LOOSE = "Firm: no more annotators needed", "Not firm yet"
+FIRM, LOOSE = "Stop rule met: no more annotators needed", "Stop rule not met"
 FORM_WIDTH, FIRST_WIDTH, SIDE_BY_SIDE_FROM = 460, 230, 500
 
 
@@ -138,7 +138,7 @@ class StreamPanel(QWidget):
         self.offers.set_resumable(name, words)
 
     def set_state(self, history: StreamHistory | None, step: int = 0) -> None:
-        """Say how near the image on screen is to firm.
+        """Say how near the image on screen is to the stop rule.
 
         Parameters
         ----------
@@ -156,13 +156,13 @@ class StreamPanel(QWidget):
         theme.set_role(self._firm, "accent" if firm else "disputed")
         rule = "share" if self.stopping.rule == "share" else "chance"
         self._outlook.setText(outlook_in_words(history, step - 1, self.stopping.more, rule))
-        counts, changed = state_in_words(history, step - 1, self.stopping.unchanged)
+        counts, changed = state_in_words(history, step - 1, self.stopping)
         self._counts.setText(counts)
         self._changed.setText(changed)
 
     @property
     def stopping(self) -> StoppingSettings:
-        """When an image is firm, as it was last set well."""
+        """The stop rule, as it was last set without error."""
         return self._stopping
 
     OWN_KEYS = OwnKeys(
@@ -201,10 +201,10 @@ class StreamPanel(QWidget):
         return self._state
 
     def _stopping_block(self) -> QHBoxLayout:
-        self.fold = QPushButton("When an image is firm")
+        self.fold = QPushButton("Stop rule")
         theme.set_role(self.fold, "link")
         self.fold.setCheckable(True)
-        self.fold.setToolTip("Set when no more annotators are asked")
+        self.fold.setToolTip("Set when an image needs no more annotators")
         self._summary = ElidedLabel("", "hint")
         row = QHBoxLayout()
         row.setSpacing(12)

@@ -53,7 +53,7 @@ def stream_table(history: StreamHistory, truth: StreamTruth | None) -> PlotTable
         "clicks": history.clicks,
         "detections": history.detections,
         "decisions changed": history.changed,
-        "fused anew": history.refreshed,
+        "fused again": history.refreshed,
     }
     for name in ("sensitivity", "precision"):
         estimates = getattr(history, name).T
@@ -75,7 +75,7 @@ def _found(history: StreamHistory) -> StreamChart:
     if history.changed.any():
         key.append(KeyEntry(BARS, look.disputed, "decisions changed", "changed"))
     if history.refreshed.any():
-        key.append(KeyEntry(TICKS, look.second, "fused anew", "anew"))
+        key.append(KeyEntry(TICKS, look.second, "fused again", "again"))
     return StreamChart((StreamLine(look.accent, "o", history.detections),), scale, tuple(key))
 
 

@@ -312,7 +312,7 @@ class _Curves(Figure[int]):
         at = round(box.left() + x[row]) + 0.5
         painter.setPen(QPen(QColor(look.accent), 1))
         painter.drawLine(QPointF(at, box.top()), QPointF(at, box.bottom()))
-        words = f"firm from {int(self._across()[row]):,}"
+        words = f"enough from {int(self._across()[row]):,}"
         painter.setFont(theme.font(theme.CAPTION))
         width = QFontMetrics(painter.font()).horizontalAdvance(words) + 2
         place = QRectF(at + 5, box.top() + 4, width, 15)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks.history import StreamHistory
-from raterscope.algorithms.clicks.stopping import StoppingSettings
+from raterscope.algorithms.clicks.stopping import StoppingSettings, changed_of_late
 from raterscope.widgets.figures import count, estimate, figure, percent
 
 __all__ = [
@@ -61,8 +61,8 @@ def step_in_words(
             said.append(f"expected {name} {estimate(*values.tolist())}{of}{measured}")
     said += [outlook_in_words(history, row, stopping.more, rule) for rule in ("share", "chance")]
     if history.refreshed[row]:
-        said.append("all clicks fused anew")
-    said.append("firm" if history.firm[row] else "not firm yet")
+        said.append("all clicks fused again")
+    said.append("stop rule met" if history.firm[row] else "stop rule not met")
     return "; ".join(part for part in said if part)
 
 
@@ -89,15 +89,18 @@ def outlook_in_words(history: StreamHistory, row: int, more: int, rule: str) -> 
     return f"{more:,} more: {number} changes{share}"
 
 
-def state_in_words(history: StreamHistory, row: int, late: int) -> tuple[str, str]:
-    """Say what an answer is after a step, and what changed over so many steps at the most."""
-    changed = history.changed[max(row + 1 - late, 0) : row + 1]
-    over = f"in {len(changed):,} steps" if len(changed) > 1 else "with the last step"
+def state_in_words(history: StreamHistory, row: int, stopping: StoppingSettings) -> tuple[str, str]:
+    """Say what an answer is after a step, and what changed of late, as the stop rule counts it."""
     people, found = int(history.annotators[row]), int(history.detections[row])
-    return (
-        f"{count(people, 'annotator')}, {count(found, 'detection')}",
-        f"{count(int(changed.sum()), 'decision')} changed {over}",
-    )
+    if stopping.rule == "share":
+        late = changed_of_late(history, stopping.more, row + 1)
+        share = f" ({chance_in_words(late / found)})" if found and late else ""
+        said = f"last {stopping.more:,}: {count(late, 'change')}{share}"
+    else:
+        changed = history.changed[max(row + 1 - stopping.unchanged, 0) : row + 1]
+        over = f"in {len(changed):,} steps" if len(changed) > 1 else "with the last step"
+        said = f"{count(int(changed.sum()), 'decision')} changed {over}"
+    return f"{count(people, 'annotator')}, {count(found, 'detection')}", said
 
 
 def chance_in_words(share: float) -> str:

@@ -60,7 +60,7 @@ class Findings:
             back = np.flatnonzero(times < before[:-1])
             if len(back) and not self.position.disordered:
                 line = int(rows.line[timed[back[0]]])
-                what = "the time is earlier than one before; rows count in the order they come in"
+                what = "this time is earlier than the previous one; rows are used in the order of the file"
                 self.said.append(str(InputError(what, file=self.path, line=line)))
             disordered = self.position.disordered or bool(len(back))
             self.position = replace(self.position, latest=float(before[-1]), disordered=disordered)

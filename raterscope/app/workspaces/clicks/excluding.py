@@ -231,7 +231,7 @@ def _why_not(scene: Scene | None, name: str, weight: float | None) -> str:
     if scene is None or scene.run is None or scene.fusion is None:
         return "Nothing is fused yet: what would change cannot be told."
     if "stream" in scene.run.settings or scene.told:
-        return "These clicks were fused as they came: what would change can be told once they are fused anew."
+        return "These clicks were fused as they came. Fuse them again (F5) to see what would change."
     if name in scene.run.excluded:
         already = "" if weight is None else ": what would change cannot be told"
         return f"The run shown leaves these clicks out already{already}."

@@ -31,7 +31,7 @@ from raterscope.widgets.panels.measure_panel import ShapeLine
 __all__ = ["Measuring"]
 
 COLUMNS = ("image", "number", "shape", "length px", "area px²", "length µm", "area µm²")
-CROSSED = "The outline crosses itself, so that it has no one inside: draw it anew."
+CROSSED = "The outline crosses itself and has no inside. Draw it again."
 CROSSED_NOW = "The outline would cross itself, so that it had no one inside: it stays as it was."
 TOO_SHORT = "The line is shorter than a pixel: draw it longer."
 SHORTEST = 1.0

@@ -124,7 +124,7 @@ class Streaming(QObject):
         names = self._document.contents.annotators if self._document.contents else ()
         if not set(names).issuperset(clicks.annotators):  # the study is still being read again
             return scene
-        told = f"following {plain(following.wish.source.name, 80)}, {_settled(watched)}"
+        told = f"watching {plain(following.wish.source.name, 80)}, {_settled(watched)}"
         return replace(scene, clicks=clicks, fusion=watched.fusion, run=None, told=told)
 
     def _replayed(self, scene: Scene) -> Scene:
@@ -410,7 +410,7 @@ def _why_ended(source: streams.StreamEntry) -> str:
 
 
 def _settled(watched: Watched) -> str:
-    return "firm" if watched.firm else "not firm yet"
+    return "stop rule met" if watched.firm else "stop rule not met"
 
 
 def _streams(study: Study, _watch: Watch) -> list[streams.StreamEntry]:

@@ -65,8 +65,8 @@ class Summary:
             return "nobody looked yet" if not self.decided else f"nobody looked yet, {self.decided} decided"
         words = counted(self.detections, "detection")
         if self.settling is not None:
-            firm = "firm" if self.settling.firm else "not firm"
-            words = f"{self.detections:,} found by {self.settling.annotators:,}, {firm}"
+            enough = " (enough)" if self.settling.firm else ""
+            words = f"{self.detections:,} found by {self.settling.annotators:,}{enough}"
         return f"{words}, {self.disputed} disputed" if self.disputed else words
 
     @property

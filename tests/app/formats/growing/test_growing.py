@@ -196,7 +196,8 @@ def test_times_that_go_back_are_taken_and_told_once(file: Path, follower: Follow
     follower.catch_up()
     assert [row[4] for row in follower.rows] == [50, 40, 30, 20, None]
     assert follower.notices == [
-        "clicks.csv, line 3: the time is earlier than one before; rows count in the order they come in.",
+        "clicks.csv, line 3: this time is earlier than the previous one; "
+        "rows are used in the order of the file.",
         'clicks.csv, line 6: "soon" is no time; the row came without one.',
     ]
 

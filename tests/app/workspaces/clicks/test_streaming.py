@@ -78,7 +78,7 @@ def test_what_comes_into_a_file_appears_and_becomes_firm(waiting, qtbot, tmp_pat
     append(source, ".png,40,41\n")
     wait_for(waiting, qtbot, 9)
     assert states(waiting).count("detected") == len(PARASITES)
-    assert "following clicks.csv" in waiting.status._text.text()
+    assert "watching clicks.csv" in waiting.status._text.text()
     assert waiting.workspace.stream._firm.isVisible()
     queue = waiting.workspace.queue.view
     qtbot.waitUntil(lambda: "found by 9" in queue.lines[-1].detail, timeout=LONG)
@@ -179,7 +179,7 @@ def test_a_source_that_comes_anew_without_names_of_columns_is_asked_about_and_no
     qtbot.waitUntil(lambda: waiting.findChild(ColumnMappingDialog) is not None, timeout=LONG)
     idle(waiting, qtbot)
     offer = [label.text() for label in waiting.workspace.stream.offers.findChildren(QLabel)]
-    assert any(words.startswith("Nobody has said what its columns hold.") for words in offer)
+    assert any(words.startswith("The meaning of its columns is not known.") for words in offer)
     assert states(waiting).count("detected") == len(PARASITES)
     dialog = waiting.findChild(ColumnMappingDialog)
     for choice, field in zip(dialog.choices, ("annotator", "image", "x", "y"), strict=True):
@@ -209,7 +209,7 @@ def test_what_is_fused_meanwhile_does_not_stand_in_the_queue_beside_what_is_foll
     qtbot.waitUntil(lambda: bool(waiting.document.contents.runs), timeout=LONG)
     idle(waiting, qtbot)
     lines = {line.title: line for line in waiting.workspace.queue.view.lines}
-    assert "found by 9, firm" in lines["one.png"].detail
+    assert "found by 9 (enough)" in lines["one.png"].detail
     assert lines["two.png"].detail == "nobody looked yet"
     assert not lines["two.png"].done
 
