@@ -152,11 +152,20 @@ class Following:
             streams.forget(study, self._stream)
 
     def keep_run(self, study: Study) -> int | None:
-        """Keep what has been come to as a run of the study, without images that are not followed up yet.
+        """Keep the answers as a run of the study, without images whose clicks are not all taken up yet.
 
-        They are settled first. Gives the run's number; None where there is nothing to keep.
+        What the expert decided or viewed since the last look is held fixed, and the images are settled.
+        Gives the run's number; None where there is nothing to keep.
         """
-        self.gather(study)
+        reviewed = [
+            image
+            for image in self.gather(study)
+            if image in self.watched
+            and self._given[image].reached(self.watched[image]) == len(self._given[image].arrivals)
+        ]
+        for _ in self.advance(reviewed):
+            pass
+        self.keep(study, reviewed)
         if not self.is_settled:
             self.keep(study, self.settle())
         whole = {image: one for image, one in self.watched.items() if not self._given[image].has_more(one)}

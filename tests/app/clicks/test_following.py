@@ -16,7 +16,7 @@ from raterscope.algorithms.simulation.smears import render_smear
 from raterscope.app.clicks.following import Following, Wish
 from raterscope.app.clicks.running import fuse_inputs, gather
 from raterscope.app.clicks.watching import Watched, WatchPlan, follow, waiting
-from raterscope.app.review import Decision, SpotSubject, WeightSubject
+from raterscope.app.review import Decision, SpotSubject, View, WeightSubject
 from raterscope.app.study import Study, digest_of
 
 OBJECTS = np.array([[20.0, 20.0], [60.0, 30.0], [40.0, 80.0], [85.0, 70.0]])
@@ -210,6 +210,29 @@ def test_who_is_excluded_leaves_it_as_if_he_had_never_come(source: Path, tmp_pat
         assert_same(watched, afresh(study, image.id))
         assert following.keep_run(study) is not None
         assert study.runs()[0].excluded == ("W3",)
+
+
+@pytest.mark.parametrize("decided", [True, False])
+def test_what_the_expert_does_just_before_the_end_drops_no_image(
+    source: Path, tmp_path: Path, decided: bool
+) -> None:
+    write(source, crowd())
+    with Study.create(tmp_path / "watched.rscope") as study:
+        following = Following(study, wish_for(source))
+        go_on(following, study)
+        first, second = (image.id for image in study.images())
+        x, y = (float(value) for value in following.watched[first].fusion.clustering.mean[0])
+        if decided:
+            study.record(Decision(verb="reject", item=first, subject=SpotSubject(x=x, y=y)))
+        else:
+            study.record_views([View(image=first, x=x, y=y, seconds=9.0)])
+        run = following.keep_run(study)
+        assert run is not None
+        assert study.result(run, second) is not None
+        kept = study.result(run, first)
+        assert kept is not None
+        nearest = np.hypot(*(kept.clustering.mean - (x, y)).T).argmin()
+        assert (kept.detection.posterior[nearest] == 0) == decided
 
 
 def test_who_is_weighed_has_counted_so_from_the_first(source: Path, tmp_path: Path) -> None:
