@@ -183,6 +183,7 @@ EXPORTS = (
     Export("true-outline", ("masks",), "True outline", _SHARES, _MAPS, by_case=True, deidentifies=True),
     Export("uncertainty", ("masks",), "Uncertainty", ("nifti",), _MAPS, by_case=True, deidentifies=True),
     Export("weights", ("masks",), "Raters' weights", ("nifti",), _MAPS, by_case=True, deidentifies=True),
+    Export("tau", ("masks",), "Raters' tau", ("nifti",), _MAPS, by_case=True, deidentifies=True),
     Export("alternatives", ("masks",), "Alternatives", _EVERY_MASK, _MAPS, by_case=True, deidentifies=True),
     Export("annotators", ("clicks",), "Annotators", ("csv",), _CLICKS),
     Export("annotators", ("masks",), "Annotators", ("csv",), _TABLES, deidentifies=True),

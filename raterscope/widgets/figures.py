@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["count", "decimals", "duration", "estimate", "figure", "part_of_one", "percent", "time_left"]
+__all__ = [
+    "count",
+    "decimals",
+    "duration",
+    "estimate",
+    "figure",
+    "part_of_one",
+    "percent",
+    "small_figure",
+    "time_left",
+]
 
 MOST_DECIMALS = 3
 STEPS = 70
@@ -49,6 +59,22 @@ def estimate(value: float, low: float, high: float) -> str:
     if not (math.isfinite(low) and math.isfinite(high)):
         return _plain(value, places)
     return f"{_plain(value, places)} ({_plain(low, places)} to {_plain(high, places)})"
+
+
+def small_figure(value: float, sign: str = "") -> str:
+    """Write a figure that may be far below 1, so that two of its digits count, to four decimals.
+
+    Parameters
+    ----------
+    value : float
+        Not NaN.
+    sign : {"", "+"}
+        With "+" a value above 0 has its sign.
+    """
+    size = abs(value)
+    places = 1 if size >= 9.95 else 2 if size >= 0.0995 else 3 if size >= 0.00995 else 4
+    words = f"{value:{sign}.{places}f}"
+    return words if words.strip("+-0.") else words.lstrip("+-")
 
 
 def count(number: int, one: str = "", many: str = "") -> str:

@@ -193,7 +193,7 @@ def strip():
 
 def weight():
     panel = LocalWeight()
-    panel.show_weight("Local weight, rater <4>", np.linspace(0, 1, 60).reshape(6, 10), corner=(20, 30))
+    panel.show_local("Local weight, rater <4>", np.linspace(0, 1, 60).reshape(6, 10), corner=(20, 30))
     return panel
 
 

@@ -163,11 +163,11 @@ def test_a_local_weight_has_its_scale_and_its_range_in_words(qtbot):
     qtbot.addWidget(widget)
     widget.resize(360, 180)
     widget.show()
-    widget.show_weight("Local weight, rater 4", None)
+    widget.show_local("Local weight, rater 4", None)
     assert "Choose a rater" in visible_words(widget)
     values = np.ones((12, 40))
     values[4:8, 20:30] = 0.03
-    widget.show_weight("Local weight, rater 4", values)
+    widget.show_local("Local weight, rater 4", values)
     assert widget._map.accessibleName() == "Local weight, rater 4: from 0.03 to 1.00"
     picture = widget._map.grab().toImage()
     low = picture.pixelColor(round(25 * 336 / 40), round(6 * 336 / 40))

@@ -331,16 +331,26 @@ def _learn_dof(state: MulticlassFit, report: Callable[[float], None]) -> None:
             state.dof[p] = math.exp(found.x)
 
 
-def shares(state: MulticlassFit, look: Look) -> Float32Array:
-    """(P, C): each rater's part of what q(T) rests on, the trace of its precision times the covariance."""
+def shares(state: MulticlassFit, look: Look) -> tuple[Float32Array, Float32Array]:
+    """Give what q(T) rests on at each column.
+
+    Returns
+    -------
+    share : (P, C) float32
+        Each rater's part: the trace of the rater's precision times the covariance.
+    tau : (P, C) float32
+        E[tau].
+    """
     found = np.empty(state.data.shape[:2], dtype=np.float32)
+    tau = np.empty_like(found)
     inverse = np.linalg.inv(state.sigma)
     for begin, end in _chunks(state):
         look()
         scales = _scales(state, _squares(state, begin, end))
+        tau[:, begin:end] = scales
         each = scales * np.einsum("pij,nij->pn", inverse, state.spread[begin:end], optimize=True)
         found[:, begin:end] = each / each.sum(axis=0)
-    return found
+    return found, tau
 
 
 def covariance_factor(kind: int, size: int, nu: FloatArray) -> FloatArray:

@@ -21,6 +21,7 @@ __all__ = [
     "shares",
     "spectrum",
     "sweep",
+    "taus",
 ]
 
 GAUSSIAN, LAPLACE, STUDENT, GDP, FACTORISED = 0, 1, 2, 3, 4
@@ -317,3 +318,21 @@ def shares(
                 upto = 255 if p == raters - 1 else int(255 * before / whole + 0.5)
                 out[p, start + i] = upto - given
                 given = upto
+
+
+@compiled(error_model="numpy")
+def taus(
+    kind: int, data: Array, rater: Array, t: Array, s: Array, begin: int, end: int, out: Array, table: Array
+) -> None:
+    """Give E[tau] in (P, end - begin) float32 at some columns; arguments as of `shares`."""
+    kept = np.empty(BLOCK)
+    for start in range(begin, end, BLOCK):
+        stop = min(end, start + BLOCK)
+        for p in range(len(data)):
+            e = kept[: stop - start]
+            _distances(
+                data[p, start:stop], t[start:stop], s[start:stop], rater[0, p], rater[1, p], rater[2, p], e
+            )
+            _precisions(kind, e, rater[2, p], rater[3, p], table)
+            for i in range(stop - start):
+                out[p, start - begin + i] = e[i] * rater[2, p]

@@ -16,6 +16,7 @@ __all__ = [
     "OPEN",
     "Alternative",
     "BoolArray",
+    "Float16Array",
     "Float32Array",
     "FloatArray",
     "MaskFusion",
@@ -29,6 +30,7 @@ __all__ = [
 ]
 
 BoolArray = NDArray[np.bool_]
+Float16Array = NDArray[np.float16]
 Float32Array = NDArray[np.float32]
 FloatArray = NDArray[np.float64]
 Box = tuple[int, int, int]
@@ -251,6 +253,13 @@ class MaskFusion:
         What the person should know, a sentence each: how ties went, that one rater is returned as is.
     slice_positions : (slices of the whole image,) float64, optional
         As of `Masks`.
+    tau : (S, P, Z, Y, X) float16, optional
+        The mean of each rater's scale at the voxel, E[tau] of the paper's Table 2: what the model divides
+        the rater's `sigma` by there. No unit; low where the rater is far from the consensus. Structures that
+        are fused together share it. None for a method without local scales.
+    sigma : (S, P) float64, optional
+        mm²: the paper's Sigma_p, which is not comparable between likelihoods (`variance` is); NaN for a
+        method without it, None in results of older versions.
     """
 
     algorithm: str
@@ -273,6 +282,8 @@ class MaskFusion:
     alternatives: tuple[Alternative, ...] = ()
     notices: tuple[str, ...] = ()
     slice_positions: FloatArray | None = None
+    tau: Float16Array | None = None
+    sigma: FloatArray | None = None
 
     @property
     def shape(self) -> Box:

@@ -108,11 +108,11 @@ def stack(fusions: Sequence[MaskFusion]) -> MaskFusion:
         return whole
 
     maps: dict[str, Any] = {
-        name: laid(name) for name in ("mask", "probability", "distance", "deviation", "weight")
+        name: laid(name) for name in ("mask", "probability", "distance", "deviation", "weight", "tau")
     }
     figures: dict[str, Any] = {
         name: np.concatenate([getattr(one, name) for one in fusions])
-        for name in ("bias", "variance", "dof", "sensitivity", "specificity")
+        for name in ("bias", "variance", "dof", "sensitivity", "specificity", "sigma")
     }
     return replace(
         first,

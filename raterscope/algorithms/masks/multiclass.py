@@ -31,6 +31,7 @@ from raterscope.algorithms.masks.data import (
 from raterscope.algorithms.masks.distance import signed_distance
 from raterscope.algorithms.masks.results import fused
 from raterscope.algorithms.masks.robust import (
+    MOST_TAU,
     ROUGHLY,
     SLACK,
     GDPSettings,
@@ -206,7 +207,7 @@ def _result(
 ) -> MaskFusion:
     size, slope = found.size, np.float32(settings.slope)
     inside, probability, distance, deviation = _decide(found, look)
-    share = shares(found, look)
+    share, scales = shares(found, look)
     weight = np.empty(share.shape, dtype=np.uint8)
     for begin in range(0, share.shape[1], _AT_ONCE):
         look()
@@ -223,6 +224,10 @@ def _result(
             own = masks.known[settled] == s + 1
             mask[s][settled], chance[s][settled] = own, own
             margin[s][settled] = np.where(own, settings.clip, -settings.clip)
+    tau = None
+    if found.likelihood.kind:  # the Gaussian has no scales
+        several = (size, len(scales), *masks.shape)
+        tau = np.broadcast_to(spread(np.minimum(scales, MOST_TAU).astype(np.float16)), several)
     notices = []
     if len(masks.annotators) == 2:
         notices.append("Of two raters only the sum of the variances is certain: which of them errs is not.")
@@ -240,6 +245,8 @@ def _result(
         weight=np.broadcast_to(spread(weight), (size, len(weight), *masks.shape)),
         bias=found.bias.T / settings.slope,
         variance=np.diagonal(found.sigma, axis1=1, axis2=2).T * factor / settings.slope**2,
+        tau=tau,
+        sigma=np.diagonal(found.sigma, axis1=1, axis2=2).T / settings.slope**2,
     )
     return replace(fusion, dof=np.tile(found.dof, (size, 1)))
 

@@ -45,6 +45,9 @@ class Report:
     calibration : Calibration, optional
         What the raters' spread says about outlines; None for a single rater, where nobody marked anything,
         and in results of older versions.
+    tau : (P,) float64, optional
+        Median of each rater's `MaskFusion.tau` over the voxels where raters differ; NaN where there is none,
+        None in results of older versions.
     """
 
     compared: tuple[Comparison, ...]
@@ -57,6 +60,7 @@ class Report:
     by_slice: FloatArray
     volume_ml: float
     calibration: Calibration | None = None
+    tau: FloatArray | None = None
 
     def chances_wrong(self, fusion: MaskFusion) -> list[float]:
         """Give the probability that the consensus is wrong in each disputed region, the mean of its voxels.
@@ -115,17 +119,19 @@ def report_on(fusion: MaskFusion, masks: Masks, watch: Watch = silent) -> Report
     del distances
     found = disputes(fusion, masks, watch=part(watch, 0.85, 1.0))
     look = partial(watch, 1.0, "adding up the report")
+    weight, tau = _where_raters_differ(fusion, masks, look)
     return Report(
         compared=compared,
         pair_dice=pairs.dice,
         pair_hausdorff_95=pairs.hausdorff_95,
-        weight=_weight(fusion, masks, look),
+        weight=weight,
         offset=offset,
         spread=spread,
         disputes=found,
         by_slice=dispute_by_slice(fusion, look),
         volume_ml=float(fusion.volumes(fusion.mask[0])) / 1000.0,
         calibration=calibration,
+        tau=tau,
     )
 
 
@@ -149,9 +155,12 @@ def _offsets(
     return offset, spread
 
 
-def _weight(fusion: MaskFusion, masks: Masks, look: Look) -> FloatArray:
-    if fusion.weight is None:
-        return np.full(len(fusion.annotators), np.nan)
+def _where_raters_differ(fusion: MaskFusion, masks: Masks, look: Look) -> tuple[FloatArray, FloatArray]:
+    """Give each rater's mean weight and median tau over the voxels where raters differ; NaN without maps."""
+    raters = len(fusion.annotators)
+    weight, tau = np.full((2, raters), np.nan)
+    if fusion.weight is None and fusion.tau is None:
+        return weight, tau
     differ = placed(fusion, fusion.mask[0], masks.origin, masks.shape)
     agreed = np.ones(masks.shape, dtype=np.bool_)
     for values in masks.values:
@@ -163,12 +172,13 @@ def _weight(fusion: MaskFusion, masks: Masks, look: Look) -> FloatArray:
     here = tuple(
         slice(a - b, a - b + n) for a, b, n in zip(fusion.origin, masks.origin, fusion.shape, strict=True)
     )
-    where = differ[here]
-    if not where.any():
-        return np.full(len(fusion.annotators), 1.0 / len(fusion.annotators))
-    places = np.flatnonzero(where)
-    shares = []
-    for layer in fusion.weight[0]:
+    places = np.flatnonzero(differ[here])
+    if fusion.weight is not None:
+        weight[:] = 1.0 / raters
+    for p in range(raters if len(places) else 0):
         look()
-        shares.append(layer.ravel()[places].mean() / 255.0)
-    return np.array(shares)
+        if fusion.weight is not None:
+            weight[p] = fusion.weight[0, p].ravel()[places].mean() / 255.0
+        if fusion.tau is not None:
+            tau[p] = np.median(fusion.tau[0, p].ravel()[places].astype(np.float32))
+    return weight, tau

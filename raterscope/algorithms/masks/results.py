@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.data import (
     BoolArray,
     Box,
+    Float16Array,
     Float32Array,
     FloatArray,
     MaskFusion,
@@ -36,6 +37,8 @@ def fused(
     variance: FloatArray | None = None,
     sensitivity: FloatArray | None = None,
     specificity: FloatArray | None = None,
+    tau: Float16Array | None = None,
+    sigma: FloatArray | None = None,
 ) -> MaskFusion:
     """Make the result of a method; figures that it does not have are NaN.
 
@@ -50,7 +53,7 @@ def fused(
     traces : tuple of MaskTrace
     notices : iterable of str
         What else is said: of a single rater, and of a structure that nobody has in the end.
-    distance, deviation, weight, bias, variance, sensitivity, specificity
+    distance, deviation, weight, bias, variance, sensitivity, specificity, tau, sigma
         As of `MaskFusion`.
     """
     unknown = np.full((len(masks.structures), len(masks.annotators)), np.nan)
@@ -81,4 +84,6 @@ def fused(
         traces=traces,
         notices=tuple(said),
         slice_positions=masks.slice_positions,
+        tau=tau,
+        sigma=unknown if sigma is None else sigma,
     )

@@ -19,6 +19,7 @@ from raterscope.algorithms.progress import Look, Watch, part, repeating, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
 
 __all__ = [
+    "MOST_TAU",
     "ROUGHLY",
     "SLACK",
     "GDPSettings",
@@ -41,6 +42,9 @@ ROUGHLY = 1e-5
 
 SLACK = 10
 """With the spatial prior the bound creeps on while its hyper-parameters drift and the contour rests."""
+
+MOST_TAU = float(np.finfo(np.float16).max)
+"""Largest scale that is kept."""
 
 SCALES = {"joint": "joint", "factorised": "factorised, as in the paper"}
 
@@ -333,6 +337,8 @@ def _result(name: str, masks: Masks, found: Fit, slope: float, look: Look) -> Ma
     count = columns.data.shape[1]
     deviation, distance, chance = (np.empty(count, dtype=np.float32) for _ in range(3))
     weight = np.empty(columns.data.shape, dtype=np.uint8)
+    local = found.likelihood.kind != kernels.GAUSSIAN
+    tau = np.empty(columns.data.shape if local else (0, 0), dtype=np.float16)
     most = 0.0
     for begin, end in chunks(columns):
         look()
@@ -345,6 +351,13 @@ def _result(name: str, masks: Masks, found: Fit, slope: float, look: Look) -> Ma
             found.likelihood.kind, columns.data, found.rater, found.t, found.s, begin, end, weight,
             found.likelihood.table,
         )  # fmt: skip
+        if local:
+            scales = np.empty((len(tau), end - begin), dtype=np.float32)
+            kernels.taus(
+                found.likelihood.kind, columns.data, found.rater, found.t, found.s, begin, end, scales,
+                found.likelihood.table,
+            )  # fmt: skip
+            tau[:, here] = np.minimum(scales, MOST_TAU)
     chance[columns.state > 0], chance[columns.state < 0] = 1, 0
     none = np.full((1, len(masks.annotators)), np.nan)
     bias, _, sigma, dof = found.rater.copy()
@@ -371,6 +384,8 @@ def _result(name: str, masks: Masks, found: Fit, slope: float, look: Look) -> Ma
         traces=(MaskTrace(np.array(found.objective), found.converged),),
         notices=notices,
         slice_positions=masks.slice_positions,
+        tau=columns.spread(tau, look).reshape(1, len(tau), *shape) if local else None,
+        sigma=sigma[None] / slope**2,
     )
 
 

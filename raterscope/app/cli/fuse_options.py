@@ -81,9 +81,9 @@ def _describe_masks(kinds: Commands) -> None:
         "several raters' masks of an image or volume: a consensus, and where it is in doubt",
         "Fuses masks and writes consensus.nii.gz (the model's probability), consensus_mask.nii.gz,\n"
         "another_rater.nii.gz and true_outline.nii.gz (probabilities), uncertainty.nii.gz (half-width of\n"
-        "the 95 % band of another rater's outline), weight_ANNOTATOR.nii.gz where the algorithm has\n"
-        "weights, annotators.csv, agreement.csv, disputes.csv and run.json; of several images, into\n"
-        "a folder each.",
+        "the 95 % band of another rater's outline), weight_ANNOTATOR.nii.gz and tau_ANNOTATOR.nii.gz\n"
+        "(local weight and scale) where the algorithm has them, annotators.csv, agreement.csv,\n"
+        "disputes.csv and run.json; of several images, into a folder each.",
         lists=True,
         kind="masks",
     )

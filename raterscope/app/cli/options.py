@@ -41,7 +41,7 @@ PAPERS = ("clicks", "pairs", "labels", "masks", "thesis")
 
 WHAT = (
     "detections", "consensus", "probability", "another-rater", "true-outline", "uncertainty", "weights",
-    "alternatives", "annotators",
+    "tau", "alternatives", "annotators",
     "agreement", "disputes", "clicks", "counts", "measurements", "labels", "confusion", "communities",
     "votes", "next-votes", "decided", "ranking", "pairs", "path", "decisions",
 )  # fmt: skip

@@ -79,7 +79,7 @@ class _Fused:
 
 
 def export_maps(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
-    """Write consensus, probability, uncertainty, weights or alternatives, a file or a few for each image.
+    """Write consensus, probability, uncertainty, weights, tau or alternatives, files for each image.
 
     Several images go into a folder. See `exports.Writer`.
 
@@ -271,13 +271,14 @@ def _of_structure(
             _Later(f"{title} {number} ({100 * one.weight:.0f} %)", unnamed, _later(fusion, one.mask[0]))
             for number, one in enumerate(fusion.alternatives, start=1)
         ]
-    if fusion.weight is None:
+    every, most = (fusion.tau, np.float32(1)) if request.what == "tau" else (fusion.weight, np.float32(255))
+    if every is None:
         return []
     return [
         _Later(
             f"{name} {rater}" if several else rater,
             NOTHING_CODED,
-            _later(fusion, fusion.weight[0, p], np.float32(255)),
+            _later(fusion, every[0, p], most),
         )
         for p, rater in enumerate(fusion.annotators)
     ]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.masks.data import BoolArray, Box, Float32Array, MaskFusion
+from raterscope.algorithms.masks.data import BoolArray, Box, Float16Array, Float32Array, MaskFusion
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.metrics import Comparison, compare
 from raterscope.algorithms.masks.report import CaseResult, Report
@@ -97,8 +97,9 @@ def write_case(folder: Path, output: CaseOutput, watch: Watch = silent) -> list[
         for path, what, rater in _write_maps(folder, ending, fusion, report, output.grid, taken, here):
             written.append(path)
             of_whom = {} if rater is None else {"annotator": rater}
-            if what in PRODUCTS:
-                of_whom["holds"] = PRODUCTS[what].format(unit="mm" if output.grid.calibrated else "pixels")
+            meaning = PRODUCTS.get(what, "") if rater is None else BY_RATER[what.partition("_")[0]]
+            if meaning:
+                of_whom["holds"] = meaning.format(unit="mm" if output.grid.calibrated else "pixels")
             maps[path.name] = {"structure": fusion.structures[0], **of_whom}
     pairs = list(zip(result.fusions, result.reports, strict=True))
     tables = [
@@ -157,6 +158,13 @@ PRODUCTS = {
 }
 """What each map holds, by name."""
 
+BY_RATER = {
+    "weight": "the rater's share of what the consensus rests on, 0 to 1",
+    "tau": "the model's local scale of the rater, by which it divides the rater's Sigma: low where the rater "
+    "is far from the consensus; 0 outside of what was fused",
+}
+"""What the maps of each rater hold, by the beginning of their names."""
+
 
 def uncertainty_words(report: Report, *, calibrated: bool) -> str:
     """Say what the map of uncertainty holds."""
@@ -189,21 +197,25 @@ def annotator_columns(*, calibrated: bool) -> tuple[str, ...]:
     """Name the columns of annotators.csv; lengths are in mm, or in pixels where no voxel size is known.
 
     The bias is that of window and report: how far the rater's outline lies beyond the consensus's on average
-    along it (`Report.offset`), above 0 for a rater who marks more. The model's offset is another quantity: it
-    is estimated over all voxels, most of which lie where all raters agree.
+    along it (`Report.offset`), above 0 for a rater who marks more. The model's bias is another quantity,
+    estimated over all voxels, most of which lie where all raters agree; so are Sigma (its square root), the
+    standard deviation, the degrees of freedom and the scale tau (`MaskFusion`).
     """
     unit = "mm" if calibrated else "px"
     return (
-        "annotator", f"bias_{unit}", f"spread_{unit}", f"model_offset_{unit}", f"model_variance_{unit}2",
-        "dof", "dice", "hausdorff", "hausdorff95", "sensitivity", "specificity",
+        "annotator", f"bias_{unit}", f"spread_{unit}", f"model_bias_{unit}", f"model_sigma_{unit}",
+        f"model_sd_{unit}", "dof", "tau", "dice", "hausdorff", "hausdorff95", "sensitivity", "specificity",
     )  # fmt: skip
 
 
 def annotator_rows(fusion: MaskFusion, report: Report) -> Iterator[Row]:
     """Give the rows of annotators.csv for one structure; see `annotator_columns`."""
+    unknown = np.full(len(fusion.annotators), np.nan)
+    sigma = unknown if fusion.sigma is None else np.sqrt(fusion.sigma[0])
+    tau = unknown if report.tau is None else report.tau
     for p, name in enumerate(fusion.annotators):
-        model = (report.offset[p], report.spread[p], fusion.bias[0, p], fusion.variance[0, p],
-                 fusion.dof[0, p])  # fmt: skip
+        model = (report.offset[p], report.spread[p], fusion.bias[0, p], sigma[p],
+                 np.sqrt(fusion.variance[0, p]), fusion.dof[0, p], tau[p])  # fmt: skip
         compared = report.compared[p]
         figures = (compared.dice, compared.hausdorff, compared.hausdorff_95)
         shares = (fusion.sensitivity[0, p], fusion.specificity[0, p])
@@ -265,6 +277,11 @@ def _write_maps(
             (f"weight_{safe(name)}", name, partial(_shares, fusion, weight))
             for name, weight in zip(fusion.annotators, fusion.weight[0], strict=True)
         ]
+    if fusion.tau is not None:
+        maps += [
+            (f"tau_{safe(name)}", name, partial(_scales, fusion, tau))
+            for name, tau in zip(fusion.annotators, fusion.tau[0], strict=True)
+        ]
     for number, one in enumerate(fusion.alternatives, start=1):
         maps.append((f"alternative_{number}_mask", None, partial(whole, fusion, one.mask[0].view(np.uint8))))
     for step, (what, rater, make) in enumerate(maps):
@@ -278,6 +295,10 @@ def _write_maps(
 
 def _shares(fusion: MaskFusion, weight: NDArray[np.uint8]) -> Float32Array:
     return np.asarray(whole(fusion, weight.astype(np.float32) / np.float32(255)))
+
+
+def _scales(fusion: MaskFusion, tau: Float16Array) -> Float32Array:
+    return np.asarray(whole(fusion, tau.astype(np.float32)))
 
 
 def _write_map(path: Path, values: NDArray[Any], grid: Grid) -> Path:

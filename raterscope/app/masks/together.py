@@ -83,7 +83,7 @@ def _one(fusion: MaskFusion, structure: int) -> MaskFusion:
     maps: dict[str, Any] = {
         name: None if (values := getattr(fusion, name)) is None else values[here]
         for name in ("mask", "probability", "distance", "deviation", "weight", "bias", "variance", "dof",
-                     "sensitivity", "specificity")
+                     "sensitivity", "specificity", "tau", "sigma")
     }  # fmt: skip
     traces = fusion.traces[here] if len(fusion.traces) == len(fusion.structures) else fusion.traces
     return replace(fusion, structures=(fusion.structures[structure],), traces=traces, **maps)

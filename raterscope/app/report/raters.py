@@ -18,6 +18,7 @@ from raterscope.app.report.figures import Figures
 from raterscope.app.report.slices import colour_of
 from raterscope.app.report.units import NONE, Units, share, signed
 from raterscope.app.review import Region
+from raterscope.widgets.figures import small_figure
 
 __all__ = ["alternatives_table", "band_table", "dice_table", "disputes_table", "model_table", "raters_table"]
 
@@ -69,12 +70,15 @@ def raters_table(
 def model_table(figures: Figures, units: Units, numbers: Mapping[str, int]) -> Table | None:
     """Tell what the model estimates of each rater; None for a method that estimates nothing."""
     fusion, report = figures.fusion, figures.report
-    unit = units.length
+    unit, unknown = units.length, np.full(len(figures.fusion.annotators), np.nan)
+    sigma = unknown if fusion.sigma is None else np.sqrt(fusion.sigma[0])
     columns: dict[str, list[str]] = {
         "Weight": [f"{100 * value:.0f} %" if math.isfinite(value) else NONE for value in report.weight],
-        f"Offset, {unit}": [_bias(value) for value in fusion.bias[0]],
-        f"Spread, {unit}": [units.mm(value) for value in np.sqrt(fusion.variance[0])],
+        f"Model bias, {unit}": [_finely(value, sign="+") for value in fusion.bias[0]],
+        f"√Σ, {unit}": [_finely(value) for value in sigma],
+        f"SD, {unit}": [_finely(value) for value in np.sqrt(fusion.variance[0])],
         "Degrees of freedom": [_dof(value) for value in fusion.dof[0]],
+        "τ": [_finely(value) for value in (unknown if report.tau is None else report.tau)],
     }
     if any(len(trace.objective) for trace in fusion.traces):  # a vote estimates nothing
         columns["Sensitivity"] = [share(value) for value in fusion.sensitivity[0]]
@@ -88,9 +92,14 @@ def model_table(figures: Figures, units: Units, numbers: Mapping[str, int]) -> T
     ]
     said = {
         "Weight": "Weight: mean share of the consensus where raters differ.",
-        f"Offset, {unit}": "Offset: mean of the rater's distances less the consensus's, over all voxels, "
-        "most of which lie where all raters agree; the bias along the outline is in the table above.",
-        f"Spread, {unit}": "Spread: square root of the variance of these about the offset.",
+        f"Model bias, {unit}": "Model bias: b of the model, the mean of the rater's distances less the "
+        "consensus's over all voxels, most of which lie where all raters agree; the bias along the outline "
+        "is in the table above.",
+        f"√Σ, {unit}": "√Σ: square root of the model's Sigma, not comparable between algorithms.",
+        f"SD, {unit}": "SD: standard deviation of the rater's distances about the consensus by the model, "
+        "comparable between algorithms.",
+        "τ": "τ: the local scale by which the model divides Sigma, median over the voxels where raters "
+        "differ; low where the rater is far from the consensus.",
     }
     note = " ".join(words for name, words in said.items() if name in columns)
     return Table("Raters as the model has them", ("Rater", *columns), rows, note)
@@ -207,6 +216,10 @@ def _bias(value: float) -> str:
     if text.startswith("+"):
         return f"{text} beyond"
     return f"{text} short" if text[:1] == "\N{MINUS SIGN}" else text
+
+
+def _finely(value: float, sign: str = "") -> str:
+    return NONE if math.isnan(value) else small_figure(value, sign).replace("-", "\N{MINUS SIGN}")
 
 
 def _dof(value: float) -> str:

@@ -28,7 +28,7 @@ LARGEST = 1 << 30
 _LARGEST_HEADER = 16 << 20
 _KINDS = {"f": "fiu", "i": "iu", "b": "b"}
 """The kinds of numbers that an array may have which is declared as one."""
-_DTYPES = ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8")
+_DTYPES = ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8")
 
 Record = TypeVar("Record")
 

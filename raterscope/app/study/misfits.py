@@ -221,6 +221,7 @@ def _misfit_of_fusion(fusion: MaskFusion, frame: tuple[int, int, int]) -> str | 
         ("distance", fusion.distance, maps),
         ("deviation", fusion.deviation, maps),
         ("weight", fusion.weight, (s, p, *maps[1:])),
+        ("tau", fusion.tau, (s, p, *maps[1:])),
     ]
     shapes += [(name, getattr(fusion, name), (s, p)) for name in _PER_RATER]
     for number, alternative in enumerate(fusion.alternatives, start=1):
@@ -290,7 +291,7 @@ _PER_COMPARER = (
 _PER_ITEM = (
     "component", "score", "score_low", "score_high", "corrected", "corrected_low", "corrected_high"
 )  # fmt: skip
-_PER_RATER = ("bias", "variance", "dof", "sensitivity", "specificity")
+_PER_RATER = ("bias", "variance", "dof", "sensitivity", "specificity", "sigma")
 _PER_CLUSTER = ("posterior", "posterior_low", "posterior_high", "detected")
 _PER_ANNOTATOR = (
     "sensitivity", "specificity", "true_positive", "false_negative", "true_negative", "false_positive"

@@ -64,6 +64,7 @@ TOPICS: dict[str, dict[str, str]] = {
         "region_panel": "masks/region",
         "matrix": "masks/agreement",
         "local_weight": "masks/weight",
+        "model_table": "masks/model",
         "tree": "masks/tree",
         "tree_panel": "masks/tree",
         "alternatives": "masks/alternatives",

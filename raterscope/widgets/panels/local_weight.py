@@ -1,10 +1,10 @@
-"""Where one rater is trusted: the local weight about a region, small."""
+"""Where one rater is trusted: the local weight, or the local scale tau, about a region, small."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QPaintEngine, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
@@ -15,6 +15,7 @@ from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.parts import Header, plain_label
 from raterscope.widgets.plot_table import PlotTable
 from raterscope.widgets.plots.colour_bar import BAR_HEIGHT, colours_of, paint_colour_bar
+from raterscope.widgets.plots.mode_switch import ModeSwitch
 from raterscope.widgets.text_size import enlarge, set_lengths, text_size
 
 __all__ = ["LocalWeight"]
@@ -24,15 +25,31 @@ SHARP = 4.0
 
 NOTHING = "Choose a rater: where the consensus follows that rater, and where not, is drawn here."
 
+MEASURES = {
+    "weight": ("weight", "The rater's share of what the consensus rests on"),
+    "tau": ("tau", "The model divides the rater's Sigma by it: low where the rater is far from the others"),
+}
+
 
 class LocalWeight(QWidget):
-    """A heat map with its colour bar; voxels stay voxels. It can be copied and saved, its numbers too."""
+    """A heat map with its colour bar; voxels stay voxels. It can be copied and saved, its numbers too.
+
+    Signals
+    -------
+    measure_chosen : str
+        "weight" or "tau".
+    """
+
+    measure_chosen = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._header = Header("Local weight")
+        self._measures = ModeSwitch(MEASURES)
+        self._measures.chosen.connect(self.measure_chosen)
+        self._header.row.addWidget(self._measures)
         self._nothing = plain_label(NOTHING, "second", wrap=True)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._map = _Map(self._header)
@@ -49,7 +66,12 @@ class LocalWeight(QWidget):
         """Say why nothing is seen here; by default what belongs here."""
         self._nothing.setText(why or NOTHING)
 
-    def show_weight(
+    @property
+    def measure(self) -> str:
+        """What is to be shown, "weight" or "tau"."""
+        return self._measures.mode
+
+    def show_local(
         self,
         title: str,
         values: NDArray[np.floating] | None,
@@ -58,12 +80,12 @@ class LocalWeight(QWidget):
         aspect: float = 1.0,
         corner: tuple[int, int] = (0, 0),
     ) -> None:
-        """Show a crop of a rater's weight.
+        """Show a crop of a rater's weight or tau.
 
         Parameters
         ----------
         title : str
-            "Local weight, rater 4".
+            "Local weight, rater 4" or "Local tau, rater 4".
         values : (H, W) float or None
             None where there is none to show.
         low, high : float
@@ -77,10 +99,11 @@ class LocalWeight(QWidget):
         known = values is not None and values.size > 0
         self._pages.setCurrentIndex(int(known))
         if values is not None and known:
-            self._map.show_map(values, low, high, aspect, corner)
+            self._map.show_map(self.measure, values, low, high, aspect, corner)
             least, most = float(np.nanmin(values)), float(np.nanmax(values))
             self._map.setAccessibleName(f"{title}: from {least:.2f} to {most:.2f}")
-            self._map.setToolTip(f"From {least:.2f} to {most:.2f} here; 1 follows the rater, 0 does not")
+            said = "" if self.measure == "tau" else "; 1 follows the rater, 0 does not"
+            self._map.setToolTip(f"From {least:.2f} to {most:.2f} here{said}")
 
 
 class _Map(QWidget):
@@ -93,6 +116,7 @@ class _Map(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.menu = FigureMenu(self, self)
         self._picture: QImage | None = None
+        self._measure = "weight"
         self._ends = (0.0, 1.0)
         self._aspect = 1.0
         set_lengths(self, minimumHeight=BAR_HEIGHT + 48)
@@ -102,13 +126,14 @@ class _Map(QWidget):
 
     def show_map(
         self,
+        measure: str,
         values: NDArray[np.floating],
         low: float,
         high: float,
         aspect: float,
         corner: tuple[int, int],
     ) -> None:
-        self._values, self._corner = values, corner
+        self._measure, self._values, self._corner = measure, values, corner
         self._picture = to_picture(colours_of(values, low, high, CIVIDIS))
         self._ends, self._aspect = (low, high), aspect
         self.update()
@@ -122,7 +147,7 @@ class _Map(QWidget):
     def table(self) -> PlotTable:
         (down, across), (high, wide) = self._corner, self._values.shape
         rows, columns = np.arange(down + 1, down + 1 + high), np.arange(across + 1, across + 1 + wide)
-        return PlotTable.of_cells({"row": rows, "column": columns}, {"weight": self._values})
+        return PlotTable.of_cells({"row": rows, "column": columns}, {self._measure: self._values})
 
     def paint_picture(self, painter: QPainter) -> None:
         if self._picture is None:
@@ -136,7 +161,7 @@ class _Map(QWidget):
             picture = picture.scaled((size * SHARP).toSize().expandedTo(picture.size()))
         painter.drawImage(box, picture)
         bar = QRectF(0, box.bottom() + 6, room.width(), BAR_HEIGHT)
-        paint_colour_bar(painter, bar, CIVIDIS, *self._ends, "weight")
+        paint_colour_bar(painter, bar, CIVIDIS, *self._ends, self._measure)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         with QPainter(self) as painter:

@@ -58,6 +58,9 @@ def test_one_structure_is_fused_as_by_the_model_of_one_structure(name: str) -> N
     np.testing.assert_allclose(together.distance, alone.distance, atol=2e-3)
     np.testing.assert_allclose(together.deviation, alone.deviation, rtol=5e-3, atol=1e-4)
     np.testing.assert_allclose(together.bias, alone.bias, atol=1e-3)
+    np.testing.assert_allclose(together.sigma, alone.sigma, rtol=5e-3)
+    if name != "gaussian":
+        np.testing.assert_allclose(together.tau, alone.tau, rtol=2e-2)
 
 
 @pytest.mark.parametrize(

@@ -224,6 +224,30 @@ def test_float32_and_merged_voxels_give_what_float64_gives():
 
 
 @pytest.mark.parametrize("name", MODELS)
+def test_tau_is_the_mean_of_its_distribution_in_the_papers_table_2(name):
+    masks = crowd()
+    values = masks.values.copy()
+    values[1, 5:9, 3:9, 16:23] = True
+    leaky = replace(masks, values=values)
+    found = run(name, leaky)
+    if name == "gaussian":
+        assert found.tau is None
+        assert np.allclose(found.variance, found.sigma)
+        return
+    bias, sigma, nu = (figures[0][:, None, None, None] for figures in (found.bias, found.sigma, found.dof))
+    away = distances(leaky, LaplaceSettings()) - found.distance[0] - bias
+    square = (away**2 + found.deviation[0] ** 2) / sigma
+    tau = {
+        "laplace": 1 / (2 * np.sqrt(square)),
+        "student": (nu + 1) / (nu + square),
+        "gdp": (nu + 1) / (np.sqrt(square) * (nu + np.sqrt(square))),
+    }[name]
+    assert np.allclose(found.tau[0], tau, rtol=3e-3)
+    alone = values[1] & ~values[[0, 2, 3]].any(axis=0)
+    assert np.median(found.tau[0, 1][alone]) < 0.5 * np.median(found.tau[0, [0, 2, 3]][:, alone])
+
+
+@pytest.mark.parametrize("name", MODELS)
 def test_shares_add_up_to_all_and_a_leak_costs_the_rater_his_weight_there(name):
     masks = crowd(raters=4)
     values = masks.values.copy()

@@ -122,6 +122,15 @@ def test_a_map_of_each_raters_weight(study, tmp_path, run):
     assert total[6, 12, 12] == pytest.approx(1, abs=0.02)
 
 
+def test_a_map_of_each_raters_tau_and_none_of_a_vote(study, tmp_path, run, refusal):
+    files = run("export", study, "--what", "tau", "-o", tmp_path / "t.nii.gz").split()
+    dora = next(file for file in files if "dora" in file)
+    assert len(files) == 4
+    assert read(dora)[read(dora) > 0].min() < 0.2 < read(dora).max()
+    run("run", study, "majority")
+    assert "no tau" in refusal("export", study, "--what", "tau", "-o", tmp_path / "v.nii.gz")
+
+
 def test_several_images_go_into_a_folder(tmp_path, run):
     files = [path for case in ("case1_", "case2_") for path in four_raters(tmp_path, case)]
     study, out = tmp_path / "s.rscope", tmp_path / "out"

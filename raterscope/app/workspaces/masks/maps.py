@@ -28,6 +28,7 @@ MAPS = {
     "uncertainty": "95 % half-width, mm",
     "probability": "probability of the model",
     "weight": "weight of the rater chosen",
+    "tau": "tau of the rater chosen",
     "difference": "difference of two raters",
 }
 BANDS = (50, 80, 95)
@@ -207,11 +208,15 @@ def heat_map(
         ), ""
     if name in ("another", "truth", "uncertainty"):
         return _calibrated(scene, structure, name)
-    if fusion.weight is None:
-        return None, view.no_weight(fusion)
+    every = fusion.tau if name == "tau" else fusion.weight
+    if every is None:
+        return None, view.nothing_local(fusion, name)
     if rater not in fusion.annotators:
         return None, "Choose a rater in the table to see where that rater is followed."
-    layer = fusion.weight[0, fusion.annotators.index(rater)]
+    layer = every[0, fusion.annotators.index(rater)]
+    if name == "tau":
+        top = view.highest_tau(fusion)
+        return HeatMap(layer.astype(np.float32), fusion.origin, 0.0, top, "weight", f"tau of {rater}"), ""
     top = min(1.0, 2 / len(fusion.annotators))  # twice what each has where all are followed alike
     return HeatMap(layer, fusion.origin, 0.0, top, "weight", f"weight of {rater}", 1 / 255), ""
 

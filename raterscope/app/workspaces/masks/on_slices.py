@@ -61,6 +61,7 @@ class OnSlices(QObject):
         self._maps.opacity_chosen.connect(self._volume.set_opacity)
         self._maps.truth_chosen.connect(self._show_hidden)
         self._volume.crosshair_moved.connect(self._show_weight)
+        screen.local_weight.measure_chosen.connect(self._show_weight)
         screen.table.soloed.connect(self._on_soloed)
         screen.table.hidden_changed.connect(self._show_hidden)
 
@@ -81,9 +82,6 @@ class OnSlices(QObject):
         if covered:
             self._screen.table.leave_solo()
             self._volume.set_solo(None)
-        fusion = None if scene is None else scene.fusion(structure)
-        everywhere = "" if fusion is None or fusion.weight is not None else view.no_weight(fusion)
-        self._screen.local_weight.set_nothing(view.HIDDEN if covered else everywhere)
         self._volume.set_dispute(None if report is None or covered else report.by_slice)
         self._show_map()
         self._show_band()
@@ -168,7 +166,7 @@ class OnSlices(QObject):
 
     def _on_rater(self) -> None:
         self.show_consensus()
-        if self._maps.chosen == "weight":
+        if self._maps.chosen in ("weight", "tau"):
             self._show_map()
         self._show_weight()
 
@@ -212,15 +210,19 @@ class OnSlices(QObject):
 
     def _show_weight(self) -> None:
         scene, rater, panel = self._reviewing.scene, self._raters.current, self._screen.local_weight
-        if scene is None or rater is None or self._reviewing.covered:
-            panel.show_weight("Local weight", None)
+        structure, at, measure = self._reviewing.structure, self._volume.crosshair[0], panel.measure
+        fusion = None if scene is None else scene.fusion(structure)
+        panel.set_nothing(view.HIDDEN if self._reviewing.covered else view.nothing_local(fusion, measure))
+        if scene is None or fusion is None or rater is None or self._reviewing.covered:
+            panel.show_local(f"Local {measure}", None)
             return
-        structure, at = self._reviewing.structure, self._volume.crosshair[0]
-        found = view.local_weight(scene, structure, rater, self._reviewing.region, at)
+        found = view.local_weight(scene, structure, rater, self._reviewing.region, at, measure)
         values, corner = (None, (0, 0)) if found is None else found
         _, down, across = scene.image.lattice.spacing
         top = min(1.0, 2 / max(len(scene.masks.get(structure, {})), 2))
-        panel.show_weight(f"Local weight, {rater}", values, high=top, aspect=down / across, corner=corner)
+        if measure == "tau":
+            top = view.highest_tau(fusion)
+        panel.show_local(f"Local {measure}, {rater}", values, high=top, aspect=down / across, corner=corner)
 
 
 def _make_map(

@@ -52,11 +52,14 @@ class Raters(QObject):
         self.current: str | None = None
         self.pair: tuple[str, str] | None = None
         self._here: set[str] = set()
+        self._shown: tuple[Scene | None, str] = None, ""
         screen.table.rater_chosen.connect(self.choose)
         screen.table.exclude_requested.connect(self.exclude)
         screen.table.include_requested.connect(self.include)
         screen.region_panel.rater_chosen.connect(self.choose)
         screen.volume.outline_clicked.connect(self._on_outline)
+        screen.model_table.rater_chosen.connect(self.choose)
+        screen.volume.crosshair_moved.connect(self._show_model)
         screen.matrix.pair_chosen.connect(self._on_pair)
         screen.tree.branch_chosen.connect(self._on_branch)
         screen.tree_panel.basis_chosen.connect(self._on_basis)
@@ -66,8 +69,10 @@ class Raters(QObject):
         contents = self._document.contents
         screen = self._screen
         self._trees += 1
-        for place in (screen.table, screen.matrix, screen.tree, screen.alternatives):
+        for place in (screen.table, screen.model_table, screen.matrix, screen.tree, screen.alternatives):
             place.set_nothing(view.HIDDEN if covered else "")
+        self._shown = (None, "") if covered else (scene, structure)
+        self._show_model()
         if scene is None or contents is None or covered:
             if covered and self.current is not None:
                 self.choose(None)
@@ -89,6 +94,19 @@ class Raters(QObject):
             self.choose(None)
         elif self.current is not None:
             self._mark()
+
+    def _show_model(self) -> None:
+        """Show what the model estimates of each rater, and tau where the crosshair is."""
+        contents, (scene, structure) = self._document.contents, self._shown
+        fusion = None if scene is None else scene.fusion(structure)
+        if contents is None or scene is None or fusion is None:
+            self._screen.model_table.set_rows(())
+            return
+        rows = view.model_rows(scene, structure, contents.numbers, self._screen.volume.crosshair)
+        if not rows:
+            self._screen.model_table.set_nothing(f"{fusion.algorithm} estimates no bias, Sigma or tau.")
+        unit = length_unit(scene.image.lattice)
+        self._screen.model_table.set_rows(rows, unit, fusion.algorithm)
 
     def choose(self, name: str | None) -> None:
         """Choose a rater everywhere, or nobody."""
@@ -128,6 +146,7 @@ class Raters(QObject):
 
     def _mark(self) -> None:
         self._screen.table.select(self.current)
+        self._screen.model_table.select(self.current)
         self._screen.matrix.select(self.current)
         self._screen.region_panel.select(self.current)
         self._screen.tree.select((self.current,) if self.current else ())

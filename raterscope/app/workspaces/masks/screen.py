@@ -19,6 +19,7 @@ from raterscope.widgets.parts import rule
 from raterscope.widgets.plots.agreement_matrix import AgreementMatrix
 from raterscope.widgets.plots.dendrogram import Dendrogram
 from raterscope.widgets.plots.objective_plot import ObjectivePlot
+from raterscope.widgets.tables.model_table import ModelTable
 from raterscope.widgets.tables.rater_table import RaterTable
 from raterscope.widgets.volume.volume_view import VolumeView
 
@@ -39,6 +40,7 @@ class MasksScreen(WorkspaceScreen):
         self.table = RaterTable()
         self.region_panel = RegionPanel()
         self.local_weight = LocalWeight()
+        self.model_table = ModelTable()
         self.matrix = AgreementMatrix("Pairwise Dice")
         self.tree = Dendrogram()
         self.tree_panel = RaterTreePanel(self.tree, BASES)
@@ -47,6 +49,7 @@ class MasksScreen(WorkspaceScreen):
         self.bound = ObjectivePlot("bound", BOUND)
         self.tabs = QTabWidget()
         self.tabs.addTab(self.local_weight, "Local weight")
+        self.tabs.addTab(self.model_table, "Model")
         self.tabs.addTab(self.tree_panel, "Raters over cases")
         self.tabs.addTab(self.alternatives, "Alternatives")
         canvas = QWidget()

@@ -15,6 +15,7 @@ from raterscope.app.workspaces.masks.scene import Piece, Scene
 from raterscope.widgets.figures import count
 from raterscope.widgets.glyphs import rater_colour
 from raterscope.widgets.panels.region_panel import RegionEvidence, RegionVote
+from raterscope.widgets.tables.model_table import ModelRow
 from raterscope.widgets.tables.rater_table import RaterRow
 from raterscope.widgets.volume.layers import HeatMap, Outline, RegionBox
 
@@ -26,8 +27,12 @@ __all__ = [
     "difference",
     "drawn_outline",
     "evidence",
+    "highest_tau",
     "local_weight",
+    "model_rows",
+    "no_tau",
     "no_weight",
+    "nothing_local",
     "outlines",
     "rater_rows",
     "region_boxes",
@@ -39,6 +44,8 @@ CONSENSUS, TRUTH, DRAWN = "the consensus", "the truth", "what you drew"
 HIDDEN = "Hidden until you have settled it as you drew it; H shows it."
 DREW_NOTHING = "drew nothing"
 _WHITE, _TRUTH_COLOUR = "#ffffff", "#8a96a2"
+_ENOUGH, _NEAR = 20_000, 0.5
+"""Voxels that tell how far a scale goes, and up to which part of the largest distance from the outline."""
 _CONSENSUS_WIDTH, _RATER_WIDTH, _CHOSEN_WIDTH = 2.2, 1.3, 2.0
 
 
@@ -129,6 +136,28 @@ def rater_rows(
     return rows
 
 
+def model_rows(
+    scene: Scene, structure: str, numbers: Mapping[str, int], at: tuple[int, int, int]
+) -> list[ModelRow]:
+    """Give a line a rater: what the model estimates, tau at a voxel too; none of a method without a model."""
+    fusion, report = scene.fusion(structure), scene.report(structure)
+    if fusion is None or report is None or not np.isfinite(fusion.variance).any():
+        return []
+    here = tuple(a - b for a, b in zip(at, fusion.origin, strict=True))
+    inside = all(0 <= a < n for a, n in zip(here, fusion.shape, strict=True))
+    unknown = np.full(len(fusion.annotators), np.nan)
+    sigma = unknown if fusion.sigma is None else fusion.sigma[0]
+    tau = unknown if report.tau is None else report.tau
+    tau_here = unknown if fusion.tau is None or not inside else fusion.tau[0][:, *here]
+    return [
+        ModelRow(
+            numbers.get(name, 0), name, float(fusion.bias[0, p]), float(np.sqrt(sigma[p])),
+            float(np.sqrt(fusion.variance[0, p])), float(fusion.dof[0, p]), float(tau[p]), float(tau_here[p]),
+        )
+        for p, name in enumerate(fusion.annotators)
+    ]  # fmt: skip
+
+
 def region_boxes(
     regions: Sequence[DisputedRegion],
     selected: DisputedRegion | None,
@@ -183,21 +212,22 @@ def evidence(region: DisputedRegion, scene: Scene, numbers: Mapping[str, int]) -
 
 
 def local_weight(
-    scene: Scene, structure: str, rater: str, about: DisputedRegion | None, at: int
+    scene: Scene, structure: str, rater: str, about: DisputedRegion | None, at: int, measure: str = "weight"
 ) -> tuple[NDArray[np.float32], tuple[int, int]] | None:
-    """Give one slice of a rater's weight about a region, or the whole window's; None without one.
+    """Give one slice of a rater's weight or tau about a region, or the whole window's; None without one.
 
     Returns
     -------
-    weight : (H, W) float32
-        0 to 1.
+    values : (H, W) float32
+        Weight from 0 to 1, or tau.
     corner : tuple of int
         Row and column of the image at which it begins.
     """
     fusion = scene.fusion(structure)
-    if fusion is None or fusion.weight is None or rater not in fusion.annotators:
+    every = None if fusion is None else fusion.tau if measure == "tau" else fusion.weight
+    if fusion is None or every is None or rater not in fusion.annotators:
         return None
-    layer = fusion.weight[0, fusion.annotators.index(rater)]
+    layer = every[0, fusion.annotators.index(rater)]
     z = at - fusion.origin[0]
     if not 0 <= z < len(layer):
         return None
@@ -210,7 +240,8 @@ def local_weight(
             )
             for axis in (1, 2)
         )
-    found = np.asarray(layer[z, rows, columns] / np.float32(255), dtype=np.float32)
+    scale = np.float32(255 if measure == "weight" else 1)
+    found = np.asarray(layer[z, rows, columns] / scale, dtype=np.float32)
     corner = (fusion.origin[1] + (rows.start or 0), fusion.origin[2] + (columns.start or 0))
     return (found, corner) if found.size else None
 
@@ -218,6 +249,35 @@ def local_weight(
 def no_weight(fusion: MaskFusion) -> str:
     """Say that a model follows nobody more at one place than at another."""
     return f"{fusion.algorithm} gives each rater one weight for the whole image, none by place."
+
+
+def no_tau(fusion: MaskFusion) -> str:
+    """Say why there is no local scale."""
+    if fusion.algorithm in ("laplace", "student", "gdp"):
+        return "This run was made before tau was kept. Press Fuse (F5) again."
+    return f"{fusion.algorithm} has no local scale tau: laplace, student and gdp have."
+
+
+def nothing_local(fusion: MaskFusion | None, measure: str) -> str:
+    """Say why a rater has no local weight or tau; nothing where there is one."""
+    if fusion is None or (fusion.tau if measure == "tau" else fusion.weight) is not None:
+        return ""
+    return no_tau(fusion) if measure == "tau" else no_weight(fusion)
+
+
+def highest_tau(fusion: MaskFusion) -> float:
+    """Give the upper end of a scale for tau, the same for all raters.
+
+    One voxel in ten of those near the outline exceeds it. Far from it, where all raters agree, tau is
+    many times as large and of no interest.
+    """
+    if fusion.tau is None or fusion.distance is None:
+        return 1.0
+    step = max(1, fusion.distance[0].size // _ENOUGH)
+    away = np.abs(fusion.distance[0].ravel()[::step])
+    every = fusion.tau[0].reshape(len(fusion.tau[0]), -1)[:, ::step]
+    near = every[:, away < _NEAR * away.max()].astype(np.float32)
+    return float(np.percentile(near, 90)) if near.size else 1.0
 
 
 def difference(scene: Scene, structure: str, first: str, second: str) -> HeatMap | None:

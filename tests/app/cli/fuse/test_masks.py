@@ -36,7 +36,7 @@ def test_the_consensus_is_that_of_the_careful_raters_on_the_inputs_grid(fuse, tm
     assert ((probability > 0.5) == (mask > 0)).all()
     raters = {row["annotator"]: row for row in rows_of(out / "annotators.csv")}
     assert max(raters, key=lambda name: float(raters[name]["bias_mm"])) == "dora"
-    assert max(raters, key=lambda name: float(raters[name]["model_variance_mm2"])) == "dora"
+    assert max(raters, key=lambda name: float(raters[name]["model_sd_mm"])) == "dora"
     assert float(raters["ben"]["dice"]) > float(raters["dora"]["dice"])
     uncertainty, _ = read(out / "uncertainty.nii.gz")
     assert uncertainty.shape == SHAPE
@@ -87,6 +87,22 @@ def test_raters_weights_share_out_the_consensus(fuse, tmp_path):
     np.testing.assert_allclose(total[inside], 1.0, atol=0.02)
 
 
+def test_tau_is_low_where_a_rater_is_far_from_the_others(fuse, tmp_path):
+    out, _ = fuse(*four_raters(tmp_path))
+    masks = {name: read(tmp_path / f"{name}.nii.gz")[0] > 0 for name in ("anna", "ben", "carl", "dora")}
+    differ = np.any(list(masks.values()), axis=0) & ~np.all(list(masks.values()), axis=0)
+    raters = {row["annotator"]: row for row in rows_of(out / "annotators.csv")}
+    for name, row in raters.items():
+        tau = read(out / f"tau_{name}.nii.gz")[0]
+        assert float(row["tau"]) == pytest.approx(np.median(tau[differ]), rel=1e-2)
+        assert float(row["model_sd_mm"]) == pytest.approx(np.sqrt(8) * float(row["model_sigma_mm"]))
+    assert min(raters, key=lambda name: float(raters[name]["tau"])) == "dora"
+    record = json.loads((out / "run.json").read_text())
+    assert "Sigma" in record["maps"]["tau_dora.nii.gz"]["holds"]
+    out, _ = fuse(*four_raters(tmp_path), "--algorithm", "gaussian", "-o", tmp_path / "gaussian")
+    assert all(row["tau"] == "" != row["model_sigma_mm"] for row in rows_of(out / "annotators.csv"))
+
+
 def test_the_same_input_gives_the_same_files(fuse, tmp_path):
     files = four_raters(tmp_path)
     out, _ = fuse(*files)
@@ -108,7 +124,7 @@ def test_majority_of_three_is_what_two_of_them_marked(fuse, tmp_path):
     np.testing.assert_array_equal(read(out / "consensus_mask.nii.gz")[0], np.sum(balls, axis=0) >= 2)
     assert not list(out.glob("weight_*"))
     rows = rows_of(out / "annotators.csv")
-    assert all(row["model_offset_mm"] == "" for row in rows)
+    assert all(row["model_bias_mm"] == row["model_sigma_mm"] == row["tau"] == "" for row in rows)
     assert float(rows[0]["bias_mm"]) == pytest.approx(float(rows[2]["bias_mm"]), abs=0.1)
 
 
@@ -258,7 +274,7 @@ def test_names_that_come_to_the_same_file_name_keep_their_maps(fuse, tmp_path):
     assert set(maps) == {path.name for path in out.glob("*.nii.gz")}
     assert len({name.casefold() for name in maps}) == len(maps)
     raters = [one["annotator"] for one in maps.values() if "annotator" in one]
-    assert sorted(raters) == sorted(("A:b", "a;b", "a b", "漢" * 70))
+    assert sorted(raters) == sorted(2 * ("A:b", "a;b", "a b", "漢" * 70))  # weight and tau
 
 
 def test_structures_that_come_to_the_same_file_name_keep_their_maps(fuse, tmp_path):

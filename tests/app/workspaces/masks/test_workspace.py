@@ -206,7 +206,7 @@ def test_a_pair_of_the_matrix_shows_their_difference_and_maps_go_round(fused_mas
         heat = workspace.volume._scene.heat
         seen.add(None if heat is None else heat.label)
     assert None in seen
-    assert {"doubt of the model", "weight of dan", "probability of the model"} <= seen
+    assert {"doubt of the model", "weight of dan", "tau of dan", "probability of the model"} <= seen
     assert {
         "probability that another rater includes it",
         "probability that the true outline includes it",
@@ -216,6 +216,27 @@ def test_a_pair_of_the_matrix_shows_their_difference_and_maps_go_round(fused_mas
     band = workspace.volume._scene.band
     assert (band.high - band.low) / 2 > 2
     assert band.low > 0  # beyond the map, where outlines take 0, there is no band
+
+
+def test_what_the_model_estimates_is_what_the_files_say(fused_masks, qtbot):
+    workspace = fused_masks.workspace
+    scene = workspace.reviewing.scene
+    fusion, report = scene.fusion("nodule"), scene.report("nodule")
+    table = workspace.model_table
+    rows = {row.name: row for row in table.model.rows}
+    dan = fusion.annotators.index("dan")
+    assert rows["dan"].bias_mm == fusion.bias[0, dan]
+    assert rows["dan"].sigma_mm == pytest.approx(np.sqrt(fusion.sigma[0, dan]))
+    assert rows["dan"].tau == report.tau[dan] == min(row.tau for row in rows.values())
+    at = np.unravel_index(fusion.tau[0, dan].argmin(), fusion.shape)
+    workspace.volume.go_to(tuple(int(a + b) for a, b in zip(at, fusion.origin, strict=True)))
+    here = next(row.tau_here for row in table.model.rows if row.name == "dan")
+    assert here == fusion.tau[0, dan].min() < rows["dan"].tau
+    table.select(None)
+    table.view.selectRow(next(i for i in range(4) if table.model.at(i).name == "dan"))
+    assert workspace.raters.current == "dan"
+    workspace.local_weight._measures.set_mode("tau")
+    assert workspace.local_weight._header.words()[0] == "Local tau, dan"
 
 
 def test_each_kind_has_its_tab_and_one_without_anything_says_what_belongs_there(fused_masks, qtbot):
