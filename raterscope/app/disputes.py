@@ -27,18 +27,18 @@ def disputed_tasks(fusion: LabelFusion) -> NDArray[np.bool_]:
 
 
 def matters_in_words(wrong: FloatArray, noun: str) -> str:
-    """Say on how many of some disputed items a decision matters.
+    """Say on how many of some items a decision matters.
 
     Parameters
     ----------
     wrong : (n,) float64
         Probability that the answer to each is wrong.
     noun : str
-        What one is called.
+        What one is called: "disputed spot".
     """
     matter = int((wrong >= MATTERS).sum())
     several = "" if len(wrong) == 1 else "s"
     return (
-        f"A decision matters on {matter:,} of {len(wrong):,} disputed {noun}{several}: the answer is wrong "
-        f"with a probability of {MATTERS:g} or more."
+        f"A decision matters on {matter:,} of {len(wrong):,} {noun}{several}: the answer is wrong with a "
+        f"probability of {MATTERS:g} or more."
     )

@@ -265,7 +265,8 @@ def _sort_folder(folder: Path, kind: str | None, piles: Piles, watch: Watch) -> 
     scans: list[Path] = []
     refused: list[InputError] = []
     for done, path in enumerate(files):
-        watch(0.1 + 0.5 * done / len(files), f"looking at {plain(path.name)}")
+        step = part(watch, 0.1 + 0.5 * done / len(files), 0.1 + 0.5 * (done + 1) / len(files))
+        step(0.0, f"looking at {plain(path.name)}")
         try:
             if path.name.casefold() == _DICOMDIR or path.name.casefold().endswith((".img", ".img.gz")):
                 continue  # what it lists or belongs to is looked at
@@ -276,7 +277,7 @@ def _sort_folder(folder: Path, kind: str | None, piles: Piles, watch: Watch) -> 
                 elif kind == "masks" or not piles.put_points(path):
                     others.append(path)
             elif is_voxel_file(path) and kind is None:
-                _sort_voxels(path, piles, watch)
+                _sort_voxels(path, piles, step)
             elif is_dicom(path):
                 (piles.masks if holds_masks(path) else scans).append(path)
             elif is_image(path) or (is_voxel_file(path) and kind in ("masks", "truth")):
@@ -320,10 +321,10 @@ def _may_be_masks(path: Path) -> bool:
 def _sort_voxels(path: Path, piles: Piles, watch: Watch) -> None:
     from raterscope.app.formats.volumes import find_volumes
 
-    holds = holds_masks(path)
+    holds = holds_masks(path, part(watch, 0.0, 0.5))
     if holds:
         piles.masks.append(path)
     elif holds is None:
         piles.doubtful.append(path)
     else:
-        piles.volumes += find_volumes(path, watch)
+        piles.volumes += find_volumes(path, part(watch, 0.5, 1.0))

@@ -7,7 +7,7 @@ heard again when the annotators are judged.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from raterscope.algorithms.clicks._crowd import NEAR, Crowd, CrowdModel
 from raterscope.algorithms.clicks._grid import sort_into_cells
 from raterscope.algorithms.clicks._scatter import Habits
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray
-from raterscope.algorithms.clicks.oem import OEMSettings, crowd_model, fit_evidence
+from raterscope.algorithms.clicks.oem import OEMSettings, begin_reliability, crowd_model, fit_evidence
 from raterscope.algorithms.clicks.results import Clustering, Trace
 from raterscope.algorithms.progress import Watch
 
@@ -55,14 +55,21 @@ class CrowdMemory:
     habits: Habits
 
 
-def fit_anew(marks: Clicks, settings: OEMSettings, watch: Watch) -> tuple[Clustering, CrowdMemory]:
-    """Fit the crowd model as in a batch."""
-    clustering, crowd, habits = fit_evidence(marks, settings, watch)
+def fit_anew(
+    marks: Clicks, settings: OEMSettings, watch: Watch, known: FloatArray | None = None
+) -> tuple[Clustering, CrowdMemory]:
+    """Fit the crowd model as in a batch; `known` as `oem` takes reliabilities."""
+    clustering, crowd, habits = fit_evidence(marks, settings, watch, known)
     return clustering, _remembered(crowd, habits)
 
 
 def follow(
-    marks: Clicks, before: Clustering, memory: CrowdMemory, settings: OEMSettings, watch: Watch
+    marks: Clicks,
+    before: Clustering,
+    memory: CrowdMemory,
+    settings: OEMSettings,
+    watch: Watch,
+    known: FloatArray | None = None,
 ) -> tuple[Clustering, CrowdMemory, IntArray]:
     """Let the crowd model go on with clicks that came.
 
@@ -75,6 +82,8 @@ def follow(
     memory : CrowdMemory
     settings : OEMSettings
     watch : Watch
+    known : (R,) float64, optional
+        Reliability that annotators who are new begin with, as `oem` takes it.
 
     Returns
     -------
@@ -88,7 +97,10 @@ def follow(
     def tick() -> None:
         watch(0.5, words)
 
-    crowd = _recalled(marks, before, memory, crowd_model(settings, memory.habits, len(marks)), tick)
+    model = crowd_model(settings, memory.habits, len(marks))
+    if known is not None:
+        model = replace(model, reliability=begin_reliability(known, settings, len(marks.annotators)))
+    crowd = _recalled(marks, before, memory, model, tick)
     row = crowd.cells.order >= len(before.inlier)
     new = np.column_stack([crowd.cells.x[row], crowd.cells.y[row]])
     opened = _open(crowd, new, tick)
@@ -146,6 +158,10 @@ def _recalled(
     from raterscope.algorithms.clicks._crowd_kernels import Parts
 
     cells = sort_into_cells(marks, 2 * model.scatter, tick)
+    if isinstance(model.reliability, np.ndarray):
+        begin = np.empty(len(cells.rank))
+        begin[cells.rank] = model.reliability
+        model = replace(model, reliability=begin)
     crowd = Crowd(cells, len(marks.annotators), marks.area, model)
     crowd.scatter = before.scatter
     known = cells.rank[: len(memory.ability)]

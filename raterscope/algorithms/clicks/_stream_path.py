@@ -6,8 +6,8 @@ import numpy as np
 
 from raterscope.algorithms.clicks._grid import sort_into_cells
 from raterscope.algorithms.clicks._path import State, walk_from
-from raterscope.algorithms.clicks.data import Clicks, IntArray
-from raterscope.algorithms.clicks.oem import OEMSettings, path_of
+from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
+from raterscope.algorithms.clicks.oem import OEMSettings, begin_reliability, path_of
 from raterscope.algorithms.clicks.results import Clustering
 from raterscope.algorithms.progress import Watch
 
@@ -18,7 +18,12 @@ FRACTION = 1 / 8
 
 
 def go_on(
-    marks: Clicks, before: Clustering, components: int, settings: OEMSettings, watch: Watch
+    marks: Clicks,
+    before: Clustering,
+    components: int,
+    settings: OEMSettings,
+    watch: Watch,
+    known: FloatArray | None = None,
 ) -> tuple[Clustering, IntArray]:
     """Cluster all clicks from eqs. 35 to 37 on.
 
@@ -31,6 +36,8 @@ def go_on(
         Its first components are taken up.
     settings : OEMSettings
     watch : Watch
+    known : (R,) float64, optional
+        The p0 of annotators who are new, see `oem`; that of the settings where it is NaN.
 
     Returns
     -------
@@ -50,7 +57,8 @@ def go_on(
     weight = before.weight[:components]
     least = FRACTION * float(weight.min()) if components else 1.0
     weight = np.concatenate([weight, np.full(len(new), least)])
-    reliability = np.full(len(marks.annotators), settings.initial_reliability)
+    reliability = np.empty(len(marks.annotators))
+    reliability[cells.rank] = begin_reliability(known, settings, len(marks.annotators))
     judged = np.flatnonzero(np.isfinite(before.reliability))
     reliability[cells.rank[judged]] = before.reliability[judged]
     state = State(

@@ -2,9 +2,9 @@
 
 What is known of annotators feeds the priors of detection on the next image. The OEM-DEM paper (section 4)
 starts the clustering of the next image with the reliabilities of eq. 12 instead, see
-`OEMSettings.carry_reliability`. How much experience is worth is learnt as well, from how much annotators
-differ from image to image, see `raterscope.algorithms.clicks.learning`, which does the same for images that
-are fused together.
+`OEMSettings.carry_reliability` and `Experience.reliability`. How much experience is worth is learnt as well,
+from how much annotators differ from image to image, see `raterscope.algorithms.clicks.learning`, which does
+the same for images that are fused together.
 """
 
 from __future__ import annotations
@@ -97,6 +97,21 @@ class Experience:
         """Give the row of each of n names, (n,); -1 for who is not known."""
         index = {name: row for row, name in enumerate(self.annotators)}
         return np.array([index.get(name, -1) for name in names], dtype=np.int64)
+
+    def reliability(self, names: Sequence[str]) -> FloatArray:
+        """Give the share of each of n annotators' marks that are part of a cluster (eq. 12 over the images).
+
+        Returns
+        -------
+        (n,) float64
+            NaN for annotators without a mark on these images.
+        """
+        rows = self.rows(names)
+        found = np.full(len(rows), np.nan)
+        known = np.flatnonzero(rows >= 0)
+        inliers, marks = self.inliers[rows[known]], (self.inliers + self.outliers)[rows[known]]
+        found[known] = np.divide(inliers, marks, out=np.full(len(known), np.nan), where=marks > 0)
+        return found
 
 
 def experience_of(

@@ -187,7 +187,8 @@ class OEMSettings(MixtureSettings):
     )  # fmt: skip
     carry_reliability: bool = switch(
         False, "Carry reliability on", "Start each image with the reliabilities that annotators had on the "
-        "image before (section 4), in the order of the images, instead of p0 for all.", advanced=True,
+        "image before (section 4), in the order of the images, instead of p0 for all; in a stream, with "
+        "those on all other images.", advanced=True,
     )  # fmt: skip
 
 

@@ -26,8 +26,11 @@ __all__ = ["afresh", "can_settle", "settle"]
 
 
 def can_settle(plan: StreamPlan) -> bool:
-    """Tell whether streams of this plan are settled: all but Algorithm 3 as published."""
-    return plan.stream.update != "printed"
+    """Tell whether streams of this plan are settled: not Algorithm 3 as published, nor carried reliabilities.
+
+    Both make an image's answer depend on what came before.
+    """
+    return plan.stream.update != "printed" and not plan.clustering.carry_reliability
 
 
 def afresh(

@@ -195,14 +195,17 @@ def begin(
     plan : StreamPlan, optional
     watch : Watch
     experience : Experience, optional
-        What other images say of the annotators, as for `fuse`.
+        What other images say of the annotators, as for `fuse`; with a plan that carries reliabilities on,
+        clustering begins with the reliabilities that annotators have on those images (section 4).
 
     Returns
     -------
     StreamState
     """
     plan = StreamPlan() if plan is None else plan
-    return _anew(clicks.merged(), plan, None, _Detector(plan.detection, clicks.annotators, experience), watch)
+    known = _carried_reliability(clicks, plan, experience)
+    detector = _Detector(plan.detection, clicks.annotators, experience)
+    return _anew(clicks.merged(), plan, None, detector, watch, known)
 
 
 def advance(
@@ -225,7 +228,7 @@ def advance(
         As before.
     watch : Watch
     experience : Experience, optional
-        What other images say of the annotators, as for `fuse`.
+        What other images say of the annotators, as for `begin`.
 
     Returns
     -------
@@ -246,9 +249,10 @@ def advance(
             "seen."
         )
     detector = _Detector(plan.detection, clicks.annotators, experience)
+    known = _carried_reliability(clicks, plan, experience)
     if not seen or (not printed and _grown(marks, memory, 1 + plan.stream.growth)):
-        return _anew((marks, mark), plan, state, detector, watch)
-    clustering, crowd, origin = _followed(marks, state, plan, part(watch, 0.0, 0.8))
+        return _anew((marks, mark), plan, state, detector, watch, known)
+    clustering, crowd, origin = _followed(marks, state, plan, part(watch, 0.0, 0.8), known)
 
     def starts(votes: Votes, problem: Problem) -> Starts:
         again = None if printed else carried(problem, memory.votes)
@@ -275,14 +279,23 @@ def advance(
     )
 
 
+def _carried_reliability(
+    clicks: Clicks, plan: StreamPlan, experience: Experience | None
+) -> FloatArray | None:
+    """Give annotators' p0 from other images, NaN where these say nothing; None unless it is carried on."""
+    if experience is None or not plan.clustering.carry_reliability:
+        return None
+    return experience.reliability(clicks.annotators)
+
+
 def _followed(
-    marks: Clicks, state: StreamState, plan: StreamPlan, watch: Watch
+    marks: Clicks, state: StreamState, plan: StreamPlan, watch: Watch, known: FloatArray | None
 ) -> tuple[Clustering, CrowdMemory | None, IntArray]:
     """Let the clusters go on with what is new, by the model that they are of."""
     before, memory = state.fusion.clustering, state.memory
     if memory.crowd is not None:
-        return follow(marks, before, memory.crowd, plan.clustering, watch)
-    clustering, origin = go_on(marks, before, memory.components, plan.clustering, watch)
+        return follow(marks, before, memory.crowd, plan.clustering, watch, known)
+    clustering, origin = go_on(marks, before, memory.components, plan.clustering, watch, known)
     return clustering, None, origin
 
 
@@ -292,14 +305,15 @@ def _anew(
     state: StreamState | None,
     detector: _Detector,
     watch: Watch,
+    known: FloatArray | None,
 ) -> StreamState:
     """Cluster all marks as in a batch; DEM begins as in a batch, and from what it came to before."""
     (marks, mark), crowd = merged, None
     former = None if state is None or not len(state.fusion.mark) else state
     if len(marks) and weighs_evidence(plan.clustering):
-        clustering, crowd = fit_anew(marks, plan.clustering, part(watch, 0.0, 0.9))
+        clustering, crowd = fit_anew(marks, plan.clustering, part(watch, 0.0, 0.9), known)
     else:
-        clustering = oem(marks, plan.clustering, part(watch, 0.0, 0.9))
+        clustering = oem(marks, plan.clustering, part(watch, 0.0, 0.9), reliability=known)
 
     def starts(votes: Votes, problem: Problem) -> Starts:
         again = None if former is None else carried(problem, former.memory.votes)

@@ -6,9 +6,16 @@ import numpy as np
 
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray, PairFusion
 from raterscope.algorithms.pairs.flip_test import FlipTest
-from raterscope.algorithms.pairs.testing import benjamini_hochberg, selection_limit
+from raterscope.algorithms.pairs.testing import benjamini_hochberg, bias_probabilities, selection_limit
 
-__all__ = ["decidable", "detectable_biases", "draw_shares", "flip_flags", "t_test_flags"]
+__all__ = [
+    "decidable",
+    "detectable_biases",
+    "draw_shares",
+    "flip_flags",
+    "t_test_flags",
+    "wrong_probabilities",
+]
 
 
 def flip_flags(q_value: FloatArray, rate: float, crowd_p: float, gate: float) -> BoolArray:
@@ -77,6 +84,18 @@ def draw_shares(fusion: PairFusion, plus: bool) -> FloatArray:
     if fusion.rule != "knockoffs":
         return np.full(len(fusion.flagged), np.nan)
     return shares(fusion.statistic, fusion.rate, plus)
+
+
+def wrong_probabilities(fusion: PairFusion) -> FloatArray:
+    """Estimate the probability that each annotator is flagged, or not flagged, wrongly.
+
+    Returns
+    -------
+    (p,) float64
+        By the p values of all; 0 for annotators who were not tested.
+    """
+    biased = bias_probabilities(np.where(fusion.untested == 0, fusion.p_value, np.nan))
+    return np.nan_to_num(np.where(fusion.flagged, 1 - biased, biased))
 
 
 def t_test_flags(fusion: PairFusion) -> BoolArray:

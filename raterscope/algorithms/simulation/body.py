@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,11 +11,14 @@ from scipy import ndimage
 
 from raterscope.algorithms.progress import Look, no_look
 
-__all__ = ["Scene", "chest", "pelvis", "smooth_field"]
+__all__ = ["Scene", "chest", "pelvis", "slabs", "smooth_field"]
 
 Field = NDArray[np.float32]
 Shape = tuple[int, int, int]
 Spacing = tuple[float, float, float]
+
+_SLAB = 1 << 18
+"""Voxels that are worked on between two looks: some milliseconds."""
 
 _EDGE = 0.5
 """mm over which one tissue turns into another: the scanner's blur."""
@@ -54,10 +57,21 @@ class Scene:
     window: tuple[float, float]
 
 
+def slabs(shape: Shape, look: Look = no_look) -> Iterator[slice]:
+    """Cut a volume into slabs of slices; `look` is called before each."""
+    thickness = max(1, _SLAB // (shape[1] * shape[2]))
+    for begin in range(0, shape[0], thickness):
+        look()
+        yield slice(begin, min(begin + thickness, shape[0]))
+
+
 def smooth_field(
     rng: np.random.Generator, shape: Shape, spacing: Spacing, length: float, look: Look = no_look
 ) -> Field:
-    """Make a random field of mean 0 and deviation 1 whose bumps are `length` mm wide."""
+    """Make a random field of mean 0 and deviation 1 whose bumps are `length` mm wide.
+
+    `look` is called before each of the `slabs`.
+    """
     steps = [max(1, int(length / side / 1.5)) for side in spacing]
     coarse = tuple(size // step + 4 for size, step in zip(shape, steps, strict=True))
     widths = [length / (side * step) / 2 for side, step in zip(spacing, steps, strict=True)]
@@ -65,12 +79,14 @@ def smooth_field(
     values = ndimage.gaussian_filter(rough, widths, mode="wrap")
     values -= values.mean()
     values /= values.std()
-    for axis, (size, step) in enumerate(zip(shape, steps, strict=True)):
-        values = _stretched(values, axis, size, step, look)
-    return np.ascontiguousarray(values)
+    values = _stretched(values, 0, shape[0], steps[0])
+    field = np.empty(shape, dtype=np.float32)
+    for slab in slabs(shape, look):
+        field[slab] = _stretched(_stretched(values[slab], 1, shape[1], steps[1]), 2, shape[2], steps[2])
+    return field
 
 
-def _stretched(values: Field, axis: int, size: int, step: int, look: Look) -> Field:
+def _stretched(values: Field, axis: int, size: int, step: int) -> Field:
     """Interpolate one axis to `size` voxels, `step` of them from one value to the next, by a smooth cubic."""
     place = np.arange(size) / step + 1
     low = place.astype(np.intp)
@@ -80,7 +96,6 @@ def _stretched(values: Field, axis: int, size: int, step: int, look: Look) -> Fi
     form[axis] = size
     total = np.zeros([size if a == axis else n for a, n in enumerate(values.shape)], dtype=np.float32)
     for offset, share in zip((-1, 0, 1, 2), shares, strict=True):
-        look()
         total += np.take(values, low + offset, axis=axis) * (share / np.float32(6)).reshape(form)
     return total
 
@@ -147,12 +162,13 @@ def chest(rng: np.random.Generator, shape: Shape, spacing: Spacing, look: Look =
     _vessels(rng, values, spacing, lung, root, 0.6 * min(high, wide))
     centre = np.array([deep / 2, rng.uniform(0.4, 0.58) * high, rng.uniform(0.29, 0.37) * wide])
     radius = 0.068 * min(high, wide)
-    inside, wider, outward = _lump(rng, axes, shape, spacing, centre, radius, 0.2, look)
-    paint(np.minimum(_neighbour(axes, centre, radius, outward), lung), _BLOOD)
+    lump = _lump(rng, shape, spacing, centre, radius, 0.2, look)
+    inside, wider = _heights(lump, axes, slice(None))
+    paint(np.minimum(_neighbour(axes, lump), lung), _BLOOD)
     veil = np.minimum(wider, lung)
     paint(veil, np.asarray(-620 + 25 * texture, dtype=np.float32), edge=1.5)
     paint(inside, np.asarray(25 + 12 * texture, dtype=np.float32), edge=0.8)
-    return Scene(values, inside, wider, outward, centre, radius, (-600.0, 1500.0))
+    return Scene(values, inside, wider, lump.outward, centre, radius, (-600.0, 1500.0))
 
 
 def _ribs(values: Field, axes: list[Field], lung: Field, size: tuple[float, float, float]) -> None:
@@ -212,44 +228,82 @@ def _ball(amount: Field, place: NDArray[np.float64], radius: float, side: NDArra
     np.maximum(amount[part], (radius - away).astype(np.float32), out=amount[part])
 
 
+@dataclass(frozen=True, eq=False)
+class _Lump:
+    """A ragged ellipsoid at `centre`, with a lobe beside it on one side and something else on another."""
+
+    centre: NDArray[np.float64]
+    radius: float
+    half: NDArray[np.float64]
+    ragged: Field
+    lobe: NDArray[np.float64]
+    outward: NDArray[np.float64]
+
+
 def _lump(
     rng: np.random.Generator,
-    axes: list[Field],
     shape: Shape,
     spacing: Spacing,
     centre: NDArray[np.float64],
     radius: float,
     ragged: float,
     look: Look,
-) -> tuple[Field, Field, NDArray[np.float64]]:
-    """Give a ragged ellipsoid, one with a lobe beside it, and the direction of something else beside it."""
+) -> _Lump:
+    """Draw a lump; its outline varies by the share `ragged` of its radius."""
     half = radius * rng.uniform(0.88, 1.12, size=3)
-    inside = _ellipse(axes, tuple(centre), tuple(half))
-    inside += np.float32(ragged * radius) * smooth_field(rng, shape, spacing, 0.65 * radius, look)
+    field = smooth_field(rng, shape, spacing, 0.65 * radius, look)
+    field *= np.float32(ragged * radius)
     angle = rng.uniform(0, 2 * np.pi)
-    lobe = np.array([0.15, np.sin(angle), np.cos(angle)])
-    beside = centre + 0.85 * radius * lobe
-    size = 0.72 * radius * np.array([1.0, 1.0, 1.0])
-    wider = np.maximum(inside, _ellipse(axes, tuple(beside), tuple(size)))
+    lobe = centre + 0.85 * radius * np.array([0.15, np.sin(angle), np.cos(angle)])
     outward = np.array([0.0, np.sin(angle + 2.4), np.cos(angle + 2.4)])
-    return inside, wider, outward
+    return _Lump(centre, radius, half, field, lobe, outward)
 
 
-def _neighbour(
-    axes: list[Field], centre: NDArray[np.float64], radius: float, outward: NDArray[np.float64]
-) -> Field:
-    """Give the height above a vessel that runs along the slices beside the structure."""
-    place = centre + 1.15 * radius * outward
+def _heights(lump: _Lump, axes: list[Field], slab: slice) -> tuple[Field, Field]:
+    """Give the heights above a lump's outline, and above that with the lobe, in a slab of slices."""
+    inside = _ellipse(axes, tuple(lump.centre), tuple(lump.half))
+    inside += lump.ragged[slab]
+    return inside, np.maximum(inside, _ellipse(axes, tuple(lump.lobe), (0.72 * lump.radius,) * 3))
+
+
+def _neighbour(axes: list[Field], lump: _Lump) -> Field:
+    """Give the height above a vessel that runs along the slices beside a lump."""
+    place = lump.centre + 1.15 * lump.radius * lump.outward
+    radius = lump.radius
     return _ellipse(axes, tuple(place), (2.2 * radius, 0.38 * radius, 0.38 * radius))
 
 
 def pelvis(rng: np.random.Generator, shape: Shape, spacing: Spacing, look: Look = no_look) -> Scene:
     """Paint a pelvis with a prostate below the bladder, its seminal vesicles at one side behind it."""
     axes = _axes(shape, spacing)
-    deep, high, wide = (size * side for size, side in zip(shape, spacing, strict=True))
-    endless = 1e6
+    size = tuple(count * side for count, side in zip(shape, spacing, strict=True))
+    deep, high, wide = size
     wave = smooth_field(rng, shape, spacing, min(high, wide) / 5, look)
     texture = smooth_field(rng, shape, spacing, 6.0, look)
+    centre = np.array([0.48 * deep, 0.485 * high, 0.5 * wide])
+    radius = 0.115 * min(high, wide)
+    lump = _lump(rng, shape, spacing, centre, radius, 0.07, look)
+    values, inside, wider = (np.empty(shape, dtype=np.float32) for _ in range(3))
+    for slab in slabs(shape):
+        part = [axes[0][slab], axes[1], axes[2]]
+        heights = _heights(lump, part, slab)
+        painted = _pelvis(part, size, wave[slab], texture[slab], lump, heights, look)
+        values[slab], inside[slab], wider[slab] = painted
+    return Scene(values, inside, wider, lump.outward, centre, radius, (40.0, 350.0))
+
+
+def _pelvis(
+    axes: list[Field],
+    size: tuple[float, ...],
+    wave: Field,
+    texture: Field,
+    lump: _Lump,
+    heights: tuple[Field, Field],
+    look: Look,
+) -> tuple[Field, Field, Field]:
+    """Paint a slab of a pelvis; give its values, and the lump's heights where the bowel leaves room."""
+    deep, high, wide = size
+    endless = 1e6
     values = np.asarray(_FAT + 6 * texture, dtype=np.float32)
     paint = _brush(values, look)
     for sign in (-1.0, 1.0):
@@ -280,11 +334,8 @@ def pelvis(rng: np.random.Generator, shape: Shape, spacing: Spacing, look: Look 
     paint(bowel, 45.0)
     gas = _ellipse(axes, (deep / 2, 0.715 * high, 0.5 * wide), (endless, 0.03 * high, 0.045 * wide))
     paint(gas + wave, -850.0)
-    centre = np.array([0.48 * deep, 0.485 * high, 0.5 * wide])
-    radius = 0.115 * min(high, wide)
-    inside, wider, outward = _lump(rng, axes, shape, spacing, centre, radius, 0.07, look)
-    inside, wider = np.minimum(inside, -bowel - 1.5), np.minimum(wider, -bowel - 1.0)
-    paint(np.minimum(_neighbour(axes, centre, radius, outward), -bowel - 1.0), 42.0, edge=1.0)
+    inside, wider = np.minimum(heights[0], -bowel - 1.5), np.minimum(heights[1], -bowel - 1.0)
+    paint(np.minimum(_neighbour(axes, lump), -bowel - 1.0), 42.0, edge=1.0)
     paint(wider, np.asarray(22 + 6 * texture, dtype=np.float32), edge=1.0)
     paint(inside, np.asarray(58 + 8 * texture, dtype=np.float32), edge=0.8)
-    return Scene(values, inside, wider, outward, centre, radius, (40.0, 350.0))
+    return values, inside, wider

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,14 +11,14 @@ from scipy import ndimage
 
 from raterscope.algorithms.masks.data import BoolArray
 from raterscope.algorithms.progress import Look, Watch, silent
-from raterscope.algorithms.simulation.body import Scene, chest, pelvis, smooth_field
+from raterscope.algorithms.simulation.body import Scene, chest, pelvis, slabs, smooth_field
 
 __all__ = ["SimulatedCase", "SimulatedRater", "gather_raters", "simulate_case"]
 
 _SCENES = {"nodule": chest, "prostate": pelvis}
 
-_STROKES = 60
-"""Calls while a scene is painted, about: of a stroke, and of a step of a smooth field."""
+_LOOKS = {"nodule": (3, 8), "prostate": (19, 0)}
+"""Looks while a scene is painted: of each slab, and besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,38 +137,58 @@ def simulate_case(
     if not crowd:
         raise ValueError("a case of no raters; expected at least 1.")
     rng = np.random.default_rng([seed, 0])
-    scene = _SCENES[subject](rng, shape, spacing, _strokes(watch))
-    watch(0.5, "adding noise")
-    grain = rng.standard_normal(shape, dtype=np.float32)
-    grain = ndimage.gaussian_filter1d(ndimage.gaussian_filter1d(grain, 0.6, axis=1), 0.6, axis=2)
-    volume = np.clip(np.rint(scene.values + np.float32(26.0) * grain), -1024, 3071).astype(np.int16)
-    truth = _largest(scene.inside > 0)
+    each, besides = _LOOKS[subject]
+    looks = each * sum(1 for _ in slabs(shape)) + besides
+    scene = _SCENES[subject](rng, shape, spacing, _steps(watch, 0.0, 0.5, looks, "painting the volume"))
+    volume = _with_noise(scene.values, rng, watch)
     part = _around(scene, shape, spacing)
-    leak = np.zeros(shape, dtype=np.bool_)
-    lobe = _lobe(scene, spacing, part)
-    leak[part] = (lobe > 0) & (scene.inside[part] <= 0)
+    truth, leak = (np.zeros(shape, dtype=np.bool_) for _ in range(2))
     masks = np.zeros((len(crowd), *shape), dtype=np.bool_)
+    near, wider = scene.inside[part], scene.wider[part]
+    box = near.shape[0], near.shape[1], near.shape[2]
+    count = sum(1 for _ in slabs(box))
+    lobe = _lobe(scene, spacing, part)
+    marked, leaking = (np.empty(box, dtype=np.bool_) for _ in range(2))
+    for slab in slabs(box, _steps(watch, 0.58, 0.6, count, "adding the structure")):
+        marked[slab] = near[slab] > 0
+        leaking[slab] = (lobe(slab) > 0) & ~marked[slab]
+    truth[part], leak[part] = _largest(marked), leaking
     for p, rater in enumerate(crowd):
-        watch(0.6 + 0.4 * p / len(crowd), f"outlining as {rater.name}")
+        begin, end = (0.6 + 0.4 * at / len(crowd) for at in (p, p + 1))
+        look = _steps(watch, begin, end, 2 * count, f"outlining as {rater.name}")
         own = np.random.default_rng([seed, 2, p])
-        height = (scene.wider if rater.wider else scene.inside)[part]
-        if rater.leaks:
-            height = np.maximum(height, lobe)
-        moved = smooth_field(own, height.shape, spacing, 0.6 * scene.radius)
-        masks[p][part] = _largest(height + np.float32(rater.bias) + np.float32(rater.scatter) * moved > 0)
+        moved = smooth_field(own, box, spacing, 0.6 * scene.radius, look)
+        for slab in slabs(box, look):
+            height = (wider if rater.wider else near)[slab]
+            if rater.leaks:
+                height = np.maximum(height, lobe(slab))
+            marked[slab] = height + np.float32(rater.bias) + np.float32(rater.scatter) * moved[slab] > 0
+        masks[p][part] = _largest(marked)
     return SimulatedCase(volume, truth, masks, leak, crowd, spacing, scene.window)
 
 
-def _strokes(watch: Watch) -> Look:
-    """Report each step of the painting: the first half of the work."""
+def _steps(watch: Watch, start: float, stop: float, looks: int, words: str) -> Look:
+    """Report that a share of the work goes on, by so many looks."""
     count = 0
 
     def look() -> None:
         nonlocal count
-        watch(0.5 * min(count / _STROKES, 1.0), "painting the volume")
+        watch(start + (stop - start) * min(count / looks, 1.0), words)
         count += 1
 
     return look
+
+
+def _with_noise(values: NDArray[np.float32], rng: np.random.Generator, watch: Watch) -> NDArray[np.int16]:
+    """Add a scanner's grain, slab by slab: drawn in the order of the voxels."""
+    volume = np.empty(values.shape, dtype=np.int16)
+    shape = values.shape[0], values.shape[1], values.shape[2]
+    look = _steps(watch, 0.5, 0.58, sum(1 for _ in slabs(shape)), "adding noise")
+    for slab in slabs(shape, look):
+        grain = rng.standard_normal(values[slab].shape, dtype=np.float32)
+        grain = ndimage.gaussian_filter1d(ndimage.gaussian_filter1d(grain, 0.6, axis=1), 0.6, axis=2)
+        volume[slab] = np.clip(np.rint(values[slab] + np.float32(26.0) * grain), -1024, 3071)
+    return volume
 
 
 def _around(
@@ -186,21 +206,32 @@ def _around(
 
 def _lobe(
     scene: Scene, spacing: tuple[float, float, float], part: tuple[slice, slice, slice]
-) -> NDArray[np.float32]:
-    """Height above the outline of the lobe that a leak adds, mm."""
+) -> Callable[[slice], NDArray[np.float32]]:
+    """Give what tells the height above the outline of the lobe that a leak adds, mm, in a slab of a part."""
     place = scene.centre + 1.1 * scene.radius * scene.outward
     z, y, x = (
         np.arange(cut.start, cut.stop) * side - at for cut, side, at in zip(part, spacing, place, strict=True)
     )
-    away = np.sqrt(z[:, None, None] ** 2 + y[None, :, None] ** 2 + x[None, None] ** 2)
-    return np.asarray(0.55 * scene.radius - away, dtype=np.float32)
+
+    def height(slab: slice) -> NDArray[np.float32]:
+        away = np.sqrt(z[slab, None, None] ** 2 + y[None, :, None] ** 2 + x[None, None] ** 2)
+        return np.asarray(0.55 * scene.radius - away, dtype=np.float32)
+
+    return height
 
 
 def _largest(mask: BoolArray) -> BoolArray:
     """Keep the largest connected part."""
-    labels, count = ndimage.label(mask)
+    box = tuple(
+        slice(int(found[0]), int(found[-1]) + 1)
+        for axis in range(3)
+        if len(found := np.flatnonzero(mask.any(axis=tuple({0, 1, 2} - {axis}))))
+    )
+    labels, count = ndimage.label(mask[box])
     if count < 2:
         return mask
     sizes = np.bincount(labels.ravel())
     sizes[0] = 0
-    return np.asarray(labels == sizes.argmax())
+    largest = np.zeros_like(mask)
+    largest[box] = labels == sizes.argmax()
+    return largest

@@ -16,7 +16,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from raterscope.algorithms.clicks.stopping import changed
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.clicks.following import Following, Wish
 from raterscope.app.clicks.watching import Watched, WatchPlan
@@ -113,15 +112,15 @@ def _take_up(following: Following, study: Study, stop: threading.Event) -> bool:
 
 
 def _settle(following: Following, study: Study, stop: threading.Event) -> None:
-    """Bring all images to where a fusion of them is, and tell of those whose detections change."""
-    before = {image: one.fusion for image, one in following.watched.items()}
+    """Bring all images to where a fusion of them is, and tell of those whose figures change."""
+    names = {entry.id: entry.name for entry in study.images()}
+    before = {image: _figures(names[image], one) for image, one in following.watched.items()}
     images = following.settle(_canceller(stop))
     following.keep(study, images)
-    names = {entry.id: entry.name for entry in study.images()}
     for image in images:
-        now = following.watched[image]
-        if changed(before[image], now.fusion):
-            _say("settled", **_figures(names[image], now))
+        now = _figures(names[image], following.watched[image])
+        if now != before[image]:
+            _say("settled", **now)
 
 
 def _say_next(following: Following, study: Study, most: int) -> None:

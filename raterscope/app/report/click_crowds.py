@@ -14,14 +14,14 @@ from raterscope.algorithms.clicks.crowd_size import (
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import SettingsError
-from raterscope.app.clicks.crowd_size import measure_images, read_crowds
+from raterscope.app.clicks.crowd_size import kept_crowd_sizes, measure_images, read_crowds
 from raterscope.app.errors import counted
 from raterscope.app.report.charts import LINES, Line, draw_lines
 from raterscope.app.report.contents import Gallery, Picture, Section, Swatch, Table
 from raterscope.app.report.units import NONE
 from raterscope.app.study import RunEntry, Study
 
-__all__ = ["crowd_size_section"]
+__all__ = ["crowd_size_section", "kept_section"]
 
 MEASURES = ("sensitivity", "precision")
 
@@ -56,6 +56,19 @@ def crowd_size_section(
     radius = study.matching_radius()
     clicks, truth = read_crowds(images, study, part(watch, 0.0, 0.05))
     curves = measure_images(clicks, truth, radius, plan, settings, part(watch, 0.05, 1.0))
+    facts = (
+        f"On {counted(len(truth), 'image')} with ground truth, within {radius:g} px: {settings.in_words()}."
+    )
+    return _section(curves, facts)
+
+
+def kept_section(study: Study) -> Section | None:
+    """Draw the curves that the study keeps; None where there are none."""
+    kept = kept_crowd_sizes(study)
+    return None if kept is None else _section(kept.curves, kept.facts)
+
+
+def _section(curves: Sequence[CrowdSizeCurve], facts: str) -> Section:
     colours = _colours(curves)
     pictures = [
         _picture(curves, stage, measure, colours)
@@ -64,10 +77,9 @@ def crowd_size_section(
     ]
     legend = [Swatch(colour, name) for name, colour in colours.items()]
     note = (
-        f"On {counted(len(truth), 'image')} with ground truth, within {radius:g} px: {settings.in_words()}. "
-        "Crowds are drawn at random from the annotators of each image, and each image is fused by itself. "
-        "After detection a line has the colour of its clustering: with dots for DEM, without for majority "
-        "voting (OEM-DEM paper, figures 2 and 7 to 16)."
+        f"{facts} Crowds are drawn at random from the annotators of each image, and each image is fused by "
+        "itself. After detection a line has the colour of its clustering: with dots for DEM, without for "
+        "majority voting (OEM-DEM paper, figures 2 and 7 to 16)."
     )
     return Section(
         "Number of annotators", [Gallery("Crowds of several sizes", pictures, legend, note), _table(curves)]

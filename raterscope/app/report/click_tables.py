@@ -41,7 +41,7 @@ def counts_table(found: Sequence[CountedImage]) -> Table:
     )
     doubtful = np.concatenate([one.spots.posterior[one.disputed] for one in found])
     if len(doubtful):
-        note += " " + matters_in_words(np.minimum(doubtful, 1 - doubtful), "spot")
+        note += " " + matters_in_words(np.minimum(doubtful, 1 - doubtful), "disputed spot")
     columns = ("Image", "Annotators", "Clicks", "Found", "Expected (95 %)", "In dispute", "Decided")
     return Table("Counts", columns, rows, note)
 

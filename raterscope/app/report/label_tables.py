@@ -266,7 +266,7 @@ def disputed_table(answered: Answered, now: Settled, tasks: Sequence[int]) -> Ta
     wrong = 1 - now.posterior.max(axis=1, initial=0.0)
     left = disputed_tasks(fusion) & (wrong > 1 - DISPUTED[1])
     if left.any():
-        note += " " + matters_in_words(wrong[left], "task")
+        note += " " + matters_in_words(wrong[left], "disputed task")
     columns = ("Task", "Probabilities", "Doubt", "Votes")
     return Table("Tasks in dispute", columns, rows, note, frozenset({1, 3}))
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from raterscope.algorithms.pairs import PairFusion
+from raterscope.algorithms.pairs.selection import wrong_probabilities
 from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.disputes import matters_in_words
 from raterscope.app.errors import counted, plain
 from raterscope.app.pairs.comparing import not_promised
 from raterscope.app.report.compared import ComparedQuestion
@@ -54,6 +56,7 @@ def _facts(found: ComparedQuestion) -> Facts:
         ("Items", _items(fusion)),
         ("Choices", sides + (f"; {counted(ties, 'tie')}" if ties else "")),
         ("Flagged", _flagged(found)),
+        ("Decisions", _matters(found)),
         ("Promise", _promise(found)),
         ("Other test", _other_test(found)),
         ("What a ranking explains", _explained(found)),
@@ -91,6 +94,14 @@ def _flagged(found: ComparedQuestion) -> str:
     fewer = int((fusion.flagged & ~found.flagged).sum())
     expert = [f"{many:,} {what}" for many, what in ((more, "more flagged"), (fewer, "cleared")) if many]
     return words + (f". By the expert {' and '.join(expert)}" if expert else "")
+
+
+def _matters(found: ComparedQuestion) -> str:
+    pairs = found.pairs
+    left = [at for at in np.unique(pairs.annotator).tolist() if pairs.annotators[at] not in found.judged]
+    if not left:
+        return "all annotators are decided"
+    return matters_in_words(wrong_probabilities(found.fusion)[left], "undecided annotator")
 
 
 def _promise(found: ComparedQuestion) -> str:

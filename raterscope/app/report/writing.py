@@ -247,9 +247,14 @@ def _clicks(
     measures = read_measures(study.decisions(), state)
     last = 1.0 if crowd_size is None else 0.6
     sections = [clicks_section(study, found, measures, state.excluded, part(watch, 0.5, last))]
-    if crowd_size is not None and found:
-        from raterscope.app.report.click_crowds import crowd_size_section
+    if not found:
+        return sections
+    from raterscope.app.report.click_crowds import crowd_size_section, kept_section
 
+    if crowd_size is None:
+        kept = kept_section(study)
+        sections += [] if kept is None else [kept]
+    else:
         run = max((one.run for one in found), key=lambda run: run.id)
         images = [one.entry.id for one in found]
         sections.append(crowd_size_section(study, images, run, crowd_size, part(watch, last, 1.0)))

@@ -11,7 +11,7 @@ import numpy as np
 
 from raterscope.algorithms.labels.data import Labels
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.algorithms.progress import Watch, part
+from raterscope.algorithms.progress import Watch, part, repeating
 from raterscope.algorithms.simulation.label_crowds import CHANGES, simulate_labels
 from raterscope.algorithms.simulation.label_plans import scoring_crowd
 from raterscope.algorithms.simulation.mixtures import (
@@ -210,9 +210,10 @@ def _prostate(settings: ProstateSettings, folder: Path, watch: Watch) -> Drawn:
     arrays["prostate_truth"] = case.truth.astype(np.uint8)
     paths = []
     for done, (name, values) in enumerate(arrays.items()):
-        watch(0.7 + 0.3 * done / len(arrays), f"writing {name}.nii.gz")
+        report, look = repeating(watch)
+        report(0.7 + 0.3 * done / len(arrays), f"writing {name}.nii.gz")
         paths.append(folder / f"{name}.nii.gz")
-        write_array(paths[-1], values, grid)
+        write_array(paths[-1], values, grid, look=look)
     beside = folder / "true_annotators.csv"
     write_rows(
         beside,

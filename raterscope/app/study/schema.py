@@ -60,7 +60,8 @@ The file is in WAL mode while it is open and a single plain file when it is clos
 ``shown``
     One row a kind of annotation of which a run was chosen to be shown. Without one, the latest is.
 ``settings``
-    One row a setting of the study that is not at its default: ``matching_radius``, in pixels.
+    One row a setting of the study that is not at its default: ``matching_radius``, in pixels. Besides
+    ``crowd_sizes`` (JSON), what was measured last of methods for clicks against the number of annotators.
 ``objects``, ``chunks``
     An object is a record of arrays (see `arrays`), `size` bytes in chunks of one MiB, each compressed by
     zlib, which also tells when one is damaged.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from raterscope.algorithms.matching import RADIUS
 from raterscope.app.study.asked import StudyQuestions
@@ -12,6 +15,7 @@ __all__ = ["LARGEST_RADIUS", "StudySettings"]
 
 LARGEST_RADIUS = 10_000.0
 _RADIUS = "matching_radius"
+_CROWDS = "crowd_sizes"
 
 
 class StudySettings(StudyQuestions):
@@ -19,11 +23,10 @@ class StudySettings(StudyQuestions):
 
     def matching_radius(self) -> float:
         """Give the pixels within which a detection matches a true place."""
-        with self.sound():
-            row = self._connection.execute("SELECT value FROM settings WHERE name = ?", (_RADIUS,)).fetchone()
-        if row is None:
+        text = self._setting(_RADIUS)
+        if text is None:
             return RADIUS
-        radius = _number(row[0])
+        radius = _number(text)
         if not 0 < radius <= LARGEST_RADIUS:
             raise StudyError(
                 f"is damaged: settings, {_RADIUS}: expected a number above 0, at most {LARGEST_RADIUS:g}",
@@ -38,11 +41,32 @@ class StudySettings(StudyQuestions):
                 f"cannot match within {radius:g} px; expected above 0, at most {LARGEST_RADIUS:g}",
                 file=self.path,
             )
+        self._set(_RADIUS, repr(float(radius)))
+
+    def crowd_sizes(self) -> Mapping[str, Any] | None:
+        """Give what was measured last against the number of annotators; None for nothing readable."""
+        text = self._setting(_CROWDS)
+        try:
+            record = None if text is None else json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        return record if isinstance(record, dict) else None
+
+    def keep_crowd_sizes(self, record: Mapping[str, Any]) -> None:
+        """Keep what was measured against the number of annotators, in place of what was measured before."""
+        self._set(_CROWDS, json.dumps(record, allow_nan=False))
+
+    def _setting(self, name: str) -> str | None:
+        with self.sound():
+            row = self._connection.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def _set(self, name: str, value: str) -> None:
         with self.change():
             self._connection.execute(
                 "INSERT INTO settings(name, value) VALUES (?, ?) "
                 "ON CONFLICT(name) DO UPDATE SET value = excluded.value",
-                (_RADIUS, repr(float(radius))),
+                (name, value),
             )
 
 

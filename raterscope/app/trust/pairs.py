@@ -7,6 +7,7 @@ biased then and 5 % of its p values must be below 0.05.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,6 +16,8 @@ from scipy.stats import binom
 
 from raterscope.algorithms.evaluation import Calibration
 from raterscope.algorithms.labels.assessment import wilson
+from raterscope.algorithms.pairs import PairFusion, Pairs
+from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.pairs.random_sides import LEVELS, RedrawnSides, check_redrawn_sides
 from raterscope.algorithms.pairs.settings import PairSettings
 from raterscope.algorithms.progress import Watch, silent
@@ -25,7 +28,7 @@ from raterscope.app.study import Study
 from raterscope.app.trust.comparable import comparable_in_words
 from raterscope.app.trust.shape import FEW, LEAST_ERROR, LEVEL, Trust
 
-__all__ = ["PairsTrust", "trust_in_pairs"]
+__all__ = ["PairsTrust", "trust_in_fusion", "trust_in_pairs"]
 
 _DRAWS, _FEWEST_DRAWS = 20, 5
 _MOST_COMPARISONS = 1_000_000
@@ -119,6 +122,23 @@ class PairsTrust(Trust):
             said.append("You decided on no flagged annotator.")
         return " ".join([*said, *([self.comparable] if self.comparable and not judged else [])])
 
+    def as_dict(self) -> dict[str, object]:
+        """Give the figures, ready for JSON; None where nothing was measured."""
+        known = self.draws > 0
+        return {
+            "contradicted": self.contradicted,
+            "sides_not_random_because": self.sides or None,
+            "flagged_then_confirmed": self.confirmed,
+            "flagged_then_cleared": self.cleared,
+            "redrawn_sides": {
+                "draws": self.draws,
+                "p_values_below": _LOOKED_AT,
+                "share": self.share_below if known else None,
+                "standard_error": self.spread if known else None,
+                "draws_with_flags": self.accused if known else None,
+            },
+        }
+
     def doubt_in_words(self) -> str:
         """Say in a short sentence what contradicts the rate; empty where nothing does."""
         if self.sides:
@@ -142,7 +162,25 @@ def trust_in_answer(study: Study, answered: Answered, watch: Watch = silent) -> 
     flagged = dict(zip(pairs.annotators, fusion.flagged.tolist(), strict=True))
     judged = fold(study.decisions()).judged(answered.question.id)
     verbs = [one.verb for name, one in judged.items() if flagged.get(name, False)]
-    plan = plan_of(run)
+    return trust_in_fusion(pairs, fusion, plan_of(run), verbs, watch)
+
+
+def trust_in_fusion(
+    pairs: Pairs, fusion: PairFusion, plan: PairPlan | None, verbs: Sequence[str] = (), watch: Watch = silent
+) -> PairsTrust:
+    """Compare the flags of a fusion with what is known.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        What was fused.
+    fusion : PairFusion
+    plan : PairPlan, optional
+        Of the fusion; without it, sides are not drawn again.
+    verbs : sequence of {"flag", "clear"}
+        What the expert decided on the flagged.
+    watch : Watch
+    """
     settings = None if plan is None else plan.settings
     draws = min(_DRAWS, _MOST_COMPARISONS // max(len(pairs), 1))
     redrawn = None
@@ -157,8 +195,8 @@ def trust_in_answer(study: Study, answered: Answered, watch: Watch = silent) -> 
         comparable=comparable_in_words("pairs", len(pairs) / max(len(took_part), 1)),
         axes=("p value", "share of annotators below, with sides redrawn"),
         rate=fusion.rate,
-        confirmed=verbs.count("flag"),
-        cleared=verbs.count("clear"),
+        confirmed=list(verbs).count("flag"),
+        cleared=list(verbs).count("clear"),
         accused=0 if redrawn is None else int((redrawn.accused > 0).sum()),
         draws=0 if redrawn is None else len(redrawn.accused),
         spread=0.0 if redrawn is None else _spread(redrawn),

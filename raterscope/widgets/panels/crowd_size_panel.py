@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve, CrowdSizeSettings
 from raterscope.widgets import theme
@@ -43,6 +43,11 @@ class CrowdSizePanel(QWidget):
         self.button = QPushButton("Measure")
         self.button.setToolTip("Draw crowds at random and measure methods against the ground truth")
         self.plot = CrowdSizePlot()
+        self.facts = QLabel()
+        self.facts.setWordWrap(True)
+        self.facts.setTextFormat(Qt.TextFormat.PlainText)
+        theme.set_role(self.facts, "hint")
+        self.facts.hide()
         top = QHBoxLayout()
         top.setSpacing(8)
         top.addWidget(self.button)
@@ -56,6 +61,7 @@ class CrowdSizePanel(QWidget):
         column.setSpacing(8)
         column.addLayout(top)
         column.addWidget(self.form)
+        column.addWidget(self.facts)
         column.addStretch(1)
         area = QScrollArea()
         area.setWidgetResizable(True)
@@ -80,9 +86,11 @@ class CrowdSizePanel(QWidget):
         self.button.setText("Measuring..." if busy else "Measure")
         self._on_changed()
 
-    def set_curves(self, curves: Sequence[CrowdSizeCurve]) -> None:
-        """Show what was measured."""
+    def set_curves(self, curves: Sequence[CrowdSizeCurve], facts: str = "") -> None:
+        """Show what was measured, and when and how in a sentence."""
         self.plot.set_curves(curves)
+        self.facts.setText(facts)
+        self.facts.setVisible(bool(facts))
 
     def _on_changed(self) -> None:
         self.button.setEnabled(not self._busy and not self.form.error())

@@ -10,6 +10,7 @@ import pytest
 
 from raterscope.algorithms.clicks import ClicksError, FusionPlan, KnownSpots, fuse
 from raterscope.algorithms.clicks.experience import experience_of
+from raterscope.algorithms.clicks.oem import oem
 from raterscope.algorithms.clicks.stream import StreamPlan, advance, begin
 from raterscope.algorithms.evaluation import evaluate
 from raterscope.algorithms.matching import match
@@ -229,6 +230,28 @@ def test_experience_helps_a_stream_as_it_helps_a_batch():
     after, without = advance(state, more, experience=taught), advance(state, more)
     assert not after.refreshed
     assert not np.array_equal(after.fusion.detection.posterior, without.fusion.detection.posterior)
+
+
+@pytest.mark.parametrize("texts", [{}, {"update": "printed", "click_scatter": "2"}])
+def test_newcomers_begin_with_the_reliability_that_they_have_on_other_images(texts):
+    """OEM-DEM paper, sections 4 and 6.2: with other images where every other mark of some is stray."""
+    clicks = crowd(6, seed=8)
+    images = [crowd(6, seed=seed) for seed in (9, 10)]
+    taught = experience_of([fuse(one) for one in images], [clicks.annotators] * 2)
+    taught = replace(taught, inliers=np.full(6, 10.0), outliers=np.full(6, 10.0))
+    np.testing.assert_array_equal(taught.reliability([*clicks.annotators[:2], "new"]), [0.5, 0.5, np.nan])
+    plan = StreamPlan.make(texts | {"carry_reliability": "yes", "max_iterations": "9"})
+    without = StreamPlan.make(texts | {"max_iterations": "9"})
+    known = taught.reliability(clicks.annotators)
+    begun = begin(clicks, plan, experience=taught).fusion.clustering
+    np.testing.assert_array_equal(
+        begun.inlier, oem(clicks.merged()[0], plan.clustering, reliability=known).inlier
+    )
+    usual = begin(clicks, without, experience=taught).fusion.clustering
+    assert not np.array_equal(begun.inlier, usual.inlier)
+    first = begin(until(clicks, 5), plan)
+    one, other = (advance(first, clicks, plan, experience=held).fusion for held in (taught, None))
+    assert not np.array_equal(one.clustering.inlier, other.clustering.inlier)
 
 
 # Exact, and asked for as other algorithms are

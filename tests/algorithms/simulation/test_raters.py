@@ -84,6 +84,18 @@ def test_a_crowd_has_the_names_and_habits_that_were_asked_for() -> None:
         gather_raters(2, 1, wider=3)
 
 
+def test_a_large_volume_is_painted_slice_by_slice_so_that_it_can_be_cancelled() -> None:
+    told: list[float] = []
+
+    def watch(fraction: float, words: str, **_: object) -> None:
+        told.append(fraction)
+
+    simulate_case(1, (6, 520, 520), (5.0, 0.5, 0.5), 2, subject="prostate", watch=watch)
+    assert len(told) > 20 * 6
+    assert told == sorted(told)
+    assert told[-1] <= 1
+
+
 def test_what_is_not_simulated_is_refused() -> None:
     with pytest.raises(ValueError, match="liver"):
         simulate_case(1, subject="liver", **SMALL)

@@ -7,16 +7,21 @@ import shutil
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import Qt
 
 from raterscope.app.cli.program import main
 from raterscope.app.report import write_report
 from raterscope.app.review import View
 from raterscope.app.study import Study
-from tests.app.driving import LONG, idle
+from raterscope.widgets.panels.stream_panel import FIRM, LOOSE
+from tests.app.driving import LONG, idle, open_study
+from tests.app.workspaces.clicks.test_streaming import HEADER, images_only, visit, wait_for, waiting
 from tests.app.workspaces.labels.conftest import fused as fused_labels
 from tests.app.workspaces.labels.conftest import labels_study, opened
+from tests.app.workspaces.pairs.conftest import pairs_study
+from tests.app.workspaces.pairs.driving import key
 
-__all__ = ["fused_labels", "labels_study", "opened"]
+__all__ = ["fused_labels", "images_only", "labels_study", "opened", "pairs_study", "waiting"]
 
 RADIUS = 0.3
 """So small that detections are missed."""
@@ -92,3 +97,51 @@ def test_spots_viewed_and_left_undecided(study_fused, tmp_path):
     text = report_of(path, tmp_path)
     assert "2 spots were known to have been viewed and left without a decision" in text
     assert "2 spots on 1 image were in sight" in text
+
+
+def test_pairs_with_sides_drawn_again(window, qtbot, pairs_study, tmp_path):
+    opened = open_study(window, qtbot, pairs_study)
+    key(opened, qtbot, Qt.Key.Key_F5)
+    workspace = opened.workspace
+    workspace.left_tabs.setCurrentWidget(workspace.trust)
+    qtbot.waitUntil(lambda: bool(workspace.trust.words), timeout=LONG)
+    words, path = workspace.trust.words, opened.document.contents.path
+    left = re.search(r"(\d+ of \d+) annotators? matters?", workspace.queue._progress.accessibleName())
+    opened.files.close_study()
+    idle(opened, qtbot)
+    table = tmp_path / "pairs.csv"
+    assert main(["export", str(path), "--what", "pairs", "-o", str(table)]) == 0
+    assert main(["fuse", "pairs", str(table), "-o", str(tmp_path / "files")]) == 0
+    trust = json.loads((tmp_path / "files" / "run.json").read_text())["trust"]
+    redrawn = trust["redrawn_sides"]
+    assert f"drawn again {redrawn['draws']} times" in words
+    assert f"{redrawn['share']:.1%} of the p values were below 0.05" in words
+    assert f"flagged in {redrawn['draws_with_flags']} of" in words
+    assert not trust["contradicted"]
+    text = report_of(path, tmp_path)
+    assert words in text
+    assert f"A decision matters on {left[1]} undecided annotators:" in text
+
+
+def test_the_stop_rule_of_what_is_watched(waiting, qtbot, images_only, tmp_path, capsys):
+    waiting.files.close_study()
+    idle(waiting, qtbot)
+    source = tmp_path / "clicks.csv"
+    source.write_text(HEADER + "".join(visit(who, "one.png") for who in range(9)))
+    assert main(["watch", str(images_only), str(source), "--once"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    told = [line for line in lines if line["event"] in ("image", "settled")][-1]
+    open_study(waiting, qtbot, images_only)
+    stream = waiting.workspace.stream
+    stream.resume_requested.emit()
+    wait_for(waiting, qtbot, 9)
+    assert stream._firm.text() == (FIRM if told["firm"] else LOOSE)
+    (now,) = waiting.workspace.streaming.live.following.watched.values()
+    assert told["expected_changes"] == pytest.approx(now.outlook.expected, abs=1e-6)
+    assert told["detections"] == int(now.fusion.detection.detected.sum())
+    more = stream.stopping.more
+    number = told["expected_changes"]
+    shown = "under 0.1" if 0 < number < 0.1 else f"{number:.1f}"
+    assert stream._outlook.text().startswith(f"{more} more: {shown} changes")
+    line = next(one for one in waiting.workspace.queue.view.lines if one.title == "one.png")
+    assert ("(enough)" in line.detail) == told["firm"]

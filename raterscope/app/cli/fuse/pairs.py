@@ -40,6 +40,7 @@ from raterscope.app.pairs.ranking_agreement import Agreements, agreements
 from raterscope.app.pairs.results import QuestionOutput, has_path, run_record, write_question
 from raterscope.app.pairs.running import Answer, Inputs, fuse_questions
 from raterscope.app.study.true_rankings import placed
+from raterscope.app.trust.pairs import trust_in_fusion
 
 __all__ = ["beside_each", "fuse_pairs", "notices_of", "summary_of"]
 
@@ -228,11 +229,13 @@ def _write(
     written: list[Path] = []
     said: list[str] = []
     for name, fusion, here, step in folders_of(answer, folder, watch):
-        record = run_record(answer, name, inputs, others[name])
+        pairs = answer.inputs.given[name]
+        trust = trust_in_fusion(pairs, fusion, answer.plan, watch=part(step, 0.0, 0.5))
+        record = run_record(answer, name, inputs, others[name]) | {"trust": trust.as_dict()}
         if name in truths:
             record["ground_truth_ranking"] = truths[name].as_dict()
-        output = QuestionOutput(answer.inputs.given[name], answer.plan, fusion, record)
-        written += write_question(here, output, step)
+        output = QuestionOutput(pairs, answer.plan, fusion, record)
+        written += write_question(here, output, part(step, 0.5, 1.0))
         if not has_path(fusion):
             rows = fusion.path.size
             said.append(f"{where(answer, name)}path.csv is left out: it would have {rows:,} entries")

@@ -19,8 +19,8 @@ _SEGMENTATIONS = {"1.2.840.10008.5.1.4.1.1.66.4", "1.2.840.10008.5.1.4.1.1.66.7"
 _STRUCTURES = "1.2.840.10008.5.1.4.1.1.481.3"
 
 
-def holds_masks(path: Path | str) -> bool | None:
-    """Tell whether a file holds masks.
+def holds_masks(path: Path | str, watch: Watch = silent) -> bool | None:
+    """Tell whether a file holds masks; `watch` is called while voxels are read.
 
     Returns
     -------
@@ -30,12 +30,12 @@ def holds_masks(path: Path | str) -> bool | None:
     """
     path = Path(path)
     try:
-        return _holds_masks(path) if path.is_file() else False
+        return _holds_masks(path, watch) if path.is_file() else False
     except InputError:
         return False
 
 
-def _holds_masks(path: Path) -> bool | None:
+def _holds_masks(path: Path, watch: Watch) -> bool | None:
     from raterscope.app.formats.masks import label_maps
 
     name = path.name.casefold()
@@ -47,7 +47,7 @@ def _holds_masks(path: Path) -> bool | None:
         if has_segments(path):
             return True
     if label_maps.is_voxel_file(path) or label_maps.is_plain_image(path):
-        return label_maps.is_label_map(path)
+        return label_maps.is_label_map(path, watch)
     return _dicom_kind(path) is not None
 
 

@@ -65,7 +65,7 @@ def head_of(path: Path) -> VoxelHead:
     return read_head(path)
 
 
-def is_label_map(path: Path) -> bool | None:
+def is_label_map(path: Path, watch: Watch = silent) -> bool | None:
     """Tell from the values whether a file holds masks; None where it could as well be an image."""
     if is_plain_image(path):
         values = _pixels(path)[0]
@@ -75,7 +75,7 @@ def is_label_map(path: Path) -> bool | None:
             return False
         if math.prod(head.lengths) > _LOOKED_AT:
             return None
-        values = read_all(head)
+        values = read_all(head, watch)
     return _looks_marked(values)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.progress import Look, no_look
 from raterscope.app.formats.masks.deidentify import Deidentifier
 from raterscope.app.formats.masks.structures import Structure, file_names
 from raterscope.app.formats.volumes.nifti import RAS_TO_LPS
@@ -70,10 +71,19 @@ def _labels(masks: Sequence[Structure], grid: Grid) -> NDArray[np.uint8] | None:
     return labels
 
 
-def write_array(path: Path, values: NDArray[np.generic], grid: Grid, description: str = "") -> None:
-    """Write (Z, Y, X) values on their grid, as they are."""
+def write_array(
+    path: Path, values: NDArray[np.generic], grid: Grid, description: str = "", look: Look = no_look
+) -> None:
+    """Write (Z, Y, X) values on their grid, as they are; `look` is called before each slice."""
     import nibabel
+    from nibabel.openers import ImageOpener
     from nibabel.spatialimages import HeaderDataError
+
+    class Opener(ImageOpener):  # type: ignore[misc] # its base is imported when it is needed
+        def write(self, data: bytes, /) -> int | None:
+            look()
+            written: int | None = super().write(data)
+            return written
 
     affine = RAS_TO_LPS @ grid.matrix
     image = nibabel.Nifti1Image(values.T, affine)
@@ -85,4 +95,6 @@ def write_array(path: Path, values: NDArray[np.generic], grid: Grid, description
         image.set_qform(affine, code=code, strip_shears=False)
     except HeaderDataError:  # a tilted stack, which only the sform can tell
         image.set_qform(None, code=0)
-    nibabel.save(image, path)
+    with Opener(str(path), mode="wb") as stream:
+        image.file_map["image"].fileobj = stream
+        image.to_file_map()

@@ -10,17 +10,24 @@ from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve, CrowdSizeSet
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.matching import RADIUS
 from raterscope.algorithms.settings import SettingsError
-from raterscope.app.clicks.crowd_size import Crowds, measure_images, read_crowds
+from raterscope.app.clicks.crowd_size import (
+    Crowds,
+    CrowdSizes,
+    keep_crowd_sizes,
+    kept_crowd_sizes,
+    measure_images,
+    read_crowds,
+)
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 
-__all__ = ["CrowdSizes"]
+__all__ = ["CrowdSizeMeasuring"]
 
 
-class CrowdSizes(QObject):
-    """Measures when it is asked for, with the plan of the run on screen as the chosen method.
+class CrowdSizeMeasuring(QObject):
+    """Measures on request, with the plan of the run on screen as the chosen method; the study keeps curves.
 
     Signals
     -------
@@ -45,6 +52,13 @@ class CrowdSizes(QObject):
         self._asked += 1
         self._panel.set_busy(False)
         self._panel.set_curves(())
+        if self._document.contents is not None:
+            job = self._document.ask("Reading what was measured", kept_crowd_sizes)
+            job.finished.connect(partial(self._on_kept, self._asked))
+
+    def _on_kept(self, asked: int, kept: CrowdSizes | None) -> None:
+        if asked == self._asked and kept is not None:
+            self._panel.set_curves(kept.curves, kept.facts)
 
     def _on_requested(self, settings: CrowdSizeSettings, scope: str) -> None:
         contents = self._document.contents
@@ -72,13 +86,23 @@ class CrowdSizes(QObject):
         radius = RADIUS if contents is None else contents.matching_radius
         work = partial(measure_images, *crowds, radius, plan, settings)
         job = self._jobs.start("Measuring crowds of several sizes", work, costly=True)
-        job.finished.connect(partial(self._on_measured, asked))
+        job.finished.connect(partial(self._on_measured, asked, len(crowds[1]), radius, settings))
         job.failed.connect(self.refused)
         job.ended.connect(partial(self._on_ended, asked))
 
-    def _on_measured(self, asked: int, curves: tuple[CrowdSizeCurve, ...]) -> None:
+    def _on_measured(
+        self,
+        asked: int,
+        images: int,
+        radius: float,
+        settings: CrowdSizeSettings,
+        curves: tuple[CrowdSizeCurve, ...],
+    ) -> None:
         if asked == self._asked:
             self._panel.set_curves(curves)
+            keep = partial(keep_crowd_sizes, curves, images, radius, settings)
+            job = self._document.ask("Keeping what was measured", keep)
+            job.finished.connect(partial(self._on_kept, asked))
 
     def _on_failed(self, asked: int, _words: str) -> None:
         self._on_ended(asked)

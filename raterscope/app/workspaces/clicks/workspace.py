@@ -27,7 +27,7 @@ from raterscope.app.workspaces.clicks.asking import Asking
 from raterscope.app.workspaces.clicks.comparing import Comparing
 from raterscope.app.workspaces.clicks.controls import Controls
 from raterscope.app.workspaces.clicks.crops import Crops
-from raterscope.app.workspaces.clicks.crowd_size import CrowdSizes
+from raterscope.app.workspaces.clicks.crowd_size import CrowdSizeMeasuring
 from raterscope.app.workspaces.clicks.excluding import Excluding
 from raterscope.app.workspaces.clicks.explaining import Explaining
 from raterscope.app.workspaces.clicks.flagging import Flagging
@@ -90,7 +90,7 @@ class ClicksWorkspace(ClicksScreen):
         self.walk = Walk(document, self.queueing, self.loader, self.runs, "clicks", self.canvas)
         self.annotators = Annotators(document, self.table, self.reliability, self)
         self.comparing = Comparing(document, jobs)
-        self.crowd_sizes = CrowdSizes(document, jobs, self)
+        self.crowd_sizes = CrowdSizeMeasuring(document, jobs, self)
         self.streaming = Streaming(document, jobs, self, self.queueing)
         self.asking = Asking(document, jobs, self, self.queueing)
         self.flagging = Flagging(document, self)

@@ -16,8 +16,12 @@ from raterscope.algorithms.pairs.evidence import PairIndex, index
 from raterscope.algorithms.pairs.flip_test import FlipTest, flip_test
 from raterscope.algorithms.pairs.knockoffs import SortedDraws, selected, sort_draws
 from raterscope.algorithms.pairs.ranking import Linked, Scores, link, ranks, scores_of
-from raterscope.algorithms.pairs.selection import detectable_biases, flip_flags, t_test_flags
-from raterscope.algorithms.pairs.testing import bias_probabilities
+from raterscope.algorithms.pairs.selection import (
+    detectable_biases,
+    flip_flags,
+    t_test_flags,
+    wrong_probabilities,
+)
 from raterscope.algorithms.pairs.true_ranking import TrueRanking
 from raterscope.algorithms.progress import Watch
 from raterscope.app.pairs.answers import plan_of
@@ -113,8 +117,7 @@ def annotators_asked(question: int, study: Study) -> dict[str, float] | None:
     if shown is None or fusion is None:
         return None
     pairs = pairs_of(study, question, shown)
-    biased = bias_probabilities(np.where(fusion.untested == 0, fusion.p_value, np.nan))
-    wrong = np.nan_to_num(np.where(fusion.flagged, 1 - biased, biased))
+    wrong = wrong_probabilities(fusion)
     return {pairs.annotators[who]: float(wrong[who]) for who in np.unique(pairs.annotator).tolist()}
 
 

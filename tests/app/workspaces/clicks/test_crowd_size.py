@@ -4,11 +4,12 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from raterscope.app.clicks.crowd_size import read_crowds
+from raterscope.app.clicks.crowd_size import kept_crowd_sizes, read_crowds
 from raterscope.app.errors import InputError
+from raterscope.app.report.click_crowds import kept_section
 from raterscope.app.study import Study
 from raterscope.widgets.panels.crowd_size_panel import CrowdSizePanel
-from tests.app.driving import LONG
+from tests.app.driving import LONG, idle
 
 
 def measure(window, qtbot, scope="one"):
@@ -37,11 +38,33 @@ def test_methods_are_drawn_against_the_number_of_annotators(fused, qtbot):
     panel.plot.measure.setCurrentIndex(1)
     assert "precision" in panel.plot.table().columns
     assert panel.plot.heading()[0] == "precision after majority"
+    qtbot.waitUntil(lambda: panel.facts.text().startswith("Measured 2"), timeout=LONG)
+    assert "on 1 image within" in panel.facts.text()
+    path, facts = fused.document.contents.path, panel.facts.text()
+    fused.files.close_study()
+    idle(fused, qtbot)
+    assert not panel.plot.filled
+    fused.files.open_study(path)
+    qtbot.waitUntil(lambda: panel.plot.filled, timeout=LONG)
+    panel.plot.stage.setCurrentIndex(0)
+    assert len([row for row in panel.plot.table().source() if row[0] == "chosen method"]) == 2
+    fused.files.close_study()
+    idle(fused, qtbot)
+    with Study.open(path) as study:
+        section = kept_section(study)
+    assert section.blocks[0].note.startswith(facts)
 
 
 def test_without_known_places_it_says_so(tmp_path):
     with Study.create(tmp_path / "empty.rscope") as study, pytest.raises(InputError, match="ground truth"):
         read_crowds([1], study)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"facts": "x", "curves": [{"method": "a"}]}', '{"curves": 3}'])
+def test_damaged_measurements_are_not_shown(text, tmp_path):
+    with Study.create(tmp_path / "one.rscope") as study:
+        study._set("crowd_sizes", text)
+        assert kept_crowd_sizes(study) is None
 
 
 def test_what_will_not_do_cannot_be_measured(qtbot):
