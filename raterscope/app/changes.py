@@ -86,7 +86,8 @@ class Changes:
     ranks : int
         Of pairs: items that changed their place in the corrected ranking.
     decided : int
-        How many items were disputed before and are decided by the expert since; of pairs, none is counted.
+        How many items were disputed before and are decided by the expert since; of pairs, annotators whom
+        the expert flagged or cleared since.
     """
 
     kind: str
@@ -348,8 +349,11 @@ def _compare_pairs(at: _Compared, found: _Found) -> None:
     old = _flags(before, at.study.bench(at.item, at.earlier.imported).people)
     new = _flags(after, at.study.bench(at.item, at.later.imported).people)
     then = fold([one for one in at.study.decisions() if one.id <= at.earlier.known])
-    found.disputed_before += _count_flagged(old, names, then.judged(at.item))
-    judged = at.state.judged(at.item)
+    judged, earlier = at.state.judged(at.item), then.judged(at.item)
+    found.disputed_before += _count_flagged(old, names, earlier)
+    found.decided += sum(
+        name not in earlier or earlier[name].verb != one.verb for name, one in judged.items()
+    )
     found.disputed_after += _count_flagged(new, names, judged)
     for who, (flag, bias) in new.items():
         if who in old and old[who][0] != flag and names[who] not in judged:

@@ -104,7 +104,8 @@ def test_who_the_expert_cleared_is_flagged_no_more(tmp_path, path):
     run(path, "lasso")
     found = changes(path)
     assert found.disputed_before == found.disputed_after + 1
-    assert (found.count, found.listed) == (0, ())
+    assert (found.count, found.listed, found.decided) == (0, (), 1)
+    assert "flagged (1 decided), no annotator changed" in found.in_words()
 
 
 def test_the_run_before_is_that_which_was_chosen(tmp_path, path):

@@ -174,7 +174,8 @@ class PairFusion:
         The smallest bias, in the units of `bias`, that the flip test would flag in 9 of 10 cases; NaN where
         no choices would do.
     decidable : (p,) bool, optional
-        Whether a bias of the size to be found is detectable.
+        Whether an annotator who is not flagged can be called unbiased: a bias that matters is detectable, and
+        the q value raises no doubt.
     t_test : (p,) float64, optional
         p values of the t test beside the flip test.
     crowd_p, gate : float

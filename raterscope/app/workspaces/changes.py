@@ -90,7 +90,7 @@ class RunChanges(QObject):
             self._job = None
             self._show(found)
             if found is not None:
-                self._screen.said.emit(f"Fused again: {found.in_words()}.{_next_step(found)}")
+                self._screen.said.emit(f"{_how(found)}: {found.in_words()}.{_next_step(found)}")
 
     def _show(self, found: Changes | None) -> None:
         self.changes = found
@@ -131,6 +131,13 @@ class RunChanges(QObject):
         job, self._job = self._job, None
         if job is not None:
             job.cancel()
+
+
+def _how(found: Changes) -> str:
+    """Say whether the run before was repeated, or made in another way."""
+    if found.before.algorithm != found.after.algorithm:
+        return "Fused by another method"
+    return "Fused again" if found.before.settings == found.after.settings else "Fused with other settings"
 
 
 def _next_step(found: Changes) -> str:

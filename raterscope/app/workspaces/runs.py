@@ -16,6 +16,7 @@ from raterscope.app.study.records import Item
 from raterscope.app.workspaces import lines
 from raterscope.app.workspaces.changes import RunChanges
 from raterscope.app.workspaces.fusing import Fusing, FusionWork
+from raterscope.app.workspaces.repeating import request_of, run_to_repeat
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.panels.fuse_panel import RunRequest
 from raterscope.widgets.panels.history_panel import HistoryEntry
@@ -59,6 +60,8 @@ class Runs(QObject):
         self.changes = RunChanges(document, screen)
         self._chosen_before: int | None = None
         """The run chosen to be shown when the fusion under way began."""
+        self._repeated: int | None = None
+        """The run whose settings the Fuse panel took over."""
         self.shown: int | None = None
         """The run chosen to be shown; None for the latest of each item."""
         self.on_screen: RunEntry | None = None
@@ -113,6 +116,8 @@ class Runs(QObject):
     def forget(self) -> None:
         """Start over with another study."""
         self.on_screen = None
+        self._repeated = None
+        self._screen.fuse_panel.set_request(self._screen.fuse_panel.defaults)
         self.fusing.forget()
         self._on_changed()
 
@@ -121,9 +126,21 @@ class Runs(QObject):
         contents, self.on_screen = self._document.contents, shown
         self._tell_replaced(item, shown)
         if contents is not None:
+            self._repeat_settings()
             run = None if shown is None else shown.id
             self._screen.fuse_panel.set_runs(lines.run_lines(contents, self._kind, run))
             self._screen.fuse_panel.set_scope(item.name, len(contents.of(self._kind)))
+
+    def _repeat_settings(self) -> None:
+        """Set the Fuse panel as the run that is shown was made, unless the user changed the panel since."""
+        contents, panel = self._document.contents, self._screen.fuse_panel
+        run = run_to_repeat(contents.runs_of(self._kind), self.shown) if contents else None
+        if run is None or run.id == self._repeated or panel.edited:
+            return
+        self._repeated = run.id
+        request = request_of(run)
+        if request is not None:
+            panel.set_request(request)
 
     def show_history(self) -> bool:
         """Show what was decided and run; tells whether there is something to undo."""

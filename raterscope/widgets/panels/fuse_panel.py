@@ -116,6 +116,8 @@ class FusePanel(QWidget):
         set_lengths(self, minimumWidth=420)
         self._item = item
         self._several = True
+        self.edited = False
+        """Whether a setting was changed since the last run or `set_request`."""
         self.algorithm = AlgorithmPicker(titles[0], algorithms)
         self.detector = AlgorithmPicker(titles[1], detectors) if detectors else None
         self.assignment = SettingsForm(between) if between else None
@@ -162,6 +164,7 @@ class FusePanel(QWidget):
         self.runs.compare_requested.connect(self.compare_requested)
         self.setFocusProxy(self.algorithm.choice)
         self.set_progress(None)
+        self.defaults = self.request()
 
     def sizeHint(self) -> QSize:
         """Ask for room for everything but what is folded."""
@@ -258,22 +261,37 @@ class FusePanel(QWidget):
     def _forms(self) -> list[AlgorithmPicker | SettingsForm]:
         return [form for form in (self.algorithm, self.assignment, self.detector) if form is not None]
 
+    def request(self) -> RunRequest:
+        """Give what is set; SettingsError says what is wrong with it."""
+        return RunRequest(
+            algorithm=self.algorithm.algorithm,
+            settings=self.algorithm.settings(),
+            detector=self.detector.algorithm if self.detector is not None else "",
+            detection=self.detector.settings() if self.detector is not None else None,
+            assignment=self.assignment.settings() if self.assignment is not None else None,
+            all_items=self.all_items.isChecked(),
+            hold_truth=self.hold_truth.isChecked(),
+        )
+
+    def set_request(self, request: RunRequest) -> None:
+        """Set algorithms and settings as in a request; the scope stays as it is."""
+        self.algorithm.choose(request.algorithm, request.settings)
+        if self.detector is not None:
+            self.detector.choose(request.detector, request.detection)
+        if self.assignment is not None and request.assignment is not None:
+            self.assignment.set_settings(request.assignment)
+        self.hold_truth.setChecked(request.hold_truth)
+        self._on_changed()
+        self.edited = False
+
     def _on_changed(self) -> None:
+        self.edited = True
         self.run.setEnabled(not any(form.error() for form in self._forms()))
         self.settings_changed.emit()
 
     def _on_run(self) -> None:
-        self.run_requested.emit(
-            RunRequest(
-                algorithm=self.algorithm.algorithm,
-                settings=self.algorithm.settings(),
-                detector=self.detector.algorithm if self.detector is not None else "",
-                detection=self.detector.settings() if self.detector is not None else None,
-                assignment=self.assignment.settings() if self.assignment is not None else None,
-                all_items=self.all_items.isChecked(),
-                hold_truth=self.hold_truth.isChecked(),
-            )
-        )
+        self.edited = False
+        self.run_requested.emit(self.request())
 
     def _on_cancel(self) -> None:
         self.cancel.setEnabled(False)

@@ -297,3 +297,34 @@ def test_maps_and_outlines_name_their_run(tmp_path, crowd_files):
         files = out.glob("*.geojson") if form == "geojson" else [out]
         for file in files:
             assert "run 1 (oem" in file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("kind", ["clicks", "labels", "pairs"])
+def test_f5_repeats_the_run_shown_with_its_settings(tmp_path, crowd_files, window, qtbot, kind):
+    study = make_study(kind, tmp_path / kind, crowd_files)
+    open_study(window, qtbot, study)
+    runs = window.workspace.runs
+    for shown in (2, 1):  # the latest is shown first
+        if shown == 1:
+            runs.choose(1)
+            idle(window, qtbot)
+        with qtbot.waitSignal(runs.fusing.stored, timeout=LONG):
+            window.workspace.fuse_again()
+        idle(window, qtbot)
+        entries = {run.id: run for run in window.document.contents.runs}
+        latest = entries[max(entries)]
+        assert (latest.algorithm, latest.settings) == (entries[shown].algorithm, entries[shown].settings)
+
+
+def test_what_was_set_in_the_panel_wins_over_the_run_shown(tmp_path, crowd_files, window, qtbot):
+    study = make_study("labels", tmp_path / "labels", crowd_files)
+    open_study(window, qtbot, study)
+    runs, panel = window.workspace.runs, window.workspace.fuse_panel
+    assert panel.algorithm.algorithm == "ibcc"
+    panel.algorithm.choose("majority")
+    runs.choose(2)
+    idle(window, qtbot)
+    with qtbot.waitSignal(runs.fusing.stored, timeout=LONG):
+        window.workspace.fuse_again()
+    idle(window, qtbot)
+    assert window.document.contents.runs[-1].algorithm == "majority"

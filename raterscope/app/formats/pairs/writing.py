@@ -69,7 +69,7 @@ def write_annotators(
         _figures(fusion.bias_high), _figures(fusion.p_value), _figures(share), _figures(fusion.match),
         _figures(none if fusion.q_value is None else fusion.q_value),
         _figures(none if fusion.detectable is None else fusion.detectable),
-        none.tolist() if fusion.decidable is None else fusion.decidable.tolist(),
+        none.tolist() if fusion.decidable is None else (fusion.decidable | fusion.flagged).tolist(),
         [fusion.rule] * len(annotators),
         _figures(none if match_original is None else match_original),
     )  # fmt: skip

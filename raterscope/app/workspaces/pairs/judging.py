@@ -21,12 +21,12 @@ from raterscope.widgets.menu import Menu, without_checked
 __all__ = ["Judging"]
 
 REASONS = {
-    "flag": ("clicks one side always", "clicks one side when in doubt", "answers without looking"),
-    "clear": ("agrees with the crowd", "the items lay so", "too few comparisons to say"),
+    "flag": ("clicks one side always", "clicks one side when unsure", "answers without looking"),
+    "clear": ("agrees with the crowd", "the sides of the items explain it", "too few comparisons to say"),
 }
 HINTS = {
-    "flag": "The ranking is made with this annotator's bias beside it.",
-    "clear": "The ranking takes this annotator's answers as they are.",
+    "flag": "The corrected ranking removes this annotator's bias.",
+    "clear": "The corrected ranking uses this annotator's answers unchanged.",
 }
 STATES = {"flag": FLAGGED, "clear": CLEARED}
 

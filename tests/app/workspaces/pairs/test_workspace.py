@@ -134,10 +134,10 @@ def test_clearing_an_annotator_with_a_reason_takes_the_flag_away_and_undo_gives_
     workspace = fused.workspace
     workspace.choose(3)
     idle(fused, qtbot)
-    judge(fused, qtbot, Qt.Key.Key_C, "the items lay so")
+    judge(fused, qtbot, Qt.Key.Key_C, "the sides of the items explain it")
     assert not workspace.flagged[3]
     judged = fused.document.contents.review.judged(workspace.scene.question.id)
-    assert (judged["ann 03"].verb, judged["ann 03"].reason) == ("clear", "the items lay so")
+    assert (judged["ann 03"].verb, judged["ann 03"].reason) == ("clear", "the sides of the items explain it")
     assert "fuse" not in fused.workspace.fuse_panel._changes.text()  # nothing has to be fitted again
     assert [line.stale for line in run_lines(fused.document.contents, "pairs", None)] == [False]
     fused.menus.undo_action.trigger()
@@ -260,7 +260,7 @@ def test_who_is_decided_leaves_the_undecided_and_the_one_below_is_next(fused, qt
     below = [workspace.queue.view.lines[row].key for row in (2, 3)]
     workspace.choose(below[0])
     idle(fused, qtbot)
-    judge(fused, qtbot, Qt.Key.Key_C, "the items lay so")
+    judge(fused, qtbot, Qt.Key.Key_C, "the sides of the items explain it")
     assert workspace.queue.current == below[1]
     assert len(workspace.queue.view.lines) == PEOPLE - 1
     assert below[0] not in [line.key for line in workspace.queue.view.lines[:]]
