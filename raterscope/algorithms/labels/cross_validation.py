@@ -18,7 +18,7 @@ from raterscope.algorithms.labels.data import (
 )
 from raterscope.algorithms.progress import Watch, part, silent
 
-__all__ = ["CrossValidation", "Run", "cross_validate"]
+__all__ = ["CrossValidation", "Run", "cross_validate", "deal", "predict_folds"]
 
 Run = Callable[[Labels, Watch], LabelFusion]
 """A fusion with its settings: ``run(labels, watch)``."""
@@ -74,6 +74,30 @@ def cross_validate(
     LabelsError
         When fewer than two truths are known, or fewer than two folds are asked for.
     """
+    fold, known = deal(labels, truth, folds, seed)
+    share = 1 / (int(fold.max()) + 2)
+    whole = run(replace(labels, known=known), part(watch, 0.0, share, "all truths: "))
+    posterior = predict_folds(labels, fold, known, run, part(watch, share, 1.0))
+    return CrossValidation(np.where((fold >= 0)[:, None], posterior, whole.posterior), fold, whole)
+
+
+def deal(
+    labels: Labels, truth: ClassArray, folds: int = 5, seed: int = 0
+) -> tuple[NDArray[np.int16], ClassArray]:
+    """Deal the tasks of known truth into folds, every class evenly.
+
+    Returns
+    -------
+    fold : (N,) int16
+        `OPEN` where the truth is not known.
+    known : (N,) int16
+        What is known when no fold is held out: the truths, and what `Labels.known` holds.
+
+    Raises
+    ------
+    LabelsError
+        When fewer than two truths are known, or fewer than two folds are asked for.
+    """
     truth = np.asarray(truth, dtype=np.int16)
     if truth.shape != (len(labels.tasks),):
         raise LabelsError(f"{truth.shape} true classes; expected one a task.")
@@ -84,18 +108,39 @@ def cross_validate(
             f"there {truths} for {folds} fold{'s' * (folds != 1)}; expected at least 2 of each, for one to be"
             " measured while another is held fixed."
         )
-    folds = min(folds, len(judged))
-    fold = _folds(truth, judged, folds, seed)
+    fold = _folds(truth, judged, min(folds, len(judged)), seed)
     known = np.full(len(labels.tasks), OPEN, dtype=np.int16) if labels.known is None else labels.known.copy()
     known[judged] = truth[judged]
-    whole = run(replace(labels, known=known), part(watch, 0.0, 1 / (folds + 1), "all truths: "))
-    posterior = whole.posterior.copy()
+    return fold, known
+
+
+def predict_folds(
+    labels: Labels, fold: NDArray[np.int16], known: ClassArray, run: Run, watch: Watch = silent
+) -> FloatArray:
+    """Predict the tasks of every fold by the run that was not given their truths.
+
+    Parameters
+    ----------
+    labels : Labels
+    fold, known : (N,) int16
+        As `deal` gives them.
+    run : callable
+        ``run(labels, watch)`` gives a `LabelFusion`.
+    watch : Watch
+
+    Returns
+    -------
+    (N, J) float64
+        NaN for tasks in no fold.
+    """
+    posterior = np.full((len(fold), len(labels.classes)), np.nan)
+    folds = int(fold.max()) + 1
     for f in range(folds):
         held = fold == f
-        step = part(watch, (f + 1) / (folds + 1), (f + 2) / (folds + 1), f"fold {f + 1} of {folds}: ")
+        step = part(watch, f / folds, (f + 1) / folds, f"fold {f + 1} of {folds}: ")
         one = run(replace(labels, known=np.where(held, OPEN, known).astype(np.int16)), step)
         posterior[held] = one.posterior[held]
-    return CrossValidation(posterior, fold, whole)
+    return posterior
 
 
 def _folds(truth: ClassArray, judged: NDArray[np.int64], folds: int, seed: int) -> NDArray[np.int16]:

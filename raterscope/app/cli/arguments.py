@@ -26,6 +26,7 @@ __all__ = [
     "add_plan",
     "add_question",
     "add_results",
+    "add_roc_curves",
     "add_run",
     "add_settings",
     "add_study",
@@ -193,6 +194,15 @@ def add_by_crowd_size(parser: Parser, what: str) -> None:
                              "too, drawn at random: of the chosen method and of those of the OEM-DEM paper, "
                              f"after clustering and after detection; {what}. Fields: fewest, most, crowds, "
                              "draws, published, streamed, draw_seed")  # fmt: skip
+
+
+def add_roc_curves(parser: Parser, what: str) -> None:
+    """Add whether methods for labels are compared by the ROC curves of folds; `what` ends the help."""
+    parser.add_argument("--roc-curves", nargs="*", type=pair, metavar="FIELD=VALUE",
+                        help="ROC curves of all methods for labels by five-fold cross-validation: each fold "
+                             "is predicted by a run that was given the truths of the others (dynamic "
+                             f"combination paper, Fig. 2); {what}. Fields: methods (all, fast, paper), "
+                             "folds, subsample, class_votes, experienced, decisions, fold_seed")  # fmt: skip
 
 
 def add_jobs(parser: Parser) -> None:

@@ -19,6 +19,7 @@ from raterscope.app.cli.arguments import (
     add_plan,
     add_question,
     add_results,
+    add_roc_curves,
     add_settings,
     count,
     length,
@@ -132,6 +133,11 @@ def _describe_labels(kinds: Commands) -> None:
                         help="hold the truths fixed but for a fifth that is measured, by turns")  # fmt: skip
     labels.add_argument("--compare", action="store_true",
                         help="measure all algorithms against the truths, in evaluation.csv")  # fmt: skip
+    add_roc_curves(labels, "needs --truth; writes roc_areas.csv, roc_curves.csv and roc_curves.svg")
+    labels.add_argument("--subsample", nargs=2, type=count, metavar=("VOTES", "ANNOTATORS"),
+                        help="fuse only the tasks with votes of at least ANNOTATORS annotators who have "
+                             "VOTES votes on tasks of each true class (dynamic combination paper, section "
+                             "4: 50 10); needs --truth")  # fmt: skip
     add_algorithm(labels, "--algorithm", "pooled", "how labels are fused")
     add_settings(labels)
     add_names(labels, "--outputs", "A,B,...", "what annotators may say, in order (default: what they did)")

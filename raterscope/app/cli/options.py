@@ -21,6 +21,7 @@ from raterscope.app.cli.arguments import (
     add_masks,
     add_output,
     add_plan,
+    add_roc_curves,
     add_run,
     add_settings,
     add_study,
@@ -205,6 +206,7 @@ def _describe_report(commands: Commands) -> None:
     report.add_argument("--item", metavar="ITEM", help="only this image or question (default: all)")
     add_run(report)
     add_by_crowd_size(report, "needs ground truth and takes minutes")
+    add_roc_curves(report, "needs known truths and takes minutes")
     add_output(report, "REPORT", "a name that ends in .html or .pdf")
 
 

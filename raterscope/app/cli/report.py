@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from raterscope.algorithms.clicks.crowd_size import CrowdSizeSettings
+from raterscope.algorithms.labels.folded_curves import FoldedSettings
 from raterscope.app.cli.results import tell
 from raterscope.app.cli.terminal import ProgressLine, one_line
 from raterscope.app.errors import InputError, plain
@@ -22,6 +23,7 @@ def report(options: argparse.Namespace) -> int:
     crowd_size = None
     if options.by_crowd_size is not None:
         crowd_size = CrowdSizeSettings.from_text(dict(options.by_crowd_size))
+    folds = None if options.roc_curves is None else FoldedSettings.from_text(dict(options.roc_curves))
     with Study.open(options.study, to_read=True) as study, ProgressLine(sys.stderr) as watch:
         item = question = None
         if options.item is not None:
@@ -35,7 +37,13 @@ def report(options: argparse.Namespace) -> int:
             made = provenance_of_report(study, item, question)
             tell(made.outdated, ())
             path = write_report(
-                study, options.output, watch, item=item, question=question, crowd_size=crowd_size
+                study,
+                options.output,
+                watch,
+                item=item,
+                question=question,
+                crowd_size=crowd_size,
+                folds=folds,
             )
     print(f"Report of {made.in_words()} saved to {one_line(str(path))}", file=sys.stderr)
     print(path)

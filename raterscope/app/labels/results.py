@@ -15,6 +15,7 @@ from raterscope.algorithms.labels.assessment import Assessment
 from raterscope.algorithms.labels.constancy import constancy
 from raterscope.algorithms.labels.copying import copies
 from raterscope.algorithms.labels.data import FloatArray, LabelFusion, Labels
+from raterscope.algorithms.labels.folded_curves import FoldedCurves
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.rates import Rates, rates_of
 from raterscope.algorithms.labels.result import LabelResult
@@ -22,6 +23,7 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.formats.export import shortest, take_away, write_record, write_table
 from raterscope.app.formats.labels.writing import write_annotators, write_confusion, write_labels
 from raterscope.app.labels.answers import Groups, groups_of
+from raterscope.app.labels.folded import ROC_FILES, write_folded
 from raterscope.app.labels.running import Answer, Question, digest_of, question_record
 from raterscope.app.outcome import record_of
 
@@ -75,6 +77,8 @@ class QuestionOutput:
         On the tasks whose truth is known and was kept from the methods.
     steps : int, optional
         Of every annotator's history in confusion.csv; None for all.
+    curves : FoldedCurves, optional
+        ROC curves of all methods by cross-validation.
     """
 
     question: Question
@@ -83,6 +87,7 @@ class QuestionOutput:
     record: Mapping[str, Any]
     assessments: Mapping[str, Assessment] = field(default_factory=dict)
     steps: int | None = 1
+    curves: FoldedCurves | None = None
 
 
 def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) -> list[Path]:
@@ -127,7 +132,9 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
         written.append(write_table(folder / "evaluation.csv", columns, evaluation_rows(output.assessments)))
     asked = next_vote_rows(labels, fusion, part(watch, 0.7, 1.0))
     written.append(write_table(folder / "next_votes.csv", NEXT_VOTES, asked))
-    for name in ("confusion.csv", "communities.csv", "evaluation.csv"):
+    if output.curves is not None:
+        written += write_folded(folder, output.curves)
+    for name in ("confusion.csv", "communities.csv", "evaluation.csv", *ROC_FILES):
         if folder / name not in written:
             take_away(folder / name)
     return [*written, write_record(folder / "run.json", output.record)]

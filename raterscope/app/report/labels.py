@@ -9,6 +9,7 @@ import numpy as np
 from raterscope.algorithms.labels.constancy import main_change
 from raterscope.algorithms.labels.data import OPEN, FloatArray
 from raterscope.algorithms.labels.drift import change_points, row_over_time
+from raterscope.algorithms.labels.folded_curves import FoldedCurves
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.convergence import of_labels
 from raterscope.app.errors import counted, plain
@@ -16,6 +17,7 @@ from raterscope.app.labels.answers import Answered, Groups
 from raterscope.app.report.answered import AnsweredQuestion
 from raterscope.app.report.charts import LINES, Line, draw_lines, draw_rates
 from raterscope.app.report.contents import Block, Facts, Gallery, Notices, Section, Swatch
+from raterscope.app.report.label_folds import folded_blocks
 from raterscope.app.report.label_tables import (
     annotators_table,
     communities_table,
@@ -40,8 +42,10 @@ _MOST_PROTOTYPES = 12
 _LARGEST_PROTOTYPE = 16
 
 
-def question_section(found: AnsweredQuestion, watch: Watch = silent) -> Section:
-    """Tell of one question."""
+def question_section(
+    found: AnsweredQuestion, watch: Watch = silent, curves: FoldedCurves | None = None
+) -> Section:
+    """Tell of one question, with ROC curves by cross-validation where they were measured."""
     watch(0.0, "drawing")
     blocks: list[Block] = [_facts(found)]
     unsettled = of_labels(found.answered.result.fusion, found.answered.run.settings)
@@ -50,6 +54,8 @@ def question_section(found: AnsweredQuestion, watch: Watch = silent) -> Section:
         blocks.append(Notices(notices))
     if found.judged:
         blocks += [methods_table(found.answered, found.judged), _curves(found)]
+    if curves is not None:
+        blocks += folded_blocks(curves)
     blocks.append(crowd_table(found.answered, found.rates))
     if found.groups is not None:
         blocks.append(communities_table(found.groups, found.answered.question.labels.annotators))

@@ -77,6 +77,12 @@ _MEASURES_OF_LABELS = (
         "minimum of a bound on the objective, tempered by the number of annotators. The printed version, "
         "with a scale of 1 and updates that may raise the objective, is a setting.",
     ),
+    (
+        "ROC curves by cross-validation",
+        "The known tasks are divided into folds, every class evenly; each fold is predicted by a run that "
+        "was given the truths of the others ([@simpson2013], section 4). Intervals of areas are those of "
+        "[@delong1988].",
+    ),
 )
 
 

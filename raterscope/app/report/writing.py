@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from raterscope import __version__
 from raterscope.algorithms.clicks.crowd_size import CrowdSizeSettings
+from raterscope.algorithms.labels.data import OPEN
+from raterscope.algorithms.labels.folded_curves import FoldedSettings
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.records import STUDY_SUFFIX
@@ -42,6 +45,7 @@ def write_report(
     item: int | None = None,
     question: int | None = None,
     crowd_size: CrowdSizeSettings | None = None,
+    folds: FoldedSettings | None = None,
 ) -> Path:
     """Write what a study has come to by the runs shown, for people: slices, tables, decisions, methods.
 
@@ -57,6 +61,8 @@ def write_report(
         The number of the only question to tell of, of labels or pairs; without either, all is told.
     crowd_size : CrowdSizeSettings, optional
         Measure methods for clicks against the number of annotators too, which takes minutes.
+    folds : FoldedSettings, optional
+        Draw ROC curves of all methods for labels by cross-validation too, of questions with known truths.
 
     Returns
     -------
@@ -73,7 +79,7 @@ def write_report(
     if ending not in _SUFFIXES or path.resolve().suffix.casefold() == STUDY_SUFFIX:
         raise InputError("is no name of a report; expected one that ends in .html or .pdf", file=path)
     check_place(path)
-    contents = _gather(study, part(watch, 0.0, 0.9), item, question, crowd_size)
+    contents = _gather(study, part(watch, 0.0, 0.9), item, question, crowd_size, folds)
     watch(0.9, "writing the report")
     if ending == ".pdf":
         try:
@@ -95,6 +101,7 @@ def _gather(
     item: int | None = None,
     question: int | None = None,
     crowd_size: CrowdSizeSettings | None = None,
+    folds: FoldedSettings | None = None,
 ) -> Contents:
     """Read and measure all that a report tells, see `write_report`."""
     from raterscope.app.report.decisions import decisions_section, told_of
@@ -111,7 +118,9 @@ def _gather(
     runs: dict[int, RunEntry] = {}
     sections, figures = _masks(study, entries, state, runs, part(watch, 0.0, 0.6))
     sections += _clicks(study, entries, state, runs, part(watch, 0.6, 0.8), crowd_size)
-    sections += _questions(study, questions, "labels", _labels, state, runs, part(watch, 0.8, 0.9))
+    sections += _questions(
+        study, questions, "labels", partial(_labels, folds), state, runs, part(watch, 0.8, 0.9)
+    )
     sections += _questions(study, compared, "pairs", _pairs, state, runs, part(watch, 0.9, 1.0))
     if not sections:
         if made.outdated:
@@ -285,15 +294,23 @@ def _questions(
 
 
 def _labels(
-    study: Study, entry: QuestionEntry, state: ReviewState, watch: Watch
+    folds: FoldedSettings | None, study: Study, entry: QuestionEntry, state: ReviewState, watch: Watch
 ) -> tuple[RunEntry, Section] | None:
+    from raterscope.app.labels.answers import plan_of
+    from raterscope.app.labels.folded import fold_question
     from raterscope.app.report.answered import read_question
     from raterscope.app.report.labels import question_section
 
-    found = read_question(study, entry, state.excluded, part(watch, 0.0, 0.7))
+    measured = 0.7 if folds is None else 0.3
+    found = read_question(study, entry, state.excluded, part(watch, 0.0, measured))
     if found is None:
         return None
-    return found.answered.run, question_section(found, part(watch, 0.7, 1.0))
+    curves = None
+    answered = found.answered
+    if folds is not None and (answered.question.truth != OPEN).any():
+        step = part(watch, measured, 0.9)
+        curves = fold_question(answered.question, folds, plan_of(answered.run), step)
+    return answered.run, question_section(found, part(watch, 0.9, 1.0), curves)
 
 
 def _pairs(

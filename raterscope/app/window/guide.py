@@ -89,6 +89,7 @@ TOPICS: dict[str, dict[str, str]] = {
         "task_panel": "labels/task",
         "comparing": "labels/methods",
         "curves": "labels/roc",
+        "folds": "labels/folds",
         "trust": "labels/calibration",
         "ask": "labels/ask",
         "decisions": "labels/rates",

@@ -14,12 +14,15 @@ from PySide6.QtWidgets import QWidget
 from raterscope.widgets import theme
 from raterscope.widgets.parts import ChoiceBox
 from raterscope.widgets.plot_table import PlotTable
+from raterscope.widgets.plots.communities import community_ink
 from raterscope.widgets.plots.legend import LineSample
 from raterscope.widgets.plots.plot import Plot, pen
 
 __all__ = ["DASHES", "NOTHING", "Curve", "CurvesPlot"]
 
 DASHES: tuple[tuple[float, ...], ...] = ((), (5, 3), (1.5, 2), (6, 2, 1.5, 2))
+MORE = (2, 4, 6)
+"""Colours of communities for the fifth curve and on: unlike those of the first four."""
 NAMES = {"roc": "ROC", "precision-recall": "Precision-recall"}
 AXES = {
     "roc": ("false positive rate", "sensitivity"),
@@ -149,11 +152,13 @@ class CurvesPlot(Plot):
         self.item.clear()
         if kind == "roc":
             self.item.plot([0, 1], [0, 1], pen=pen(look.line, 1.0, (4, 4)))
-        hues = (look.accent, look.rejected, look.disputed, look.second)
+        hues: tuple[str, ...] = (look.accent, look.rejected, look.disputed, look.second)
+        if len(self._curves) > len(hues):
+            hues = (*hues, *(community_ink(at).name() for at in MORE))
         samples = []
         for place, curve in enumerate(self._curves):
             across, down = _way(curve, kind)
-            # The second four of one colour each have other dashes than the first.
+            # The second of one colour each have other dashes than the first.
             dashes = DASHES[(place + place // len(hues)) % len(DASHES)]
             title = curve.title
             if kind == "roc" and len(self._curves) > 1 and np.isfinite(curve.area):

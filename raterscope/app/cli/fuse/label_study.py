@@ -26,6 +26,7 @@ _OF_FILES = {
     "stands": "--stands",
     "prior": "--prior",
     "annotator": "--annotator",
+    "subsample": "--subsample",
     "mapping": "--map",
 }
 """Options that a study has answered already."""

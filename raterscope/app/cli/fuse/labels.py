@@ -8,12 +8,15 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from raterscope.algorithms.labels.assessment import Assessment
 from raterscope.algorithms.labels.data import OPEN
+from raterscope.algorithms.labels.folded_curves import FoldedCurves, FoldedSettings
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.rates import rates_of
 from raterscope.algorithms.labels.result import LabelResult
+from raterscope.algorithms.labels.subsample import subsample
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.cli.fuse.label_study import fuse_study, is_study
 from raterscope.app.cli.questions import asked_for, by_option
@@ -36,6 +39,8 @@ from raterscope.app.formats.labels.records import LabelTable, TrueLabels
 from raterscope.app.formats.tables import UnknownColumns
 from raterscope.app.labels.answers import groups_of
 from raterscope.app.labels.comparing import advice_on, judgements
+from raterscope.app.labels.folded import fold_question
+from raterscope.app.labels.folded import in_words as folded_in_words
 from raterscope.app.labels.joining import Asked, Understanding, by_question, question_of, read_prior
 from raterscope.app.labels.results import (
     QuestionOutput,
@@ -59,6 +64,7 @@ def fuse_labels(options: argparse.Namespace) -> int:
     """Fuse files of votes, or a study, and write the results; the options are the command line's."""
     texts = _settings(options)
     plan = LabelPlan.make(options.algorithm, texts)
+    settings = None if options.roc_curves is None else FoldedSettings.from_text(dict(options.roc_curves))
     clock = time.perf_counter()
     with ProgressLine(sys.stderr) as watch:
         fused = part(watch, 0.0, 0.6 if options.compare else 0.8)
@@ -69,15 +75,19 @@ def fuse_labels(options: argparse.Namespace) -> int:
             raise InputError("--run names a run of a study; expected a study", file=options.labels[0])
         else:
             answer, sources, notices = _fuse_files(options, plan, fused)
-        rest = part(watch, 0.6 if options.compare else 0.8, 0.9)
+        rest = part(watch, 0.6 if options.compare else 0.8, 0.9 if settings is None else 0.85)
         judged, failed = judged_of(answer, texts, every=options.compare, watch=rest)
-        rest = part(watch, 0.9, 1.0)
+        curves = {} if settings is None else _curves(answer, settings, part(watch, 0.85, 0.95))
+        rest = part(watch, 0.95, 1.0)
         found = write_in_folder(
-            lambda folder: _write(folder, options, answer, judged, sources, rest), options.output
+            lambda folder: _write(folder, options, answer, judged, curves, sources, rest), options.output
         )
     written, large = found.answer
     notices += [*failed, *large, *notices_of(answer, judged)]
-    lines = summary_of(answer, time.perf_counter() - clock, judged)
+    lines = [*summary_of(answer, time.perf_counter() - clock, judged)]
+    for name, one in curves.items():
+        notices += [f"{where(answer, name)}{sentence}" for sentence in one.failed]
+        lines += [f"{where(answer, name)}{line}" for line in folded_in_words(one)]
     tell(dict.fromkeys(notices), lines)
     tell_files(written, found.place)
     found.tell("All results are in")
@@ -93,6 +103,9 @@ def _fuse_files(
         tables = _read(options, part(watch, 0.0, 0.25))
     asked, notices = _asked(tables, options.question)
     questions, said = _questions(asked, _understanding(options))
+    if options.subsample is not None:
+        questions, about = _subsampled(questions, *options.subsample)
+        said += about
     if plan.about.truths != "measure" and not any((q.truth != OPEN).any() for q in questions.values()):
         raise InputError("there are no truths to hold fixed; --truth TRUTH names them")
     make_folder(options.output)
@@ -253,11 +266,55 @@ def judged_of(
     return judged, failed
 
 
+def _curves(answer: Answer, settings: FoldedSettings, watch: Watch) -> dict[str, FoldedCurves]:
+    """Measure all methods on every question by cross-validation."""
+    found = {}
+    questions = answer.inputs.given
+    for done, (name, question) in enumerate(questions.items()):
+        step = part(watch, done / len(questions), (done + 1) / len(questions))
+        found[name] = fold_question(question, settings, answer.plan, step)
+    return found
+
+
+def _subsampled(
+    questions: Mapping[str, Question], class_votes: int, least: int
+) -> tuple[dict[str, Question], list[str]]:
+    """Keep of each question the tasks that experienced annotators voted on."""
+    kept, said = {}, []
+    for name, question in questions.items():
+        some = subsample(question.labels, question.truth, class_votes, least)
+        kept[name] = Question(some.labels, some.truth)
+        head = f"{plain(name)}: " if len(questions) > 1 else ""
+        said.append(
+            f"{head}Subsample: {len(some.tasks):,} of {counted(len(question.labels.tasks), 'task')}, with "
+            f"{counted(len(some.labels), 'vote')} by {counted(len(some.annotators), 'annotator')}; "
+            f"{some.experienced:,} of all annotators have {class_votes} votes on tasks of each class."
+        )
+    return kept, said
+
+
+def _record(
+    answer: Answer,
+    name: str,
+    sources: list[dict[str, object]],
+    options: argparse.Namespace,
+    curves: Mapping[str, FoldedCurves],
+) -> dict[str, Any]:
+    """Make the contents of run.json."""
+    record = run_record(answer, name, sources)
+    if options.subsample is not None:
+        record["subsample"] = dict(zip(("class_votes", "experienced"), options.subsample, strict=True))
+    if name in curves:
+        record["roc_curves"] = curves[name].settings.as_dict()
+    return record
+
+
 def _write(
     folder: Path,
     options: argparse.Namespace,
     answer: Answer,
     judged: Judged,
+    curves: Mapping[str, FoldedCurves],
     sources: list[dict[str, object]],
     watch: Watch,
 ) -> tuple[list[Path], list[str]]:
@@ -270,7 +327,8 @@ def _write(
     for name, result, here, step in folders_of(answer, folder, watch):
         output = QuestionOutput(
             answer.inputs.given[name], answer.plan, result,
-            run_record(answer, name, sources), judged.get(name, {}), options.steps,
+            _record(answer, name, sources, options, curves), judged.get(name, {}), options.steps,
+            curves.get(name),
         )  # fmt: skip
         written += write_question(here, output, step)
         if not has_confusion(output):

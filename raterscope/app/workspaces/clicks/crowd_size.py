@@ -19,7 +19,7 @@ from raterscope.app.clicks.crowd_size import (
     read_crowds,
 )
 from raterscope.app.document import Document
-from raterscope.app.jobs import Jobs
+from raterscope.app.jobs import Job, Jobs
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 
@@ -86,9 +86,15 @@ class CrowdSizeMeasuring(QObject):
         radius = RADIUS if contents is None else contents.matching_radius
         work = partial(measure_images, *crowds, radius, plan, settings)
         job = self._jobs.start("Measuring crowds of several sizes", work, costly=True)
+        job.progressed.connect(partial(self._on_progress, asked, job))
+        self._panel.cancelled.connect(job.cancel)
         job.finished.connect(partial(self._on_measured, asked, len(crowds[1]), radius, settings))
         job.failed.connect(self.refused)
         job.ended.connect(partial(self._on_ended, asked))
+
+    def _on_progress(self, asked: int, job: Job) -> None:
+        if asked == self._asked:
+            self._panel.set_busy(True, job.fraction)
 
     def _on_measured(
         self,

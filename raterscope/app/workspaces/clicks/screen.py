@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QScrollArea, QStackedWidget, QTabWidget, QWidget
+from PySide6.QtWidgets import QStackedWidget, QTabWidget, QWidget
 
 from raterscope.algorithms.clicks import CLUSTERERS, DETECTORS
 from raterscope.algorithms.clicks.assignment import AssignmentSettings
@@ -11,6 +11,7 @@ from raterscope.widgets.canvas.image_canvas import ImageCanvas
 from raterscope.widgets.panels.ask_list import AskList
 from raterscope.widgets.panels.crowd_size_panel import CrowdSizePanel
 from raterscope.widgets.panels.evidence_panel import EvidencePanel
+from raterscope.widgets.panels.form_beside_plot import scrolled
 from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.measure_panel import MeasurePanel
 from raterscope.widgets.panels.parasitaemia_panel import ParasitaemiaPanel
@@ -66,12 +67,7 @@ class ClicksScreen(WorkspaceScreen):
         self.middle_tabs.addTab(self.parasitaemia, "Parasitaemia")
         self.middle_tabs.addTab(self.measure, "Measure")
         self.crowd_size = CrowdSizePanel()
-        page = QScrollArea()  # its form and plot are wider than what the other pages need
-        page.setWidgetResizable(True)
-        page.setFrameShape(QScrollArea.Shape.NoFrame)
-        page.setAccessibleName("Crowd size")
-        page.setWidget(self.crowd_size)
-        self.middle_tabs.addTab(page, "Crowd size")
+        self.middle_tabs.addTab(scrolled(self.crowd_size, "Crowd size"), "Crowd size")
         self.trust = TrustPanel(TRUST_AXES, NO_TRUST)
         self.middle_tabs.addTab(self.trust, "Trust")
         self.middle_tabs.setFocusProxy(self.table)

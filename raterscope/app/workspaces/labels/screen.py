@@ -14,6 +14,8 @@ from raterscope.widgets.panels.ask_list import AskList
 from raterscope.widgets.panels.community_cards import CommunityCards
 from raterscope.widgets.panels.drift_panel import DriftPanel
 from raterscope.widgets.panels.exclusion_panel import ExclusionPanel
+from raterscope.widgets.panels.folds_panel import FoldsPanel
+from raterscope.widgets.panels.form_beside_plot import scrolled
 from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.task_grid import TaskGrid
 from raterscope.widgets.panels.task_list import TaskList
@@ -62,6 +64,7 @@ class LabelsScreen(WorkspaceScreen):
         self.participation = ParticipationBars()
         self.flow = CommunityFlow()
         self.behind = TaskGrid()
+        self.folds = FoldsPanel()
         self.matrix = ConfusionMatrix()
         self.drift = DriftPanel()
         self.exclusion = ExclusionPanel()
@@ -77,6 +80,7 @@ class LabelsScreen(WorkspaceScreen):
         self.middle_tabs = QTabWidget()
         for title, widget in (
             ("Annotators", people), ("Similarity", alike), ("Over time", self.flow), ("Tasks", self.behind),
+            ("Cross-validation", scrolled(self.folds, "Cross-validation")),
         ):  # fmt: skip
             self.middle_tabs.addTab(widget, title)
         self.middle_tabs.setCornerWidget(_beside_tabs(self.describe))

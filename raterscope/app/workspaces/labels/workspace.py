@@ -28,6 +28,7 @@ from raterscope.app.workspaces.labels.asking import Asking
 from raterscope.app.workspaces.labels.behind import behind_cell
 from raterscope.app.workspaces.labels.deciding import Deciding
 from raterscope.app.workspaces.labels.excluding import Excluding
+from raterscope.app.workspaces.labels.folding import Folding
 from raterscope.app.workspaces.labels.measuring import Measuring
 from raterscope.app.workspaces.labels.people import People
 from raterscope.app.workspaces.labels.scene import Analysis, Scene, analyse, disputed_tasks, read_scene
@@ -81,6 +82,7 @@ class LabelsWorkspace(LabelsScreen):
         self.excluding = Excluding(document, jobs, self)
         self.asking = Asking(jobs, self)
         self.measuring = Measuring(document, self)
+        self.folding = Folding(jobs, self.folds, self)
         self.deciding = Deciding(document, self.decisions, self)
         self._connect()
         self._make_actions()
@@ -104,6 +106,7 @@ class LabelsWorkspace(LabelsScreen):
         self.drift.dynamic_wanted.connect(self._on_dynamic_wanted)
         self.comparing.part_wanted.connect(self._on_part_wanted)
         self.excluding.said.connect(self.said)
+        self.folding.refused.connect(self.refused)
         self.behind.chosen.connect(self.tasks.select)
         self.ask.chosen.connect(self.tasks.select)
         self.exclusion.task_chosen.connect(self.tasks.select)
@@ -193,6 +196,7 @@ class LabelsWorkspace(LabelsScreen):
         self.people.show(scene, analysis)
         self.excluding.show(scene, analysis)
         self.asking.show(scene)
+        self.folding.show(scene)
         self._cell = None
         self.behind.show_tasks(None)
         self.behind.forget_pictures()

@@ -1,6 +1,7 @@
 """`raterscope fuse labels` on files."""
 
 import json
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from tests.app.labels.made import (
 )
 from tests.app.tables import rows_of, write
 
+SVG = "{http://www.w3.org/2000/svg}"
 TRUE = {f"t{t}": CLASSES[one] for t, one in enumerate(truth())}
 
 
@@ -160,6 +162,38 @@ def test_truths_are_held_fixed_or_by_turns(fuse, votes, tmp_path, option, judged
         assert "--folds" in said
     else:
         assert {row["tasks"] for row in rows_of(out / "evaluation.csv")} == {str(judged)}
+
+
+def test_roc_curves_of_all_methods_are_written_and_shown_in_the_report(fuse, votes, tmp_path):
+    truths = write_truth(tmp_path / "truth.csv")
+    out, said = fuse(votes, "--truth", truths, "--roc-curves", "methods=fast", "folds=3")
+    rows = {row["method"]: row for row in rows_of(out / "roc_areas.csv")}
+    assert len(rows) == 7
+    assert float(rows["ibcc"]["auc"]) == float(rows["ibcc"]["fold 3"]) == 1.0
+    assert float(rows["majority"]["low"]) < float(rows["majority"]["auc"])
+    curves = {row["curve"] for row in rows_of(out / "roc_curves.csv")}
+    assert curves == {"pooled", "fold 1", "fold 2", "fold 3", "mean of folds"}
+    picture = ElementTree.parse(out / "roc_curves.svg").getroot()
+    assert any("IBCC, AUC 1.000" in (text.text or "") for text in picture.iter(f"{SVG}text"))
+    assert "ROC by 3-fold cross-validation of 120 known tasks" in said
+    assert json.loads((out / "run.json").read_text(encoding="utf-8"))["roc_curves"]["folds"] == 3
+    fuse(votes, "--truth", truths)
+    assert not (out / "roc_curves.svg").exists()
+    study = make_study(tmp_path / "s.rscope", votes, truths)
+    assert run("run", study, "majority") == 0
+    assert run("report", study, "--roc-curves", "methods=fast", "-o", tmp_path / "r.html") == 0
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "ROC curves by 5-fold cross-validation" in page
+    assert "AUC, mean of folds" in page
+
+
+def test_the_subsample_alone_is_fused(fuse, votes, tmp_path, capsys):
+    truths = write_truth(tmp_path / "truth.csv", every=2)
+    out, said = fuse(votes, "--truth", truths, "--subsample", "20", "11")
+    assert len(rows_of(out / "labels.csv")) == 120
+    assert "Subsample: 120 of 120 tasks, with 1,320 votes by 11 annotators" in said
+    assert run("fuse", "labels", votes, "--truth", truths, "--subsample", "21", "1", "-o", out) == 1
+    assert "the one with the most has 20" in capsys.readouterr().err
 
 
 def test_an_earlier_evaluation_does_not_outlive_its_truth(fuse, votes, tmp_path):

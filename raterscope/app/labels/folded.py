@@ -1,0 +1,155 @@
+"""ROC curves of methods by cross-validation, as tables and as a drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from raterscope.algorithms.labels.catalogue import labeller_title
+from raterscope.algorithms.labels.data import OPEN
+from raterscope.algorithms.labels.folded_curves import (
+    FoldedCurves,
+    FoldedMethod,
+    FoldedSettings,
+    folded_curves,
+    mean_area,
+)
+from raterscope.algorithms.labels.fusion import LabelPlan
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.charts.lines import LINES, Line, LineChart
+from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.formats.export import shortest, write_table
+from raterscope.app.formats.whole import write_whole
+from raterscope.app.labels.running import Question
+
+__all__ = [
+    "AREAS", "CURVES", "ROC_FILES", "area_in_words", "curve_chart", "fold_question", "in_words",
+    "write_areas", "write_charts", "write_curves", "write_folded",
+]  # fmt: skip
+
+CURVES = ("method", "class", "curve", "threshold", "false_positive_rate", "sensitivity")
+AREAS = ("method", "class", "tasks", "auc", "low", "high", "fold_mean", "fold_low", "fold_high", "seconds")
+"""Then a column for each fold."""
+
+ROC_FILES = ("roc_areas.csv", "roc_curves.csv", "roc_curves.svg")
+
+MEAN = "mean of classes"
+NO_TRUTH = "no known truths to measure ROC curves against; import true classes (task, label)"
+
+
+def fold_question(
+    question: Question, settings: FoldedSettings, plan: LabelPlan | None = None, watch: Watch = silent
+) -> FoldedCurves:
+    """Measure the methods on a question; its own plan is taken for its algorithm.
+
+    Raises
+    ------
+    InputError
+        Where no truth is known.
+    """
+    if not (question.truth != OPEN).any():
+        raise InputError(NO_TRUTH)
+    plans: Mapping[str, LabelPlan] = {} if plan is None else {plan.algorithm: plan}
+    return folded_curves(question.labels, question.truth, settings, plans, watch)
+
+
+def area_in_words(values: tuple[float, float, float]) -> str:
+    """Say an AUC with its interval: "0.953 (0.889 to 0.981)"."""
+    mean, low, high = values
+    if not np.isfinite(mean):
+        return "not known"
+    return f"{mean:.3f}" + (f" ({low:.3f} to {high:.3f})" if np.isfinite(low) else "")
+
+
+def in_words(found: FoldedCurves) -> Iterator[str]:
+    """Say how each method does, a line each, the best first."""
+    yield (
+        f"ROC by {found.folds}-fold cross-validation of {counted(found.truths, 'known task')}, "
+        f"{counted(found.votes, 'vote')} by {counted(found.annotators, 'annotator')}:"
+    )
+    for one in found.ranked():
+        yield (
+            f"{labeller_title(one.name)}: AUC {area_in_words(one.area())}, mean of folds "
+            f"{area_in_words(mean_area(one.areas()))}"
+        )
+
+
+def write_areas(path: Path, found: FoldedCurves) -> Path:
+    """Write the AUC of each method: pooled with its interval, the mean of the folds, and each fold."""
+    columns = (*AREAS, *(f"fold {number + 1}" for number in range(found.folds)))
+    return write_table(path, columns, _area_rows(found))
+
+
+def write_curves(path: Path, found: FoldedCurves) -> Path:
+    """Write the points of the ROC curves: pooled, the average of the folds, and each fold."""
+    return write_table(path, CURVES, _curve_rows(found))
+
+
+def write_charts(path: Path, found: FoldedCurves, true: int | None = None) -> Path:
+    """Draw the pooled ROC curves of a class as SVG, by default of the last that has one.
+
+    Raises
+    ------
+    InputError
+        When no class has a curve, or the file cannot be written.
+    """
+    if true is None:
+        if not found.shown:
+            raise InputError("truths of two classes are needed for a ROC curve")
+        true = found.shown[-1]
+    title = f"{found.folds}-fold cross-validation, {plain(found.classes[true], 40)}"
+    return write_whole(path, curve_chart(found, true).svg(title))
+
+
+def write_folded(folder: Path, found: FoldedCurves) -> list[Path]:
+    """Write all of it into a folder: `ROC_FILES`, without the drawing where no class has a curve."""
+    areas, curves, chart = (folder / name for name in ROC_FILES)
+    written = [write_areas(areas, found), write_curves(curves, found)]
+    return [*written, write_charts(chart, found)] if found.shown else written
+
+
+def curve_chart(found: FoldedCurves, true: int, order: Sequence[str] = ()) -> LineChart:
+    """Draw the pooled ROC curves of a class: methods in an order, by default the best first."""
+    lines, names = [], []
+    methods = {one.name: one for one in _ranked(found, true)}
+    for at, one in enumerate(methods[name] for name in order or methods):
+        curve = one.pooled.curves[true]
+        colour = LINES[at % len(LINES)]
+        lines.append(
+            Line(curve.false_positive_rate, curve.sensitivity, colour, dots=len(curve.threshold) < 4)
+        )
+        names.append(f"{labeller_title(one.name)}, AUC {area_in_words(one.area(true))}")
+    return LineChart(lines, "false positive rate", "sensitivity", diagonal=True, names=names)
+
+
+def _ranked(found: FoldedCurves, true: int) -> list[FoldedMethod]:
+    return sorted(found.methods, key=lambda one: -np.nan_to_num(one.area(true)[0], nan=-1.0))
+
+
+def _area_rows(found: FoldedCurves) -> Iterator[tuple[object, ...]]:
+    several = len(found.shown) > 1
+    for one in found.ranked():
+        for true in ((None,) if several else ()) + found.shown:
+            folds = one.areas(true)
+            tasks = found.truths if true is None else one.pooled.curves[true].count
+            figures = (*one.area(true), *mean_area(folds), one.seconds, *folds.tolist())
+            name = MEAN if true is None else found.classes[true]
+            yield (one.name, name, tasks, *map(shortest, figures))
+
+
+def _curve_rows(found: FoldedCurves) -> Iterator[tuple[object, ...]]:
+    for one in found.ranked():
+        for true in found.shown:
+            head = one.name, found.classes[true]
+            judged = [("pooled", one.pooled), *((f"fold {at + 1}", o) for at, o in enumerate(one.by_fold))]
+            for name, assessment in judged:
+                if assessment is None or not np.isfinite(assessment.curves[true].area):
+                    continue
+                curve = assessment.curves[true]
+                points = zip(curve.threshold, curve.false_positive_rate, curve.sensitivity, strict=True)
+                for point in points:
+                    yield (*head, name, *map(shortest, point))
+            for across, up in zip(*one.average(true), strict=True):
+                yield (*head, "mean of folds", "", shortest(across), shortest(up))

@@ -1,0 +1,113 @@
+"""ROC curves of all methods by cross-validation on the labels screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from PySide6.QtCore import QObject, Signal
+
+from raterscope.algorithms.labels.catalogue import labeller_title
+from raterscope.algorithms.labels.folded_curves import FoldedCurves, FoldedMethod, FoldedSettings, mean_area
+from raterscope.app.errors import counted
+from raterscope.app.jobs import Job, Jobs
+from raterscope.app.labels.answers import plan_of
+from raterscope.app.labels.folded import fold_question
+from raterscope.app.labels.running import Question
+from raterscope.app.workspaces.labels.comparing import curves_of
+from raterscope.app.workspaces.labels.excluding import with_known
+from raterscope.app.workspaces.labels.scene import Scene
+from raterscope.widgets.panels.folds_panel import FoldsPanel
+from raterscope.widgets.plots.curves_plot import Curve
+from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow
+
+__all__ = ["Folding", "question_of_scene"]
+
+
+class Folding(QObject):
+    """Measures all methods on the question on screen when it is asked for.
+
+    Signals
+    -------
+    refused : str
+    """
+
+    refused = Signal(str)
+
+    def __init__(self, jobs: Jobs, panel: FoldsPanel, parent: QObject) -> None:
+        super().__init__(parent)
+        self._jobs, self._panel = jobs, panel
+        self._scene: Scene | None = None
+        self._job: Job | None = None
+        panel.measure_wanted.connect(self._on_wanted)
+        panel.cancelled.connect(self.stop)
+
+    def show(self, scene: Scene | None) -> None:
+        """Take another question or answer; what was measured of the same votes stays."""
+        before, self._scene = self._scene, scene
+        if before is None or scene is None or _rests_on(before) != _rests_on(scene):
+            self.stop()
+            self._panel.show_curves((), ())
+
+    def stop(self) -> None:
+        """Cancel what is under way."""
+        if self._job is not None:
+            self._job.cancel()
+
+    def _on_wanted(self) -> None:
+        scene, settings = self._scene, self._panel.form.settings()
+        if scene is None or not isinstance(settings, FoldedSettings):
+            self.refused.emit("Open a study of labels first.")
+            return
+        plan = None if scene.run is None else plan_of(scene.run)
+        work = partial(fold_question, question_of_scene(scene), settings, plan)
+        self._job = job = self._jobs.start("Cross-validating all methods", work, costly=True)
+        job.progressed.connect(partial(self._on_progress, job))
+        job.finished.connect(partial(self._on_measured, job))
+        job.failed.connect(self.refused)
+        job.ended.connect(partial(self._on_ended, job))
+        self._panel.set_busy(True)
+
+    def _on_progress(self, job: Job) -> None:
+        if job is self._job:
+            self._panel.set_busy(True, job.fraction)
+
+    def _on_measured(self, job: Job, found: FoldedCurves) -> None:
+        if job is not self._job:
+            return
+        of_what = counted(found.truths, "known task")
+        if found.settings.subsample:
+            of_what += f" of the subsample: {counted(found.votes, 'vote')}, {found.annotators:,} annotators"
+        self._panel.show_curves(_curves(found), [_row(one) for one in found.ranked()], of_what)
+        if found.failed:
+            self.refused.emit(" ".join(found.failed))
+
+    def _on_ended(self, job: Job) -> None:
+        if job is self._job:
+            self._job = None
+            self._panel.set_busy(False)
+
+
+def question_of_scene(scene: Scene) -> Question:
+    """Give the votes and truths of a question, what the run held fixed known."""
+    labels = scene.labels if scene.fusion is None else with_known(scene.labels, scene.fusion)
+    return Question(labels, scene.truth, scene.excluded)
+
+
+def _rests_on(scene: Scene) -> tuple[int, int | None, int]:
+    return scene.question.id, None if scene.run is None else scene.run.id, len(scene.labels)
+
+
+def _curves(found: FoldedCurves) -> Sequence[Curve]:
+    return [curve for one in found.ranked() for curve in curves_of(labeller_title(one.name), one.pooled)]
+
+
+def _row(one: FoldedMethod) -> ComparisonRow:
+    folds = one.areas()
+    known = folds[np.isfinite(folds)]
+    ends = (float(known.mean()), float(known.min()), float(known.max())) if len(known) else NOT_KNOWN
+    each = ", ".join(f"{value:.3f}" for value in folds.tolist())
+    title = labeller_title(one.name)
+    tip = f"{title}; AUC of each fold: {each}; {one.seconds:.1f} s"
+    return ComparisonRow(one.name, title, "", (one.area(), mean_area(folds), ends), tip)

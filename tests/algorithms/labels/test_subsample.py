@@ -1,0 +1,40 @@
+"""The subsample keeps the tasks of experienced annotators, with everybody's votes."""
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.labels.data import OPEN, LabelsError
+from raterscope.algorithms.labels.subsample import subsample
+from tests.algorithms.labels.test_voting import crowd
+
+NAMES = ("a", "b")
+TRUTH = np.array([0, 1] * 5 + [OPEN] * 2, dtype=np.int16)
+
+
+def votes() -> list[tuple[int, int, int]]:
+    """Annotators 0 and 1 see everything, 2 one class alone, 3 few tasks."""
+    given = [(task, who, task % 2) for task in range(12) for who in range(2) if (task, who) != (3, 1)]
+    return [*given, *((task, 2, 0) for task in range(0, 10, 2)), *((task, 3, 1) for task in (0, 3, 11))]
+
+
+def test_tasks_of_enough_experienced_annotators_stay_with_all_their_votes() -> None:
+    labels = crowd(votes(), 12, NAMES)
+    found = subsample(labels, TRUTH, class_votes=4, least_experienced=2)
+    assert found.experienced == 2
+    assert found.tasks.tolist() == [0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11]
+    assert len(found.labels) == len([one for one in votes() if one[0] != 3])
+    assert set(found.labels.annotators) == set(labels.annotators)
+    np.testing.assert_array_equal(found.truth, TRUTH[found.tasks])
+    for at, task in enumerate(found.tasks.tolist()):
+        assert found.labels.tasks[at] == labels.tasks[task]
+
+
+def test_repeated_votes_make_nobody_experienced() -> None:
+    labels = crowd([*votes(), *votes()], 12, NAMES)
+    with pytest.raises(LabelsError, match="the one with the most has 5"):
+        subsample(labels, TRUTH, class_votes=6, least_experienced=1)
+
+
+def test_without_truths_nothing_is_selected() -> None:
+    with pytest.raises(LabelsError, match="no task"):
+        subsample(crowd(votes(), 12, NAMES), np.full(12, OPEN))
