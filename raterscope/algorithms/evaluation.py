@@ -145,6 +145,16 @@ def evaluate(found: FloatArray, truth: FloatArray, radius: float) -> Evaluation:
     Returns
     -------
     Evaluation
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = np.array([[10.0, 10.0], [50.0, 50.0]])
+    >>> result = evaluate(found, truth=np.array([[12.0, 10.0], [90.0, 20.0]]), radius=5)
+    >>> result.true_positive, result.false_positive, result.false_negative
+    (1, 1, 1)
+    >>> result.sensitivity, result.precision
+    (0.5, 0.5)
     """
     matching = match(found, truth, radius)
     hits = len(matching)
@@ -159,6 +169,11 @@ def f_beta(sensitivity: float, precision: float, beta: float) -> float:
     """Weigh sensitivity and precision, sensitivity `beta` times as much (OEM-DEM paper, eq. 40).
 
     Zero when both are zero.
+
+    Examples
+    --------
+    >>> round(f_beta(sensitivity=0.9, precision=0.6, beta=2), 3)
+    0.818
     """
     below = sensitivity + beta**2 * precision
     return (1 + beta**2) * sensitivity * precision / below if below else 0.0
@@ -196,6 +211,12 @@ def curves_of(posterior: FloatArray, true: BoolArray, present: int) -> Curves:
     Returns
     -------
     Curves
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> curves_of(np.array([0.9, 0.8, 0.3]), np.array([True, False, True]), present=3).roc_area
+    0.3333333333333333
     """
     posterior = np.asarray(posterior, dtype=np.float64)
     order = np.argsort(-posterior, kind="stable")
@@ -235,6 +256,14 @@ def calibration(posterior: FloatArray, true: BoolArray | FloatArray, bins: int =
     Returns
     -------
     Calibration
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> posterior = np.full(10, 0.8)
+    >>> true = np.arange(10) < 6
+    >>> round(calibration(posterior, true).error, 3)
+    0.2
     """
     posterior = np.asarray(posterior, dtype=np.float64)
     index = np.minimum((posterior * bins).astype(np.int64), bins - 1)

@@ -58,6 +58,14 @@ def match(found: FloatArray, truth: FloatArray, radius: float) -> Matching:
     ------
     ValueError
         When the radius is no positive finite number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = np.array([[0.0, 0.0], [3.0, 0.0]])
+    >>> matching = match(found, np.array([[1.0, 0.0], [90.0, 0.0]]), radius=2)
+    >>> matching.found, matching.truth, matching.distance
+    (array([0]), array([0]), array([1.]))
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching

@@ -17,6 +17,12 @@ def length_of(points: FloatArray, *, closed: bool = False) -> float:
     points : (K, 2) float64
         Any unit; the length is in the same.
     closed : bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> length_of(np.array([[0.0, 0.0], [3.0, 4.0]]))
+    5.0
     """
     points = np.asarray(points, dtype=np.float64)
     steps = np.diff(points, axis=0, append=points[:1]) if closed else np.diff(points, axis=0)
@@ -30,6 +36,12 @@ def area_of(points: FloatArray) -> float:
     ----------
     points : (K, 2) float64
         In either sense of rotation. Any unit; the area is in its square.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> area_of(np.array([[0.0, 0.0], [2.0, 0.0], [2.0, 3.0], [0.0, 3.0]]))
+    6.0
     """
     points = np.asarray(points, dtype=np.float64)
     if len(points) < 3:
@@ -44,6 +56,12 @@ def crosses_itself(points: FloatArray) -> bool:
     Parameters
     ----------
     points : (K, 2) float64
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> crosses_itself(np.array([[0.0, 0.0], [2.0, 2.0], [2.0, 0.0], [0.0, 2.0]]))
+    True
     """
     start = np.asarray(points, dtype=np.float64)
     count, stop = len(start), np.roll(start, -1, axis=0)
@@ -72,6 +90,13 @@ def simplified(points: FloatArray, tolerance: float) -> FloatArray:
     -------
     (L, 2) float64
         The first and the last among them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> simplified(np.array([[0.0, 0.0], [1.0, 0.1], [2.0, 0.0]]), tolerance=0.5)
+    array([[0., 0.],
+           [2., 0.]])
     """
     points = np.asarray(points, dtype=np.float64)
     kept = np.zeros(len(points), dtype=bool)

@@ -67,6 +67,11 @@ def cohen_kappa(a: ArrayLike, b: ArrayLike, weight: ArrayLike | None = None) -> 
     -------
     float
         NaN where nothing is left, or both gave one and the same label throughout.
+
+    Examples
+    --------
+    >>> round(float(cohen_kappa([0, 0, 1, 1, 1], [0, 1, 1, 1, 1])), 3)
+    0.545
     """
     one, other = np.asarray(a), np.asarray(b)
     count = np.ones(len(one)) if weight is None else np.asarray(weight, dtype=np.float64)
@@ -95,6 +100,11 @@ def fleiss_kappa(ratings: ArrayLike, weight: ArrayLike | None = None) -> float:
     -------
     float
         NaN with less than two raters, no unit that all rated, or one label throughout.
+
+    Examples
+    --------
+    >>> round(fleiss_kappa([[0, 0, 0], [1, 1, 1], [0, 0, 1], [1, 1, 1]]), 3)
+    0.657
     """
     table = np.asarray(ratings)
     complete = (table != MISSING).all(axis=1)
@@ -121,6 +131,11 @@ def krippendorff_alpha(ratings: ArrayLike, weight: ArrayLike | None = None) -> f
     -------
     float
         NaN where nothing can be paired, or one label was given throughout.
+
+    Examples
+    --------
+    >>> round(krippendorff_alpha([[0, 0, MISSING], [1, 1, 1], [0, 1, 0], [1, MISSING, 1]]), 3)
+    0.625
     """
     votes, count = _votes(np.asarray(ratings), weight)
     rated = votes.sum(axis=1)
@@ -149,6 +164,15 @@ def mask_agreement(
     margin : float
         mm.
     watch : Watch
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.masks.data import Masks
+    >>> from raterscope.algorithms.simulation.raters import simulate_case
+    >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
+    >>> masks = Masks(case.masks, case.annotators, case.spacing)
+    >>> round(mask_agreement(masks).fleiss, 2)
+    0.83
     """
     patterns = patterns_of(masks, watch=watch)
     voxels = counted_voxels(masks, patterns, domain, margin)

@@ -92,6 +92,14 @@ def same_consensus(responsibilities: Sequence[NDArray[np.float64]]) -> NDArray[n
     ----------
     responsibilities : sequence of (P,) float64
         Of each consensus, as in the alternatives of a mixture; at least one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> same_consensus([np.array([0.9, 0.8, 0.1]), np.array([0.1, 0.2, 0.9])])
+    array([[1., 1., 0.],
+           [1., 1., 0.],
+           [0., 0., 1.]])
     """
     follows = np.argmax(np.stack(list(responsibilities)), axis=0)
     return np.asarray(follows[:, None] == follows, dtype=np.float64)

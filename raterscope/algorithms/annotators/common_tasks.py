@@ -108,6 +108,12 @@ def common_tasks(task: ArrayLike, annotator: ArrayLike, tasks: int, annotators: 
     ------
     ValueError
         For votes that are not of one length, or of a task or an annotator that there is not.
+
+    Examples
+    --------
+    >>> shared = common_tasks([0, 0, 1, 1, 1], [0, 1, 0, 1, 2], tasks=2, annotators=3)
+    >>> shared.tasks
+    array([2., 2., 1.], dtype=float32)
     """
     from scipy.sparse import csr_array
 

@@ -31,6 +31,12 @@ def modularity(links: NDArray[np.float64]) -> float:
     -------
     float
         -1 to 1; 0 for a single community and for a network without links.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> modularity(np.array([[6.0, 0.0], [0.0, 6.0]]))
+    0.5
     """
     total = float(links.sum())
     if total <= 0:
@@ -66,6 +72,13 @@ def louvain(network: Any, seed: int = 0) -> NDArray[np.int64]:
         Symmetric and not negative; an entry of the diagonal is a link of an annotator to itself.
     seed : int
         Of the order in which annotators are moved; the same network and seed give the same communities.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> network = np.kron(np.eye(2), np.ones((3, 3)))
+    >>> louvain(network)
+    array([0, 0, 0, 1, 1, 1])
     """
     from scipy.sparse import csr_matrix
 

@@ -111,6 +111,14 @@ def hellinger_similarity(mean: ArrayLike, scale: float = SCALE) -> Float32Array:
     ------
     ValueError
         For anything but probabilities.
+
+    Examples
+    --------
+    >>> good, swaps = [[0.9, 0.1], [0.1, 0.9]], [[0.1, 0.9], [0.9, 0.1]]
+    >>> hellinger_similarity([good, good, swaps], scale=1.0).round(2)
+    array([[1.  , 1.  , 0.45],
+           [1.  , 1.  , 0.45],
+           [0.45, 0.45, 1.  ]], dtype=float32)
     """
     roots = roots_of(mean)
     similarity = similarity_of_roots(roots, roots, np.asarray(mean).shape[1], scale)

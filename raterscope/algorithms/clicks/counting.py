@@ -40,6 +40,14 @@ def expected_count(posterior: FloatArray, low: FloatArray, high: FloatArray) -> 
     -------
     estimate, low, high : float
         The sum of the posteriors, and whole numbers that hold the number in at least 95 % of cases.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> posterior = np.array([0.95, 0.9, 0.4, 0.05])
+    >>> count, low, high = expected_count(posterior, posterior, posterior)
+    >>> round(count, 2), low, high
+    (2.3, 1.0, 3.0)
     """
     posterior = np.asarray(posterior, dtype=np.float64)
     below = np.cumsum(count_distribution(posterior, low, high))
@@ -58,6 +66,13 @@ def count_distribution(posterior: FloatArray, low: FloatArray, high: FloatArray)
     Returns
     -------
     (M + 1,) float64
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> posterior = np.array([0.5, 0.5])
+    >>> count_distribution(posterior, posterior, posterior).round(2)
+    array([0.25, 0.5 , 0.25])
     """
     posterior = np.asarray(posterior, dtype=np.float64)
     middle = _logit(posterior)

@@ -179,6 +179,14 @@ def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent
     ----------
     .. [dawid1979] A. P. Dawid and A. M. Skene, "Maximum likelihood estimation of observer error-rates using
        the EM algorithm", Journal of the Royal Statistical Society C 28 (1979) 20-28, doi:10.2307/2346806.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.mixtures import voting_crowd
+    >>> crowd = voting_crowd(15, 40, seed=1)
+    >>> detection = dem(crowd.votes)
+    >>> int((detection.detected == crowd.present).sum())
+    39
     """
     settings = DEMSettings() if settings is None else settings
     return decide(problem_of(votes, settings), votes, settings, watch)

@@ -67,6 +67,13 @@ def dbscan(clicks: Clicks, settings: DBSCANSettings | None = None, watch: Watch 
     Returns
     -------
     Clustering
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.mixtures import separated_crowd
+    >>> crowd = separated_crowd(20, seed=3)
+    >>> len(dbscan(crowd.clicks))
+    17
     """
     settings = DBSCANSettings() if settings is None else settings
     if not len(clicks):
@@ -97,6 +104,13 @@ def hdbscan(clicks: Clicks, settings: HDBSCANSettings | None = None, watch: Watc
     -------
     Clustering
         Empty where there are fewer clicks than make a cluster.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.mixtures import separated_crowd
+    >>> crowd = separated_crowd(20, seed=3)
+    >>> len(hdbscan(crowd.clicks))
+    16
     """
     settings = HDBSCANSettings() if settings is None else settings
     if len(clicks) < max(settings.least_clicks, settings.least_neighbours):

@@ -31,6 +31,12 @@ def ellipses(covariance: NDArray[np.floating[Any]], coverage: float = 0.95) -> F
     ------
     ValueError
         For a coverage that is no share.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ellipses(np.array([[[4.0, 0.0], [0.0, 1.0]]])).round(2)
+    array([[4.9 , 2.45, 0.  ]])
     """
     if not 0 < coverage < 1:
         raise ValueError(f"the coverage is {coverage:g}; expected a share between 0 and 1.")

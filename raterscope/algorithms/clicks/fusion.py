@@ -175,6 +175,14 @@ def fuse(
     Returns
     -------
     Fusion
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.mixtures import separated_crowd
+    >>> crowd = separated_crowd(20, seed=3)
+    >>> fusion = fuse(crowd.clicks)
+    >>> len(fusion.clustering), int(fusion.detection.detected.sum())
+    (15, 14)
     """
     plan = FusionPlan() if plan is None else plan
     watch(0.0, "merging repeated clicks")

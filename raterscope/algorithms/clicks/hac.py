@@ -58,6 +58,13 @@ def hac(clicks: Clicks, settings: HACSettings | None = None, watch: Watch = sile
     ------
     ClicksError
         For more clicks than memory allows: it grows with their square.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.mixtures import separated_crowd
+    >>> crowd = separated_crowd(20, seed=3)
+    >>> len(hac(crowd.clicks))
+    30
     """
     settings = HACSettings() if settings is None else settings
     if len(clicks) > LARGEST:

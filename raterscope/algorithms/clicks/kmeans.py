@@ -58,6 +58,13 @@ def kmeans(clicks: Clicks, settings: KMeansSettings | None = None, watch: Watch 
     Returns
     -------
     Clustering
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.mixtures import separated_crowd
+    >>> crowd = separated_crowd(20, seed=3)
+    >>> len(kmeans(crowd.clicks, KMeansSettings(clusters=15)))
+    15
     """
     settings = KMeansSettings() if settings is None else settings
     if not len(clicks):

@@ -78,6 +78,12 @@ def dispersion(counts: FloatArray) -> float:
     float
         Variance over mean, which a Poisson distribution has at 1; at least 1, and 1 for fewer than two
         fields.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(dispersion(np.array([3.0, 9.0, 2.0, 10.0])), 2)
+    2.78
     """
     counts = np.asarray(counts, dtype=np.float64)
     if len(counts) < 2 or not counts.mean() > 0:
@@ -147,6 +153,15 @@ def per_leukocyte(chance: FloatArray, leukocytes: float, times: float = 1.0, spr
     ------
     ValueError
         Without a leukocyte.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> chance = np.zeros(51)
+    >>> chance[50] = 1.0  # exactly 50 parasites
+    >>> rate = per_leukocyte(chance, leukocytes=200, times=8000)
+    >>> round(rate.value), round(rate.low), round(rate.high)
+    (2000, 1457, 2708)
     """
     from scipy.special import betainc
 
@@ -196,7 +211,13 @@ def infected_share(chance: FloatArray, red_cells: float, spread: float = 1.0) ->
 
 
 def volume_of(area: float, thickness: float) -> float:
-    """Give the microlitres in an area, square micrometres, of a film of some thickness, micrometres."""
+    """Give the microlitres in an area, square micrometres, of a film of some thickness, micrometres.
+
+    Examples
+    --------
+    >>> volume_of(area=100_000, thickness=2)
+    0.0002
+    """
     return area * thickness / _CUBIC_MICROMETRES
 
 

@@ -50,6 +50,14 @@ def recursive(votes: Votes, settings: RecursiveSettings | None = None, watch: Wa
     -------
     Detection
         `objective` is the log posterior at each annotator's turn.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.mixtures import voting_crowd
+    >>> crowd = voting_crowd(15, 40, seed=1)
+    >>> detection = recursive(crowd.votes)
+    >>> int((detection.detected == crowd.present).sum())
+    39
     """
     settings = RecursiveSettings() if settings is None else settings
     annotators = len(votes.marked)

@@ -49,6 +49,14 @@ def majority(votes: Votes, settings: MajoritySettings | None = None, watch: Watc
     Detection
         The posterior is the share of votes and its interval that of the share (Jeffreys prior). Sensitivities
         and specificities are agreement with the vote.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.mixtures import voting_crowd
+    >>> crowd = voting_crowd(15, 40, seed=1)
+    >>> detection = majority(crowd.votes)
+    >>> int((detection.detected == crowd.present).sum())
+    38
     """
     settings = MajoritySettings() if settings is None else settings
     beyond = 2 * votes.count - votes.crowd
@@ -69,6 +77,13 @@ def share(votes: Votes, settings: ShareSettings | None = None, watch: Watch = si
     -------
     Detection
         As of `majority`.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.mixtures import voting_crowd
+    >>> crowd = voting_crowd(15, 40, seed=1)
+    >>> int(share(crowd.votes, ShareSettings(share=0.3)).detected.sum())
+    27
     """
     settings = ShareSettings() if settings is None else settings
     watch(1.0, "counted the votes")

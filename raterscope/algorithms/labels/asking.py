@@ -120,6 +120,16 @@ def next_votes(
     -------
     NextVotes
         Empty where nothing is in doubt.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.label_crowds import simulate_labels
+    >>> from raterscope.algorithms.simulation.label_plans import staging_crowd
+    >>> crowd = simulate_labels(staging_crowd(tasks=150, annotators=12), seed=1)
+    >>> from raterscope.algorithms.labels.ibcc import ibcc
+    >>> votes = next_votes(crowd.labels, ibcc(crowd.labels), count=3)
+    >>> votes.gain.shape, bool(votes.gain[0] >= votes.gain[-1])
+    ((3,), True)
     """
     eligible = _eligible(labels, annotators)
     rates = fusion.confusion.mean()

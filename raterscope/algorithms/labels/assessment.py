@@ -113,6 +113,14 @@ def assess(posterior: FloatArray, truth: ClassArray, classes: tuple[str, ...]) -
     -------
     Assessment or None
         None where no truth is known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> posterior = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
+    >>> result = assess(posterior, np.array([0, 1, 1], np.int16), ("no", "yes"))
+    >>> result.judged, round(result.accuracy, 3), round(result.log_loss, 3)
+    (3, 0.667, 0.415)
     """
     judged = np.flatnonzero(np.asarray(truth) >= 0)
     if not len(judged):
@@ -151,6 +159,12 @@ def wilson(hits: float, many: int, level: float = 0.95) -> tuple[float, float]:
     .. [wilson1927] E. B. Wilson, "Probable inference, the law of succession, and statistical inference",
        Journal of the American Statistical Association 22 (1927) 209-212,
        doi:10.1080/01621459.1927.10502953.
+
+    Examples
+    --------
+    >>> low, high = wilson(8, 10)
+    >>> round(low, 3), round(high, 3)
+    (0.49, 0.943)
     """
     from scipy.special import ndtri
 

@@ -87,6 +87,15 @@ def dawid_skene(
     ------
     LabelsError
         When the confusion matrices would not fit into memory.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.label_crowds import simulate_labels
+    >>> from raterscope.algorithms.simulation.label_plans import staging_crowd
+    >>> crowd = simulate_labels(staging_crowd(tasks=150, annotators=12), seed=1)
+    >>> fusion = dawid_skene(crowd.labels)
+    >>> float(round((fusion.posterior.argmax(axis=1) == crowd.truth).mean(), 2))
+    0.88
     """
     settings = DawidSkeneSettings() if settings is None else settings
     labels = labels.settled(settings.repeats)

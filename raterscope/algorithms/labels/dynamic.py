@@ -158,6 +158,15 @@ def dynibcc(labels: Labels, settings: DynamicSettings | None = None, watch: Watc
     ------
     LabelsError
         When the matrices of all steps would not fit into memory.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.label_crowds import simulate_labels
+    >>> from raterscope.algorithms.simulation.label_plans import staging_crowd
+    >>> crowd = simulate_labels(staging_crowd(tasks=150, annotators=12), seed=1)
+    >>> fusion = dynibcc(crowd.labels)
+    >>> float(round((fusion.posterior.argmax(axis=1) == crowd.truth).mean(), 2))
+    0.89
     """
     settings = DynamicSettings() if settings is None else settings
     _check_size(labels)

@@ -236,6 +236,15 @@ def fuse(
     truth : (N,) int16, optional
         Known truths that the plan says the use of, `OPEN` where there is none.
     watch : Watch
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.label_crowds import simulate_labels
+    >>> from raterscope.algorithms.simulation.label_plans import staging_crowd
+    >>> crowd = simulate_labels(staging_crowd(tasks=150, annotators=12), seed=1)
+    >>> result = fuse(crowd.labels)
+    >>> float(round((result.fusion.posterior.argmax(axis=1) == crowd.truth).mean(), 2))
+    0.92
     """
     plan = plan or LabelPlan()
     use = plan.about.truths if truth is not None and bool((truth != OPEN).any()) else "measure"

@@ -113,6 +113,15 @@ def gibbs(labels: Labels, settings: GibbsSettings | None = None, watch: Watch = 
         the mean stayed within the tolerance for 20 samples. It is a sum over tasks, so that many tasks may
         need more samples than there are: then a notice says how far it came. `confusion` has the expected
         counts.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.label_crowds import simulate_labels
+    >>> from raterscope.algorithms.simulation.label_plans import staging_crowd
+    >>> crowd = simulate_labels(staging_crowd(tasks=150, annotators=12), seed=1)
+    >>> fusion = gibbs(crowd.labels)
+    >>> float(round((fusion.posterior.argmax(axis=1) == crowd.truth).mean(), 2))
+    0.89
     """
     settings = GibbsSettings() if settings is None else settings
     labels = labels.settled(settings.repeats)

@@ -80,6 +80,15 @@ def ibcc(labels: Labels, settings: IBCCSettings | None = None, watch: Watch = si
     ------
     LabelsError
         When the confusion matrices would not fit into memory.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.label_crowds import simulate_labels
+    >>> from raterscope.algorithms.simulation.label_plans import staging_crowd
+    >>> crowd = simulate_labels(staging_crowd(tasks=150, annotators=12), seed=1)
+    >>> fusion = ibcc(crowd.labels)
+    >>> float(round((fusion.posterior.argmax(axis=1) == crowd.truth).mean(), 2))
+    0.89
     """
     settings = IBCCSettings() if settings is None else settings
     labels = labels.settled(settings.repeats)

@@ -75,6 +75,15 @@ def majority(labels: Labels, settings: LabelSettings | None = None, watch: Watch
     LabelFusion
         `posterior` is the share of the votes; those for outputs that stand for no class do not count. Where
         several classes have most votes, `label` takes the first; a notice counts such tasks.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.label_crowds import simulate_labels
+    >>> from raterscope.algorithms.simulation.label_plans import staging_crowd
+    >>> crowd = simulate_labels(staging_crowd(tasks=150, annotators=12), seed=1)
+    >>> fusion = majority(crowd.labels)
+    >>> float(round((fusion.posterior.argmax(axis=1) == crowd.truth).mean(), 2))
+    0.91
     """
     settings = LabelSettings() if settings is None else settings
     labels = labels.settled(settings.repeats)
@@ -103,6 +112,15 @@ def weighted_majority(
     -------
     LabelFusion
         `posterior` is the share of the weight, `weight` each annotator's.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.label_crowds import simulate_labels
+    >>> from raterscope.algorithms.simulation.label_plans import staging_crowd
+    >>> crowd = simulate_labels(staging_crowd(tasks=150, annotators=12), seed=1)
+    >>> fusion = weighted_majority(crowd.labels)
+    >>> float(round((fusion.posterior.argmax(axis=1) == crowd.truth).mean(), 2))
+    0.88
     """
     settings = WeightedSettings() if settings is None else settings
     labels = labels.settled(settings.repeats)
@@ -166,6 +184,14 @@ def shares_of_votes(labels: Labels, watch: Watch = silent) -> FloatArray:
     """Give the share of each class among the votes of every task, (N, J).
 
     A known task has 0 and 1; one without votes that stand for a class has the mean of the others.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.label_crowds import simulate_labels
+    >>> from raterscope.algorithms.simulation.label_plans import staging_crowd
+    >>> crowd = simulate_labels(staging_crowd(tasks=150, annotators=12), seed=1)
+    >>> shares_of_votes(crowd.labels)[0].round(2)
+    array([0.67, 0.  , 0.33, 0.  , 0.  ])
     """
     return _shares(labels, _tally(labels, None, watch))
 

@@ -109,6 +109,16 @@ def continuous_staple(
     -------
     MaskFusion
         `probability` is that of a true distance above 0; `weight` is the same everywhere.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.masks.data import Masks
+    >>> from raterscope.algorithms.simulation.raters import simulate_case
+    >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
+    >>> masks = Masks(case.masks, case.annotators, case.spacing)
+    >>> fusion = continuous_staple(masks)
+    >>> int(fusion.mask.sum()), int(case.truth.sum())  # voxels
+    (139, 119)
     """
     settings = ContinuousSTAPLESettings() if settings is None else settings
     cut = domain(masks, settings.clip, partial(watch, 0.0, "looking for what is marked"))

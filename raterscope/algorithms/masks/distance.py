@@ -51,6 +51,13 @@ def signed_distance(
     -------
     (Z, Y, X) float32
         mm, from -`clip` to `clip`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> mask = np.array([[[False, True, True, True, False]]])
+    >>> signed_distance(mask, (1.0, 1.0, 2.0), clip=10.0)
+    array([[[-1.5,  1.5,  3.5,  1.5, -1.5]]], dtype=float32)
     """
     from raterscope.algorithms.masks import _distance_kernels as kernels
 

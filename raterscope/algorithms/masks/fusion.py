@@ -67,6 +67,16 @@ def fuse(masks: Masks, plan: MaskPlan | None = None, watch: Watch = silent) -> M
     Returns
     -------
     MaskFusion
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.masks.data import Masks
+    >>> from raterscope.algorithms.simulation.raters import simulate_case
+    >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
+    >>> masks = Masks(case.masks, case.annotators, case.spacing)
+    >>> fusion = fuse(masks)
+    >>> int(fusion.mask.sum()), int(case.truth.sum())  # voxels
+    (141, 119)
     """
     plan = plan or MaskPlan()
     look = partial(watch, 0.0, "looking for what is marked")

@@ -169,7 +169,14 @@ class _Scene:
 
 
 def dice(a: BoolArray, b: BoolArray) -> float:
-    """Give 2 |A and B| / (|A| + |B|) of two masks, (Z, Y, X); NaN where both are empty."""
+    """Give 2 |A and B| / (|A| + |B|) of two masks, (Z, Y, X); NaN where both are empty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(float(dice(np.array([[[True, True, False]]]), np.array([[[False, True, False]]]))), 2)
+    0.67
+    """
     whole = np.count_nonzero(a) + np.count_nonzero(b)
     return 2.0 * np.count_nonzero(a & b) / whole if whole else float("nan")
 
@@ -241,6 +248,15 @@ def compare(a: BoolArray, b: BoolArray, spacing: Spacing, positions: FloatArray 
     ------
     ValueError
         For masks of two shapes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> a, b = np.zeros((2, 1, 20, 20), bool)
+    >>> a[0, 5:15, 5:15] = b[0, 5:15, 7:17] = True
+    >>> result = compare(a, b, spacing=(1.0, 0.5, 0.5))
+    >>> result.dice, result.hausdorff, result.mean_surface_distance
+    (0.8, 1.0, 0.5)
     """
     if a.shape != b.shape:
         raise ValueError(f"masks of {a.shape} and {b.shape} voxels; expected one shape.")
@@ -279,7 +295,19 @@ def against(
 
 
 def pairwise(masks: Masks, structure: int = 0, watch: Watch = silent) -> RaterAgreement:
-    """Compare every pair of raters on one structure; probabilities count as marked above one half."""
+    """Compare every pair of raters on one structure; probabilities count as marked above one half.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.masks.data import Masks
+    >>> from raterscope.algorithms.simulation.raters import simulate_case
+    >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
+    >>> masks = Masks(case.masks, case.annotators, case.spacing)
+    >>> pairwise(masks).dice.round(2)
+    array([[1.  , 0.84, 0.85],
+           [0.84, 1.  , 0.85],
+           [0.85, 0.85, 1.  ]])
+    """
     scene = _cropped(masks, structure, watch)
     return _paired(scene, _shapes(scene, part(watch, 0.0, 0.5)), part(watch, 0.5, 1.0))
 
@@ -351,6 +379,11 @@ def wilcoxon(a: ArrayLike, b: ArrayLike) -> SignedRank:
     ----------
     a, b : (N,) array
         One figure a case of each method.
+
+    Examples
+    --------
+    >>> wilcoxon([0.9, 0.8, 0.7, 0.9, 0.85, 0.8], [0.8, 0.75, 0.6, 0.7, 0.8, 0.77]).p_value
+    0.03125
     """
     from scipy import stats
 

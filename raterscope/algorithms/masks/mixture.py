@@ -114,6 +114,15 @@ def mixture(masks: Masks, settings: MixtureSettings | None = None, watch: Watch 
     MaskFusion
         The heaviest consensus, on the box of the masks and `clip` about them; `alternatives` holds all of
         them, the heaviest first, and is empty where there is but one.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.masks.data import Masks
+    >>> from raterscope.algorithms.simulation.raters import simulate_case
+    >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
+    >>> masks = Masks(case.masks, case.annotators, case.spacing)
+    >>> len(mixture(masks).alternatives)
+    0
     """
     settings = MixtureSettings() if settings is None else settings
     inner = domain(masks, settings.clip, partial(watch, 0.0, "looking for what is marked"))

@@ -82,6 +82,16 @@ def pstaple(masks: Masks, settings: PSTAPLESettings | None = None, watch: Watch 
     MaskFusion
         The trace is the lower bound without the field's normalising constant; it never falls by more than
         rounding.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.masks.data import Masks
+    >>> from raterscope.algorithms.simulation.raters import simulate_case
+    >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
+    >>> masks = Masks(case.masks, case.annotators, case.spacing)
+    >>> fusion = pstaple(masks)
+    >>> int(fusion.mask.sum()), int(case.truth.sum())  # voxels
+    (131, 119)
     """
     settings = PSTAPLESettings() if settings is None else settings
     cut = domain(masks, settings.margin, partial(watch, 0.0, "looking for what is marked"))

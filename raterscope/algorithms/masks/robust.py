@@ -165,6 +165,16 @@ def gaussian(masks: Masks, settings: GaussianSettings | None = None, watch: Watc
     """Fuse masks of one structure with a Gaussian likelihood (section 2.1): not robust.
 
     Parameters and result as of `laplace`.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.masks.data import Masks
+    >>> from raterscope.algorithms.simulation.raters import simulate_case
+    >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
+    >>> masks = Masks(case.masks, case.annotators, case.spacing)
+    >>> fusion = gaussian(masks)
+    >>> int(fusion.mask.sum()), int(case.truth.sum())  # voxels
+    (142, 119)
     """
     return _fuse("gaussian", Likelihood(0), masks, settings or GaussianSettings(), watch)
 
@@ -204,6 +214,16 @@ def laplace(masks: Masks, settings: LaplaceSettings | None = None, watch: Watch 
     ------
     MasksError
         For masks of several structures.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.masks.data import Masks
+    >>> from raterscope.algorithms.simulation.raters import simulate_case
+    >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
+    >>> masks = Masks(case.masks, case.annotators, case.spacing)
+    >>> fusion = laplace(masks)
+    >>> int(fusion.mask.sum()), int(case.truth.sum())  # voxels
+    (141, 119)
     """
     return _fuse("laplace", Likelihood(1), masks, settings or LaplaceSettings(), watch)
 
@@ -212,6 +232,16 @@ def student(masks: Masks, settings: StudentSettings | None = None, watch: Watch 
     """Fuse masks of one structure with Student's t likelihood (section 2.2), its degrees of freedom learnt.
 
     Parameters and result as of `laplace`.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.masks.data import Masks
+    >>> from raterscope.algorithms.simulation.raters import simulate_case
+    >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
+    >>> masks = Masks(case.masks, case.annotators, case.spacing)
+    >>> fusion = student(masks)
+    >>> int(fusion.mask.sum()), int(case.truth.sum())  # voxels
+    (142, 119)
     """
     settings = settings or StudentSettings()
     likelihood = Likelihood(2, 4.0 if settings.dof is None else settings.dof, settings.dof is None)
@@ -229,6 +259,16 @@ def gdp(masks: Masks, settings: GDPSettings | None = None, watch: Watch = silent
     2.3.5 sets it to 2).
 
     Parameters and result as of `laplace`.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.masks.data import Masks
+    >>> from raterscope.algorithms.simulation.raters import simulate_case
+    >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
+    >>> masks = Masks(case.masks, case.annotators, case.spacing)
+    >>> fusion = gdp(masks)
+    >>> int(fusion.mask.sum()), int(case.truth.sum())  # voxels
+    (141, 119)
     """
     settings = settings or GDPSettings()
     return _fuse("gdp", gdp_likelihood(settings, 1), masks, settings, watch)

@@ -90,6 +90,16 @@ def staple(masks: Masks, settings: STAPLESettings | None = None, watch: Watch = 
         A voxel belongs to the most probable class, of two to the structure only above one half. The trace
         is the log likelihood, with smoothing the lower bound without the field's normalising constant;
         neither falls by more than rounding. A rate whose class nobody ever gave is NaN.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.masks.data import Masks
+    >>> from raterscope.algorithms.simulation.raters import simulate_case
+    >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
+    >>> masks = Masks(case.masks, case.annotators, case.spacing)
+    >>> fusion = staple(masks)
+    >>> fusion.sensitivity.round(2)
+    array([[0.91, 0.87, 0.99]])
     """
     settings = STAPLESettings() if settings is None else settings
     smooth = settings.mrf > 0

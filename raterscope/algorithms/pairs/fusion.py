@@ -47,6 +47,14 @@ def fuse(pairs: Pairs, plan: PairPlan | None = None, watch: Watch = silent) -> P
     PairsError
         Without comparisons, without any that are left over to tell the noise by, or with more linked items
         than fit.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.pair_crowds import study_crowd
+    >>> crowd = study_crowd(p1=0.2, p2=0.6)
+    >>> fusion = fuse(crowd.pairs)
+    >>> int(fusion.flagged.sum()), int((fusion.flagged & crowd.biased).sum())
+    (51, 50)
     """
     plan = plan or PairPlan()
     fusion: PairFusion = PATHS[plan.algorithm].run(pairs, plan.settings, watch=watch)

@@ -135,6 +135,13 @@ def scores(pairs: Pairs, biased: BoolArray | None = None, watch: Watch = silent)
     ------
     PairsError
         For more than `MOST_LINKED` items in one component.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.pair_crowds import study_crowd
+    >>> crowd = study_crowd(p1=0.2, p2=0.6)
+    >>> scores(crowd.pairs).score.shape
+    (16,)
     """
     return scores_of(link(pairs, part(watch, 0.0, 0.8)), biased, part(watch, 0.8, 1.0))
 
@@ -355,6 +362,13 @@ def bradley_terry(pairs: Pairs, watch: Watch = silent) -> FloatArray:
     -------
     (n,) float64
         Log odds, mean 0 in each component; NaN for items that were never compared.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.pair_crowds import study_crowd
+    >>> crowd = study_crowd(p1=0.2, p2=0.6)
+    >>> bradley_terry(crowd.pairs).shape
+    (16,)
     """
     from sklearn.linear_model import LogisticRegression
     from threadpoolctl import threadpool_limits

@@ -201,6 +201,12 @@ def separated_crowd(
     ------
     ValueError
         When so many centres do not fit at that distance.
+
+    Examples
+    --------
+    >>> crowd = separated_crowd(20, seed=3)
+    >>> crowd.mean.shape, len(crowd.clicks.annotators)
+    ((15, 2), 20)
     """
     generator = np.random.default_rng(seed)
     mean = _apart(components, side, separation, generator)

@@ -144,6 +144,12 @@ def study_crowd(
     run : int
         Every run is another draw; the same one gives the same bits.
     items, good, biased : int
+
+    Examples
+    --------
+    >>> crowd = study_crowd(p1=0.2, p2=0.6)
+    >>> len(crowd.pairs), int(crowd.biased.sum())
+    (18000, 50)
     """
     rng = np.random.default_rng([_STUDY, round(100 * p1), round(100 * p2), run])
     score = rng.permutation(items).astype(np.float64)

@@ -130,6 +130,12 @@ def simulate_case(
     ------
     ValueError
         For another subject, or no raters.
+
+    Examples
+    --------
+    >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
+    >>> case.masks.shape
+    (3, 8, 64, 64)
     """
     if subject not in _SCENES:
         raise ValueError(f"subject {subject!r}; expected one of {', '.join(_SCENES)}.")
