@@ -220,6 +220,9 @@ class Fusion:
     rates : AnnotatorRates
     mark : (N,) int64
         For every click of the input, its row among the merged marks.
+    halves : (G, M) bool
+        What is detected in each of G ways to fuse half of the images at a time, see `with_halves`. G is 0
+        where the image was not fused with others.
     """
 
     clustering: Clustering
@@ -228,6 +231,7 @@ class Fusion:
     verdict: NDArray[np.int8]
     rates: AnnotatorRates
     mark: IntArray
+    halves: BoolArray = field(default_factory=lambda: np.empty((0, 0), dtype=np.bool_))
 
     def __post_init__(self) -> None:
         """Estimate the precision where the rates have none, as in results of earlier versions."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from raterscope.algorithms.clicks import CLUSTERERS, DETECTORS
 from raterscope.algorithms.clicks.fusion import FusionPlan, isolation_notice
+from raterscope.algorithms.clicks.grouping import run_notices
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.masks.catalogue import FUSERS
@@ -29,6 +30,7 @@ from raterscope.app.cli.items import chosen
 from raterscope.app.cli.rescuing import Rescued, rescued
 from raterscope.app.cli.results import failures, tell
 from raterscope.app.cli.terminal import ProgressLine
+from raterscope.app.clicks.other_images import others_in_words
 from raterscope.app.clicks.running import fuse_inputs, gather, keep
 from raterscope.app.errors import InputError, plain
 from raterscope.app.labels import running as labels_running
@@ -83,8 +85,12 @@ def _run_clicks(options: argparse.Namespace) -> int:
         answer = fuse_inputs(inputs, plan, jobs=options.jobs, watch=part(watch, 0.05, 0.95))
         kept = _kept(keep, answer, study, part(watch, 0.95, 1.0))
     lines = summary_of(inputs.given, answer.outcomes, None, time.perf_counter() - clock)
-    notice = isolation_notice(plan, len(images) + len(inputs.others.images), there)
-    return _told(options.study, kept, answer, lines, [] if notice is None else [notice])
+    notices = run_notices([one.fusion for one in answer.outcomes.values() if one.fusion is not None])
+    notices += [
+        isolation_notice(plan, len(images) + len(inputs.others.images), there) or "",
+        others_in_words(inputs.others.as_log()),
+    ]
+    return _told(options.study, kept, answer, lines, [one for one in notices if one])
 
 
 def _run_masks(options: argparse.Namespace) -> int:

@@ -17,6 +17,7 @@ from raterscope.algorithms.clicks.fusion import (
     learns_across_images,
     renew_known,
 )
+from raterscope.algorithms.clicks.grouping import with_halves
 from raterscope.algorithms.clicks.results import Clustering, Fusion
 from raterscope.algorithms.progress import Watch, part, silent, wrapping
 from raterscope.app.outcome import Outcome, attempt
@@ -134,7 +135,9 @@ def _learnt(
     def together() -> list[Fusion]:
         known = [renew_known(one, fusion, plan) for one, fusion in others] if fused else []
         every = [*(clicks[name] for name in fused), *(one for one, _ in others)] if fused else []
-        return learn_from_each_other(every, [*fused.values(), *known], plan, watch)
+        before = [*fused.values(), *known]
+        learnt = learn_from_each_other(every, before, plan, part(watch, 0.0, 0.5))
+        return with_halves(every, before, learnt, plan, part(watch, 0.5, 1.0))
 
     learnt, problem, details = attempt(together)
     seconds = (time.perf_counter() - started) / max(len(fused), 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.fusion import FusionPlan, learns_across_images
@@ -11,10 +12,11 @@ from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.progress import Watch
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.clicks.held_fixed import held_fixed
+from raterscope.app.errors import counted
 from raterscope.app.review import ReviewState, View
 from raterscope.app.study import RunEntry, Study
 
-__all__ = ["OtherImages", "gather_others"]
+__all__ = ["OtherImages", "gather_others", "others_in_words"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +33,10 @@ class OtherImages:
 
     images: tuple[tuple[Clicks, Fusion], ...] = ()
     runs: tuple[int, ...] = field(default=())
+
+    def as_log(self) -> dict[str, object]:
+        """Give how many images taught a run, and of which runs, as its log has it; nothing where none."""
+        return {"others": len(self.images), "other_runs": self.runs} if self.images else {}
 
 
 def gather_others(
@@ -71,6 +77,25 @@ def gather_others(
             held = held_fixed(image, state, views)._asdict()
             found.append((replace(study.clicks(image, entry), **held), fusion))
     return OtherImages(tuple(found), tuple(run for run, alike in runs.items() if alike))
+
+
+def others_in_words(log: Mapping[str, Any]) -> str:
+    """Say which earlier runs a run learned from, as far as its log has them; empty where from none.
+
+    Parameters
+    ----------
+    log : mapping
+        Of a `RunEntry`.
+    """
+    images, runs = log.get("others"), log.get("other_runs")
+    if not isinstance(images, int) or images < 1:
+        return ""
+    numbers = [str(run) for run in runs if isinstance(run, int)] if isinstance(runs, (list, tuple)) else []
+    of = f"run{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}" if numbers else "earlier runs"
+    return (
+        f"What {of} found on {counted(images, 'other image')} was used to judge the annotators. Fuse all "
+        "images again if those runs are outdated."
+    )
 
 
 def _clusters_alike(run: RunEntry, plan: FusionPlan) -> bool:

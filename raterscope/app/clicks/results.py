@@ -12,7 +12,7 @@ import numpy as np
 
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.fusion import FusionPlan, pool_rates
-from raterscope.algorithms.clicks.negatives import absence_notice
+from raterscope.algorithms.clicks.grouping import run_notices
 from raterscope.algorithms.clicks.results import AnnotatorRates, Fusion
 from raterscope.algorithms.evaluation import Evaluation, compare
 from raterscope.app.formats.export import shortest, take_away, write_record, write_table
@@ -187,9 +187,9 @@ def run_record(
         seconds=seconds,
     )  # fmt: skip
     outcomes = list(outcomes)
-    notice = absence_notice([one.fusion for one in outcomes if one.fusion is not None])
+    fusions = [one.fusion for one in outcomes if one.fusion is not None]
     images = [image_record(outcome) for outcome in outcomes]
-    notices = [] if notice is None else [notice]
+    notices = run_notices(fusions)
     named = {"controls": dict(controls)} if controls else {}
     return record | {"weights": dict(weights), **named, "notices": notices, "images": images}
 

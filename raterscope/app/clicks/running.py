@@ -117,15 +117,9 @@ def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
         algorithm=f"{plan.algorithm} + {plan.detector}",
         seed=getattr(plan.clustering, "seed", None),
         digest=digest_of(inputs.given),
-        log={"truth_held": inputs.truth_held, "images": images, **_views(inputs), **_others(inputs)},
+        log={"truth_held": inputs.truth_held, "images": images, **_views(inputs), **inputs.others.as_log()},
         weights=inputs.weights,
     )
-
-
-def _others(inputs: Inputs) -> dict[str, object]:
-    """Give how many images of earlier runs taught those that were fused, and which runs these are."""
-    others = inputs.others
-    return {"others": len(others.images), "other_runs": others.runs} if others.images else {}
 
 
 def _views(inputs: Inputs) -> dict[str, int]:

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from raterscope.algorithms.clicks.negatives import absence_notice
+from raterscope.algorithms.clicks.grouping import run_notices
 from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.clicks.other_images import others_in_words
 from raterscope.app.clicks.running import counted_in
 from raterscope.app.convergence import of_clicks
 from raterscope.app.errors import counted, plain
@@ -47,7 +48,7 @@ def clicks_section(
 
 
 def _unsettled(found: Sequence[CountedImage]) -> Notices | None:
-    """Say which results did not converge or may be artefacts alone, with advice; None where none."""
+    """Say which results did not converge or are not settled by the votes, with advice; None where none."""
     of: dict[str, list[str]] = {}
     for one in found:
         words = of_clicks(one.fusion, one.run.settings)
@@ -57,8 +58,9 @@ def _unsettled(found: Sequence[CountedImage]) -> Notices | None:
     for words, names in of.items():
         others = f" and {counted(len(names) - 1, 'other image')}" if len(names) > 1 else ""
         sentences.append(f"{names[0]}{others}: {words}")
-    notice = absence_notice([one.fusion for one in found])
-    sentences += [notice] if notice else []
+    sentences += run_notices([one.fusion for one in found])
+    logs = {one.run.id: one.run.log for one in found}
+    sentences += [words for words in map(others_in_words, logs.values()) if words]
     return Notices(sentences) if sentences else None
 
 

@@ -57,6 +57,8 @@ def misfit_of_clicks(fusion: Fusion, clicks: Clicks) -> str | None:
     for name, array, shape in shapes:
         if array.shape != shape:
             return f"{name} has the shape {array.shape}, not {shape}"
+    if fusion.halves.size and fusion.halves.shape != (len(fusion.halves), m):
+        return f"halves has the shape {fusion.halves.shape}, not that of {m} clusters"
     if n and not 0 <= fusion.mark.min() <= fusion.mark.max() < k:
         return "mark points at a mark that is not there"
     if k and not -1 <= clustering.nearest.min() <= clustering.nearest.max() < m:

@@ -9,11 +9,16 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.clicks import Clicks, FusionPlan
+from raterscope.algorithms.clicks.grouping import grouping_notice
 from raterscope.algorithms.clicks.stopping import changed
+from raterscope.app.clicks.other_images import others_in_words
 from raterscope.app.clicks.running import Answer, fuse_inputs, gather, keep
 from raterscope.app.formats.records import ClickTable
+from raterscope.app.report.clicks import clicks_section
+from raterscope.app.report.contents import Notices
+from raterscope.app.report.counted import read_counted
 from raterscope.app.report.methods import methods_section
-from raterscope.app.review import Decision, SpotSubject
+from raterscope.app.review import Decision, SpotSubject, fold, read_measures
 from raterscope.app.study import Study
 from tests.algorithms.clicks.test_settling import smears
 
@@ -73,9 +78,22 @@ def test_an_image_fused_alone_comes_out_as_with_all_the_others(filled: Study) ->
     run = keep(answer, filled)
     entry = filled.run(run)
     assert (entry.log["others"], entry.log["other_runs"]) == (IMAGES - 1, [1])
+    assert others_in_words(entry.log).startswith(f"What run 1 found on {IMAGES - 1} other images was used")
+    assert others_in_words(filled.run(1).log) == ""
     (prose,) = methods_section([entry], (), [], {}).blocks
     told = " ".join(words for _, words in prose.paragraphs)  # type: ignore[union-attr]
     assert f"{IMAGES - 1} other images, as fused in earlier runs" in told
+
+
+def test_what_depends_on_the_grouping_is_kept_with_the_run(filled: Study) -> None:
+    kept = [filled.result(1, number) for number in range(1, IMAGES + 1)]
+    assert all(one is not None and one.halves.shape == (2, len(one.clustering)) for one in kept)
+    notice = grouping_notice([one for one in kept if one is not None])
+    assert notice is not None
+    assert "where half of the images are fused at a time" in notice
+    found = [one for entry in filled.images() if (one := read_counted(filled, entry, ())) is not None]
+    blocks = clicks_section(filled, found, read_measures([], fold([])), {}).blocks
+    assert any(isinstance(one, Notices) and notice in one.sentences for one in blocks)
 
 
 def test_a_decision_on_another_image_teaches_since_it_was_made(filled: Study) -> None:

@@ -1,19 +1,21 @@
-"""Notes above the image: all detections may be artefacts, or the run was fused without other images.
+"""Notes above the image: what the votes of a run do not settle, and which images it was fused without.
 
-See `absence_notice` and `isolation_notice`.
+See `absence_notice`, `grouping_notice`, `isolation_notice` and `others_in_words`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from PySide6.QtCore import QObject
 
 from raterscope.algorithms.clicks.fusion import FusionPlan, isolation_notice
+from raterscope.algorithms.clicks.grouping import grouping_notice
 from raterscope.algorithms.clicks.negatives import absence_notice
 from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.progress import Watch
+from raterscope.app.clicks.other_images import others_in_words
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.workspaces.clicks.scene import Scene
@@ -23,7 +25,9 @@ from raterscope.app.workspaces.queueing import Queueing
 __all__ = ["AbsenceNote"]
 
 NOTE = "Perhaps artefacts only"
+GROUPED = "Depends on grouping"
 ISOLATED = "Some images only"
+OTHERS = "Other images used"
 
 
 class AbsenceNote(QObject):
@@ -38,7 +42,7 @@ class AbsenceNote(QObject):
         document.replaced.connect(self._forget)
 
     def show(self, scene: Scene | None) -> None:
-        """Say of the run on screen whether other images could have taught it."""
+        """Say of the run on screen which other images taught it, and whether others could have."""
         run, contents = None if scene is None else scene.run, self._document.contents
         words = None
         if run is not None and contents is not None:
@@ -50,10 +54,12 @@ class AbsenceNote(QObject):
                     FusionPlan.from_dict(run.settings), fused, len(contents.of("clicks"))
                 )
         self._notes.set_note(ISOLATED, words or "")
+        self._notes.set_note(OTHERS, "" if run is None else others_in_words(run.log))
 
     def _forget(self) -> None:
         self._asked += 1
-        self._notes.set_note(NOTE, "")
+        for tag in (NOTE, GROUPED):
+            self._notes.set_note(tag, "")
 
     def _look(self) -> None:
         self._asked += 1
@@ -61,11 +67,12 @@ class AbsenceNote(QObject):
         job = self._jobs.start("Looking for signs of structures", partial(_look, fusions), quiet=True)
         job.finished.connect(partial(self._on_looked, self._asked))
 
-    def _on_looked(self, asked: int, notice: str | None) -> None:
+    def _on_looked(self, asked: int, notices: Mapping[str, str | None]) -> None:
         if asked == self._asked:
-            self._notes.set_note(NOTE, notice or "")
+            for tag, notice in notices.items():
+                self._notes.set_note(tag, notice or "")
 
 
-def _look(fusions: Sequence[Fusion], watch: Watch) -> str | None:
+def _look(fusions: Sequence[Fusion], watch: Watch) -> dict[str, str | None]:
     watch(0.0, "comparing the votes with those on artefacts")
-    return absence_notice(fusions)
+    return {NOTE: absence_notice(fusions), GROUPED: grouping_notice(fusions)}

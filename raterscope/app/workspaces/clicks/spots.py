@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 
 from raterscope.algorithms.clicks.data import FloatArray
+from raterscope.algorithms.clicks.grouping import depends_on_grouping
 from raterscope.algorithms.clicks.results import Fusion
 from raterscope.app import review
 from raterscope.app.disputes import DISPUTED
@@ -52,6 +53,8 @@ class Spot:
         The decision in effect.
     skipped : bool
         True where the expert passed on.
+    grouped : bool
+        True where the answer depends on which images are fused together.
     """
 
     number: int
@@ -67,6 +70,7 @@ class Spot:
     cluster: int | None
     decision: int | None
     skipped: bool
+    grouped: bool = False
 
     @property
     def decided(self) -> bool:
@@ -166,7 +170,11 @@ def why(spot: Spot, fusion: Fusion | None) -> str:
         if spot.state == "added":
             return "No cluster of clicks stands behind it."
         return "The clicks no longer form a cluster here."
-    parts = (_expected(fusion), _voters_in_words(spot.cluster, fusion))
+    parts = (
+        _expected(fusion),
+        _voters_in_words(spot.cluster, fusion),
+        _grouping_in_words(spot.cluster, fusion),
+    )
     return " ".join(part for part in parts if part)
 
 
@@ -182,9 +190,10 @@ def _alone(spot: review.Spot, number: int, looked: int) -> Spot:
 @lru_cache(maxsize=8)
 def _undecided(fusion: Fusion, looked: int) -> tuple[Spot, ...]:
     """Give a fusion's spots without the expert's word: wanted again after each decision on its image."""
-    votes = fusion.votes.tolist()
+    votes, grouped = fusion.votes.tolist(), depends_on_grouping(fusion).tolist()
     return tuple(
-        _from_cluster(fusion, cluster, votes[cluster], looked, None) for cluster in range(len(votes))
+        replace(_from_cluster(fusion, cluster, votes[cluster], looked, None), grouped=grouped[cluster])
+        for cluster in range(len(votes))
     )
 
 
@@ -231,6 +240,14 @@ def _expected(fusion: Fusion) -> str:
         return ""
     of = len(known) if known.all() else f"{int(known.sum())} known"
     return f"If this is a structure, about {float(would[known].sum()):.0f} of {of} annotators mark it."
+
+
+def _grouping_in_words(cluster: int, fusion: Fusion) -> str:
+    """Say that the answer is another one where half of the images are fused at a time."""
+    if not depends_on_grouping(fusion)[cluster]:
+        return ""
+    other = "reject" if fusion.detection.detected[cluster] else "detect"
+    return f"Half of the images, fused without the others, would {other} it."
 
 
 def _voters_in_words(cluster: int, fusion: Fusion) -> str:

@@ -1,11 +1,13 @@
-"""A run whose detections may all be artefacts says so above the image, until a decision rules it out."""
+"""What the votes of a run do not settle stands above the image as long as the run is shown."""
 
 from dataclasses import replace
 
 import numpy as np
 
+from raterscope.algorithms.clicks.grouping import grouping_notice
 from raterscope.algorithms.clicks.negatives import absence_notice
-from raterscope.app.workspaces.clicks.absence import NOTE
+from raterscope.app.workspaces.clicks.absence import GROUPED, NOTE
+from raterscope.app.workspaces.clicks.spots import spots_of, why
 from tests.app.driving import idle
 
 
@@ -33,3 +35,20 @@ def test_perhaps_artefacts_only_is_noted_as_long_as_such_a_run_is_shown(fused, q
     workspace.queueing.all_read.emit()
     idle(fused, qtbot)
     assert NOTE not in workspace.notes.notes()
+
+
+def test_decisions_that_depend_on_the_grouping_are_noted_and_explained(fused, qtbot):
+    workspace = fused.workspace
+    assert GROUPED not in workspace.notes.notes()
+    otherwise = {
+        image: replace(one, fusion=replace(one.fusion, halves=~one.fusion.detection.detected[None]))
+        for image, one in workspace.queueing.results.items()
+    }
+    workspace.queueing.take(otherwise)
+    workspace.queueing.all_read.emit()
+    idle(fused, qtbot)
+    assert workspace.notes.notes()[GROUPED] == grouping_notice([one.fusion for one in otherwise.values()])
+    fusion = next(iter(otherwise.values())).fusion
+    spots = spots_of(fusion, len(fusion.marked), [])
+    assert all(spot.grouped for spot in spots)
+    assert "Half of the images, fused without the others" in why(spots[0], fusion)

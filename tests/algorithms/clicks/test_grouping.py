@@ -1,0 +1,85 @@
+"""Decisions that depend on which images are fused together are counted, and announced where they are many."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.clicks.fusion import FusionPlan, fuse, learn_from_each_other
+from raterscope.algorithms.clicks.grouping import (
+    depends_on_grouping,
+    grouping_notice,
+    run_notices,
+    with_halves,
+)
+from raterscope.algorithms.simulation.mixtures import separated_crowd
+from tests.algorithms.clicks.test_settling import smears
+
+PLAN = FusionPlan.make("oem", "dem", {"interval_draws": "20"})
+
+
+@pytest.fixture(scope="module")
+def images():
+    return smears(6)
+
+
+@pytest.fixture(scope="module")
+def alone(images):
+    return [fuse(one, PLAN) for one in images]
+
+
+def together(images, alone):
+    return with_halves(images, alone, learn_from_each_other(images, alone, PLAN), PLAN)
+
+
+@pytest.fixture(scope="module")
+def fused(images, alone):
+    return together(images, alone)
+
+
+def test_a_run_of_few_structures_says_that_halves_of_it_decide_otherwise(images, alone, fused):
+    differ = 0
+    for half in (0, 1):
+        for one, other in zip(fused[half::2], learn_from_each_other(images[half::2], alone[half::2], PLAN),
+                              strict=True):  # fmt: skip
+            differ += int((one.detection.detected != other.detection.detected).sum())
+    detected = sum(int(one.detection.detected.sum()) for one in fused)
+    assert differ > 0.02 * detected
+    notice = grouping_notice(fused)
+    spots = sum(int(depends_on_grouping(one).sum()) for one in fused)
+    assert notice is not None
+    assert notice.startswith(f"{spots} decisions depend on which images are fused together: {detected} ")
+    assert notice in run_notices(fused)
+
+
+def test_where_the_crowd_agrees_nothing_is_said():
+    images = [separated_crowd(20, seed=seed).clicks for seed in range(3)]
+    fused = together(images, [fuse(one, PLAN) for one in images])
+    assert all(one.halves.shape == (2, len(one.clustering)) for one in fused)
+    assert grouping_notice(fused) is None
+
+
+def test_the_order_of_images_does_not_matter(images, alone, fused):
+    turned = together(images[::-1], alone[::-1])[::-1]
+    for one, other in zip(fused, turned, strict=True):
+        np.testing.assert_array_equal(one.halves, other.halves)
+
+
+def test_images_that_do_not_learn_from_others_have_no_halves(images, alone):
+    assert with_halves(images[:1], alone[:1], alone[:1], PLAN) == alone[:1]
+    voted = FusionPlan.make("oem", "majority")
+    assert with_halves(images, alone, alone, voted) == alone
+    assert grouping_notice(alone) is None
+    assert not depends_on_grouping(alone[0]).any()
+
+
+def test_what_the_expert_decided_does_not_depend_on_the_grouping(images, fused):
+    loose = int(np.flatnonzero(depends_on_grouping(fused[0]))[0])
+    x, y = fused[0].clustering.mean[loose]
+    known = replace(images[0].known, x=np.array([x]), y=np.array([y]), present=np.array([True]))
+    decided = [replace(images[0], known=known), *images[1:]]
+    again = together(decided, [fuse(one, PLAN) for one in decided])[0]
+    assert again.verdict.max() == 1
+    assert not depends_on_grouping(again)[again.verdict == 1].any()
