@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.fusion import FusionPlan, pool_rates
@@ -37,8 +38,8 @@ Row = Sequence[object]
 
 DETECTIONS = ("image", "cluster", "x", "y", "sxx", "sxy", "syy", "weight", "votes", "posterior", "detected")
 ANNOTATORS = ("annotator", "clicks", "reliability", "sensitivity", "precision")
-CLICKS = ("annotator", "image", "x", "y", "inlier_probability", "cluster")
-TIMED_CLICKS = ("annotator", "image", "x", "y", "time", "inlier_probability", "cluster")
+CLICKS = ("annotator", "image", "x", "y", "inlier_probability", "cluster", "vote")
+TIMED_CLICKS = ("annotator", "image", "x", "y", "time", "inlier_probability", "cluster", "vote")
 EVALUATION = ("image", "truths", "detections", "matched", "sensitivity", "precision", "f0.5", "f1", "f2")
 
 
@@ -90,7 +91,7 @@ def write_results(folder: Path, results: Results) -> list[Path]:
     threshold = results.plan.assignment.outlier_threshold
     timed = any(one.time is not None for one in results.clicks.values())
     rows_of = {
-        name: click_rows(name, one, *judged(fusions.get(name), len(one), threshold), timed=timed)
+        name: click_rows(name, one, *judged(fusions.get(name), one.annotator, threshold), timed=timed)
         for name, one in results.clicks.items()
     }
     order = results.order or [name for name, one in results.clicks.items() for _ in range(len(one))]
@@ -126,20 +127,44 @@ def annotator_rows(names: Sequence[str], rates: AnnotatorRates) -> Iterator[Row]
         yield (name, int(rates.clicks[r]), *map(shortest, shares))
 
 
-def judged(fusion: Fusion | None, count: int, threshold: float) -> tuple[FloatArray, IntArray]:
-    """Give each click's probability of being no outlier, (N,), and its cluster, (N,), -1 for an outlier.
+def judged(
+    fusion: Fusion | None, annotator: NDArray[np.integer], threshold: float
+) -> tuple[FloatArray, IntArray, IntArray]:
+    """Give what a fusion says of each of N clicks.
 
-    Without a fusion nothing is said of the `count` clicks: NaN and -1.
+    Parameters
+    ----------
+    fusion : Fusion or None
+        Without one nothing is said.
+    annotator : (N,) int
+        Who clicked, as the rows of `Fusion.marked` are numbered.
+    threshold : float
+        Clicks less probably inliers than this belong to no cluster.
+
+    Returns
+    -------
+    inlier : (N,) float64
+        Probability of being no outlier; NaN where nothing is said.
+    cluster : (N,) int64
+        -1 for an outlier.
+    vote : (N,) int64
+        1 where the annotator counts as having marked the click's cluster, which asks that a click lies within
+        the cluster's ellipse; 0 where not, -1 where nothing is said.
     """
+    count = len(annotator)
     if fusion is None:
-        return np.full(count, np.nan), np.full(count, -1, dtype=np.int64)
+        return np.full(count, np.nan), np.full(count, -1), np.full(count, -1)
     inlier = fusion.clustering.inlier[fusion.mark]
     nearest = fusion.clustering.nearest[fusion.mark]
-    return inlier, np.where(inlier >= threshold, nearest, -1)
+    cluster = np.where(inlier >= threshold, nearest, -1)
+    vote = np.zeros(count, dtype=np.int64)
+    if fusion.marked.shape[1]:
+        vote = ((cluster >= 0) & fusion.marked[annotator, cluster]).astype(np.int64)
+    return inlier, cluster, vote
 
 
 def click_rows(
-    image: str, clicks: Clicks, inlier: FloatArray, cluster: IntArray, *, timed: bool
+    image: str, clicks: Clicks, inlier: FloatArray, cluster: IntArray, vote: IntArray, *, timed: bool
 ) -> Iterator[Row]:
     """Give the rows of clicks.csv for one image, see `judged`.
 
@@ -149,9 +174,10 @@ def click_rows(
     for n, who in enumerate(clicks.annotator):
         place = [shortest(clicks.x[n]), shortest(clicks.y[n]), *([shortest(times[n])] if timed else [])]
         where = int(cluster[n]) + 1 if cluster[n] >= 0 else ""
-        yield (clicks.annotators[who], image, *place, shortest(inlier[n]), where)
+        counts = int(vote[n]) if vote[n] >= 0 else ""
+        yield (clicks.annotators[who], image, *place, shortest(inlier[n]), where, counts)
     for idle in np.flatnonzero(clicks.counts() == 0):
-        yield (clicks.annotators[idle], image, *[""] * (5 if timed else 4))
+        yield (clicks.annotators[idle], image, *[""] * (6 if timed else 5))
 
 
 def evaluation_rows(evaluations: Mapping[str, Evaluation]) -> Iterator[Row]:

@@ -69,15 +69,16 @@ def _write_clicks(study: Study, path: Path) -> Path:
 
 def _click_rows(study: Study, entry: ImageEntry, timed: bool) -> Iterator[Row]:
     clicks, result = study.clicks(entry.id), study.shown_result(entry.id)
-    inlier, cluster = judged(None, len(clicks), 0.0)
+    inlier, cluster, vote = judged(None, clicks.annotator, 0.0)
     if result is not None:
         run, fusion = result
         threshold = run.settings.get("assignment", {}).get("outlier_threshold", 0.5)
         there = len(study.clicks(entry.id, replace(run, excluded=())))  # later imports stand behind
         used = np.arange(len(clicks)) < there
         used &= np.array([clicks.annotators[who] not in run.excluded for who in clicks.annotator], dtype=bool)
-        inlier[used], cluster[used] = judged(fusion, int(used.sum()), threshold)
-    return click_rows(entry.name, clicks, inlier, cluster, timed=timed)
+        fused = study.clicks(entry.id, run).annotator
+        inlier[used], cluster[used], vote[used] = judged(fusion, fused, threshold)
+    return click_rows(entry.name, clicks, inlier, cluster, vote, timed=timed)
 
 
 def _write_decisions(study: Study, path: Path) -> Path:

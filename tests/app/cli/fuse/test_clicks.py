@@ -41,7 +41,7 @@ def test_the_files_and_their_columns(clicks, tmp_path):
     headers = {path.name: path.read_text().splitlines()[0] for path in sorted(out.glob("*.csv"))}
     assert headers == {
         "annotators.csv": "annotator,clicks,reliability,sensitivity,precision",
-        "clicks.csv": "annotator,image,x,y,inlier_probability,cluster",
+        "clicks.csv": "annotator,image,x,y,inlier_probability,cluster,vote",
         "detections.csv": "image,cluster,x,y,sxx,sxy,syy,weight,votes,posterior,detected",
     }
     assert sorted(path.name for path in out.iterdir()) == [*headers, "run.json"]
@@ -74,6 +74,24 @@ def test_every_click_comes_back_with_its_cluster(clicks, tmp_path):
         assert 0.5 <= float(row["inlier_probability"]) <= 1
         centre = detections[row["image"], row["cluster"]]
         assert np.hypot(*(centre - [float(row["x"]), float(row["y"])])) < 10
+
+
+def test_votes_and_precision_can_be_counted_from_the_clicks(clicks, tmp_path):
+    assert fuse(clicks, tmp_path / "out", "--extent", 200, 200) == 0
+    spots = {(row["image"], row["cluster"]): row for row in rows_of(tmp_path / "out" / "detections.csv")}
+    voters: dict[tuple[str, str], set[str]] = {key: set() for key in spots}
+    marks: dict[str, int] = {}
+    for row in rows_of(tmp_path / "out" / "clicks.csv"):
+        marks[row["annotator"]] = marks.get(row["annotator"], 0) + 1
+        if row["vote"] == "1":
+            voters[row["image"], row["cluster"]].add(row["annotator"])
+    assert {key: len(who) for key, who in voters.items()} == {
+        key: int(row["votes"]) for key, row in spots.items()
+    }
+    for row in rows_of(tmp_path / "out" / "annotators.csv"):
+        name = row["annotator"]
+        hits = sum(float(spots[key]["posterior"]) for key, who in voters.items() if name in who)
+        assert float(row["precision"]) == pytest.approx(hits / marks[name], abs=1e-6)
 
 
 def test_an_outlier_has_no_cluster(clicks, tmp_path):
