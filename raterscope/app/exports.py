@@ -55,6 +55,7 @@ FORMATS = {
     "dicom-seg": FileFormat(".dcm", "DICOM segmentations (*.dcm)", "_seg"),
     "rtstruct": FileFormat(".dcm", "DICOM structure sets (*.dcm)", "_rtstruct"),
     "crowd-kit": FileFormat(".csv", "Tables of crowd-kit (*.csv)"),
+    "svg": FileFormat(".svg", "Drawings (*.svg)"),
     "label-studio": FileFormat(".json", "Tasks of Label Studio (*.json)"),
 }
 
@@ -204,6 +205,8 @@ EXPORTS = (
     Export("annotators", ("labels",), "Annotators", ("csv",), _LABELS),
     Export("confusion", ("labels",), "Confusion matrices", ("csv", "crowd-kit"), _LABELS),
     Export("communities", ("labels",), "Communities", ("csv",), _LABELS),
+    Export("roc-curves", ("labels",), "ROC curves by cross-validation", ("csv", "svg"), _LABELS),
+    Export("rates-over-time", ("labels",), "Rates over time", ("csv", "svg"), _LABELS, of_run=False),
     Export("votes", ("labels",), "Votes", ("csv", "crowd-kit"), _LABELS, of_run=False),
     Export("next-votes", ("labels",), "Votes to ask for", ("csv",), _LABELS),
     Export("decided", ("labels",), "Decided tasks", ("csv", "crowd-kit"), _LABELS, of_run=False),

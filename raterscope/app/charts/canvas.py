@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from raterscope.widgets.tokens import LIGHT
 
-__all__ = ["FINE", "Anchor", "Canvas", "PixelCanvas", "Point", "VectorCanvas"]
+__all__ = ["FINE", "Anchor", "Canvas", "PixelCanvas", "Point", "Shifted", "VectorCanvas"]
 
 FINE = 2
 """Charts are drawn so many times larger and made smaller, so that curves are smooth."""
@@ -178,6 +178,43 @@ class VectorCanvas:
             f'<rect width="{width}" height="{height}" fill="{LIGHT.surface}"/>'
         )
         return "\n".join([head, *self._parts, "</svg>\n"]).encode()
+
+
+class Shifted:
+    """A part of another canvas, which begins at a place of it."""
+
+    def __init__(self, canvas: Canvas, left: float, top: float) -> None:
+        self._canvas, self._left, self._top = canvas, left, top
+
+    def line(
+        self, points: Sequence[Point], colour: str, width: float = 1.0, dashes: Sequence[float] = ()
+    ) -> None:
+        """Draw a line through points."""
+        self._canvas.line([self._at(point) for point in points], colour, width, dashes)
+
+    def polygon(self, points: Sequence[Point], fill: str, opacity: float = 1.0) -> None:
+        """Fill a polygon."""
+        self._canvas.polygon([self._at(point) for point in points], fill, opacity)
+
+    def disc(self, at: Point, radius: float, fill: str, edge: str = "", opacity: float = 1.0) -> None:
+        """Draw a disc."""
+        self._canvas.disc(self._at(at), radius, fill, edge, opacity)
+
+    def text(
+        self,
+        at: Point,
+        words: str,
+        colour: str,
+        size: float,
+        anchor: Anchor = "middle",
+        *,
+        upwards: bool = False,
+    ) -> None:
+        """Write a line."""
+        self._canvas.text(self._at(at), words, colour, size, anchor, upwards=upwards)
+
+    def _at(self, point: Point) -> Point:
+        return point[0] + self._left, point[1] + self._top
 
 
 def _fine(points: Sequence[Point]) -> list[Point]:

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
-from raterscope.app.charts.canvas import Canvas, PixelCanvas, Point, VectorCanvas
+from raterscope.app.charts.canvas import Canvas, Point
 from raterscope.widgets.tokens import ANNOTATOR_COLOURS, LIGHT
 
 __all__ = [
-    "DASHES", "HEAD", "HIGH", "LEGEND_LINE", "LINES", "WIDE", "Line", "LineChart", "draw_grid",
+    "DASHES", "HIGH", "LINES", "WIDE", "Line", "LineChart", "draw_grid",
     "place_in_axes", "rounded",
 ]  # fmt: skip
 
@@ -25,9 +24,6 @@ DASHES: tuple[tuple[float, ...], ...] = ((), (9, 4), (3, 4))
 """Of the first lines, of those that have the same colours again, and of the third round."""
 
 WIDE, HIGH = 560, 420
-HEAD, LEGEND_LINE = 34, 24
-"""Of an SVG: the height of its title, and of a line of its legend."""
-
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 18, 14, 64
 _LETTERS = 19
 _TICKS = 5
@@ -75,8 +71,6 @@ class LineChart:
         Whether it is drawn from the lower left to the upper right.
     low, high : float
         Ends of the vertical axis.
-    names : sequence of str
-        What the lines are, for a legend beneath an SVG; a report has its own.
     """
 
     lines: Sequence[Line]
@@ -86,39 +80,31 @@ class LineChart:
     diagonal: bool = False
     low: float = 0.0
     high: float = 1.0
-    names: Sequence[str] = ()
 
-    def image(self) -> Image.Image:
-        """Draw it in pixels."""
-        canvas = PixelCanvas(WIDE, HIGH)
-        self._draw(canvas)
-        return canvas.pixels()
+    @property
+    def width(self) -> int:
+        """Pixels."""
+        return WIDE
 
-    def svg(self, title: str = "") -> bytes:
-        """Draw it as a file of its own, with its title above and its legend beneath."""
-        canvas = VectorCanvas(WIDE, HIGH + HEAD + LEGEND_LINE * len(self.names))
-        if title:
-            canvas.text((WIDE / 2, HEAD / 2), title, LIGHT.text, _LETTERS)
-        self._draw(canvas, HEAD)
-        for row, (name, line) in enumerate(zip(self.names, self.lines, strict=True)):
-            y = HIGH + HEAD + LEGEND_LINE * (row + 0.5)
-            canvas.line([(_LEFT, y), (_LEFT + 26, y)], line.colour, 3, line.dashes)
-            canvas.text((_LEFT + 34, y), name, LIGHT.text, 15, "start")
-        return canvas.svg()
+    @property
+    def height(self) -> int:
+        """Pixels."""
+        return HIGH
 
-    def _draw(self, canvas: Canvas, top: float = 0.0) -> None:
+    def draw(self, canvas: Canvas) -> None:
+        """Draw it at the upper left."""
         step, rise = rounded(self.most / _TICKS), rounded((self.high - self.low) / _TICKS)
         at = [(x / self.most, f"{x:,.10g}") for x in np.arange(0, self.most * (1 + 1e-9), step).tolist()]
         first = math.ceil(self.low / rise - 1e-9) * rise
+        digits = max(0, -math.floor(math.log10(rise) + 1e-9))
         up = [
-            (self._height(y), f"{y:.{max(0, -math.floor(math.log10(rise) + 1e-9))}f}")
+            (self._height(y), f"{y:.{digits}f}")
             for y in np.arange(first, self.high + rise * 1e-6, rise).tolist()
         ]
-        draw_grid(canvas, at, up, self.across, self.up, top)
+        draw_grid(canvas, at, up, self.across, self.up)
 
         def place(x: float, y: float) -> Point:
-            across, down = place_in_axes(x / self.most, min(max(self._height(y), 0.0), 1.0))
-            return across, down + top
+            return place_in_axes(x / self.most, min(max(self._height(y), 0.0), 1.0))
 
         if self.diagonal:
             canvas.line([place(0, self.low), place(self.most, self.high)], LIGHT.third)
@@ -149,24 +135,19 @@ def draw_grid(
     up: Sequence[tuple[float, str]],
     below: str,
     beside: str,
-    top: float = 0.0,
 ) -> None:
     """Draw the lines of a grid with their numbers, and what the axes measure."""
-
-    def place(x: float, y: float) -> Point:
-        return place_in_axes(x, y)[0], place_in_axes(x, y)[1] + top
-
     for at, text in across:
-        canvas.line([place(at, 0), place(at, 1)], LIGHT.line)
-        x, y = place(at, 0)
+        canvas.line([place_in_axes(at, 0), place_in_axes(at, 1)], LIGHT.line)
+        x, y = place_in_axes(at, 0)
         canvas.text((x, y + 15), text, LIGHT.second, _LETTERS)
     for at, text in up:
-        canvas.line([place(0, at), place(1, at)], LIGHT.line)
-        x, y = place(0, at)
+        canvas.line([place_in_axes(0, at), place_in_axes(1, at)], LIGHT.line)
+        x, y = place_in_axes(0, at)
         canvas.text((x - 7, y), text, LIGHT.second, _LETTERS, "end")
-    x, y = place(0.5, 0)
+    x, y = place_in_axes(0.5, 0)
     canvas.text((x, y + 43), below, LIGHT.text, _LETTERS)
-    x, y = place(0, 0.5)
+    x, y = place_in_axes(0, 0.5)
     canvas.text((15, y), beside, LIGHT.text, _LETTERS, upwards=True)
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "add_output",
     "add_plan",
     "add_question",
+    "add_rates_over_time",
     "add_results",
     "add_roc_curves",
     "add_run",
@@ -203,6 +204,15 @@ def add_roc_curves(parser: Parser, what: str) -> None:
                              "is predicted by a run that was given the truths of the others (dynamic "
                              f"combination paper, Fig. 2); {what}. Fields: methods (all, fast, paper), "
                              "folds, subsample, class_votes, experienced, decisions, fold_seed")  # fmt: skip
+
+
+def add_rates_over_time(parser: Parser, what: str) -> None:
+    """Add whether the rates of those who gave labels are followed over time; `what` ends the help."""
+    parser.add_argument("--rates-over-time", nargs="?", const="", metavar="CLASS",
+                        help="sensitivity and specificity of the annotators as their labels come, taken as "
+                             "decisions whether a task is of CLASS (default: the last class), by recursive "
+                             "EM, incremental Newton, batch EM and MAP (thesis, chapters 3 and 5); "
+                             f"{what}")  # fmt: skip
 
 
 def add_jobs(parser: Parser) -> None:

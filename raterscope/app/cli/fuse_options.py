@@ -18,6 +18,7 @@ from raterscope.app.cli.arguments import (
     add_names,
     add_plan,
     add_question,
+    add_rates_over_time,
     add_results,
     add_roc_curves,
     add_settings,
@@ -134,6 +135,7 @@ def _describe_labels(kinds: Commands) -> None:
     labels.add_argument("--compare", action="store_true",
                         help="measure all algorithms against the truths, in evaluation.csv")  # fmt: skip
     add_roc_curves(labels, "needs --truth; writes roc_areas.csv, roc_curves.csv and roc_curves.svg")
+    add_rates_over_time(labels, "writes rates_over_time.csv, decisions_over_time.csv and rates_over_time.svg")
     labels.add_argument("--subsample", nargs=2, type=count, metavar=("VOTES", "ANNOTATORS"),
                         help="fuse only the tasks with votes of at least ANNOTATORS annotators who have "
                              "VOTES votes on tasks of each true class (dynamic combination paper, section "

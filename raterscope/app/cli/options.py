@@ -21,6 +21,7 @@ from raterscope.app.cli.arguments import (
     add_masks,
     add_output,
     add_plan,
+    add_rates_over_time,
     add_roc_curves,
     add_run,
     add_settings,
@@ -44,7 +45,8 @@ WHAT = (
     "detections", "consensus", "probability", "another-rater", "true-outline", "uncertainty", "weights",
     "tau", "alternatives", "annotators",
     "agreement", "disputes", "clicks", "counts", "measurements", "labels", "confusion", "communities",
-    "votes", "next-votes", "decided", "ranking", "pairs", "path", "decisions",
+    "roc-curves", "rates-over-time", "votes", "next-votes", "decided", "ranking", "pairs", "path",
+    "decisions",
 )  # fmt: skip
 """What `export` writes, as `exports.EXPORTS` has it."""
 
@@ -207,6 +209,7 @@ def _describe_report(commands: Commands) -> None:
     add_run(report)
     add_by_crowd_size(report, "needs ground truth and takes minutes")
     add_roc_curves(report, "needs known truths and takes minutes")
+    add_rates_over_time(report, "of questions of labels")
     add_output(report, "REPORT", "a name that ends in .html or .pdf")
 
 

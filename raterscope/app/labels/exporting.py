@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels.data import ClassArray, FloatArray
+from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray
+from raterscope.algorithms.labels.folded_curves import FoldedSettings
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.exports import Request, files_for
@@ -27,6 +28,8 @@ from raterscope.app.formats.labels.writing import (
     write_votes,
 )
 from raterscope.app.labels.answers import Answered, groups_of, plan_of, read_answer
+from raterscope.app.labels.decision_rates import follow_question, write_rates, write_rates_chart
+from raterscope.app.labels.folded import fold_question, write_charts, write_curves
 from raterscope.app.labels.results import (
     NEXT_VOTES,
     accuracies,
@@ -36,6 +39,7 @@ from raterscope.app.labels.results import (
     next_vote_rows,
     write_people,
 )
+from raterscope.app.labels.running import Question
 from raterscope.app.review import ReviewState, fold
 from raterscope.app.study import Study
 from raterscope.app.study.labels import labels_of, pictures_of
@@ -121,17 +125,21 @@ def decided_labels(study: Study, entry: QuestionEntry) -> list[DecidedLabel]:
 
 
 def _ready(study: Study, entry: QuestionEntry, what: str) -> bool:
-    if what == "votes":
+    if what in ("votes", "rates-over-time"):
         return bool(len(study.crowd(entry.id).task))
     if what == "decided":
         return bool(decided_labels(study, entry))
     answered = read_answer(study, entry)
+    if what == "roc-curves" and not (study.crowd(entry.id).truth != OPEN).any():
+        return False
     return answered is not None and (what != "communities" or answered.result.communities is not None)
 
 
 def _missing(what: str) -> str:
     if what == "decided":
         return "holds no decision on a task yet"
+    if what == "roc-curves":
+        return "holds no known truths with a run of labels; `raterscope import --kind true-labels` reads them"
     if what == "communities":
         return "holds no communities yet; `raterscope run` finds them, with --set communities=behaviour"
     return "holds no run of labels yet; `raterscope run` makes one"
@@ -201,6 +209,20 @@ def _write_communities(study: Study, entry: QuestionEntry, _: str, path: Path, w
     return [write_table(path, community_columns(fusion), rows)]
 
 
+def _write_roc(study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch) -> list[Path]:
+    """Write the ROC curves of all methods, which are measured here, with default settings."""
+    answered = _answer(study, entry)
+    found = fold_question(answered.question, FoldedSettings(), plan_of(answered.run), watch)
+    return [(write_charts if form == "svg" else write_curves)(path, found)]
+
+
+def _write_rates(study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch) -> list[Path]:
+    """Write rates over time for decisions on the last class."""
+    question = Question(labels_of(study, entry.id), study.crowd(entry.id).truth)
+    found = follow_question(question, watch=watch)
+    return [(write_rates_chart if form == "svg" else write_rates)(path, found)]
+
+
 def _write_next(study: Study, entry: QuestionEntry, _: str, path: Path, watch: Watch) -> list[Path]:
     """Write which votes to ask for, not of tasks that the expert has decided."""
     answered = _answer(study, entry)
@@ -250,6 +272,8 @@ _WRITERS: Mapping[str, _Write] = {
     "annotators": _write_annotators,
     "confusion": _write_confusion,
     "communities": _write_communities,
+    "roc-curves": _write_roc,
+    "rates-over-time": _write_rates,
     "votes": _write_votes,
     "next-votes": _write_next,
     "decided": _write_decided,

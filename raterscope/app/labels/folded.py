@@ -18,7 +18,8 @@ from raterscope.algorithms.labels.folded_curves import (
 )
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.charts.lines import LINES, Line, LineChart
+from raterscope.app.charts.lines import DASHES, LINES, Line, LineChart
+from raterscope.app.charts.sheet import Key, sheet
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.export import shortest, write_table
 from raterscope.app.formats.whole import write_whole
@@ -100,7 +101,7 @@ def write_charts(path: Path, found: FoldedCurves, true: int | None = None) -> Pa
             raise InputError("truths of two classes are needed for a ROC curve")
         true = found.shown[-1]
     title = f"{found.folds}-fold cross-validation, {plain(found.classes[true], 40)}"
-    return write_whole(path, curve_chart(found, true).svg(title))
+    return write_whole(path, sheet([(title, curve_chart(found, true))], curve_keys(found, true)))
 
 
 def write_folded(folder: Path, found: FoldedCurves) -> list[Path]:
@@ -112,19 +113,30 @@ def write_folded(folder: Path, found: FoldedCurves) -> list[Path]:
 
 def curve_chart(found: FoldedCurves, true: int, order: Sequence[str] = ()) -> LineChart:
     """Draw the pooled ROC curves of a class: methods in an order, by default the best first."""
-    lines, names = [], []
-    methods = {one.name: one for one in _ranked(found, true)}
-    for at, one in enumerate(methods[name] for name in order or methods):
+    lines = []
+    for key, one in zip(curve_keys(found, true, order), _ranked(found, true, order), strict=True):
         curve = one.pooled.curves[true]
-        colour = LINES[at % len(LINES)]
-        lines.append(
-            Line(curve.false_positive_rate, curve.sensitivity, colour, dots=len(curve.threshold) < 4)
+        points = curve.false_positive_rate, curve.sensitivity
+        lines.append(Line(*points, key.colour, dots=len(curve.threshold) < 4, dashes=key.dashes))
+    return LineChart(lines, "false positive rate", "sensitivity", diagonal=True)
+
+
+def curve_keys(found: FoldedCurves, true: int, order: Sequence[str] = ()) -> list[Key]:
+    """Name the methods of `curve_chart`, with their pooled AUC."""
+    return [
+        Key(
+            f"{labeller_title(one.name)}, AUC {area_in_words(one.area(true))}",
+            LINES[at % len(LINES)],
+            DASHES[at // len(LINES) % len(DASHES)],
         )
-        names.append(f"{labeller_title(one.name)}, AUC {area_in_words(one.area(true))}")
-    return LineChart(lines, "false positive rate", "sensitivity", diagonal=True, names=names)
+        for at, one in enumerate(_ranked(found, true, order))
+    ]
 
 
-def _ranked(found: FoldedCurves, true: int) -> list[FoldedMethod]:
+def _ranked(found: FoldedCurves, true: int, order: Sequence[str] = ()) -> list[FoldedMethod]:
+    if order:
+        methods = {one.name: one for one in found.methods}
+        return [methods[name] for name in order]
     return sorted(found.methods, key=lambda one: -np.nan_to_num(one.area(true)[0], nan=-1.0))
 
 

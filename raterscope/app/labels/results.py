@@ -23,6 +23,7 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.formats.export import shortest, take_away, write_record, write_table
 from raterscope.app.formats.labels.writing import write_annotators, write_confusion, write_labels
 from raterscope.app.labels.answers import Groups, groups_of
+from raterscope.app.labels.decision_rates import RATES_FILES, DecisionRates, write_rates_files
 from raterscope.app.labels.folded import ROC_FILES, write_folded
 from raterscope.app.labels.running import Answer, Question, digest_of, question_record
 from raterscope.app.outcome import record_of
@@ -79,6 +80,8 @@ class QuestionOutput:
         Of every annotator's history in confusion.csv; None for all.
     curves : FoldedCurves, optional
         ROC curves of all methods by cross-validation.
+    over_time : DecisionRates, optional
+        Rates over time.
     """
 
     question: Question
@@ -88,6 +91,7 @@ class QuestionOutput:
     assessments: Mapping[str, Assessment] = field(default_factory=dict)
     steps: int | None = 1
     curves: FoldedCurves | None = None
+    over_time: DecisionRates | None = None
 
 
 def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) -> list[Path]:
@@ -134,7 +138,9 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
     written.append(write_table(folder / "next_votes.csv", NEXT_VOTES, asked))
     if output.curves is not None:
         written += write_folded(folder, output.curves)
-    for name in ("confusion.csv", "communities.csv", "evaluation.csv", *ROC_FILES):
+    if output.over_time is not None:
+        written += write_rates_files(folder, output.over_time)
+    for name in ("confusion.csv", "communities.csv", "evaluation.csv", *ROC_FILES, *RATES_FILES):
         if folder / name not in written:
             take_away(folder / name)
     return [*written, write_record(folder / "run.json", output.record)]

@@ -20,6 +20,7 @@ from raterscope.app.charts.lines import (
     place_in_axes,
     rounded,
 )
+from raterscope.app.charts.sheet import image_of
 from raterscope.app.report.contents import Picture
 from raterscope.app.report.pictures import drawing
 from raterscope.widgets.tokens import LIGHT
@@ -81,7 +82,7 @@ def draw_lines(
     most : float
     diagonal : bool
     """
-    return drawing(LineChart(lines, across, up, most, diagonal).image(), title, words)
+    return drawing(image_of(LineChart(lines, across, up, most, diagonal)), title, words)
 
 
 def draw_rates(rates: NDArray[np.float64], title: str, words: str = "") -> Picture:

@@ -6,6 +6,7 @@ import numpy as np
 
 from raterscope.algorithms.labels.catalogue import labeller_title
 from raterscope.algorithms.labels.folded_curves import FoldedCurves, mean_area
+from raterscope.app.charts.sheet import image_of
 from raterscope.app.errors import counted, plain
 from raterscope.app.labels.folded import area_in_words, curve_chart
 from raterscope.app.report.contents import Block, Gallery, Notices, Swatch, Table
@@ -28,7 +29,7 @@ def folded_blocks(found: FoldedCurves) -> list[Block]:
     for true in most:
         chart = curve_chart(found, true, order)
         title = f"ROC of {plain(found.classes[true], 40)}"
-        pictures.append(drawing(chart.image(), title, "predictions of all folds together"))
+        pictures.append(drawing(image_of(chart), title, "predictions of all folds together"))
         if not legend:
             legend = [
                 Swatch(line.colour, labeller_title(name))

@@ -11,9 +11,11 @@ from raterscope.algorithms.labels.data import OPEN, FloatArray
 from raterscope.algorithms.labels.drift import change_points, row_over_time
 from raterscope.algorithms.labels.folded_curves import FoldedCurves
 from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.charts.sheet import image_of
 from raterscope.app.convergence import of_labels
 from raterscope.app.errors import counted, plain
 from raterscope.app.labels.answers import Answered, Groups
+from raterscope.app.labels.decision_rates import DecisionRates, rates_charts, rates_keys
 from raterscope.app.report.answered import AnsweredQuestion
 from raterscope.app.report.charts import LINES, Line, draw_lines, draw_rates
 from raterscope.app.report.contents import Block, Facts, Gallery, Notices, Section, Swatch
@@ -27,6 +29,7 @@ from raterscope.app.report.label_tables import (
     moved_table,
     share_of,
 )
+from raterscope.app.report.pictures import drawing
 from raterscope.app.report.runs import run_in_words
 from raterscope.app.report.units import named, significant
 
@@ -43,9 +46,12 @@ _LARGEST_PROTOTYPE = 16
 
 
 def question_section(
-    found: AnsweredQuestion, watch: Watch = silent, curves: FoldedCurves | None = None
+    found: AnsweredQuestion,
+    watch: Watch = silent,
+    curves: FoldedCurves | None = None,
+    over_time: DecisionRates | None = None,
 ) -> Section:
-    """Tell of one question, with ROC curves by cross-validation where they were measured."""
+    """Tell of one question, with ROC curves by cross-validation and rates over time where there are some."""
     watch(0.0, "drawing")
     blocks: list[Block] = [_facts(found)]
     unsettled = of_labels(found.answered.result.fusion, found.answered.run.settings)
@@ -62,6 +68,8 @@ def question_section(
         blocks += _prototypes(found.answered, found.groups)
     blocks.append(annotators_table(found.answered, found.rates, found.groups, found.excluded))
     blocks += _movers(found)
+    if over_time is not None:
+        blocks.append(_rates_over_time(over_time))
     if found.disputed:
         blocks.append(disputed_table(found.answered, found.now, found.disputed))
         if found.pictures:
@@ -158,6 +166,19 @@ def _prototypes(answered: Answered, groups: Groups) -> list[Block]:
         f"Columns: what is said, {_few(list(map(named, fusion.outputs)))}, from the left."
     )
     return [Gallery("Prototypes of the communities", pictures, (), note)]
+
+
+def _rates_over_time(found: DecisionRates) -> Gallery:
+    """Draw the rates by the methods of the thesis."""
+    pictures = [drawing(image_of(chart), title) for title, chart in rates_charts(found)]
+    legend = [Swatch(key.colour, key.words) for key in rates_keys(found)]
+    step = "one more decision of each annotator" if found.course.repeated else "further annotators who join"
+    note = (
+        f"Votes as decisions whether a task is {plain(found.name, 40)}; a step is {step}. Rates are means "
+        "over annotators, shaded with the 95 % interval of recursive EM. Errors are mean squared errors "
+        "against the rates of each annotator's own votes on known tasks."
+    )
+    return Gallery("Rates over time", pictures, legend, note)
 
 
 def _movers(found: AnsweredQuestion) -> list[Block]:

@@ -83,6 +83,13 @@ _MEASURES_OF_LABELS = (
         "was given the truths of the others ([@simpson2013], section 4). Intervals of areas are those of "
         "[@delong1988].",
     ),
+    (
+        "Rates over time",
+        "Sensitivity and specificity for one class as votes come, by recursive EM, an incremental Newton "
+        "step, EM on all votes so far, and decisions by the rates that are known ([@diazvilor2017], "
+        "chapters 3 and 5). Unlike printed, each step also looks at the votes afresh, and rates have a Beta "
+        "prior.",
+    ),
 )
 
 

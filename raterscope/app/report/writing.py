@@ -46,6 +46,7 @@ def write_report(
     question: int | None = None,
     crowd_size: CrowdSizeSettings | None = None,
     folds: FoldedSettings | None = None,
+    over_time: str | None = None,
 ) -> Path:
     """Write what a study has come to by the runs shown, for people: slices, tables, decisions, methods.
 
@@ -63,6 +64,8 @@ def write_report(
         Measure methods for clicks against the number of annotators too, which takes minutes.
     folds : FoldedSettings, optional
         Draw ROC curves of all methods for labels by cross-validation too, of questions with known truths.
+    over_time : str, optional
+        Draw the rates of those who gave labels over time, for decisions on this class; "" for the last.
 
     Returns
     -------
@@ -79,7 +82,7 @@ def write_report(
     if ending not in _SUFFIXES or path.resolve().suffix.casefold() == STUDY_SUFFIX:
         raise InputError("is no name of a report; expected one that ends in .html or .pdf", file=path)
     check_place(path)
-    contents = _gather(study, part(watch, 0.0, 0.9), item, question, crowd_size, folds)
+    contents = _gather(study, part(watch, 0.0, 0.9), item, question, crowd_size, folds, over_time)
     watch(0.9, "writing the report")
     if ending == ".pdf":
         try:
@@ -102,6 +105,7 @@ def _gather(
     question: int | None = None,
     crowd_size: CrowdSizeSettings | None = None,
     folds: FoldedSettings | None = None,
+    over_time: str | None = None,
 ) -> Contents:
     """Read and measure all that a report tells, see `write_report`."""
     from raterscope.app.report.decisions import decisions_section, told_of
@@ -119,7 +123,7 @@ def _gather(
     sections, figures = _masks(study, entries, state, runs, part(watch, 0.0, 0.6))
     sections += _clicks(study, entries, state, runs, part(watch, 0.6, 0.8), crowd_size)
     sections += _questions(
-        study, questions, "labels", partial(_labels, folds), state, runs, part(watch, 0.8, 0.9)
+        study, questions, "labels", partial(_labels, folds, over_time), state, runs, part(watch, 0.8, 0.9)
     )
     sections += _questions(study, compared, "pairs", _pairs, state, runs, part(watch, 0.9, 1.0))
     if not sections:
@@ -294,9 +298,15 @@ def _questions(
 
 
 def _labels(
-    folds: FoldedSettings | None, study: Study, entry: QuestionEntry, state: ReviewState, watch: Watch
+    folds: FoldedSettings | None,
+    over_time: str | None,
+    study: Study,
+    entry: QuestionEntry,
+    state: ReviewState,
+    watch: Watch,
 ) -> tuple[RunEntry, Section] | None:
     from raterscope.app.labels.answers import plan_of
+    from raterscope.app.labels.decision_rates import follow_question
     from raterscope.app.labels.folded import fold_question
     from raterscope.app.report.answered import read_question
     from raterscope.app.report.labels import question_section
@@ -310,7 +320,10 @@ def _labels(
     if folds is not None and (answered.question.truth != OPEN).any():
         step = part(watch, measured, 0.9)
         curves = fold_question(answered.question, folds, plan_of(answered.run), step)
-    return answered.run, question_section(found, part(watch, 0.9, 1.0), curves)
+    followed = None
+    if over_time is not None:
+        followed = follow_question(answered.question, over_time or None, part(watch, 0.9, 0.95))
+    return answered.run, question_section(found, part(watch, 0.95, 1.0), curves, followed)
 
 
 def _pairs(

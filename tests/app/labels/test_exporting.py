@@ -187,3 +187,12 @@ def test_a_truth_that_was_imported_is_not_taken_for_a_decision(tmp_path, refusal
     path = make_study(tmp_path / "s.rscope", *files)
     assert run("run", path, "ibcc", "--hold-truth") == 0
     assert "no decision" in refusal("export", path, "--what", "decided", "-o", tmp_path / "x.csv")
+
+
+@pytest.mark.parametrize("what", ["roc-curves", "rates-over-time"])
+def test_curves_leave_as_tables_and_drawings(study, tmp_path, export, refusal, what):
+    if what == "roc-curves":
+        assert "holds no known truths" in refusal("export", study, "--what", what, "-o", tmp_path / "x.csv")
+        assert run("import", study, write_truth(tmp_path / "truth.csv"), "--kind", "true-labels") == 0
+    assert len({row["method"] for row in rows_of(export(what))}) >= 2
+    assert export(what, suffix=".svg").read_bytes().startswith(b"<svg ")

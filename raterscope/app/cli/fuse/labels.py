@@ -39,6 +39,7 @@ from raterscope.app.formats.labels.records import LabelTable, TrueLabels
 from raterscope.app.formats.tables import UnknownColumns
 from raterscope.app.labels.answers import groups_of
 from raterscope.app.labels.comparing import advice_on, judgements
+from raterscope.app.labels.decision_rates import DecisionRates, follow_question
 from raterscope.app.labels.folded import fold_question
 from raterscope.app.labels.folded import in_words as folded_in_words
 from raterscope.app.labels.joining import Asked, Understanding, by_question, question_of, read_prior
@@ -78,9 +79,11 @@ def fuse_labels(options: argparse.Namespace) -> int:
         rest = part(watch, 0.6 if options.compare else 0.8, 0.9 if settings is None else 0.85)
         judged, failed = judged_of(answer, texts, every=options.compare, watch=rest)
         curves = {} if settings is None else _curves(answer, settings, part(watch, 0.85, 0.95))
-        rest = part(watch, 0.95, 1.0)
+        over_time = _over_time(answer, options.rates_over_time, part(watch, 0.95, 0.97))
+        rest = part(watch, 0.97, 1.0)
         found = write_in_folder(
-            lambda folder: _write(folder, options, answer, judged, curves, sources, rest), options.output
+            lambda folder: _write(folder, options, answer, judged, curves, over_time, sources, rest),
+            options.output,
         )
     written, large = found.answer
     notices += [*failed, *large, *notices_of(answer, judged)]
@@ -276,6 +279,17 @@ def _curves(answer: Answer, settings: FoldedSettings, watch: Watch) -> dict[str,
     return found
 
 
+def _over_time(answer: Answer, chosen: str | None, watch: Watch) -> dict[str, DecisionRates]:
+    """Follow the rates of every question over time, for decisions on a class; "" stands for the last."""
+    if chosen is None:
+        return {}
+    questions = answer.inputs.given
+    return {
+        name: follow_question(question, chosen or None, part(watch, at / len(questions), 1.0))
+        for at, (name, question) in enumerate(questions.items())
+    }
+
+
 def _subsampled(
     questions: Mapping[str, Question], class_votes: int, least: int
 ) -> tuple[dict[str, Question], list[str]]:
@@ -315,6 +329,7 @@ def _write(
     answer: Answer,
     judged: Judged,
     curves: Mapping[str, FoldedCurves],
+    over_time: Mapping[str, DecisionRates],
     sources: list[dict[str, object]],
     watch: Watch,
 ) -> tuple[list[Path], list[str]]:
@@ -328,7 +343,7 @@ def _write(
         output = QuestionOutput(
             answer.inputs.given[name], answer.plan, result,
             _record(answer, name, sources, options, curves), judged.get(name, {}), options.steps,
-            curves.get(name),
+            curves.get(name), over_time.get(name),
         )  # fmt: skip
         written += write_question(here, output, step)
         if not has_confusion(output):

@@ -5,34 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-import numpy as np
 from PySide6.QtCore import QObject
 
 from raterscope.algorithms.clicks.data import ClicksError
-from raterscope.algorithms.clicks.decision_course import (
-    METHODS,
-    DecisionCourse,
-    Decisions,
-    Measured,
-    follow,
-    measure,
-)
+from raterscope.algorithms.clicks.decision_course import METHODS, DecisionCourse, Measured
 from raterscope.algorithms.labels import Labels
-from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.jobs import Job
+from raterscope.app.labels.decision_rates import ERRORS, ROWS, course_of, series_of
 from raterscope.app.study import Study
 from raterscope.app.workspaces.labels.scene import Scene
 from raterscope.app.workspaces.labels.view import name_of
 from raterscope.widgets.plots.decision_plot import CourseLine, DecisionKind, DecisionPlot, DecisionView
 
-__all__ = ["Deciding", "course_of", "decisions_of", "view_of"]
+__all__ = ["Deciding", "view_of"]
 
 Found = tuple[DecisionCourse, Measured | None] | str
-
-_ROWS = {key: row for row, key in enumerate(METHODS)}
-_Z = 1.96
 
 
 class Deciding(QObject):
@@ -97,32 +86,10 @@ class Deciding(QObject):
 
 
 def _read(labels: Labels, question: int, chosen: int, study: Study, watch: Watch) -> Found:
-    known = study.crowd(question).truth
-    truth = np.where(known == OPEN, -1, known == chosen).astype(np.int8)
-    return course_of(labels, chosen, truth, watch)
-
-
-def course_of(labels: Labels, chosen: int, truth: np.ndarray, watch: Watch) -> Found:
-    """Follow the decisions whether tasks are of a class; a sentence where that cannot be done."""
     try:
-        course = follow(decisions_of(labels, chosen), watch=watch)
+        return course_of(labels, chosen, study.crowd(question).truth, watch)
     except ClicksError as error:
         return str(error).replace("clusters", "tasks")
-    return course, measure(course, truth)
-
-
-def decisions_of(labels: Labels, chosen: int) -> Decisions:
-    """Take every vote as a decision whether its task is of a class, in the order of time."""
-    meaning = np.arange(len(labels.outputs)) if labels.meaning is None else labels.meaning
-    means = meaning[labels.label]
-    order = np.arange(len(labels.task))
-    if labels.time is not None:
-        order = np.argsort(np.nan_to_num(labels.time, nan=np.inf), kind="stable")
-    order = order[means[order] != OPEN]
-    return Decisions(
-        labels.annotator[order], labels.task[order], means[order] == chosen,
-        len(labels.annotators), len(labels.tasks),
-    )  # fmt: skip
 
 
 def view_of(
@@ -146,7 +113,7 @@ def view_of(
             DecisionKind("precision", "Precision of decisions", step, "precision", unit=False),
             *(
                 DecisionKind(f"error {at}", f"Error of {name}", step, "error, dB", unit=False)
-                for at, name in enumerate(("sensitivity", "specificity", "prevalence"))
+                for at, name in enumerate(ERRORS)
             ),
             DecisionKind("roc", "ROC at the end", "false positive rate", "sensitivity"),
         ]
@@ -159,49 +126,7 @@ def view_of(
 
 
 def _lines(course: DecisionCourse, found: Measured | None, key: str, annotator: int) -> Sequence[CourseLine]:
-    at = course.at.astype(float)
-    if key in ("sensitivity", "specificity"):
-        return _rate_lines(course, key, annotator, at)
-    if key == "prevalence":
-        return [_line(name, at, course.prevalence[row]) for row, name in enumerate(course.estimated)]
-    assert found is not None
-    if key == "roc":
-        return [
-            _roc(name, score, found.truth) for name, score in zip(found.methods, found.score, strict=True)
-        ]
-    if key.startswith("error "):
-        with np.errstate(divide="ignore"):
-            level = 10 * np.log10(np.maximum(found.error[int(key[-1])], 1e-12))
-        return [_line(name, at, level[row]) for row, name in enumerate(course.estimated)]
-    values = {"wrong": found.wrong, "found": found.sensitivity, "precision": found.precision}[key]
-    return [_line(name, at, values[row]) for row, name in enumerate(found.methods)]
-
-
-def _rate_lines(course: DecisionCourse, key: str, annotator: int, at: np.ndarray) -> list[CourseLine]:
-    rates = course.sensitivity if key == "sensitivity" else course.specificity
-    side = 0 if key == "sensitivity" else 1
-    low, high = course.low[side], course.high[side]
-    if annotator >= 0:
-        values, ends = rates[:, :, annotator], (low[:, annotator], high[:, annotator])
-    else:
-        known = np.isfinite(rates)
-        values = np.where(known, rates, 0).sum(axis=2) / np.maximum(known.sum(axis=2), 1)
-        spread = np.where(np.isfinite(low), (high - low) / (2 * _Z), 0.0)
-        half = _Z * np.sqrt((spread**2).sum(axis=1)) / np.maximum(known[0].sum(axis=1), 1)
-        ends = np.clip(values[0] - half, 0, 1), np.clip(values[0] + half, 0, 1)
-    lines = [_line(name, at, values[row]) for row, name in enumerate(course.estimated)]
-    first = lines[0]
-    return [CourseLine(first.title, first.method, at, first.down, *ends), *lines[1:]]
-
-
-def _line(key: str, across: np.ndarray, down: np.ndarray) -> CourseLine:
-    return CourseLine(METHODS[key], _ROWS[key], across, down)
-
-
-def _roc(key: str, score: np.ndarray, truth: np.ndarray) -> CourseLine:
-    order = np.argsort(-score, kind="stable")
-    last = np.append(np.diff(score[order]) != 0, True)
-    hits, alarms = np.cumsum(truth[order])[last], np.cumsum(~truth[order])[last]
-    return CourseLine(
-        METHODS[key], _ROWS[key], np.append(0.0, alarms / alarms[-1]), np.append(0.0, hits / hits[-1])
-    )
+    return [
+        CourseLine(METHODS[one.method], ROWS[one.method], one.across, one.down, one.low, one.high)
+        for one in series_of(course, found, key, annotator)
+    ]

@@ -187,6 +187,19 @@ def test_roc_curves_of_all_methods_are_written_and_shown_in_the_report(fuse, vot
     assert "AUC, mean of folds" in page
 
 
+def test_rates_over_time_are_written_for_a_class(fuse, votes, tmp_path):
+    truths = write_truth(tmp_path / "truth.csv")
+    out, _ = fuse(votes, "--truth", truths, "--algorithm", "majority", "--rates-over-time", "cat")
+    rows = rows_of(out / "rates_over_time.csv")
+    last = {row["annotator"]: row for row in rows if row["step"] == "11" and row["method"] == "batch"}
+    assert set(last) == {"", *PEOPLE}
+    assert float(last[LIAR]["sensitivity"]) < 0.1 < float(last[GOOD[0]]["sensitivity"])
+    assert float(last[LAZY]["specificity"]) < 0.1
+    decisions = rows_of(out / "decisions_over_time.csv")
+    assert {row["method"] for row in decisions} == {"recursive", "batch", "majority", "map"}
+    assert (out / "rates_over_time.svg").read_bytes().startswith(b"<svg ")
+
+
 def test_the_subsample_alone_is_fused(fuse, votes, tmp_path, capsys):
     truths = write_truth(tmp_path / "truth.csv", every=2)
     out, said = fuse(votes, "--truth", truths, "--subsample", "20", "11")

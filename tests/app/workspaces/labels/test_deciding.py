@@ -5,7 +5,8 @@ import pytest
 
 from raterscope.algorithms.labels import Labels
 from raterscope.algorithms.labels.data import OPEN
-from raterscope.app.workspaces.labels.deciding import course_of, decisions_of, view_of
+from raterscope.app.labels.decision_rates import course_of, decisions_of
+from raterscope.app.workspaces.labels.deciding import view_of
 from tests.app.driving import idle
 
 
@@ -35,7 +36,7 @@ def test_votes_become_decisions_in_the_order_of_time():
 @pytest.mark.parametrize(("times", "lines"), [(4, 3), (1, 2)])
 def test_every_kind_has_a_line_for_each_method(times, lines):
     labels, truth = crowd_of(times)
-    view = view_of(*course_of(labels, 1, truth, lambda *_: None), labels.classes, 1, labels.annotators)
+    view = view_of(*course_of(labels, 1, truth), labels.classes, 1, labels.annotators)
     assert [kind.key for kind in view.kinds][-1] == "roc"
     for kind in view.kinds:
         drawn = view.lines(kind.key, -1)
@@ -46,9 +47,7 @@ def test_every_kind_has_a_line_for_each_method(times, lines):
     one = view.lines("sensitivity", 3)
     assert (one[0].low <= one[0].down).all()
     assert (one[0].down <= one[0].high).all()
-    unknown = view_of(
-        *course_of(labels, 1, np.full(12, -1, np.int8), lambda *_: None), labels.classes, 1, labels.annotators
-    )
+    unknown = view_of(*course_of(labels, 1, np.full(12, -1, np.int8)), labels.classes, 1, labels.annotators)
     assert [kind.key for kind in unknown.kinds] == ["sensitivity", "specificity", "prevalence"]
 
 
