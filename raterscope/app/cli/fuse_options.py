@@ -105,6 +105,10 @@ def _describe_masks(kinds: Commands) -> None:
                             "images)")  # fmt: skip
     masks.add_argument("--together", action="store_true",
                        help="fuse several structures as classes of one model, not one by one")  # fmt: skip
+    masks.add_argument("--compare", nargs="*", metavar="METHOD",
+                       help="run several algorithms (by default all) on the same masks too and compare their "
+                            "consensuses with the truth and with the raters, their lower bounds and times; "
+                            "writes methods.csv and methods.svg")  # fmt: skip
     add_algorithm(masks, "--algorithm", "laplace", "how masks are fused")
     add_settings(masks)
     add_results(masks)

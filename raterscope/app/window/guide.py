@@ -69,6 +69,7 @@ TOPICS: dict[str, dict[str, str]] = {
         "tree_panel": "masks/tree",
         "alternatives": "masks/alternatives",
         "comparing": "masks/methods",
+        "methods": "masks/compare",
         "trust": "masks/trust",
         "bound": "masks/bound",
     },

@@ -1,10 +1,15 @@
-"""The figures along an axis, written as everywhere else."""
+"""The figures along an axis, written as everywhere else, and names below an axis."""
 
 from __future__ import annotations
 
-import pyqtgraph as pg
+from collections.abc import Sequence
+from typing import Any
 
-__all__ = ["WrittenAxis"]
+import pyqtgraph as pg
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QPainter
+
+__all__ = ["NameAxis", "WrittenAxis"]
 
 
 class WrittenAxis(pg.AxisItem):  # type: ignore[misc]
@@ -32,3 +37,24 @@ class WrittenAxis(pg.AxisItem):  # type: ignore[misc]
         """Say how far apart figures may stand."""
         found = list(super().tickSpacing(least, most, size))
         return [one for one in found if one[0] >= 1] or [(1, 0)] if self.whole else found
+
+
+class NameAxis(pg.AxisItem):  # type: ignore[misc]
+    """Names below what they stand for, turned so that long ones have room."""
+
+    ANGLE = -32.0
+
+    def drawPicture(
+        self, p: QPainter, axisSpec: object, tickSpecs: Sequence[Any], textSpecs: Sequence[tuple[Any, ...]]
+    ) -> None:
+        """Paint the axis, then each name so that it ends below its tick."""
+        super().drawPicture(p, axisSpec, tickSpecs, ())
+        p.setFont(self.style["tickFont"] or self.font())
+        p.setPen(self.textPen())
+        for box, _, name in textSpecs:
+            p.save()
+            p.translate(QPointF(box.center().x() + 4, box.top() + 2))
+            p.rotate(self.ANGLE)
+            right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop
+            p.drawText(QRectF(-200, 0, 200, 2 * box.height() + 8), right, name)
+            p.restore()

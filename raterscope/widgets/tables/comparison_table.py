@@ -84,6 +84,8 @@ class ComparisonTable(QWidget):
     measures : sequence of Measure
     nothing : str
         How runs come here.
+    subject : str
+        What a row is.
 
     Attributes
     ----------
@@ -98,14 +100,21 @@ class ComparisonTable(QWidget):
 
     run_chosen = Signal(object)
 
-    def __init__(self, measures: Sequence[Measure], nothing: str, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        measures: Sequence[Measure],
+        nothing: str,
+        parent: QWidget | None = None,
+        *,
+        subject: str = "run",
+    ) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.header = Header("Runs compared")
         self._nothing = plain_label(nothing, "second", wrap=True)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self._model = _ComparisonModel(tuple(measures), self)
+        self._model = _ComparisonModel(tuple(measures), self, subject)
         self.view = _Table()
         self.view.setModel(self._model)
         self.view.setItemDelegate(ComparisonDelegate(self.view))
@@ -168,8 +177,9 @@ class _Table(QTableView):
 class _ComparisonModel(QAbstractTableModel):
     """The first column names the run; the measures' columns follow."""
 
-    def __init__(self, measures: tuple[Measure, ...], parent: QObject) -> None:
+    def __init__(self, measures: tuple[Measure, ...], parent: QObject, subject: str) -> None:
         super().__init__(parent)
+        self._subject = subject
         self.measures = measures
         self.rows: tuple[ComparisonRow, ...] = ()
         self._best: list[float] = []
@@ -195,7 +205,7 @@ class _ComparisonModel(QAbstractTableModel):
         if orientation != Qt.Orientation.Horizontal:
             return None
         if role == Qt.ItemDataRole.DisplayRole:
-            return self.measures[section - 1].name if section else "run"
+            return self.measures[section - 1].name if section else self._subject
         if role == Qt.ItemDataRole.ToolTipRole:
             return plain_tip(self.measures[section - 1].help if section else "Algorithm and when it ran")
         return None
@@ -210,7 +220,7 @@ class _ComparisonModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.FontRole:
             return theme.widget_font(bold=best)
         if role == Qt.ItemDataRole.AccessibleTextRole:
-            name = self.measures[place].name if place >= 0 else "run"
+            name = self.measures[place].name if place >= 0 else self._subject
             words = self._words(row, place).replace("\n", ", ")
             return f"{name} {words}" + (", the best" if best else "")
         return None

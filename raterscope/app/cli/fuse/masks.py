@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from raterscope.algorithms.annotators.clustering import CaseAgreement, cluster_raters
+from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.report import CaseResult
 from raterscope.algorithms.progress import Watch, part, silent
@@ -28,6 +29,7 @@ from raterscope.app.cli.terminal import ProgressLine
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.volumes.records import MaskTable, VolumeFile
 from raterscope.app.formats.volumes.resampling import why_not_regular
+from raterscope.app.masks.methods import compare_cases, in_words, methods_plans, write_methods
 from raterscope.app.masks.placing import Placement, place, placed_mask
 from raterscope.app.masks.rater_clusters import (
     CONSENSUS,
@@ -54,7 +56,9 @@ Records = dict[str, dict[str, MaskRecord]]
 
 def fuse_masks(options: argparse.Namespace) -> int:
     """Fuse files of masks and write the results; the options are the command line's."""
-    plan = MaskPlan.make(options.algorithm, dict(options.settings))
+    texts = dict(options.settings)
+    plan = MaskPlan.make(options.algorithm, texts)
+    plans = None if options.compare is None else methods_plans(options.compare or tuple(FUSERS), texts)
     clock = time.perf_counter()
     with ProgressLine(sys.stderr) as watch:
         with by_option():
@@ -64,21 +68,26 @@ def fuse_masks(options: argparse.Namespace) -> int:
         make_folder(options.output)
         inputs = Inputs(dict.fromkeys(cases, 0), cases)
         each = fuse_together if options.together else fuse_case
-        fused = 0.6 if options.cluster_raters and plan.algorithm != "mixture" else 0.9
+        rest = 0.5 if plans else 0.9
+        fused = 0.7 * rest if options.cluster_raters and plan.algorithm != "mixture" else rest
         answer = fuse_cases(inputs, plan, part(watch, 0.2, fused), each=each)
-        clusters = _clusters(answer, part(watch, fused, 0.9), asked=options.cluster_raters)
-        rest = part(watch, 0.9, 1.0)
+        clusters = _clusters(answer, part(watch, fused, rest), asked=options.cluster_raters)
+        methods = None if plans is None else compare_cases(inputs, plans, part(watch, rest, 0.9))
+        last = part(watch, 0.9, 1.0)
         written = write_in_folder(
             lambda folder: [
-                *_write(folder, answer, truths, tables, rest, together=options.together),
+                *_write(folder, answer, truths, tables, last, together=options.together),
                 *(write_clusters(folder, clusters) if clusters else ()),
+                *(write_methods(folder, methods) if methods else ()),
             ],
             options.output,
         )
     lines = list(summary_of(answer, time.perf_counter() - clock))
     if clusters.get(CONSENSUS):
         lines.append(f"raters over cases: {clusters_in_words(cluster_raters(clusters[CONSENSUS]))}")
-    tell(dict.fromkeys([*notices, *said, *_notices(answer)]), lines)
+    lines += [] if methods is None else in_words(methods)
+    problems = () if methods is None else methods.problems
+    tell(dict.fromkeys([*notices, *said, *_notices(answer), *problems]), lines)
     tell_files(written.answer, written.place)
     written.tell("All results are in")
     failures(answer.outcomes)

@@ -36,7 +36,7 @@ from raterscope.widgets.figures import UNKNOWN, count, decimals, estimate
 from raterscope.widgets.parts import ChoiceBox, ElidedLabel
 from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
 
-__all__ = ["Comparing"]
+__all__ = ["Comparing", "p_value_in_words", "stacked"]
 
 NOTHING = (
     "Tick two or more runs under Fuse and press Compare: they are measured against the truth, or against the "
@@ -286,16 +286,16 @@ def _measures(summary: Summary) -> tuple[Measure, ...]:
     apart = f"95th percentile of how far the outlines lie apart. {over(1)}"
     more = f"How much larger than the reference, below 0 smaller. {over(4)}"
     return (
-        Measure("Dice", f"Overlap: 1 where the masks are the same. {over(0)}", "highest", _figure),
-        Measure(f"HD95{length}", apart, "lowest", _figure),
-        Measure(f"HD{length}", f"Hausdorff distance of the outlines. {over(2)}", "lowest", _figure),
-        Measure(f"surface{length}", f"Mean distance of the outlines. {over(3)}", "lowest", _figure),
+        Measure("Dice", f"Overlap: 1 where the masks are the same. {over(0)}", "highest", stacked),
+        Measure(f"HD95{length}", apart, "lowest", stacked),
+        Measure(f"HD{length}", f"Hausdorff distance of the outlines. {over(2)}", "lowest", stacked),
+        Measure(f"surface{length}", f"Mean distance of the outlines. {over(3)}", "lowest", stacked),
         Measure(f"volume{volume}", more, "nearest 0", _difference),
-        Measure("p", test, "none", _p_value),
+        Measure("p", test, "none", p_value_in_words),
     )
 
 
-def _figure(value: float, low: float, high: float) -> str:
+def stacked(value: float, low: float, high: float) -> str:
     """Write a figure with the interval of the cases beneath it."""
     words = estimate(value, low, high)
     return words.replace(" (", "\n").removesuffix(")")
@@ -311,7 +311,8 @@ def _difference(value: float, low: float, high: float) -> str:
     return words
 
 
-def _p_value(value: float, _low: float, _high: float) -> str:
+def p_value_in_words(value: float, _low: float, _high: float) -> str:
+    """Write a p value."""
     if not math.isfinite(value):
         return UNKNOWN
     return "< 0.001" if value < 0.001 else f"{value:.3f}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -21,7 +22,7 @@ from raterscope.app.workspaces.masks.regions import DisputedRegion
 from raterscope.app.workspaces.masks.reviewing import Reviewing
 from raterscope.app.workspaces.masks.scene import LoadedVolume, Piece, Scene
 from raterscope.app.workspaces.masks.screen import MasksScreen
-from raterscope.widgets.volume.layers import HeatMap
+from raterscope.widgets.volume.layers import HeatMap, Outline
 
 __all__ = ["OnSlices"]
 
@@ -50,6 +51,8 @@ class OnSlices(QObject):
         self._reviewing, self._raters = reviewing, raters
         self._volume, self._maps = screen.volume, screen.maps
         self._maps_asked = 0
+        self.other_outlines: Callable[[], list[Outline] | None] = lambda: None
+        """Gives outlines that take the place of the raters'; None for the raters'."""
         loader.pixels.connect(self._on_pixels)
         reviewing.regions_changed.connect(self._show_boxes)
         reviewing.selected.connect(self._on_selected)
@@ -135,6 +138,9 @@ class OnSlices(QObject):
                 scene, self._reviewing.structure, consensus or self._reviewing.consensus,
                 self._document.numbers, self._raters.current,
             )  # fmt: skip
+            others = self.other_outlines()
+            if others is not None:
+                found = [*others, *(one for one in found if one.name == view.TRUTH)]
         self._volume.set_outlines(found)
 
     def show_mended(self) -> None:

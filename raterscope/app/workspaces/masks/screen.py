@@ -5,12 +5,14 @@ from __future__ import annotations
 from PySide6.QtWidgets import QTabWidget, QVBoxLayout, QWidget
 
 from raterscope.algorithms.masks.catalogue import FUSERS
+from raterscope.app.masks.methods import FIGURES
 from raterscope.app.masks.rater_clusters import BASES
 from raterscope.app.workspaces.masks.maps import MapBar
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.panels.alternatives_panel import AlternativesPanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.local_weight import LocalWeight
+from raterscope.widgets.panels.methods_panel import MethodsPanel
 from raterscope.widgets.panels.queue_panel import QueuePanel
 from raterscope.widgets.panels.rater_tree_panel import RaterTreePanel
 from raterscope.widgets.panels.region_panel import RegionPanel
@@ -26,6 +28,9 @@ from raterscope.widgets.volume.volume_view import VolumeView
 __all__ = ["BOUND", "MasksScreen"]
 
 NO_TRUST = "Press Fuse (F5) to see how far to trust the maps and bands."
+_METHODS = {name: (one.title, one.summary) for name, one in FUSERS.items()}
+_TICKED = ("laplace", "student", "gaussian", "staple", "majority")
+"""Methods that are compared unless others are chosen: those that take seconds on a volume."""
 BOUND = "Fuse to see how the bound rises."
 
 
@@ -46,6 +51,7 @@ class MasksScreen(WorkspaceScreen):
         self.tree_panel = RaterTreePanel(self.tree, BASES)
         self.alternatives = AlternativesPanel()
         self.trust = TrustPanel(("probability", "share inside"), NO_TRUST)
+        self.methods = MethodsPanel(_METHODS, FIGURES, _TICKED)
         self.bound = ObjectivePlot("bound", BOUND)
         self.tabs = QTabWidget()
         self.tabs.addTab(self.local_weight, "Local weight")

@@ -26,6 +26,7 @@ from raterscope.app.workspaces.masks import view
 from raterscope.app.workspaces.masks.alternatives import Alternatives
 from raterscope.app.workspaces.masks.comparing import Comparing
 from raterscope.app.workspaces.masks.describing import Describing
+from raterscope.app.workspaces.masks.methods import Methods
 from raterscope.app.workspaces.masks.on_slices import OnSlices
 from raterscope.app.workspaces.masks.raters import Raters
 from raterscope.app.workspaces.masks.regions import DisputedRegion, read_summaries, summarize
@@ -73,12 +74,15 @@ class MasksWorkspace(MasksScreen):
         self.walk = Walk(document, self.queueing, self.loader, self.runs, "masks", self.canvas)
         self.comparing = Comparing(document, jobs)
         self.tabs.addTab(self.comparing, "Runs")
+        self.tabs.addTab(self.methods, "Methods")
         self.tabs.addTab(self.trust, "Trust")
+        self.comparing_methods = Methods(document, jobs, self)
         self.trusting = Trusting(document, self.trust, self.queue, "masks")
         self.raters = Raters(document, jobs, self)
         self.describing = Describing(document, jobs, self)
         self.consensuses = Alternatives(self.alternatives, self)
         self.on_slices = OnSlices(document, jobs, self, self.reviewing, self.raters, self.loader)
+        self.on_slices.other_outlines = self.comparing_methods.outlines
         self._notices = ""
         self._wanted: tuple[int, str] | None = None
         """The structure with which a case that is on its way is to begin."""
@@ -116,6 +120,9 @@ class MasksWorkspace(MasksScreen):
         self.fuse_panel.run_requested.connect(self._on_run_requested)
         self.fuse_panel.compare_requested.connect(self._on_compare_requested)
         self.comparing.refused.connect(self.refused)
+        self.comparing_methods.refused.connect(self.refused)
+        self.comparing_methods.said.connect(self.said)
+        self.comparing_methods.outlines_changed.connect(self.on_slices.show_consensus)
         self.describing.refused.connect(self.said)
         self.comparing.run_chosen.connect(self.runs.choose)
         self.runs.ended.connect(self.on_slices.show_consensus)
@@ -251,6 +258,7 @@ class MasksWorkspace(MasksScreen):
         scene, structure, covered = self.reviewing.scene, self.reviewing.structure, self.reviewing.covered
         self.raters.show(scene, structure, covered=covered)
         self.comparing.show_scene(None if covered else scene, structure)
+        self.comparing_methods.show_scene(None if covered else scene, structure)
         fusion = None if scene is None else scene.fusion(structure)
         at_once = fusion is not None and not len(fusion.traces[0].objective)
         self.bound.set_nothing(f"{fusion.algorithm} takes no iterations." if fusion and at_once else BOUND)

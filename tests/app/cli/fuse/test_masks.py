@@ -103,6 +103,35 @@ def test_tau_is_low_where_a_rater_is_far_from_the_others(fuse, tmp_path):
     assert all(row["tau"] == "" != row["model_sigma_mm"] for row in rows_of(out / "annotators.csv"))
 
 
+def test_methods_are_compared_with_truth_and_raters(fuse, tmp_path):
+    files = four_raters(tmp_path)
+    truth = write(tmp_path / "known.nii.gz", a_ball(radius=6.0))
+    out, said = fuse(*files, "--truth", truth, "--compare", "laplace", "staple", "majority")
+    rows = rows_of(out / "methods.csv")
+    methods = {row["name"]: row for row in rows if row["kind"] == "method" and row["reference"] == "truth"}
+    assert list(methods) == ["laplace", "staple", "majority"]
+    mask, _ = read(out / "consensus_mask.nii.gz")
+    assert float(methods["laplace"]["dice"]) == pytest.approx(dice(mask > 0, a_ball(radius=6.0) > 0))
+    (judged,) = (row for row in rows_of(out / "evaluation.csv") if row["annotator"] == "consensus")
+    assert judged["hausdorff95"] == methods["laplace"]["hausdorff95"]
+    structure = json.loads((out / "run.json").read_text())["images"][0]["structures"][0]
+    assert float(methods["laplace"]["lower_bound"]) == pytest.approx(structure["objective"])
+    assert methods["staple"]["lower_bound"] == "" != methods["staple"]["seconds"]
+    raters = [row for row in rows if row["kind"] == "rater" and row["name"] == "anna"]
+    assert {row["reference"] for row in raters} == {"truth", "rater ben", "rater carl", "rater dora"}
+    picture = (out / "methods.svg").read_text()
+    assert "Dice, against the truth" in picture
+    assert "lower bound" in picture
+    assert "staple: median Dice" in said
+
+
+def test_methods_without_truth_are_compared_among_the_raters(fuse, tmp_path):
+    out, said = fuse(*four_raters(tmp_path), "--compare", "gaussian", "majority")
+    assert "among the raters" in said
+    assert {row["reference"][:5] for row in rows_of(out / "methods.csv")} == {"rater"}
+    assert "pairs of raters" in (out / "methods.svg").read_text()
+
+
 def test_the_same_input_gives_the_same_files(fuse, tmp_path):
     files = four_raters(tmp_path)
     out, _ = fuse(*files)
@@ -356,3 +385,12 @@ class TestRefusalsOfFiles:
     @pytest.mark.parametrize("option", ["--truth", "--image"])
     def test_a_file_that_is_not_there(self, refusal, tmp_path, option):
         assert refusal(*four_raters(tmp_path), option, tmp_path / "ct") == "ct: is not there."
+
+
+def test_a_method_that_is_none_is_refused_before_anything_is_fused(tmp_path, capsys):
+    files = [str(path) for path in four_raters(tmp_path)]
+    assert (
+        main(["fuse", "masks", *files, "--compare", "laplace", "lapalce", "-o", str(tmp_path / "out")]) == 1
+    )
+    assert "'lapalce' is no algorithm for masks" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

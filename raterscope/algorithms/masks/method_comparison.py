@@ -1,0 +1,289 @@
+"""Several methods on the same masks: bounds, times, agreement of the consensuses with raters and truth.
+
+The comparison is that of the robust fusion paper [audelan2022]_, section 4.2: lower bounds and times
+(Fig. 11), overlap with a reference and distances to it (Figs. 13 and 14, Tables 4 and 5).
+
+References
+----------
+.. [audelan2022] B. Audelan, D. Hamzaoui, S. Montagne, R. Renard-Penna and H. Delingette, "Robust Bayesian
+   fusion of continuous segmentation maps", Medical Image Analysis 78 (2022) 102398,
+   doi:10.1016/j.media.2022.102398.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from raterscope.algorithms.masks.data import BoolArray, FloatArray, MaskFusion, Masks, MasksError, marked
+from raterscope.algorithms.masks.fusion import MaskPlan, fuse
+from raterscope.algorithms.masks.metrics import RaterAgreement, pairwise, placed, wilcoxon
+from raterscope.algorithms.masks.robust import RobustSettings
+from raterscope.algorithms.progress import Watch, part, silent
+
+__all__ = [
+    "FEWEST_CASES",
+    "MEASURES",
+    "MethodComparison",
+    "MethodFit",
+    "compare_methods",
+    "quartiles",
+    "signed_ranks",
+]
+
+MEASURES = {
+    "dice": "Dice",
+    "hausdorff_95": "HD95",
+    "hausdorff": "Hausdorff distance",
+    "mean_surface_distance": "mean surface distance",
+}
+"""What masks are compared by: attributes of `RaterAgreement`."""
+
+FEWEST_CASES = 6
+"""For a test of signed ranks: two-sided, fewer cannot fall below 0.05 however they come out."""
+
+_TRUTH = "\n"
+"""In the place of a name; no rater is called so."""
+
+
+@dataclass(frozen=True, eq=False)
+class MethodFit:
+    """One method on one structure of one case.
+
+    Attributes
+    ----------
+    method : str
+        A key of `FUSERS`.
+    fusion : MaskFusion
+        Its maps but mask and distance are left out.
+    seconds : float
+        Of the fusion alone.
+    bound : float
+        The lower bound at the end, of the robust models, whose bounds are on the same evidence and can be
+        compared; NaN for the others.
+    iterations : int
+    converged : bool
+    """
+
+    method: str
+    fusion: MaskFusion
+    seconds: float
+    bound: float
+    iterations: int
+    converged: bool
+
+    @property
+    def volume_ml(self) -> float:
+        """Of the consensus."""
+        return float(self.fusion.volumes(self.fusion.mask[0])) / 1000.0
+
+
+@dataclass(frozen=True, eq=False)
+class MethodComparison:
+    """M methods on one structure of one case by P raters.
+
+    Attributes
+    ----------
+    structure : str
+    annotators : tuple of P names
+    fits : tuple of M MethodFit
+    agreement : RaterAgreement
+        Raters, then methods, then the truth where it is known, each beside each.
+    truth : bool
+        Whether it is known.
+    problems : tuple of (method, sentence)
+        Methods that failed.
+    """
+
+    structure: str
+    annotators: tuple[str, ...]
+    fits: tuple[MethodFit, ...]
+    agreement: RaterAgreement
+    truth: bool
+    problems: tuple[tuple[str, str], ...] = ()
+
+    def against_truth(self, measure: str) -> tuple[FloatArray, FloatArray]:
+        """Compare with the truth.
+
+        Parameters
+        ----------
+        measure : str
+            A key of `MEASURES`.
+
+        Returns
+        -------
+        raters : (P,) float64
+        methods : (M,) float64
+            Lengths in mm. NaN where no truth is known or both are empty, inf where one is empty.
+        """
+        raters = len(self.annotators)
+        if not self.truth:
+            return np.full(raters, math.nan), np.full(len(self.fits), math.nan)
+        column = np.asarray(getattr(self.agreement, measure))[:-1, -1]
+        return column[:raters], column[raters:]
+
+    def among_raters(self, measure: str) -> tuple[FloatArray, FloatArray]:
+        """Compare with each rater; arguments as of `against_truth`.
+
+        Returns
+        -------
+        raters : (P, P - 1) float64
+            Each rater with the others.
+        methods : (M, P) float64
+            Each consensus with the raters, all of whom are part of it.
+        """
+        raters = len(self.annotators)
+        table = np.asarray(getattr(self.agreement, measure))
+        others = ~np.eye(raters, dtype=bool)
+        return (
+            table[:raters, :raters][others].reshape(raters, max(raters - 1, 0)),
+            table[raters : raters + len(self.fits), :raters],
+        )
+
+
+def compare_methods(
+    masks: Masks, plans: Sequence[MaskPlan], truth: BoolArray | None = None, watch: Watch = silent
+) -> MethodComparison:
+    """Fuse the same masks by several methods and measure what comes out.
+
+    Parameters
+    ----------
+    masks : Masks
+        Of one structure.
+    plans : sequence of MaskPlan
+        Each algorithm at most once.
+    truth : (Z, Y, X) bool, optional
+        The true mask on the grid of the masks' values.
+    watch : Watch
+
+    Returns
+    -------
+    MethodComparison
+        Seconds are those of a second fusion in this process: compiled code is loaded before.
+
+    Raises
+    ------
+    MasksError
+        For masks of several structures, or if no method succeeds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from raterscope.algorithms.masks import Masks
+    >>> from raterscope.algorithms.masks.fusion import MaskPlan
+    >>> values = np.zeros((3, 1, 24, 24), dtype=bool)
+    >>> for rater, right in enumerate((15, 16, 18)):
+    ...     values[rater, :, 8:16, 8:right] = True
+    >>> plans = [MaskPlan.make(name) for name in ("laplace", "majority")]
+    >>> found = compare_methods(Masks(values, ("a", "b", "c")), plans)
+    >>> [fit.method for fit in found.fits]
+    ['laplace', 'majority']
+    >>> found.among_raters("dice")[1].shape
+    (2, 3)
+    """
+    if len(masks.structures) != 1:
+        raise MasksError(f"masks of {len(masks.structures)} structures; expected one at a time.")
+    _load_code(masks, plans, partial(watch, 0.0, "loading the methods"))
+    fits: list[MethodFit] = []
+    problems = []
+    for done, plan in enumerate(plans):
+        here = part(watch, 0.8 * done / len(plans), 0.8 * (done + 1) / len(plans), f"{plan.algorithm}: ")
+        begun = time.perf_counter()
+        try:
+            fusion = fuse(masks, plan, here)
+        except (MasksError, ArithmeticError, np.linalg.LinAlgError) as error:
+            problems.append((plan.algorithm, str(error)))
+            continue
+        fits.append(_fit(plan, fusion, time.perf_counter() - begun))
+    if not fits:
+        raise MasksError(problems[0][1] if problems else "no method was chosen.")
+    layers = [marked(values) for values in masks.values]
+    layers += [placed(one.fusion, one.fusion.mask[0], masks.origin, masks.shape) for one in fits]
+    names = [*masks.annotators, *(f"\n{one.method}" for one in fits)]
+    if truth is not None:
+        layers.append(np.asarray(truth, dtype=np.bool_))
+        names.append(_TRUTH)
+    every = replace(masks, values=np.array(layers), annotators=tuple(names), known=None)
+    return MethodComparison(
+        structure=masks.structures[0],
+        annotators=masks.annotators,
+        fits=tuple(fits),
+        agreement=pairwise(every, 0, part(watch, 0.8, 1.0)),
+        truth=truth is not None,
+        problems=tuple(problems),
+    )
+
+
+def signed_ranks(values: FloatArray, baseline: FloatArray) -> float:
+    """Test whether a method differs from a baseline over cases: Wilcoxon's signed-rank test, two-sided.
+
+    Parameters
+    ----------
+    values, baseline : (C,) float64
+        A figure of each case.
+
+    Returns
+    -------
+    float
+        The p value; NaN with fewer than `FEWEST_CASES` cases in which both are finite.
+    """
+    both = np.isfinite(values) & np.isfinite(baseline)
+    if both.sum() < FEWEST_CASES:
+        return math.nan
+    return float(wilcoxon(values[both], baseline[both]).p_value)
+
+
+def quartiles(values: FloatArray) -> tuple[float, float, float, float, float]:
+    """Give the five numbers of a box plot.
+
+    Parameters
+    ----------
+    values : (V,) float64
+        Finite, at least one.
+
+    Returns
+    -------
+    tuple of float
+        Lower whisker, lower quartile, median, upper quartile, upper whisker; the whiskers end at the last
+        values within 1.5 heights of the box.
+
+    Examples
+    --------
+    >>> quartiles(np.array([1.0, 2.0, 3.0, 4.0, 50.0]))
+    (1.0, 2.0, 3.0, 4.0, 4.0)
+    """
+    low, middle, high = np.percentile(values, (25, 50, 75)).tolist()
+    reach = 1.5 * (high - low)
+    within = values[(values >= low - reach) & (values <= high + reach)]
+    return float(min(within.min(), low)), low, middle, high, float(max(within.max(), high))
+
+
+def _fit(plan: MaskPlan, fusion: MaskFusion, seconds: float) -> MethodFit:
+    trace = fusion.traces[0]
+    known = isinstance(plan.settings, RobustSettings) and len(trace.objective)
+    return MethodFit(
+        method=plan.algorithm,
+        fusion=replace(fusion, deviation=None, weight=None, tau=None, alternatives=()),
+        seconds=seconds,
+        bound=float(trace.objective[-1]) if known else math.nan,
+        iterations=len(trace.objective),
+        converged=trace.converged,
+    )
+
+
+def _load_code(masks: Masks, plans: Sequence[MaskPlan], look: partial[None]) -> None:
+    """Fuse a few voxels by each method, so that what is timed later does not wait for compiled code."""
+    slices = min(masks.shape[0], 4)
+    values: Any = np.zeros((len(masks.annotators), slices, 12, 12), dtype=masks.values.dtype)
+    values[:, :, 4:8, 4:8] = 1
+    values[-1, :, 4:8, 8] = 1
+    few = Masks(values, masks.annotators)
+    for plan in plans:
+        look()
+        fuse(few, plan)

@@ -1,0 +1,235 @@
+"""Several methods on the masks of the case on screen or of all, compared in the background."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from PySide6.QtCore import QObject, Signal
+
+from raterscope.algorithms.masks.catalogue import FUSERS
+from raterscope.algorithms.masks.fusion import MaskPlan
+from raterscope.algorithms.masks.method_comparison import MethodComparison
+from raterscope.algorithms.progress import Watch
+from raterscope.algorithms.settings import SettingsError
+from raterscope.app.document import Document
+from raterscope.app.jobs import Job, Jobs
+from raterscope.app.masks.methods import (
+    BASELINE,
+    COLUMNS,
+    FIGURES,
+    REFERENCES,
+    ComparedMethods,
+    MethodBox,
+    boxes,
+    compare_cases,
+    methods_plans,
+    rows,
+)
+from raterscope.app.masks.running import Inputs, gather
+from raterscope.app.workspaces.masks.comparing import p_value_in_words, stacked
+from raterscope.app.workspaces.masks.scene import Scene
+from raterscope.app.workspaces.masks.screen import MasksScreen
+from raterscope.widgets.figures import UNKNOWN, count, duration
+from raterscope.widgets.glyphs import rater_colour
+from raterscope.widgets.plot_table import PlotTable
+from raterscope.widgets.plots.method_boxes import BoxView
+from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow, Figures, Measure
+from raterscope.widgets.volume.layers import Outline
+
+__all__ = ["Methods"]
+
+TITLE = "Comparing methods"
+WIDTH = 1.8
+
+
+class Methods(QObject):
+    """Compares when it is asked for; the results stay until another study is opened.
+
+    Signals
+    -------
+    refused, said : str
+    outlines_changed
+        Other outlines are to be drawn: see `outlines`.
+    """
+
+    refused = Signal(str)
+    said = Signal(str)
+    outlines_changed = Signal()
+
+    def __init__(self, document: Document, jobs: Jobs, screen: MasksScreen) -> None:
+        super().__init__(screen)
+        self._document, self._jobs, self._panel = document, jobs, screen.methods
+        self._scene: Scene | None = None
+        self._structure = ""
+        self._found: ComparedMethods | None = None
+        self._job: Job | None = None
+        self._asked = 0
+        panel = self._panel
+        panel.requested.connect(self._on_requested)
+        panel.cancelled.connect(self._stop)
+        panel.view_changed.connect(self._show)
+        panel.outlines_toggled.connect(self.outlines_changed)
+        document.replaced.connect(self.forget)
+
+    def forget(self) -> None:
+        """Drop what was compared or is being compared."""
+        self._stop()
+        self._found = None
+        self._panel.set_compared(None, truth=True)
+        self._show()
+
+    def show_scene(self, scene: Scene | None, structure: str) -> None:
+        """Take another case or structure."""
+        self._scene, self._structure = scene, structure
+        self._panel.set_outlines_available(self._here() is not None)
+
+    def outlines(self) -> list[Outline] | None:
+        """Give the consensuses of the ticked methods on the case on screen; None while not wanted."""
+        here = self._here()
+        if here is None or not self._panel.outlines.isChecked():
+            return None
+        chosen = self._panel.chosen
+        return [
+            Outline(
+                f"\n{fit.method}", FUSERS[fit.method].title, rater_colour(self._panel.number(fit.method)),
+                fit.fusion.mask[0], fit.fusion.origin, WIDTH,
+            )
+            for fit in here.fits if fit.method in chosen and fit.fusion.mask.any()
+        ]  # fmt: skip
+
+    def _here(self) -> MethodComparison | None:
+        if self._found is None or self._scene is None:
+            return None
+        name, structure = self._scene.image.name, self._structure
+        found = (one.compared for one in self._found.cases if one.name == name)
+        return next((one for one in found if one.structure == structure), None)
+
+    def _on_requested(self, methods: Sequence[str], scope: str) -> None:
+        contents = self._document.contents
+        if contents is None or self._scene is None:
+            self.refused.emit("Open a study of masks first.")
+            return
+        images = [self._scene.image.id] if scope == "one" else [item.id for item in contents.of("masks")]
+        plans = [self._plan_of_run(plan) for plan in methods_plans(methods)]
+        self._asked += 1
+        self._panel.set_busy(True)
+        self._panel.set_progress("reading the masks")
+        job = self._document.ask("Reading masks", partial(gather, images))
+        job.finished.connect(partial(self._on_read, self._asked, plans))
+        job.failed.connect(partial(self._on_failed, self._asked))
+
+    def _plan_of_run(self, plan: MaskPlan) -> MaskPlan:
+        """Take the settings of the run on screen for its own algorithm, else the defaults."""
+        run = None if self._scene is None else self._scene.run
+        if run is None or run.algorithm != plan.algorithm:
+            return plan
+        try:
+            return MaskPlan.from_dict(run.settings)
+        except SettingsError:  # of an older version
+            return plan
+
+    def _on_read(self, asked: int, plans: Sequence[MaskPlan], inputs: Inputs) -> None:
+        if asked != self._asked:
+            return
+        self._job = self._jobs.start(TITLE, partial(_compare, inputs, plans), costly=True)
+        self._job.progressed.connect(partial(self._on_progress, self._job))
+        self._job.finished.connect(partial(self._on_compared, asked))
+        self._job.failed.connect(self.refused)
+        self._job.ended.connect(partial(self._on_ended, asked))
+
+    def _stop(self) -> None:
+        self._asked += 1
+        if self._job is not None:
+            self._job.cancel()
+        self._job = None
+        self._panel.set_busy(False)
+
+    def _on_progress(self, job: Job) -> None:
+        if job is self._job and job.state == "running":
+            self._panel.set_progress(job.words)
+
+    def _on_failed(self, asked: int, _words: str) -> None:
+        self._on_ended(asked)
+
+    def _on_ended(self, asked: int) -> None:
+        if asked == self._asked:
+            self._job = None
+            self._panel.set_busy(False)
+
+    def _on_compared(self, asked: int, found: ComparedMethods) -> None:
+        if asked != self._asked:
+            return
+        self._found = found
+        self._panel.set_compared(PlotTable(COLUMNS, partial(rows, found)), truth=found.truth)
+        self.show_scene(self._scene, self._structure)
+        self._show()
+        self.outlines_changed.emit()
+        if found.problems:
+            self.said.emit(f"{found.problems[0]}." + (" And others." if len(found.problems) > 1 else ""))
+
+    def _show(self) -> None:
+        found, panel = self._found, self._panel
+        if found is None:
+            panel.plot.set_boxes((), "Methods", "")
+            panel.table.set_rows(())
+            return
+        figure, reference = panel.measure, panel.reference.mode
+        alone = figure in ("bound", "seconds")
+        shown = boxes(found, figure, reference)
+        views = [BoxView(box.name, box.values, faint=box.rater, starred=box.p_value < 0.05) for box in shown]
+        title = FIGURES[figure] if alone else f"{FIGURES[figure]} {REFERENCES[reference]}"
+        unit = {"dice": "", "bound": "nats", "seconds": "s"}.get(figure, found.unit)
+        star = f", * p < 0.05 against {BASELINE}" if any(view.starred for view in views) else ""
+        cases = f"{count(len(found.cases), 'case')}{star}"
+        panel.plot.set_boxes(views, title, unit, cases, logarithmic=figure == "seconds")
+        panel.table.set_rows(_rows(found, reference), f"{REFERENCES[reference]}, {cases}", _measures(found))
+
+
+def _compare(inputs: Inputs, plans: Sequence[MaskPlan], watch: Watch) -> ComparedMethods:
+    return compare_cases(inputs, plans, watch)
+
+
+def _rows(found: ComparedMethods, reference: str) -> list[ComparisonRow]:
+    tables = [{(box.name, box.rater): box for box in boxes(found, figure, reference)} for figure in FIGURES]
+    names = dict.fromkeys(key for table in tables for key in table)
+    made = []
+    for name, rater in names:
+        figures = [_figures(table.get((name, rater))) for table in tables]
+        p_value = tables[0][name, rater].p_value if (name, rater) in tables[0] else math.nan
+        title = name if rater else FUSERS[name].title
+        made.append(ComparisonRow(name, title, "", (*figures, (p_value, math.nan, math.nan))))
+    return made
+
+
+def _figures(box: MethodBox | None) -> Figures:
+    if box is None:
+        return NOT_KNOWN
+    low, middle, high = np.percentile(box.values, (25, 50, 75)).tolist()
+    return (middle, low, high) if len(box.values) > 1 else (middle, math.nan, math.nan)
+
+
+def _measures(found: ComparedMethods) -> tuple[Measure, ...]:
+    unit = f", {found.unit}" if found.unit else ""
+    quartiles = "Median; beneath it the quartiles."
+    return (
+        Measure("Dice", f"Overlap: 1 where the masks are the same. {quartiles}", "highest", stacked),
+        Measure(f"HD95{unit}", f"95th percentile of their distance. {quartiles}", "lowest", stacked),
+        Measure(f"HD{unit}", f"Hausdorff distance of the outlines. {quartiles}", "lowest", stacked),
+        Measure(f"surface{unit}", f"Mean distance of the outlines. {quartiles}", "lowest", stacked),
+        Measure("bound", "Lower bound less the highest, nats; of the robust models alone, whose bounds are "
+                f"comparable. {quartiles}", "highest", _whole),
+        Measure("time", f"Seconds of the fusion alone. {quartiles}", "lowest", _seconds),
+        Measure("p", f"Wilcoxon's signed-rank test of Dice against {BASELINE}, two-sided, from 6 cases on; "
+                "not corrected for the number of methods.", "none", p_value_in_words),
+    )  # fmt: skip
+
+
+def _whole(value: float, _low: float, _high: float) -> str:
+    return f"{value:,.0f}".replace("-", "−") if math.isfinite(value) else UNKNOWN
+
+
+def _seconds(value: float, _low: float, _high: float) -> str:
+    return duration(value) if math.isfinite(value) else UNKNOWN

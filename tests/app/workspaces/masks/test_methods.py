@@ -1,0 +1,77 @@
+"""Methods compared in the window: background work, plot, table, outlines, cancel."""
+
+import numpy as np
+import pytest
+
+from raterscope.app.masks import methods as comparing
+from tests.app.driving import LONG, idle
+from tests.app.workspaces.masks.driving import go_to
+
+
+@pytest.fixture
+def panel(fused_masks, qtbot):
+    found = fused_masks.workspace.methods
+    fused_masks.workspace.tabs.setCurrentWidget(found)
+    for name, tick in found.ticks.items():
+        tick.setChecked(name in ("laplace", "staple", "majority"))
+    return found
+
+
+def compared(window, panel, qtbot):
+    panel.button.click()
+    assert panel.button.text() == "Cancel"
+    qtbot.waitUntil(lambda: panel.export.isEnabled() and panel.button.text() == "Compare", timeout=LONG)
+    idle(window, qtbot)
+
+
+def test_methods_are_compared_on_the_case_on_screen(fused_masks, panel, qtbot):
+    compared(fused_masks, panel, qtbot)
+    assert not panel.reference.buttons["truth"].isEnabled()
+    names = [box.name for box in panel.plot._boxes]
+    assert names == ["laplace", "staple", "majority", "pairs of raters"]
+    assert all(len(box.values) == 4 for box in panel.plot._boxes[:3])
+    panel.figure.setCurrentIndex(panel.figure.findData("bound"))
+    assert [(box.name, box.values.tolist()) for box in panel.plot._boxes] == [("laplace", [0.0])]
+    panel.figure.setCurrentIndex(panel.figure.findData("seconds"))
+    assert [box.name for box in panel.plot._boxes] == ["laplace", "staple", "majority"]
+    panel.view.set_mode("table")
+    titles = [row.title for row in panel.table._model.rows]
+    assert titles == ["Laplace", "STAPLE", "majority vote", "pairs of raters"]
+    assert {row[0] for row in panel._all.rows()} == {"first.nii.gz"}
+    assert len(fused_masks.document.contents.runs) == 1
+
+
+def test_outlines_of_the_methods_take_the_place_of_the_raters(fused_masks, panel, qtbot):
+    workspace = fused_masks.workspace
+    assert not panel.outlines.isEnabled()
+    compared(fused_masks, panel, qtbot)
+    before = [one.name for one in workspace.volume._scene.outlines]
+    panel.outlines.setChecked(True)
+    assert [one.name for one in workspace.volume._scene.outlines] == ["Laplace", "STAPLE", "majority vote"]
+    assert not panel.ticks["staple"].icon().isNull()
+    panel.ticks["staple"].setChecked(False)
+    assert [one.name for one in workspace.volume._scene.outlines] == ["Laplace", "majority vote"]
+    go_to(fused_masks, qtbot, "second")
+    assert not panel.outlines.isEnabled()
+    go_to(fused_masks, qtbot, "first")
+    assert panel.outlines.isEnabled()
+    assert [one.name for one in workspace.volume._scene.outlines] == before
+
+
+def test_a_cancelled_comparison_leaves_the_last_one(fused_masks, panel, qtbot, monkeypatch):
+    compared(fused_masks, panel, qtbot)
+    kept = panel._all
+
+    def slow(masks, plans, truth, watch):
+        while True:
+            watch(0.5, "laplace: fusing")
+
+    monkeypatch.setattr(comparing, "compare_methods", slow)
+    panel.scope.set_mode("all")
+    panel.button.click()
+    qtbot.waitUntil(lambda: "fusing" in panel.words.text(), timeout=LONG)
+    panel.button.click()
+    assert panel.button.text() == "Compare"
+    idle(fused_masks, qtbot)
+    assert panel._all is kept
+    assert np.isfinite(panel.plot._boxes[0].values).all()
