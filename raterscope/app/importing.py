@@ -96,13 +96,17 @@ def read_files(
     then = now if not piles.pairs else 0.3 if piles.labels else 0.15
     labels = read_label_files(
         [*piles.labels, *sorted(beside)], truth=kind in ("truth", "true-labels"), mappings=mappings,
-        annotator=reading.annotator, watch=part(watch, 0.15, then),
+        annotator=reading.annotator, sources=piles.sources, watch=part(watch, 0.15, then),
     )  # fmt: skip
+    piles.sources.keep([*piles.points, *piles.masks, *beside])
     pairs = read_pair_files(piles.pairs, mappings, part(watch, then, now))
     rankings = tuple(read_ranking(path) for path in piles.rankings)
     shown = [*names_of(labels), *names_of_items(pairs), *at_hand.tasks]
     found, refused = _read_each(piles.tables, kind, mappings, beside, part(watch, now, now + 0.1))
-    points, more = read_point_files(piles.points, piles.named, part(watch, now + 0.1, now + 0.2))
+    points, more = read_point_files(
+        piles.points, piles.named, piles.sources, part(watch, now + 0.1, now + 0.2)
+    )
+    piles.sources.keep(piles.masks)
     refused += more
     tables = [table for table in found if not isinstance(table, ImageFile)]
     clicked = [name for one in (*tables, *(file.clicks for file in points)) for name in one.images]
@@ -113,7 +117,7 @@ def read_files(
     pictures, _ = _read_each(lot.images, "image", {}, frozenset(), part(watch, now + 0.3, share))
     images = tuple(image for image in pictures if isinstance(image, ImageFile))
     masks, more = read_mask_files(
-        lot.masks, lot.volumes, reading, at_hand, lot.walked | beside, part(watch, share, 1.0)
+        lot.masks, lot.volumes, reading, at_hand, lot.walked | beside, lot.sources, part(watch, share, 1.0)
     )
     refused += more
     if refused and not (tables or points or images or lot.volumes or masks or labels or pairs or rankings):

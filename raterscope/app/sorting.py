@@ -10,14 +10,14 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.doubtful import Settled, Shape, pictures_among, settle_pictures, settle_voxels
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.images import is_image
-from raterscope.app.formats.labels import tells
+from raterscope.app.formats.labels import find_labels
 from raterscope.app.formats.masks import holds_masks
 from raterscope.app.formats.masks.label_maps import is_voxel_file
 from raterscope.app.formats.pairs import tells as tells_pairs
 from raterscope.app.formats.pairs.true_rankings import holds_ranking
-from raterscope.app.formats.points import MARKS
-from raterscope.app.formats.points import tells as tells_points
+from raterscope.app.formats.points import has_points
 from raterscope.app.formats.records import refuse_special
+from raterscope.app.formats.sources import SUFFIXES, Sources
 from raterscope.app.formats.volumes.records import VolumeFile
 from raterscope.app.natural import natural
 
@@ -47,6 +47,8 @@ class Sorted:
     left : tuple of Path
         What lies in a folder and is none of them, or only its own name could tell: tables.
     notices : tuple of str
+    sources : Sources
+        The files of annotations, parsed, for those who read them.
     """
 
     tables: tuple[Path, ...] = ()
@@ -59,6 +61,7 @@ class Sorted:
     walked: frozenset[Path] = frozenset()
     left: tuple[Path, ...] = ()
     notices: tuple[str, ...] = ()
+    sources: Sources = field(default_factory=Sources)
 
 
 @dataclass
@@ -77,6 +80,8 @@ class Piles:
         Tables of ground-truth rankings.
     doubtful : list of Path
         What may be masks or volumes, which `settle` decides; among the images too there may be masks.
+    sources : Sources
+        The files of annotations, parsed, for those who read them.
     """
 
     named: tuple[Path, ...] = ()
@@ -94,6 +99,7 @@ class Piles:
     doubtful: list[Path] = field(default_factory=list)
     left: list[Path] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
+    sources: Sources = field(default_factory=Sources)
 
     def has(self, path: Path) -> bool:
         """Tell whether a file belongs to a volume that was found already."""
@@ -105,9 +111,10 @@ class Piles:
             if path.suffix.casefold() not in (".json", ".xml"):
                 return  # there are no labels beside the points
             others = []
-        if tells(path, alone=False) is None:
+        source = self.sources.open(path)
+        if find_labels(source, alone=False) is None:
             others.append(path)
-        elif tells(path) is not None:
+        elif find_labels(source) is not None:
             self.labels.append(path)
         else:
             others.append(path)
@@ -115,7 +122,7 @@ class Piles:
 
     def put_points(self, path: Path) -> bool:
         """Put a file to those of points where it holds some; tell whether it is none of masks then."""
-        points = tells_points(path)
+        points = has_points(self.sources.open(path))
         if points == "nothing":
             self.bare.append(path)
         elif points is not None or path.suffix.casefold() == ".geojson":
@@ -206,7 +213,7 @@ def settle(
         tables=tuple(piles.tables), points=tuple(piles.points), labels=tuple(piles.labels),
         pairs=tuple(piles.pairs), images=tuple(piles.images), masks=tuple(piles.masks),
         volumes=tuple(piles.volumes), walked=frozenset([*piles.masks, *piles.points]) - set(piles.named),
-        left=tuple(piles.left), notices=tuple(piles.notices),
+        left=tuple(piles.left), notices=tuple(piles.notices), sources=piles.sources,
     )  # fmt: skip
 
 
@@ -222,18 +229,18 @@ def _sort_file(path: Path, kind: str | None, piles: Piles, watch: Watch) -> None
     watch(0.0, f"looking at {plain(path.name)}")
     if piles.has(path):
         return
-    if kind == "clicks" and path.suffix.casefold() in MARKS:
+    if kind == "clicks" and path.suffix.casefold() in SUFFIXES:
         piles.points.append(path)
     elif kind in ("clicks", "truth") and piles.put_points(path):
         pass
     elif kind == "truth":
         others = piles.masks if _may_be_masks(path) else piles.tables
-        (piles.labels if tells(path) else others).append(path)
+        (piles.labels if find_labels(piles.sources.open(path)) else others).append(path)
     elif kind in _PILES:
         getattr(piles, _PILES[kind]).append(path)
     elif kind == "volume" or path.name.casefold() == _DICOMDIR:
         piles.volumes += [one for one in find_volumes(path, watch) if one not in piles.volumes]
-    elif path.suffix.casefold() in MARKS:
+    elif path.suffix.casefold() in SUFFIXES:
         piles.put(path, piles.masks)
     elif is_voxel_file(path):
         _sort_voxels(path, piles, watch)
@@ -270,8 +277,9 @@ def _sort_folder(folder: Path, kind: str | None, piles: Piles, watch: Watch) -> 
         try:
             if path.name.casefold() == _DICOMDIR or path.name.casefold().endswith((".img", ".img.gz")):
                 continue  # what it lists or belongs to is looked at
-            if kind in (None, "clicks", "masks", "truth") and path.suffix.casefold() in MARKS:
-                others = piles.masks if kind != "clicks" and holds_masks(path) else piles.left
+            if kind in (None, "clicks", "masks", "truth") and path.suffix.casefold() in SUFFIXES:
+                is_of_masks = kind != "clicks" and holds_masks(piles.sources.open(path))
+                others = piles.masks if is_of_masks else piles.left
                 if kind is None:
                     piles.put(path, others)
                 elif kind == "masks" or not piles.put_points(path):
@@ -313,7 +321,7 @@ def _count(piles: Piles) -> int:
 def _may_be_masks(path: Path) -> bool:
     from raterscope.app.formats.volumes.dicom_headers import is_dicom
 
-    if path.suffix.casefold() in MARKS or is_voxel_file(path) or is_image(path):
+    if path.suffix.casefold() in SUFFIXES or is_voxel_file(path) or is_image(path):
         return True
     return path.is_file() and is_dicom(path)
 

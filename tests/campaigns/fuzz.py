@@ -49,9 +49,9 @@ def _pairs(path: Path, _: bytes) -> object:
 
 
 def _points(path: Path, _: bytes) -> object:
-    from raterscope.app.formats.points import read_points, tells
+    from raterscope.app.formats.points import has_points, read_points
 
-    return read_points(path) if tells(path) else None
+    return read_points(path) if has_points(path) else None
 
 
 def _masks(path: Path, _: bytes) -> object:

@@ -23,7 +23,7 @@ from raterscope.app.exports import (
     usual_format,
     write_export,
 )
-from raterscope.app.formats.points import tells as tells_points
+from raterscope.app.formats.points import has_points
 from raterscope.app.labels.reading import tasks_of
 from raterscope.app.masks.reading import NOTHING, AtHand, MaskReading, clicked_without_file
 from raterscope.app.pairs.reading import items_of
@@ -63,7 +63,7 @@ def import_files(options: argparse.Namespace) -> int:
 
 
 def _at_hand(path: Path, files: Sequence[Path]) -> AtHand:
-    if all(file.suffix.casefold() in importing.TABLES and not tells_points(file) for file in files):
+    if all(file.suffix.casefold() in importing.TABLES and not has_points(file) for file in files):
         return NOTHING  # a study that is opened is not quite the same file afterwards
     with Study.open(path) as study:
         tasks = (*tasks_of(study), *items_of(study))

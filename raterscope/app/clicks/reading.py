@@ -17,6 +17,7 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.naming import Named, bare
 from raterscope.app.formats.points import UNTOLD, PointFile, read_points
 from raterscope.app.formats.records import ClickTable, PointTable, first_seen
+from raterscope.app.formats.sources import Sources
 from raterscope.app.study.places import Names
 from raterscope.app.who_marked import TRUTH_WORD, UnknownAnnotators, is_truth, names_by, words_of
 
@@ -43,22 +44,34 @@ class Signed(NamedTuple):
 
 
 def read_point_files(
-    paths: Sequence[Path], named: Collection[Path], watch: Watch = silent
+    paths: Sequence[Path],
+    named: Collection[Path],
+    sources: Sources | None = None,
+    watch: Watch = silent,
 ) -> tuple[list[PointFile], list[InputError]]:
     """Read files of points; gives too why those that nobody named were left out.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+    named : collection of Path
+    sources : Sources, optional
+        Where the files are open already.
+    watch : Watch
 
     Raises
     ------
     InputError
         For the first file that was named and cannot be read.
     """
+    sources = Sources() if sources is None else sources
     files: list[PointFile] = []
     refused: list[InputError] = []
     for done, path in enumerate(paths):
         step = part(watch, done / len(paths), (done + 1) / len(paths))
         step(0.0, f"reading {plain(path.name)}")
         try:
-            files.append(read_points(path, step))
+            files.append(read_points(sources.open(path), step))
         except InputError as error:
             if path in named:
                 raise

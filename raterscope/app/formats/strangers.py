@@ -17,10 +17,12 @@ from raterscope.app.formats.volumes.voxel_files import checked_shape, sentences
 
 __all__ = [
     "LARGEST_TEXT",
+    "answer_text",
     "decode_json",
     "entries",
     "is_number",
-    "read_json",
+    "json_content",
+    "read_bytes",
     "read_xml",
     "refuse_size",
     "text_of",
@@ -35,15 +37,26 @@ _LARGEST_WHOLE = int(sys.float_info.max)
 """A whole number beyond it has no float; JSON may write one."""
 
 
-def read_json(path: Path) -> Any:
-    """Decode a JSON file, which may hold NaN as other programs write it.
+def read_bytes(path: Path) -> bytes:
+    """Read a file of annotations whole.
 
     Raises
     ------
     InputError
-        For what is no JSON, is nested without end, or is too large.
+        For a file that is missing, empty, too large, a pipe or a device.
     """
-    content = _content(path)
+    _check_text(path)
+    return path.read_bytes()
+
+
+def json_content(path: Path, content: bytes) -> Any:
+    """Decode the JSON of a file, which may hold NaN as other programs write it.
+
+    Raises
+    ------
+    InputError
+        For what is no JSON, or is nested without end.
+    """
     collecting = gc.isenabled()
     gc.disable()  # which would look through millions of new objects again and again, and find nothing to free
     try:
@@ -142,14 +155,14 @@ def text_of(value: Any) -> str:
     return plain(str(value).strip(), _LONGEST_NAME)
 
 
+def answer_text(value: Any) -> str:
+    """Give an answer as one line, its blanks and line breaks as single blanks."""
+    return text_of(" ".join(value.split()) if isinstance(value, str) else value)
+
+
 def _whole(digits: str) -> int | float:
     """Convert a whole number; one that no float can hold is infinite, as 1e999 is."""
     return int(digits) if len(digits) <= _MOST_DIGITS else math.copysign(math.inf, int(digits[:2]))
-
-
-def _content(path: Path) -> bytes:
-    _check_text(path)
-    return path.read_bytes()
 
 
 def _check_text(path: Path) -> None:

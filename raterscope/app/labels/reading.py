@@ -10,6 +10,7 @@ from raterscope.app.errors import plain
 from raterscope.app.formats.labels import FIELDS, read_labels
 from raterscope.app.formats.labels.records import LabelTable, TrueLabels
 from raterscope.app.formats.pairs import read_pairs
+from raterscope.app.formats.sources import Sources
 from raterscope.app.formats.tables import UnknownColumns
 from raterscope.app.study import Study
 from raterscope.app.study.labels import add_true_labels, add_votes
@@ -60,6 +61,7 @@ def read_label_files(
     truth: bool = False,
     mappings: Mapping[Path, Mapping[str, str]] | None = None,
     annotator: str | None = None,
+    sources: Sources | None = None,
     watch: Watch = silent,
 ) -> Tables:
     """Read the labels of some files, all or none; see `formats.labels.read_labels`.
@@ -72,14 +74,17 @@ def read_label_files(
     mappings : mapping of file to {column: field}, optional
     annotator : str, optional
         Who gave the labels of files that do not tell.
+    sources : Sources, optional
+        Where the files are open already.
     watch : Watch
     """
     found: list[LabelTable | TrueLabels] = []
+    sources = Sources() if sources is None else sources
     for done, path in enumerate(paths):
         step = part(watch, done / len(paths), (done + 1) / len(paths))
         step(0.0, f"reading {plain(path.name)}")
         mapping = (mappings or {}).get(path)
-        found += read_labels(path, mapping, step, truth=truth, annotator=annotator)
+        found += read_labels(sources.open(path), mapping, step, truth=truth, annotator=annotator)
     return tuple(found)
 
 

@@ -11,6 +11,7 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks import read_masks
 from raterscope.app.formats.masks.label_maps import is_plain_image, is_voxel_file
 from raterscope.app.formats.records import ImageFile
+from raterscope.app.formats.sources import Sources
 from raterscope.app.formats.volumes.records import MaskTable, VolumeFile
 from raterscope.app.masks.placing import Site
 from raterscope.app.study import ImageEntry
@@ -102,6 +103,7 @@ def read_mask_files(
     reading: MaskReading = TELLING,
     at_hand: AtHand = NOTHING,
     optional: frozenset[Path] = frozenset(),
+    sources: Sources | None = None,
     watch: Watch = silent,
 ) -> tuple[tuple[MaskTable, ...], list[InputError]]:
     """Read the masks of some files.
@@ -115,6 +117,8 @@ def read_mask_files(
     at_hand : AtHand
     optional : frozenset of Path
         Files without which it goes on.
+    sources : Sources, optional
+        Where the files are open already; each is released when it is read.
     watch : Watch
 
     Returns
@@ -129,6 +133,7 @@ def read_mask_files(
         For the first file that cannot be read and is not optional.
     """
     known: list[VolumeFile] | None = None
+    sources = Sources() if sources is None else sources
     tables, refused = [], []
     for done, path in enumerate(paths):
         step = part(watch, done / len(paths), (done + 1) / len(paths))
@@ -141,7 +146,7 @@ def read_mask_files(
         try:
             tables.append(
                 read_masks(
-                    path, every, naming=reading.naming, annotator=reading.annotator,
+                    sources.open(path), every, naming=reading.naming, annotator=reading.annotator,
                     structure=reading.structure, watch=step,
                 )
             )  # fmt: skip
@@ -149,6 +154,7 @@ def read_mask_files(
             if path not in optional:
                 raise
             refused.append(error)
+        sources.release(path)
     return tuple(tables), refused
 
 

@@ -31,8 +31,8 @@ from raterscope.app.clicks.reading import read_point_files, sign_points
 from raterscope.app.clicks.results import Results, run_record, write_results
 from raterscope.app.errors import InputError, counted, plain, refuse_unknown
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns
-from raterscope.app.formats.points import read_points
-from raterscope.app.formats.points import tells as tells_points
+from raterscope.app.formats.points import has_points, read_points
+from raterscope.app.formats.sources import Source, Sources
 from raterscope.app.outcome import Outcome
 from raterscope.app.study import digest_of
 from raterscope.app.who_marked import UnknownAnnotators
@@ -182,9 +182,9 @@ def _clicks_of(
     watch: Watch,
 ) -> list[ClickTable]:
     """Read tables of clicks and files of points; whoever marked a file that does not tell has its name."""
-    tables, others = [], []
+    tables, others, sources = [], [], Sources()
     for path in paths:
-        if not mapping and tells_points(path):
+        if not mapping and has_points(sources.open(path)):
             others.append(path)
             continue
         table = read_named(path, "clicks", mapping, watch)
@@ -192,7 +192,7 @@ def _clicks_of(
         tables.append(table)
     names = [one.name for one in sizes if isinstance(one, ImageFile)]
     names += [name for one in (*sizes, *tables) if isinstance(one, ClickTable) for name in one.images]
-    files, _ = read_point_files(others, others, watch)
+    files, _ = read_point_files(others, others, sources, watch)
     try:
         signed = sign_points(files, names)
     except UnknownAnnotators as unknown:
@@ -202,8 +202,9 @@ def _clicks_of(
 
 def _truth_of(path: Path, mapping: Mapping[str, str], images: Sequence[str]) -> PointTable:
     """Read the true places; columns that were named for the clicks are understood here too."""
-    if not mapping and tells_points(path):
-        (truth,) = sign_points([read_points(path)], images, truth=True).truths
+    source = Source(path)
+    if not mapping and has_points(source):
+        (truth,) = sign_points([read_points(source)], images, truth=True).truths
         return truth
     try:
         table = formats.read(path, "truth")

@@ -146,7 +146,7 @@ def _read(options: argparse.Namespace, watch: Watch) -> tuple[Placement, tuple[M
         raise InputError("holds no masks", file=options.masks[0])
     reading = MaskReading(options.annotator, options.naming, options.structure)
     tables, refused = read_mask_files(
-        files, volumes, reading, optional=lot.walked, watch=part(watch, 0.3, 1.0)
+        files, volumes, reading, optional=lot.walked, sources=lot.sources, watch=part(watch, 0.3, 1.0)
     )
     if not tables:
         raise refused[0]

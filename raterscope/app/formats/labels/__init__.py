@@ -1,40 +1,46 @@
-"""Readers of labels, one module a format. `read_labels` tells what a file is and reads it."""
+"""Readers of labels, one module a format. `read_labels` detects the format and reads the file."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
+from raterscope.app.formats.annotations import Content
+from raterscope.app.formats.labels.gathering import take_labels
 from raterscope.app.formats.labels.records import LabelTable, TrueLabels
 from raterscope.app.formats.labels.table import FIELDS
+from raterscope.app.formats.sources import File, open_source
 from raterscope.app.formats.tables import Table, UnknownColumns, assign
 
-__all__ = ["FIELDS", "read_labels", "tells"]
+__all__ = ["FIELDS", "find_labels", "read_labels"]
 
-_MARKS = (".json", ".xml")
+_DOCUMENTS = (".json", ".xml")
+_MARKED: frozenset[Content] = frozenset({"points", "areas", "marks"})
 
 
-def tells(path: Path | str, *, alone: bool = True) -> Literal["labels", "truth"] | None:
-    """Tell by a file's first rows, or by all of a JSON or XML file, whether it holds labels or true labels.
+def find_labels(file: File, *, alone: bool = True) -> Literal["labels", "truth"] | None:
+    """Find out by a table's first rows, or by all of a JSON or XML file, whether it holds labels.
 
     Parameters
     ----------
-    path : Path
+    file : Path or Source
     alone : bool
-        Whether a file with marks of another kind beside the labels is none of labels.
+        Whether a file with marks on images beside the labels is none of labels.
 
     Returns
     -------
     "labels", "truth" or None
         None also for what cannot be read.
     """
-    path = Path(path)
+    source = open_source(file)
+    path = source.path
     try:
-        if path.suffix.casefold() in _MARKS:
-            return "labels" if _is_of_labels(path, alone) else None
+        if path.suffix.casefold() in _DOCUMENTS:
+            contents = source.contents("labels") or frozenset()
+            found = "labels" in contents and not (alone and contents & _MARKED)
+            return "labels" if found else None
         from raterscope.app.formats.labels.columns import head_of
         from raterscope.app.formats.labels.table import tells_table
         from raterscope.app.formats.labels.wide import annotators_of
@@ -50,18 +56,18 @@ def tells(path: Path | str, *, alone: bool = True) -> Literal["labels", "truth"]
 
 
 def read_labels(
-    path: Path | str,
+    file: File,
     mapping: Mapping[str, str] | None = None,
     watch: Watch = silent,
     *,
     truth: bool = False,
     annotator: str | None = None,
 ) -> tuple[LabelTable | TrueLabels, ...]:
-    """Read the labels of a file, having looked what it is.
+    """Read the labels of a file, whose format is detected from its content.
 
     Parameters
     ----------
-    path : Path
+    file : Path or Source
     mapping : mapping of column to field, optional
         Names columns of a table by hand: see `FIELDS`. In a table with a column an annotator, each of these
         is "votes".
@@ -83,9 +89,17 @@ def read_labels(
     InputError
         When the file cannot be read, in a sentence that says where and why.
     """
-    path = Path(path)
-    if path.suffix.casefold() in _MARKS:
-        return _read_marks(path, annotator or path.stem, watch)
+    source = open_source(file)
+    path = source.path
+    if path.suffix.casefold() in _DOCUMENTS:
+        document = source.document()
+        if document is None or "labels" not in document.expected:
+            raise InputError(
+                "holds no labels that Raterscope reads; expected a table, or a file of Label Studio, CVAT or"
+                " COCO",
+                file=path,
+            )
+        return take_labels(path, document, annotator or path.stem, watch)
     from raterscope.app.formats.labels.columns import head_of
     from raterscope.app.formats.labels.table import labels_of, tells_table, truth_of
     from raterscope.app.formats.labels.wide import annotators_of, votes_of
@@ -115,40 +129,3 @@ def _is_by_many(table: Table, mapping: Mapping[str, str] | None) -> bool:
     except UnknownColumns:
         return False
     return True
-
-
-def _opened(path: Path) -> tuple[str, Any]:
-    """Tell the format of a JSON or XML file; with what is in it."""
-    from raterscope.app.formats.masks import coco, label_studio
-    from raterscope.app.formats.strangers import read_json, read_xml
-
-    if path.suffix.casefold() == ".xml":
-        root = read_xml(path)
-        return "cvat" if root.tag == "annotations" else "", root
-    content = read_json(path)
-    if label_studio.is_label_studio(content):
-        return "label studio", content
-    return "coco" if coco.is_coco(content) else "", content
-
-
-def _is_of_labels(path: Path, alone: bool) -> bool:
-    from raterscope.app.formats.labels import coco, cvat, label_studio
-
-    kind, content = _opened(path)
-    tests = {"cvat": cvat.has_tags, "label studio": label_studio.has_choices, "coco": coco.has_categories}
-    return kind in tests and tests[kind](content, alone=alone)
-
-
-def _read_marks(path: Path, annotator: str, watch: Watch) -> tuple[LabelTable | TrueLabels, ...]:
-    from raterscope.app.formats.labels.coco import read_coco_labels
-    from raterscope.app.formats.labels.cvat import read_cvat_tags
-    from raterscope.app.formats.labels.label_studio import read_choices
-
-    kind, content = _opened(path)
-    readers = {"cvat": read_cvat_tags, "label studio": read_choices, "coco": read_coco_labels}
-    if kind in readers:
-        return readers[kind](path, content, annotator, watch)
-    raise InputError(
-        "holds no labels that Raterscope reads; expected a table, or a file of Label Studio, CVAT or COCO",
-        file=path,
-    )

@@ -6,16 +6,17 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
+from raterscope.app.formats.annotations import Document, Remarks
+from raterscope.app.formats.clicks import seconds_or_nan
 from raterscope.app.formats.labels.outputs import outputs_of
 from raterscope.app.formats.labels.records import LabelTable, TrueLabels
-from raterscope.app.formats.strangers import text_of
 
-__all__ = ["Gathering", "answer_text", "joined"]
+__all__ = ["Gathering", "joined", "take_labels"]
 
 _JOINT = " + "
 
@@ -23,11 +24,6 @@ _JOINT = " + "
 def joined(choices: list[str]) -> str:
     """Make one answer of several that were chosen together, whatever the order they were chosen in."""
     return _JOINT.join(sorted(set(choices), key=str.casefold))
-
-
-def answer_text(value: Any) -> str:
-    """Give an answer as one line, its blanks and line breaks as single blanks."""
-    return text_of(" ".join(value.split()) if isinstance(value, str) else value)
 
 
 @dataclass
@@ -118,3 +114,45 @@ class Gathering:
         if not found:
             raise InputError("has no labels; expected some", file=self.path)
         return tuple(found)
+
+
+def take_labels(
+    path: Path, document: Document, annotator: str, watch: Watch = silent
+) -> tuple[LabelTable | TrueLabels, ...]:
+    """Take the answers about whole images and tasks; several in one set to one question are one label.
+
+    Parameters
+    ----------
+    path : Path
+    document : Document
+    annotator : str
+        The annotator of sets that do not name one.
+    watch : Watch
+
+    Raises
+    ------
+    InputError
+        For a file without answers, and for an answer that cannot be read.
+    """
+    gathering = Gathering(path)
+    for one in document.sets("labels", Remarks(gathering.left_out), watch):
+        chosen: dict[str, list[str]] = {} if one.question is None else {one.question: []}
+        for annotation in one.annotations:
+            if annotation.problem:
+                raise InputError(annotation.problem, file=path, field=annotation.field)
+            if annotation.answers:
+                chosen.setdefault(annotation.question, []).extend(annotation.answers)
+            else:
+                gathering.left_out[annotation.noun] += 1
+        item = one.item
+        task = f"{item.title} (task {item.task})" if item.task else item.title
+        for question, answers in chosen.items():
+            label = joined([answer for answer in answers if answer])
+            if one.is_truth:
+                gathering.add_truth(question, task, label)
+            else:
+                gathering.add(
+                    question, one.annotator or annotator, task, label, time=seconds_or_nan(one.time),
+                    picture=item.name,
+                )  # fmt: skip
+    return gathering.tables()

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.clicks import seconds_or_nan
-from raterscope.app.formats.labels.gathering import Gathering, answer_text, joined
+from raterscope.app.formats.labels.gathering import Gathering, joined
 from raterscope.app.formats.labels.records import LabelTable, TrueLabels
-from raterscope.app.formats.strangers import decode_json, entries, text_of
+from raterscope.app.formats.strangers import answer_text, decode_json, entries, text_of
 from raterscope.app.formats.tables import Table
 from raterscope.app.formats.zooniverse import marks_in, person_of, subject_name, told_apart
 

@@ -1,16 +1,16 @@
-"""Readers and writers of masks, one module a format. `read_masks` tells what a file is and reads it."""
+"""Readers and writers of masks, one module a format. `read_masks` detects the format and reads the file."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.masks.naming import NOTHING, Named, bare, by_path
 from raterscope.app.formats.records import refuse_special
+from raterscope.app.formats.sources import SUFFIXES, File, LidcDocument, Source, open_source
 from raterscope.app.formats.volumes.records import MaskTable, RaterMask, VolumeFile
 
 __all__ = ["holds_masks", "read_masks"]
@@ -19,8 +19,14 @@ _SEGMENTATIONS = {"1.2.840.10008.5.1.4.1.1.66.4", "1.2.840.10008.5.1.4.1.1.66.7"
 _STRUCTURES = "1.2.840.10008.5.1.4.1.1.481.3"
 
 
-def holds_masks(path: Path | str, watch: Watch = silent) -> bool | None:
-    """Tell whether a file holds masks; `watch` is called while voxels are read.
+def holds_masks(file: File, watch: Watch = silent) -> bool | None:
+    """Find out whether a file holds masks.
+
+    Parameters
+    ----------
+    file : Path or Source
+    watch : Watch
+        Called while voxels are read.
 
     Returns
     -------
@@ -28,19 +34,20 @@ def holds_masks(path: Path | str, watch: Watch = silent) -> bool | None:
         None where it could as well be an image or volume: a person must say.
         False also for what cannot be read, and for a folder.
     """
-    path = Path(path)
+    source = open_source(file)
     try:
-        return _holds_masks(path, watch) if path.is_file() else False
+        return _holds_masks(source, watch) if source.path.is_file() else False
     except InputError:
         return False
 
 
-def _holds_masks(path: Path, watch: Watch) -> bool | None:
+def _holds_masks(source: Source, watch: Watch) -> bool | None:
     from raterscope.app.formats.masks import label_maps
 
+    path = source.path
     name = path.name.casefold()
-    if name.endswith((".json", ".xml")):
-        return _marks_in(path) is not None
+    if name.endswith(SUFFIXES):
+        return source.contents("masks") is not None
     if name.endswith((".nrrd", ".nhdr")):
         from raterscope.app.formats.masks.seg_nrrd import has_segments
 
@@ -65,26 +72,8 @@ def _dicom_kind(path: Path) -> str | None:
     return "structures" if uid == _STRUCTURES else None
 
 
-def _marks_in(path: Path) -> tuple[str, Any] | None:
-    """Tell the format of a JSON or XML file; with what is in it."""
-    from raterscope.app.formats.masks import coco, label_studio, labelme
-    from raterscope.app.formats.strangers import read_json, read_xml
-
-    if path.suffix.casefold() == ".xml":
-        root = read_xml(path)
-        if root.tag == "LidcReadMessage":
-            return "lidc", root
-        return ("cvat", root) if root.tag == "annotations" else None
-    content = read_json(path)
-    tests = {
-        "coco": coco.is_coco, "label studio": label_studio.is_label_studio, "labelme": labelme.is_labelme,
-        "label studio in short": label_studio.is_short,
-    }  # fmt: skip
-    return next(((name, content) for name, test in tests.items() if test(content)), None)
-
-
 def read_masks(
-    path: Path | str,
+    file: File,
     volumes: Sequence[VolumeFile] = (),
     *,
     naming: str | None = None,
@@ -93,11 +82,11 @@ def read_masks(
     spacing: tuple[float, float, float] | None = None,
     watch: Watch = silent,
 ) -> MaskTable:
-    """Read the masks of a file, having looked what it is.
+    """Read the masks of a file, whose format is detected from its content.
 
     Parameters
     ----------
-    path : Path
+    file : Path or Source
     volumes : sequence of VolumeFile
         The images at hand. Contours need the series that they were drawn on; a mask without a place takes
         that of the image of its name and shape, or of the only one.
@@ -114,11 +103,12 @@ def read_masks(
     InputError
         When the file cannot be read, in a sentence that says where and why.
     """
-    path = Path(path)
+    source = open_source(file)
+    path = source.path
     refuse_special(path)
     volumes = tuple(volumes)
     names = _names(path, naming, annotator, structure)
-    table = _read(path, volumes, names, naming, spacing, watch)
+    table = _read(source, volumes, names, naming, spacing, watch)
     masks = table.masks
     if annotator is not None:
         masks = tuple(replace(mask, annotator=annotator) for mask in masks)
@@ -143,14 +133,15 @@ def _placed(mask: RaterMask, volumes: tuple[VolumeFile, ...]) -> RaterMask:
 
 
 def _read(
-    path: Path, volumes: tuple[VolumeFile, ...], names: Named, naming: str | None,
+    source: Source, volumes: tuple[VolumeFile, ...], names: Named, naming: str | None,
     spacing: tuple[float, float, float] | None, watch: Watch,
 ) -> MaskTable:  # fmt: skip
     from raterscope.app.formats.masks import label_maps
 
+    path = source.path
     name = path.name.casefold()
-    if name.endswith((".json", ".xml")):
-        return _read_marks(path, volumes, names, spacing, watch)
+    if name.endswith(SUFFIXES):
+        return _read_annotations(source, volumes, names, spacing, watch)
     if name.endswith((".nrrd", ".nhdr")):
         from raterscope.app.formats.masks.seg_nrrd import has_segments, read_seg_nrrd
 
@@ -174,29 +165,20 @@ def _read(
     )
 
 
-def _read_marks(
-    path: Path, volumes: tuple[VolumeFile, ...], names: Named, spacing: tuple[float, float, float] | None,
-    watch: Watch,
+def _read_annotations(
+    source: Source, volumes: tuple[VolumeFile, ...], names: Named,
+    spacing: tuple[float, float, float] | None, watch: Watch,
 ) -> MaskTable:  # fmt: skip
-    from raterscope.app.formats.masks.coco import read_coco
-    from raterscope.app.formats.masks.cvat import read_cvat
-    from raterscope.app.formats.masks.label_studio import read_label_studio
-    from raterscope.app.formats.masks.labelme import read_labelme
-    from raterscope.app.formats.masks.lidc import read_lidc
+    from raterscope.app.formats.masks.annotations import take_masks
 
-    kind, content = _marks_in(path) or ("", None)
-    if kind == "lidc":
-        return read_lidc(path, content, volumes, spacing, watch)
-    if kind == "coco":
-        return read_coco(path, content, names, spacing, watch)
-    if kind == "cvat":
-        return read_cvat(path, content, names, spacing, watch)
-    if kind == "label studio":
-        return read_label_studio(path, content, names, spacing, watch)
-    if kind == "labelme":
-        return read_labelme(path, content, names, spacing)
-    if kind == "label studio in short":
-        raise InputError("is JSON-MIN of Label Studio; export it as JSON", file=path)
-    raise InputError(
-        "holds no masks; expected annotations of COCO, Label Studio, labelme, CVAT or LIDC-IDRI", file=path
-    )
+    document = source.document()
+    if document is None or "masks" not in document.expected:
+        raise InputError(
+            "holds no masks; expected annotations of COCO, Label Studio, labelme, CVAT or LIDC-IDRI",
+            file=source.path,
+        )
+    if isinstance(document, LidcDocument):
+        from raterscope.app.formats.masks.lidc import read_lidc
+
+        return read_lidc(source.path, document.root, volumes, spacing, watch)
+    return take_masks(source.path, document, names, spacing, watch)

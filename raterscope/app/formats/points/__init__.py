@@ -1,52 +1,55 @@
-"""Readers of points on images, one module a format. `read_points` tells what a file is and reads it."""
+"""Readers of points on images, one module a format. `read_points` detects the format and reads the file."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
-from raterscope.app.formats.points.gathering import UNTOLD, PointFile
+from raterscope.app.formats.points.gathering import UNTOLD, PointFile, take_points
+from raterscope.app.formats.sources import SUFFIXES, File, Source, open_source
 
-__all__ = ["MARKS", "UNTOLD", "PointFile", "read_points", "tells"]
-
-MARKS = (".json", ".geojson", ".xml")
-"""How the names of files end that may hold points, but for the tables of napari."""
+__all__ = ["UNTOLD", "PointFile", "has_points", "read_points"]
 
 _TABLES = (".csv", ".tsv", ".txt")
 
 
-def tells(path: Path | str) -> Literal["alone", "beside", "nothing"] | None:
-    """Tell whether a file holds points, by all of a JSON or XML file, or by a table's header.
+def has_points(file: File) -> Literal["alone", "beside", "nothing"] | None:
+    """Find out whether a file holds points, by all of a JSON or XML file, or by a table's header.
+
+    Parameters
+    ----------
+    file : Path or Source
 
     Returns
     -------
     "alone", "beside", "nothing" or None
-        Beside: outlines or masks stand in the file too. Nothing: it is of a format that may hold points, and
-        nobody marked anything. None also for what cannot be read.
+        Beside: there are areas in the file too. Nothing: it is of a format that may hold points, and nothing
+        was marked in it. None also for what cannot be read.
     """
-    path = Path(path)
+    source = open_source(file)
+    suffix = source.path.suffix.casefold()
     try:
-        if not path.is_file():  # a pipe can be read but once
+        if suffix in _TABLES and source.path.is_file():  # a pipe can be read but once
+            return "alone" if _is_layer(source) else None
+        if suffix not in SUFFIXES or not source.path.is_file():
             return None
-        if path.suffix.casefold() in _TABLES:
-            return "alone" if _is_layer(path) else None
-        kind, content = _opened(path) if path.suffix.casefold() in MARKS else ("", None)
+        contents = source.contents("points")
     except InputError:
         return None
-    kinds = _kinds_in(kind, content)
-    if "points" in kinds:
-        return "beside" if "areas" in kinds else "alone"
-    return "nothing" if kind and not kinds else None
+    if contents is None:
+        return None
+    if "points" in contents:
+        return "beside" if "areas" in contents else "alone"
+    return None if contents else "nothing"
 
 
-def read_points(path: Path | str, watch: Watch = silent) -> PointFile:
-    """Read the points of a file, having looked what it is.
+def read_points(file: File, watch: Watch = silent) -> PointFile:
+    """Read the points of a file, whose format is detected from its content.
 
     Parameters
     ----------
-    path : Path
+    file : Path or Source
     watch : Watch
 
     Raises
@@ -54,57 +57,25 @@ def read_points(path: Path | str, watch: Watch = silent) -> PointFile:
     InputError
         When the file cannot be read, in a sentence that says where and why.
     """
-    from raterscope.app.formats.points import coco, cvat, geojson, label_studio, labelme, napari
-    from raterscope.app.formats.tables import read_table
-
-    path = Path(path)
+    source = open_source(file)
+    path = source.path
     if path.suffix.casefold() in _TABLES:
-        return napari.read_points_layer(read_table(path, watch, may_be_empty=True))
-    kind, content = _opened(path)
-    if kind == "labelme":
-        return labelme.read_labelme_points(path, content)
-    readers = {
-        "geojson": geojson.read_geojson, "coco": coco.read_keypoints, "cvat": cvat.read_cvat_points,
-        "label studio": label_studio.read_label_studio_points,
-    }  # fmt: skip
-    if kind in readers:
-        return readers[kind](path, content, watch)
-    raise InputError(
-        "holds no points that Raterscope reads; expected a table, GeoJSON of QuPath, keypoints of COCO or"
-        " Label Studio, or points of CVAT or labelme",
-        file=path,
-    )
+        from raterscope.app.formats.points.napari import read_points_layer
+        from raterscope.app.formats.tables import read_table
+
+        return read_points_layer(read_table(path, watch, may_be_empty=True))
+    document = source.document()
+    if document is None or "points" not in document.expected:
+        raise InputError(
+            "holds no points that Raterscope reads; expected a table, GeoJSON of QuPath, keypoints of COCO or"
+            " Label Studio, or points of CVAT or labelme",
+            file=path,
+        )
+    return take_points(path, document, watch)
 
 
-def _is_layer(path: Path) -> bool:
+def _is_layer(source: Source) -> bool:
     from raterscope.app.formats.labels.columns import head_of
     from raterscope.app.formats.points.napari import is_points_layer
 
-    return is_points_layer(head_of(path).table.header)
-
-
-def _opened(path: Path) -> tuple[str, Any]:
-    """Tell the format of a JSON or XML file; with what is in it."""
-    from raterscope.app.formats.masks import coco, label_studio, labelme
-    from raterscope.app.formats.points.geojson import is_geojson
-    from raterscope.app.formats.strangers import read_json, read_xml
-
-    if path.suffix.casefold() == ".xml":
-        root = read_xml(path)
-        return "cvat" if root.tag == "annotations" else "", root
-    content = read_json(path)
-    tests = {
-        "geojson": is_geojson, "coco": coco.is_coco, "label studio": label_studio.is_label_studio,
-        "labelme": labelme.is_labelme,
-    }  # fmt: skip
-    return next((name for name, test in tests.items() if test(content)), ""), content
-
-
-def _kinds_in(kind: str, content: Any) -> set[str]:
-    from raterscope.app.formats.points import coco, cvat, label_studio, labelme
-
-    tests = {
-        "coco": coco.kinds_in, "cvat": cvat.kinds_in, "label studio": label_studio.kinds_in,
-        "labelme": labelme.kinds_in,
-    }  # fmt: skip
-    return tests[kind](content) if kind in tests else {"points"} if kind == "geojson" else set()
+    return is_points_layer(head_of(source.path).table.header)

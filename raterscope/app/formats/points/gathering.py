@@ -10,12 +10,16 @@ from pathlib import Path
 import numpy as np
 
 from raterscope.algorithms.clicks.data import FloatArray
+from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
+from raterscope.app.formats.annotations import Annotation, Document, Points, Remarks
 from raterscope.app.formats.records import ClickTable, PointTable
 from raterscope.app.formats.strangers import is_number
 from raterscope.app.formats.tables import FARTHEST
 
-__all__ = ["STATES", "UNTOLD", "Gathering", "PointFile", "is_detection", "places_of", "size_of"]
+__all__ = [
+    "STATES", "UNTOLD", "Gathering", "PointFile", "is_detection", "places_of", "size_of", "take_points",
+]  # fmt: skip
 
 UNTOLD = ""
 """In the place of an annotator's or image's name: the file does not tell it."""
@@ -149,11 +153,15 @@ def is_detection(told: Mapping[str, object]) -> bool:
 def places_of(pairs: object) -> FloatArray:
     """Make decoded pairs of numbers an array of places, (N, 2); a third number of a pair is a height.
 
+    An array that was made so before stays as it is.
+
     Raises
     ------
     ValueError
         For what are no pairs of numbers, or places farther out than any image reaches.
     """
+    if isinstance(pairs, np.ndarray):
+        return pairs
     found = []
     for pair in pairs if isinstance(pairs, (list, tuple)) else [None]:
         if not isinstance(pair, (list, tuple)) or not 2 <= len(pair) <= 3 or not all(map(is_number, pair)):
@@ -170,6 +178,77 @@ def size_of(width: object, height: object) -> tuple[float, float] | None:
     if is_number(width) and is_number(height) and 0 < width <= FARTHEST and 0 < height <= FARTHEST:
         return float(width), float(height)
     return None
+
+
+def take_points(path: Path, document: Document, watch: Watch = silent) -> PointFile:
+    """Take the points of a file's annotations.
+
+    Where the file does not say who looked at which image, an annotator who is alone in it looked at all of
+    its images; of several it is known only where they marked.
+
+    Raises
+    ------
+    InputError
+        For points that cannot be read, and for a file without points.
+    """
+    gathering = Gathering(path)
+    remarks = Remarks(gathering.left_out)
+    items = document.items()
+    for item in items:
+        gathering.picture(item.title, size_of(item.width, item.height))
+    people: dict[str | None, None] = {}
+    is_empty = True
+    for one in document.sets("points", remarks, watch):
+        is_empty = False
+        title, size = one.item.title, size_of(one.item.width, one.item.height)
+        gathering.picture(title, size)
+        pieces = []
+        for annotation in one.annotations:
+            found = _points_of(path, annotation, size)
+            if found is None:
+                gathering.left_out[annotation.noun] += 1
+                continue
+            pieces.append(found)
+            gathering.detections |= is_detection(annotation.attributes)
+        if pieces and not one.is_truth:
+            people[one.annotator] = None
+        if one.is_truth:
+            gathering.add_truth(title, _joined(pieces))
+        elif pieces or one.is_complete:
+            gathering.add(one.annotator, title, _joined(pieces))
+    if not people:
+        gathering.detections = document.is_own
+    if len(people) == 1 or is_empty:
+        (alone,) = people or {None: None}
+        for item in items:
+            gathering.look(alone, item.title)
+    return gathering.file(document.expected["points"], remarks.notices)
+
+
+def _points_of(path: Path, annotation: Annotation, size: tuple[float, float] | None) -> FloatArray | None:
+    """Give the places of an annotation in pixels; None for one of another kind."""
+    shape = next((shape for shape in annotation.shapes if isinstance(shape, Points)), None)
+    if shape is None:
+        return None
+    try:
+        places = _labelled(shape.pairs) if shape.triples else places_of(shape.pairs)
+        if not shape.percent:
+            return places
+        size = (None if annotation.size is None else size_of(*annotation.size)) or size
+        if size is None:
+            raise ValueError("no size of its image, original_width and original_height")
+        return np.asarray(places / 100.0 * size)
+    except ValueError as error:
+        field = f"{annotation.field}{shape.field}"
+        raise InputError(f"cannot be read: it has {error}", file=path, field=field) from None
+
+
+def _labelled(keypoints: object) -> FloatArray:
+    """Give the places of x, y, v, x, y, v, ... where v is not 0."""
+    if not isinstance(keypoints, list) or len(keypoints) % 3 or not all(map(is_number, keypoints)):
+        raise ValueError("no triples of numbers, x, y and visibility")
+    triples = zip(keypoints[::3], keypoints[1::3], keypoints[2::3], strict=True)
+    return places_of([(x, y) for x, y, visibility in triples if visibility])
 
 
 def _joined(pieces: Sequence[FloatArray]) -> FloatArray:

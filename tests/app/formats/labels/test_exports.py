@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from raterscope.app.errors import InputError
-from raterscope.app.formats.labels import read_labels, tells
+from raterscope.app.formats.labels import find_labels, read_labels
 from raterscope.app.formats.labels.records import LabelTable, TrueLabels
 
 HEADER = [
@@ -72,7 +72,7 @@ def test_zooniverse_questions_are_a_table_each(zooniverse: Write) -> None:
     assert first.time is not None
     assert first.time.tolist() == [0.0, 1.0]
     assert [answer for _, _, answer in votes(second)] == ["big + red", "big + red", "no answer"]
-    assert tells(path) == "labels"
+    assert find_labels(path) == "labels"
 
 
 def test_zooniverse_drawings_are_no_answers(zooniverse: Write) -> None:
@@ -84,7 +84,7 @@ def test_zooniverse_drawings_are_no_answers(zooniverse: Write) -> None:
     (table,) = read_labels(path)
     assert votes(table) == [("1a.png", "ann", "Good")]
     assert "3" in table.notices[0]
-    assert tells(path) is None
+    assert find_labels(path) is None
 
 
 def test_zooniverse_surveys_and_combined_tasks(zooniverse: Write) -> None:
@@ -150,13 +150,13 @@ def test_label_studio_choices(document: Write) -> None:
     assert [truth.classes[at] for at in truth.label] == ["dog"]
     assert votes(state) == [("a.png", "annotator 7", "ill + old")]
     assert "cancelled" in kind.notices[0]
-    assert tells(path) == "labels"
+    assert find_labels(path) == "labels"
 
 
 def test_label_studio_marks_go_to_the_masks(document: Write) -> None:
     brush = {"type": "brushlabels", "value": {}, "original_width": 5, "original_height": 5}
     tasks = [{"data": {}, "annotations": [annotation(1, choice("kind", "cat"), brush)]}]
-    assert tells(document(tasks)) is None
+    assert find_labels(document(tasks)) is None
 
 
 CVAT = (
@@ -172,8 +172,8 @@ def test_cvat_tags(document: Write) -> None:
     assert isinstance(table, LabelTable)
     assert votes(table) == [("a.png", "ann", "big + cat")]
     assert (table.missing, table.tasks) == (1, ("a.png", "b.png"))
-    assert tells(path) == "labels"
-    assert tells(document(CVAT.format(shape='<box label="x"/>'), "job.xml")) is None
+    assert find_labels(path) == "labels"
+    assert find_labels(document(CVAT.format(shape='<box label="x"/>'), "job.xml")) is None
 
 
 def coco(*annotations: dict[str, Any]) -> dict[str, Any]:
@@ -194,7 +194,7 @@ def test_coco_categories(document: Write) -> None:
     )
     (table,) = read_labels(path)
     assert votes(table) == [("a.png", "ann", "cat"), ("b.png", "ann", "dog"), ("a.png", "labels", "dog")]
-    assert tells(path) == "labels"
+    assert find_labels(path) == "labels"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
 from raterscope.app.formats import UnknownColumns
-from raterscope.app.formats.labels import read_labels, tells
+from raterscope.app.formats.labels import find_labels, read_labels
 from raterscope.app.formats.labels.outputs import outputs_of
 from raterscope.app.formats.labels.records import LabelTable, TrueLabels
 
@@ -71,7 +71,7 @@ def test_any_encoding_delimiter_and_end_of_line(
 def test_the_usual_names_of_columns(file: Path, header: str) -> None:
     path = written(file, PLAIN.replace("task,worker,label", header))
     assert votes(table_of(path)) == VOTES
-    assert tells(path) == "labels"
+    assert find_labels(path) == "labels"
 
 
 def test_a_header_may_be_mapped_by_hand(file: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_header_may_be_mapped_by_hand(file: Path) -> None:
         read_labels(path)
     assert caught.value.header == ("a", "b", "c")
     assert caught.value.rows[0] == ("t1", "ann", "cat")
-    assert tells(path) is None
+    assert find_labels(path) is None
     assert votes(table_of(path, {"a": "task", "b": "annotator", "c": "label"})) == VOTES
 
 
@@ -167,7 +167,7 @@ def test_two_truths_of_a_task_are_refused(file: Path) -> None:
 def test_a_table_without_annotators_is_the_truth(file: Path, header: str) -> None:
     path = written(file, f"{header}\na,yes\nb,no\na,yes\n")
     (truth,) = read_labels(path)
-    assert tells(path) == "truth"
+    assert find_labels(path) == "truth"
     assert isinstance(truth, TrueLabels)
     assert truths(truth) == {"a": "yes", "b": "no"}
 
@@ -239,7 +239,7 @@ def test_each_question_is_a_table(file: Path) -> None:
 )
 def test_other_tables_are_none_of_labels(file: Path, header: str) -> None:
     width = header.count(",") + 1
-    assert tells(written(file, f"{header}\n{','.join('pqrst'[:width])}\n")) is None
+    assert find_labels(written(file, f"{header}\n{','.join('pqrst'[:width])}\n")) is None
 
 
 @pytest.mark.parametrize(
@@ -270,12 +270,12 @@ def test_a_column_an_annotator(file: Path) -> None:
     assert table.missing == 1
     assert isinstance(truth, TrueLabels)
     assert truths(truth) == {"a": "1"}
-    assert tells(path) == "labels"
+    assert find_labels(path) == "labels"
 
 
 def test_columns_are_told_to_be_annotators(file: Path) -> None:
     path = written(file, "case,blurred,dark\na,yes,no\n")
-    assert tells(path) is None
+    assert find_labels(path) is None
     table = table_of(path, {"case": "task", "blurred": "votes", "dark": "votes"})
     assert votes(table) == [("a", "blurred", "yes"), ("a", "dark", "no")]
 

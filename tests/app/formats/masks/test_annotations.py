@@ -290,7 +290,7 @@ def test_labelme(written) -> None:
     assert found["anna", "a.png", "r"].sum() == 12
     y, x = np.mgrid[:10, :20] + 0.5
     np.testing.assert_array_equal(found["anna", "a.png", "c"], (x - 10) ** 2 + (y - 5) ** 2 < 9)
-    assert table.notices == ("Left out, for they are no masks: points and lines 1.",)
+    assert table.notices == ("Left out, for they are no masks: points 1.",)
 
 
 def test_labelme_of_who_marked_nothing(written) -> None:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from raterscope.app.errors import InputError
-from raterscope.app.formats.points import read_points, tells
+from raterscope.app.formats.points import has_points, read_points
 from tests.app.formats.points.crowds import SIZE, WRITERS, coco, cvat, feature, keypoint, label_studio
 
 RING = [[0, 0], [4, 0], [4, 4], [0, 4], [0, 0]]
@@ -250,7 +250,7 @@ class TestTelling:
         for name, write in WRITERS.items():
             (tmp_path / name).mkdir()
             for path in write(tmp_path / name, {("ann", "one.png"): [(1, 2)]}):
-                assert tells(path) == "alone", name
+                assert has_points(path) == "alone", name
 
     def test_outlines_beside_points_are_told(self, written):
         shapes = [
@@ -259,7 +259,7 @@ class TestTelling:
             {"shape_type": "rectangle", "points": [[0, 0], [2, 2]]},
         ]
         found = [
-            tells(written("a.json", {"shapes": chosen, "imagePath": "one.png"}))
+            has_points(written("a.json", {"shapes": chosen, "imagePath": "one.png"}))
             for chosen in (shapes, shapes[1:], shapes[::2], shapes[2:], [])
         ]
         assert found == ["beside", None, "alone", None, "nothing"]
@@ -279,7 +279,7 @@ class TestTelling:
         ],
     )
     def test_what_holds_no_points_is_none_and_no_error(self, written, name, content):
-        assert tells(written(name, content)) is None
+        assert has_points(written(name, content)) is None
 
     @pytest.mark.parametrize(
         ("name", "content", "words"),
@@ -347,7 +347,7 @@ def test_whatever_stands_where_something_else_should_is_read_or_refused(tmp_path
     marks = {("ann", "one.png"): [(1.5, 2.5), (3, 4)], ("ann", "two.png"): [(5, 6)]}
     path = WRITERS[name](tmp_path, marks)[0]
     path.write_text(json_text(spoilt(json.loads(path.read_text()), where, junk)))
-    tells(path)
+    has_points(path)
     try:
         file = read_points(path)
     except InputError:

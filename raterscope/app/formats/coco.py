@@ -1,0 +1,283 @@
+"""COCO: objects in images with keypoints, polygons and run lengths, and categories of whole images.
+
+The images and categories are decoded at once. Each annotation stays text until it is taken, and of it only
+what is asked for is decoded: so a file of 300 MB needs little more memory than its text.
+
+References
+----------
+Lin T.-Y., Maire M., Belongie S., Hays J., Perona P., Ramanan D., Dollar P., Zitnick C. L., "Microsoft COCO:
+Common Objects in Context", ECCV 2014, LNCS 8693, 740-755, doi:10.1007/978-3-319-10602-1_48;
+format: https://cocodataset.org/#format-data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.annotations import (
+    Annotation,
+    AnnotationSet,
+    Content,
+    Document,
+    Item,
+    Kind,
+    Points,
+    Polygons,
+    Remarks,
+    RunLengths,
+    Shape,
+    find_annotator,
+)
+from raterscope.app.formats.strangers import decode_json, entries, text_of
+
+__all__ = ["CocoDocument", "parse", "recognize", "sniff"]
+
+_KEYS = (b'"images"', b'"annotations"', b'"categories"', b'"info"', b'"licenses"')
+_LONGEST_EMPTY = 8
+"""Bytes of JSON that may stand for nothing: null, false, [ ], { }."""
+
+
+class _File(Struct):
+    images: list[Any]
+    annotations: list[Raw]
+    categories: Any = None
+
+
+class _Object(Struct, gc=False):
+    """An annotation as the file has it; values that may be long stay text."""
+
+    image_id: Any = None
+    category_id: Any = None
+    segmentation: Any = None
+    keypoints: Any = None
+    bbox: Any = None
+    attributes: Any = None
+    annotator: Any = None
+    annotator_id: Any = None
+    annotator_name: Any = None
+    rater: Any = None
+    reader: Any = None
+    worker_id: Any = None
+    worker: Any = None
+    user: Any = None
+    user_id: Any = None
+    username: Any = None
+    created_by: Any = None
+    completed_by: Any = None
+
+
+class _Text(_Object, gc=False):
+    segmentation: Raw = Raw(b"null")
+    keypoints: Raw = Raw(b"null")
+    bbox: Raw = Raw(b"null")
+
+
+_decode_file = msgspec.json.Decoder(_File).decode
+_decode_object = msgspec.json.Decoder(_Text).decode
+_FIELDS = _Object.__struct_fields__
+_OWN = _FIELDS[_FIELDS.index("annotator") :]
+
+
+def sniff(head: bytes) -> bool:
+    """Tell by a file's first bytes whether it may be of this format."""
+    return head.lstrip()[:1] == b"{" and any(key in head for key in _KEYS) and b'"shapes"' not in head
+
+
+def parse(path: Path, text: bytes) -> CocoDocument | None:
+    """Parse JSON of this format; None for other JSON, and for numbers such as NaN."""
+    try:
+        file = _decode_file(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return None
+    return CocoDocument(path, file.images, file.annotations, file.categories)
+
+
+def recognize(path: Path, content: Any) -> CocoDocument | None:
+    """Take decoded JSON if it is of this format."""
+    if not isinstance(content, dict):
+        return None
+    images, objects = content.get("images"), content.get("annotations")
+    if not isinstance(images, list) or not isinstance(objects, list):
+        return None
+    return CocoDocument(path, images, objects, content.get("categories"))
+
+
+class CocoDocument(Document):
+    """A parsed file.
+
+    Parameters
+    ----------
+    path : Path
+    images : list of decoded JSON
+    objects : list of Raw or of decoded JSON
+        The file's annotations.
+    categories : decoded JSON
+    """
+
+    expected: ClassVar[Mapping[Kind, str]] = {
+        "points": "keypoints of objects", "masks": "polygons or run lengths",
+        "labels": "categories of images",
+    }  # fmt: skip
+
+    def __init__(self, path: Path, images: list[Any], objects: list[Any], categories: Any) -> None:
+        self._path, self._images, self._objects = path, images, objects
+        self._categories = {
+            one["id"]: text_of(one.get("name"))
+            for one in entries(categories)
+            if type(one.get("id")) in (int, str)
+        }
+
+    def contents(self) -> frozenset[Content]:
+        """Find which sorts of annotations there are."""
+        found: set[Content] = set()
+        for at in range(len(self._objects)):
+            try:
+                one = self._object(at)
+                if one is not None:
+                    found |= _contents(one)
+            except ValueError as error:
+                raise self._refusal(at, error) from None
+        return frozenset(found)
+
+    @cached_property
+    def _items(self) -> dict[int | str, Item]:
+        items: dict[int | str, Item] = {}
+        for at, image in enumerate(self._images):
+            field = f"images[{at}]"
+            if not isinstance(image, dict) or type(image.get("id")) not in (int, str):
+                raise InputError("has no number", file=self._path, field=field)
+            number = f"image {plain(image['id'], 40)}"
+            name = text_of(image.get("file_name"))
+            items[image["id"]] = Item(name, number, image.get("width"), image.get("height"), field)
+        return items
+
+    def items(self) -> Sequence[Item]:
+        """List the images."""
+        return tuple(self._items.values())
+
+    def sets(self, kind: Kind, remarks: Remarks, watch: Watch = silent) -> Iterator[AnnotationSet]:
+        """Yield the objects, each as a set of its own, then the categories by annotator and image.
+
+        The annotator is what an object's attributes call so, or the object itself.
+
+        Raises
+        ------
+        InputError
+            For an annotation of an image or a category that is not listed.
+        """
+        chosen: dict[tuple[str | None, int | str], list[Annotation]] = {}
+        items = self._items
+        for at in range(len(self._objects)):
+            if not at % 1000:
+                watch(at / len(self._objects), "reading objects")
+            field = f"annotations[{at}]"
+            try:
+                one = self._object(at)
+                nouns, shapes = ((), ()) if one is None else _shapes(one, kind)
+            except ValueError as error:
+                raise self._refusal(at, error) from None
+            if one is None or type(one.image_id) not in (int, str):
+                raise InputError("does not tell its image", file=self._path, field=field)
+            if one.image_id not in items:
+                what = plain(one.image_id, 40)
+                raise InputError(
+                    f"is on image {what}, which the file does not list", file=self._path, field=field
+                )
+            attributes = one.attributes if isinstance(one.attributes, dict) else {}
+            who = find_annotator(attributes) or find_annotator({key: getattr(one, key) for key in _OWN})
+            if _is_answer(one):
+                chosen.setdefault((who, one.image_id), []).append(self._answer(one.category_id, field))
+                continue
+            label = self._categories.get(one.category_id, "") if type(one.category_id) in (int, str) else ""
+            mark = Annotation(nouns[-1], field, shapes, label, attributes=attributes)
+            yield AnnotationSet(items[one.image_id], who, (mark,))
+        for (who, number), answers in chosen.items():
+            yield AnnotationSet(items[number], who, answers)
+
+    def _object(self, at: int) -> _Object | None:
+        """Decode an annotation; None for what is no object."""
+        one = self._objects[at]
+        if isinstance(one, Raw):
+            try:
+                return _decode_object(one)
+            except msgspec.ValidationError:
+                return None
+            except (msgspec.DecodeError, RecursionError, UnicodeError):
+                one = decode_json(bytes(one))
+        if not isinstance(one, dict):
+            return None
+        return _Object(**{key: one[key] for key in _FIELDS if key in one})
+
+    def _answer(self, number: Any, field: str) -> Annotation:
+        """Make the category of a whole image an answer."""
+        noun = "categories of images"
+        if type(number) in (int, str) and number in self._categories:
+            return Annotation(noun, field, answers=(self._categories[number],))
+        problem = f"is of category {plain(number, 40)}, which the file does not list"
+        return Annotation(noun, field, problem=problem)
+
+    def _refusal(self, at: int, error: ValueError) -> InputError:
+        return InputError(str(error).removeprefix("it "), file=self._path, field=f"annotations[{at}]")
+
+
+def _contents(one: _Object) -> set[Content]:
+    found: set[Content] = set()
+    keypoints = _value(one.keypoints) if _is_given(one.keypoints) else None
+    if isinstance(keypoints, list) and any(keypoints[2::3]):
+        found.add("points")
+    if _is_given(one.segmentation):
+        found.add("areas")
+    return found or {"labels" if _is_answer(one) else "marks"}
+
+
+def _is_answer(one: _Object) -> bool:
+    """Tell whether an annotation is the category of a whole image."""
+    places = (one.segmentation, one.keypoints, one.bbox)
+    return one.category_id is not None and not any(map(_is_given, places))
+
+
+def _shapes(one: _Object, kind: Kind) -> tuple[Sequence[str], tuple[Shape, ...]]:
+    """Name the shapes of an object, and give those that a kind takes."""
+    nouns: list[str] = []
+    shapes: list[Shape] = []
+    if _is_given(one.keypoints):
+        nouns.append("keypoints")
+        if kind == "points":
+            shapes.append(Points(_value(one.keypoints), triples=True, field=".keypoints"))
+    if _is_given(one.segmentation):
+        nouns.append("polygons and run lengths")
+        drawn = _value(one.segmentation) if kind == "masks" else None
+        if isinstance(drawn, dict):
+            size = drawn.get("size")
+            rows, columns = size if isinstance(size, list) and len(size) == 2 else (size, None)
+            shapes.append(RunLengths(drawn.get("counts"), rows, columns, down=True))
+        elif isinstance(drawn, list):
+            shapes.append(Polygons(drawn))
+    return nouns or ["objects without a shape"], tuple(shapes)
+
+
+def _is_given(value: Any) -> bool:
+    """Tell whether a value is there and not empty."""
+    if isinstance(value, Raw):
+        text = memoryview(value)
+        return len(text) > _LONGEST_EMPTY or bool(_value(value))
+    return bool(value)
+
+
+def _value(value: Any) -> Any:
+    """Decode what was left as text.
+
+    Raises
+    ------
+    ValueError
+        For text that is damaged; it follows "is no JSON".
+    """
+    return decode_json(bytes(value)) if isinstance(value, Raw) else value

@@ -1,0 +1,156 @@
+"""CVAT for images 1.1: shapes and tags in XML, one file a job, a task or a project.
+
+References
+----------
+CVAT.ai, "CVAT for images" (XML annotation format 1.1),
+https://docs.cvat.ai/docs/manual/advanced/xml_format/.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.formats.annotations import (
+    Annotation,
+    AnnotationSet,
+    Content,
+    Document,
+    Ellipse,
+    Item,
+    Kind,
+    Points,
+    Polygons,
+    Rectangle,
+    Remarks,
+    RunLengths,
+    Shape,
+)
+from raterscope.app.formats.strangers import text_of
+
+__all__ = ["TRACKS", "CvatDocument"]
+
+TRACKS = "tracks of a video"
+
+Number = TypeVar("Number", int, float)
+
+_CONTENTS: Mapping[str, Content] = {
+    "points": "points", "polygon": "areas", "mask": "areas", "ellipse": "areas", "tag": "labels",
+}  # fmt: skip
+_NOUNS = {"box": "boxes", "points": "points"}
+
+
+class CvatDocument(Document):
+    """A parsed file.
+
+    Parameters
+    ----------
+    path : Path
+    root : xml.etree.ElementTree.Element
+    """
+
+    expected: ClassVar[Mapping[Kind, str]] = {
+        "points": "points on images", "masks": "polygons, masks or ellipses on images",
+        "labels": "tags of images",
+    }  # fmt: skip
+
+    def __init__(self, path: Path, root: Any) -> None:
+        self._path, self._root = path, root
+
+    def contents(self) -> frozenset[Content]:
+        """Find which sorts of annotations there are."""
+        tags = {shape.tag for image in self._root.iterfind("image") for shape in image}
+        return frozenset(_CONTENTS.get(tag, "marks") for tag in tags)
+
+    def sets(self, kind: Kind, remarks: Remarks, watch: Watch = silent) -> Iterator[AnnotationSet]:
+        """Yield the shapes and tags of each image.
+
+        The annotator is the assignee of the job or task, and in a project's file that of the image's task.
+        An image without a shape is one on which the assignee found nothing.
+        """
+        whole, tasks = _assignees(self._root)
+        remarks.left_out[TRACKS] += len(self._root.findall("track"))
+        images = self._root.findall("image")
+        for at, image in enumerate(images):
+            watch(at / len(images), "reading images")
+            name, number = text_of(image.get("name", "")), f"image {at + 1}"
+            width, height = (_side(image.get(side)) for side in ("width", "height"))
+            item = Item(name, number, width, height, f"image {name or number}")
+            annotations = tuple(_annotation(shape, item.title) for shape in image)
+            who = tasks.get(image.get("task_id", ""), whole)
+            yield AnnotationSet(item, who, annotations, is_complete=True, question="")
+
+
+def _assignees(root: Any) -> tuple[str | None, dict[str, str]]:
+    """Give whom the file is assigned to, and whom each task of a project is."""
+    meta = root.find("meta")
+    if meta is None:
+        return None, {}
+    whole = None
+    for kind in ("job", "task", "project"):
+        if (found := meta.find(kind)) is not None:
+            whole = whole or _assignee(found)
+    tasks = {}
+    for task in meta.iterfind("project/tasks/task"):
+        number, who = text_of(task.findtext("id") or ""), _assignee(task)
+        if number and who:
+            tasks[number] = who
+    return whole, tasks
+
+
+def _assignee(element: Any) -> str | None:
+    found = element.find("assignee")
+    if found is None:
+        return None
+    return text_of(found.findtext("username") or found.text or "") or None
+
+
+def _annotation(shape: Any, item: str) -> Annotation:
+    field, label = f"{shape.tag} on {item}", text_of(shape.get("label", ""))
+    if shape.tag == "tag":
+        return Annotation("tags", field, answers=(label,))
+    noun = _NOUNS.get(shape.tag, f"{text_of(shape.tag)}s")
+    drawn = _shape(shape)
+    return Annotation(noun, field, () if drawn is None else (drawn,), label)
+
+
+def _shape(shape: Any) -> Shape | None:
+    if shape.tag == "points":
+        return Points(_pairs(shape))
+    if shape.tag == "polygon":
+        return Polygons([_pairs(shape)])
+    if shape.tag == "mask":
+        counts = [_parsed(count, int) for count in (shape.get("rle") or "").split(",")]
+        rows, columns, top, left = (
+            _parsed(shape.get(key), int) for key in ("height", "width", "top", "left")
+        )
+        return RunLengths(counts, rows, columns, top=top, left=left)
+    rotation = _parsed(shape.get("rotation") or "0", float)
+    if shape.tag == "ellipse":
+        return Ellipse(_numbers(shape, "cx", "cy", "rx", "ry"), rotation)
+    if shape.tag == "box":
+        return Rectangle(_numbers(shape, "xtl", "ytl", "xbr", "ybr"), rotation)
+    return None
+
+
+def _side(text: str | None) -> float | None:
+    whole = _parsed(text, int)
+    return _parsed(text, float) if whole is None else whole
+
+
+def _numbers(shape: Any, *keys: str) -> dict[str, float | None]:
+    return {key: _parsed(shape.get(key), float) for key in keys}
+
+
+def _pairs(shape: Any) -> list[list[float | None]]:
+    pairs = (shape.get("points") or "").split(";")
+    return [[_parsed(part, float) for part in pair.split(",")] for pair in pairs]
+
+
+def _parsed(text: str | None, kind: Callable[[str], Number]) -> Number | None:
+    try:
+        return kind(text or "")
+    except ValueError:
+        return None

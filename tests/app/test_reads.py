@@ -1,0 +1,118 @@
+"""Every file of annotations is opened once, however many kinds of annotation are taken from it."""
+
+import builtins
+import io
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from raterscope.app.cli import main
+from raterscope.app.importing import read_files
+from tests.app.formats.points.crowds import SIZE, WRITERS
+
+MARKS = {("ann", "one.png"): [(10.5, 20.25), (30, 40)], ("bob", "one.png"): [(11, 21)]}
+SQUARE = [20, 20, 28, 20, 28, 28, 20, 28]
+
+
+@pytest.fixture
+def opens(monkeypatch):
+    """Count how often each file is opened to be read."""
+    counts: Counter[Path] = Counter()
+    real = io.open
+
+    def counting(file, mode="r", *arguments, **options):
+        if isinstance(file, (str, Path)) and "w" not in mode:
+            counts[Path(file)] += 1
+        return real(file, mode, *arguments, **options)
+
+    monkeypatch.setattr(io, "open", counting)
+    monkeypatch.setattr(builtins, "open", counting)
+    return counts
+
+
+def coco_of_all_kinds(path: Path) -> Path:
+    """Points, masks and classes by two annotators in one file."""
+    size = {"width": SIZE[0], "height": SIZE[1]}
+    annotations = [
+        {"image_id": 1, "category_id": category, "attributes": {"annotator": who}, **shape}
+        for who in ("ann", "bob")
+        for category, shape in (
+            (1, {"keypoints": [10.5, 20.25, 2]}),
+            (1, {"segmentation": [SQUARE]}),
+            (2, {}),
+        )
+    ]
+    content = {
+        "images": [{"id": 1, "file_name": "one.png", **size}],
+        "categories": [{"id": 1, "name": "spot"}, {"id": 2, "name": "good"}],
+        "annotations": annotations,
+    }
+    path.write_text(json.dumps(content))
+    return path
+
+
+def cvat_of_all_kinds(path: Path) -> Path:
+    shapes = '<points label="a" points="1,2"/><polygon label="b" points="1,1;9,1;9,9"/><tag label="good"/>'
+    image = f'<image id="0" name="one.png" width="{SIZE[0]}" height="{SIZE[1]}">{shapes}</image>'
+    meta = "<meta><job><assignee><username>ann</username></assignee></job></meta>"
+    path.write_text(f"<annotations><version>1.1</version>{meta}{image}</annotations>")
+    return path
+
+
+def label_studio_of_all_kinds(path: Path) -> Path:
+    size = {"original_width": SIZE[0], "original_height": SIZE[1]}
+    points = {"x": 10, "y": 20, "keypointlabels": ["a"]}
+    polygon = {"points": [[1, 1], [9, 1], [9, 9]], "polygonlabels": ["b"]}
+    result = [
+        {"type": "keypointlabels", "value": points, **size},
+        {"type": "polygonlabels", "value": polygon, **size},
+        {"type": "choices", "value": {"choices": ["good"]}, "from_name": "kind"},
+    ]
+    done = [{"completed_by": {"id": 1, "email": "ann"}, "result": result}]
+    path.write_text(json.dumps([{"id": 1, "data": {"image": "one.png"}, "annotations": done}]))
+    return path
+
+
+ALL_KINDS = {"coco.json": coco_of_all_kinds, "cvat.xml": cvat_of_all_kinds,
+             "studio.json": label_studio_of_all_kinds}  # fmt: skip
+
+
+@pytest.mark.parametrize("in_folder", [False, True])
+@pytest.mark.parametrize("name", list(ALL_KINDS))
+def test_points_masks_and_labels_come_from_one_read(
+    tmp_path: Path, opens, name: str, in_folder: bool
+) -> None:
+    path = ALL_KINDS[name](tmp_path / name)
+    readings = read_files([tmp_path if in_folder else path])
+    assert opens[path] == 1
+    assert [len(table) > 0 for table in readings.clicks] == [True]
+    assert any(mask.mask.values.any() for mask in readings.signed)
+    assert [len(table) > 0 for table in readings.labels] == [True]
+
+
+@pytest.mark.parametrize("in_folder", [False, True])
+@pytest.mark.parametrize("format_name", sorted(set(WRITERS) - {"napari"}))
+def test_points_of_every_format_are_read_once(
+    tmp_path: Path, opens, format_name: str, in_folder: bool
+) -> None:
+    paths = WRITERS[format_name](tmp_path, MARKS)
+    readings = read_files([tmp_path] if in_folder else paths)
+    assert sum(map(len, readings.clicks)) == 3
+    assert [opens[path] for path in paths] == [1] * len(paths)
+
+
+def test_fusing_on_the_command_line_reads_once(tmp_path: Path, opens) -> None:
+    path = coco_of_all_kinds(tmp_path / "coco.json")
+    for kind in ("clicks", "labels"):
+        opens.clear()
+        assert main(["fuse", kind, str(path), "-o", str(tmp_path / kind)]) == 0
+        assert opens[path] <= 2, kind  # the other time for the checksum in run.json
+
+
+def test_the_import_command_reads_once(tmp_path: Path, opens) -> None:
+    path = coco_of_all_kinds(tmp_path / "coco.json")
+    for turn in (1, 2):  # into a new study, and into one that is there
+        assert main(["import", str(tmp_path / "a.rscope"), str(path)]) == 0
+        assert opens[path] == turn
