@@ -14,6 +14,7 @@ from raterscope.app.formats.labels.records import LabelTable, TrueLabels
 from raterscope.app.formats.pairs import taken_for
 from raterscope.app.formats.pairs.records import PairTable
 from raterscope.app.formats.pairs.true_rankings import RankingTable, read_ranking
+from raterscope.app.formats.sources import Sources
 from raterscope.app.formats.volumes.records import MaskTable, VolumeFile
 from raterscope.app.labels.reading import are_of_labels, likelier, names_of, read_label_files, store_labels
 from raterscope.app.masks.placing import Placement, Site, place, placed_mask
@@ -21,7 +22,7 @@ from raterscope.app.masks.raters import SignedMask, sign
 from raterscope.app.masks.reading import NOTHING, TELLING, AtHand, MaskReading, read_mask_files, sites_of
 from raterscope.app.pairs.reading import are_of_pairs, read_pair_files, store_pairs
 from raterscope.app.pairs.reading import names_of as names_of_items
-from raterscope.app.sorting import Piles, Sorted, settle, take_apart
+from raterscope.app.sorting import Piles, settle, take_apart
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.labels import link_pictures
 from raterscope.app.study.masks import add_case, add_masks
@@ -98,11 +99,14 @@ def read_files(
         [*piles.labels, *sorted(beside)], truth=kind in ("truth", "true-labels"), mappings=mappings,
         annotator=reading.annotator, sources=piles.sources, watch=part(watch, 0.15, then),
     )  # fmt: skip
-    piles.sources.keep([*piles.points, *piles.masks, *beside])
-    pairs = read_pair_files(piles.pairs, mappings, part(watch, then, now))
+    pairs = read_pair_files(piles.pairs, mappings, piles.sources, part(watch, then, now))
+    ambiguous = _taken_for(piles, mappings)
+    piles.sources.keep([*piles.tables, *piles.points, *piles.masks])
     rankings = tuple(read_ranking(path) for path in piles.rankings)
     shown = [*names_of(labels), *names_of_items(pairs), *at_hand.tasks]
-    found, refused = _read_each(piles.tables, kind, mappings, beside, part(watch, now, now + 0.1))
+    found, refused = _read_each(
+        piles.tables, kind, mappings, beside, piles.sources, part(watch, now, now + 0.1)
+    )
     points, more = read_point_files(
         piles.points, piles.named, piles.sources, part(watch, now + 0.1, now + 0.2)
     )
@@ -114,7 +118,7 @@ def read_files(
         piles, at_hand.shapes(), shown, [*clicked, *at_hand.clicked], part(watch, now + 0.2, now + 0.3)
     )
     share = 0.85 if lot.masks else 1.0
-    pictures, _ = _read_each(lot.images, "image", {}, frozenset(), part(watch, now + 0.3, share))
+    pictures, _ = _read_each(lot.images, "image", {}, frozenset(), lot.sources, part(watch, now + 0.3, share))
     images = tuple(image for image in pictures if isinstance(image, ImageFile))
     masks, more = read_mask_files(
         lot.masks, lot.volumes, reading, at_hand, lot.walked | beside, lot.sources, part(watch, share, 1.0)
@@ -144,7 +148,7 @@ def read_files(
         signed=tuple(signed),
         notices=(
             *lot.notices,
-            *_taken_for(lot, kind, mappings),
+            *ambiguous,
             *_assumed_in_words(assumed),
             *(f"Left out: {error}" for error in refused[:3]),
             *_more(refused[3:]),
@@ -174,10 +178,12 @@ def _heed(mappings: Mapping[Path, Mapping[str, str]], piles: Piles) -> None:
                 break
 
 
-def _taken_for(lot: Sorted, kind: str | None, mappings: Mapping[Path, Mapping[str, str]]) -> list[str]:
+def _taken_for(piles: Piles, mappings: Mapping[Path, Mapping[str, str]]) -> list[str]:
     """Say of tables that may be read in two ways how they were, where nobody told it."""
-    tables = [path for path in (*lot.labels, *lot.pairs) if path.suffix.casefold() in TABLES]
-    said = (taken_for(path) for path in tables if kind is None and path not in mappings)
+    if piles.kind is not None:
+        return []
+    tables = [path for path in (*piles.labels, *piles.pairs) if path.suffix.casefold() in TABLES]
+    said = (taken_for(piles.sources.open(path)) for path in tables if path not in mappings)
     return [words for words in said if words]
 
 
@@ -198,6 +204,7 @@ def _read_each(
     kind: str | None,
     mappings: Mapping[Path, Mapping[str, str]],
     optional: frozenset[Path],
+    sources: Sources,
     watch: Watch,
 ) -> tuple[list[ImageFile | ClickTable | PointTable], list[InputError]]:
     """Read images or tables; gives too why optional ones were left out."""
@@ -207,13 +214,14 @@ def _read_each(
         step = part(watch, done / len(paths), (done + 1) / len(paths))
         step(0.0, f"reading {plain(path.name)}")
         try:
-            found.append(read(path, kind, mappings.get(path), step))
+            found.append(read(sources.open(path), kind, mappings.get(path), step))
         except UnknownColumns as unknown:
             raise unknown if kind is not None else likelier(unknown) from None
         except InputError as error:
             if path not in optional:
                 raise
             refused.append(error)
+        sources.release(path)
     return found, refused
 
 

@@ -13,7 +13,7 @@ from raterscope.app.formats.images import is_image
 from raterscope.app.formats.labels import find_labels
 from raterscope.app.formats.masks import holds_masks
 from raterscope.app.formats.masks.label_maps import is_voxel_file
-from raterscope.app.formats.pairs import tells as tells_pairs
+from raterscope.app.formats.pairs import has_pairs
 from raterscope.app.formats.pairs.true_rankings import holds_ranking
 from raterscope.app.formats.points import has_points
 from raterscope.app.formats.records import refuse_special
@@ -251,9 +251,9 @@ def _sort_file(path: Path, kind: str | None, piles: Piles, watch: Watch) -> None
             piles.volumes += [one for one in find_volumes(path, watch) if one not in piles.volumes]
     elif is_image(path):
         piles.images.append(path)
-    elif tells_pairs(path):
+    elif has_pairs(piles.sources.open(path)):
         piles.pairs.append(path)
-    elif holds_ranking(path):
+    elif holds_ranking(piles.sources.open(path)):
         piles.rankings.append(path)
     else:
         piles.put(path, piles.tables)

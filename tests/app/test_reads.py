@@ -1,6 +1,7 @@
 """Every file of annotations is opened once, however many kinds of annotation are taken from it."""
 
 import builtins
+import csv
 import io
 import json
 from collections import Counter
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from raterscope.app.cli import main
+from raterscope.app.formats import dialects
 from raterscope.app.importing import read_files
 from tests.app.formats.points.crowds import SIZE, WRITERS
 
@@ -116,3 +118,50 @@ def test_the_import_command_reads_once(tmp_path: Path, opens) -> None:
     for turn in (1, 2):  # into a new study, and into one that is there
         assert main(["import", str(tmp_path / "a.rscope"), str(path)]) == 0
         assert opens[path] == turn
+
+
+TABLES = {
+    "clicks": "annotator,image,x,y,width,height\nann,one.png,1,2,9,9\n",
+    "labels": "annotator,task,label\nann,t1,cat\nbob,t1,dog\n",
+    "wide labels": "task,rater 1,rater 2\nt1,cat,dog\n",
+    "pairs": "annotator,left,right,choice\nann,a,b,a\nbob,a,b,b\n",
+    "ranking": "item,rank\na,1\nb,2\n",
+    "napari": "index,axis-0,axis-1,annotator\n0,1.5,2.5,a\n",
+}
+
+
+@pytest.mark.parametrize("name", list(TABLES))
+def test_a_table_is_opened_to_detect_its_format_and_to_read_it(
+    tmp_path: Path, monkeypatch, name: str
+) -> None:
+    path = tmp_path / "one.csv"
+    path.write_text(TABLES[name])
+    assert times_unpacked(monkeypatch, path) == 2
+
+
+def test_an_export_of_marks_and_answers_is_read_once_for_both(tmp_path: Path, monkeypatch) -> None:
+    tasks = [
+        {"task": "T0", "task_label": "Is there a spot?", "value": "Yes"},
+        {"task": "T1", "task_label": "Mark it", "value": [{"tool": 0, "x": 1.5, "y": 2.5, "frame": 0}]},
+    ]
+    row = ["1", "ann", json.dumps({}), json.dumps(tasks), json.dumps({"7": {"filename": "a.png"}}), "7"]
+    header = ["classification_id", "user_name", "metadata", "annotations", "subject_data", "subject_ids"]
+    path = tmp_path / "export.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([header, row])
+    assert times_unpacked(monkeypatch, path) == 2
+
+
+def times_unpacked(monkeypatch, path: Path) -> int:
+    """Count how often a table's text is opened in an import."""
+    times: Counter[Path] = Counter()
+    real = dialects.opened
+
+    def counting(where: Path):
+        times[where] += 1
+        return real(where)
+
+    monkeypatch.setattr(dialects, "opened", counting)
+    readings = read_files([path])
+    assert readings.clicks or readings.labels or readings.pairs or readings.rankings
+    return times[path]

@@ -1,15 +1,15 @@
-"""Readers and writers, one module a format. `read` tells what a file is and reads it."""
+"""Readers and writers, one module a format. `read` detects the format and reads the file."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.points.table import are_detections, points_of
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, refuse_special
-from raterscope.app.formats.tables import Table, UnknownColumns, assigned, read_table
+from raterscope.app.formats.sources import File, open_source
+from raterscope.app.formats.tables import Table, UnknownColumns, assigned
 
 __all__ = ["KINDS", "ClickTable", "ImageFile", "PointTable", "UnknownColumns", "read"]
 
@@ -20,16 +20,16 @@ _TRUTH_WORDS = ("truth", "gt", "gold", "expert", "reference")
 
 
 def read(
-    path: Path | str,
+    file: File,
     kind: str | None = None,
     mapping: Mapping[str, str] | None = None,
     watch: Watch = silent,
 ) -> ClickTable | PointTable | ImageFile:
-    """Read a file, having looked what it is.
+    """Read a file, whose format is detected from its content.
 
     Parameters
     ----------
-    path : Path
+    file : Path or Source
     kind : str, optional
         clicks, truth or image; without it, the file's first bytes and its header tell.
     mapping : mapping of column to field, optional
@@ -48,7 +48,8 @@ def read(
     InputError
         When the file cannot be read, in a sentence that says where and why.
     """
-    path = Path(path)
+    source = open_source(file)
+    path = source.path
     if kind not in (None, *KINDS[:3]):
         raise InputError(f"{plain(kind)} is no kind of table; expected one of {', '.join(KINDS[:3])}")
     refuse_special(path)
@@ -57,7 +58,7 @@ def read(
 
         if kind == "image" or is_image(path):
             return read_image(path)
-    table = read_table(path, watch)
+    table = source.table(watch)
     if kind == "truth":
         return points_of(table, mapping)
     return _read_marks(table, kind, mapping, watch)

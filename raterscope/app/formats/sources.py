@@ -1,14 +1,19 @@
-"""Files that are read once: parsed on first use, shared by all kinds of annotation, released when taken."""
+"""Files that are read once, on first use: all kinds of annotation share what was read until it is taken."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.annotations import Content, Document, Kind
 from raterscope.app.formats.strangers import json_content, read_bytes, read_xml
+
+if TYPE_CHECKING:
+    from raterscope.app.formats.labels.columns import Head
+    from raterscope.app.formats.tables import Table
 
 __all__ = ["SUFFIXES", "File", "LidcDocument", "Source", "Sources", "open_source"]
 
@@ -23,7 +28,7 @@ _HELD = 64 << 20
 
 
 class Source:
-    """A file of annotations that is parsed at most once while it is held.
+    """A file that is read once: as a document of annotations, or as a table.
 
     Parameters
     ----------
@@ -32,8 +37,7 @@ class Source:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        self._parsed: tuple[Document | None] | InputError | None = None
-        self._contents: frozenset[Content] | None = None
+        self._known: dict[str, Any] = {}
 
     def document(self) -> Document | None:
         """Parse the file, or give what was parsed before; None for a format that is not known.
@@ -43,15 +47,43 @@ class Source:
         InputError
             For a file that cannot be read; the same one each time.
         """
-        if self._parsed is None:
+        return cast("Document | None", self._once("document", lambda: _parse(self.path)))
+
+    def head(self) -> Head:
+        """Read the first rows of a table, or give them again.
+
+        Raises
+        ------
+        InputError
+            For a file that is no table; the same one each time.
+        """
+        from raterscope.app.formats.labels.columns import head_of
+
+        return cast("Head", self._once("head", lambda: head_of(self.path)))
+
+    def table(self, watch: Watch = silent) -> Table:
+        """Read a whole table, or give it again.
+
+        Raises
+        ------
+        InputError
+            For a file that is no table; the same one each time.
+        """
+        from raterscope.app.formats.tables import read_table
+
+        return cast("Table", self._once("table", lambda: read_table(self.path, watch)))
+
+    def _once(self, name: str, make: Callable[[], object]) -> object:
+        if name not in self._known:
             try:
-                self._parsed = (_parse(self.path),)
+                self._known[name] = make()
             except InputError as error:
                 error.__cause__ = error.__context__ = None  # whose frames hold all of the file
-                self._parsed = error
-        if isinstance(self._parsed, InputError):
-            raise self._parsed.with_traceback(None)
-        return self._parsed[0]
+                self._known[name] = error
+        found = self._known[name]
+        if isinstance(found, InputError):
+            raise found.with_traceback(None)
+        return found
 
     def contents(self, kind: Kind) -> frozenset[Content] | None:
         """Find which sorts of annotations the file holds; None for a format that cannot hold a kind's.
@@ -68,13 +100,11 @@ class Source:
         document = self.document()
         if document is None or kind not in document.expected:
             return None
-        if self._contents is None:
-            self._contents = document.contents()
-        return self._contents
+        return cast("frozenset[Content]", self._once("contents", document.contents))
 
     def release(self) -> None:
-        """Drop what was parsed; if it is needed again, the file is read again."""
-        self._parsed = self._contents = None
+        """Drop what was read; if it is needed again, the file is read again."""
+        self._known.clear()
 
 
 File = Path | str | Source
@@ -86,10 +116,10 @@ def open_source(file: File) -> Source:
 
 
 class Sources:
-    """The files of one import, so that whoever sorts them and whoever reads them parse each once.
+    """The files of one import, so that sorting them and taking from them reads each once.
 
-    Small files stay parsed until they are released. Of more than 64 MB in all, those that came later are
-    parsed a second time when they are read, which bounds the memory.
+    Small files are held until they are released. Of more than 64 MB in all, those that came later are read a
+    second time when they are taken, which bounds the memory.
     """
 
     def __init__(self) -> None:

@@ -9,6 +9,7 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import plain
 from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.formats.pairs.records import PairTable
+from raterscope.app.formats.sources import Sources
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import add_pairs
 
@@ -25,13 +26,24 @@ def are_of_pairs(mapping: Mapping[str, str] | None) -> bool:
 def read_pair_files(
     paths: Sequence[Path],
     mappings: Mapping[Path, Mapping[str, str]] | None = None,
+    sources: Sources | None = None,
     watch: Watch = silent,
 ) -> tuple[PairTable, ...]:
-    """Read the comparisons of some files, all or none; see `formats.pairs.read_pairs`."""
+    """Read the comparisons of some files, all or none; see `formats.pairs.read_pairs`.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+    mappings : mapping of file to {column: field}, optional
+    sources : Sources, optional
+        Where the files are open already.
+    watch : Watch
+    """
     found: list[PairTable] = []
+    sources = Sources() if sources is None else sources
     for done, path in enumerate(paths):
         step = part(watch, done / len(paths), (done + 1) / len(paths))
-        found += read_pairs(path, (mappings or {}).get(path), step)
+        found += read_pairs(sources.open(path), (mappings or {}).get(path), step)
     return tuple(found)
 
 

@@ -41,13 +41,12 @@ def find_labels(file: File, *, alone: bool = True) -> Literal["labels", "truth"]
             contents = source.contents("labels") or frozenset()
             found = "labels" in contents and not (alone and contents & _MARKED)
             return "labels" if found else None
-        from raterscope.app.formats.labels.columns import head_of
         from raterscope.app.formats.labels.table import tells_table
         from raterscope.app.formats.labels.wide import annotators_of
         from raterscope.app.formats.labels.zooniverse import asks
         from raterscope.app.formats.zooniverse import is_export
 
-        table = head_of(path).table
+        table = source.head().table
         if is_export(table):
             return "labels" if asks(table, alone=alone) else None
         return "labels" if annotators_of(table) else tells_table(table)
@@ -100,20 +99,18 @@ def read_labels(
                 file=path,
             )
         return take_labels(path, document, annotator or path.stem, watch)
-    from raterscope.app.formats.labels.columns import head_of
     from raterscope.app.formats.labels.table import labels_of, tells_table, truth_of
     from raterscope.app.formats.labels.wide import annotators_of, votes_of
-    from raterscope.app.formats.tables import read_table
     from raterscope.app.formats.zooniverse import is_export
 
     watch(0.0, f"reading {path.name}")
-    head = head_of(path)
+    head = source.head()
     if is_export(head.table) and not mapping:
         from raterscope.app.formats.labels.zooniverse import answers_of
 
-        return answers_of(read_table(path, watch), watch)
+        return answers_of(source.table(watch), watch)
     if annotators_of(head.table, mapping) and not truth:
-        return votes_of(read_table(path, watch), mapping, watch)
+        return votes_of(source.table(watch), mapping, watch)
     told = {field for field in (mapping or {}).values() if field != "ignore"}
     if truth or (told and told <= {"task", "label", "truth"} and not _is_by_many(head.table, mapping)):
         return truth_of(head, mapping, watch)

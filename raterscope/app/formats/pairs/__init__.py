@@ -1,36 +1,39 @@
-"""Readers of pairs, one module a format. `read_pairs` tells what a file is and reads it."""
+"""Readers of pairs, one module a format. `read_pairs` detects the format and reads the file."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.pairs.records import PairTable
 from raterscope.app.formats.pairs.table import FIELDS
+from raterscope.app.formats.sources import File, open_source
 
-__all__ = ["FIELDS", "read_pairs", "taken_for", "tells"]
+__all__ = ["FIELDS", "has_pairs", "read_pairs", "taken_for"]
 
 
-def tells(path: Path | str) -> bool:
-    """Tell by a file's header, and by its first rows where that is not plain, whether it holds comparisons.
+def has_pairs(file: File) -> bool:
+    """Find out by a table's header, or where that is ambiguous by its first rows, if it holds comparisons.
+
+    Parameters
+    ----------
+    file : Path or Source
 
     Returns
     -------
     bool
         False also for what cannot be read.
     """
-    from raterscope.app.formats.labels.columns import head_of
     from raterscope.app.formats.pairs.telling import tells_table
 
     try:
-        return tells_table(head_of(Path(path)).table)
+        return tells_table(open_source(file).head().table)
     except InputError:
         return False
 
 
-def taken_for(path: Path | str) -> str:
+def taken_for(file: File) -> str:
     """Say what a table was taken for whose header is of comparisons and of labels, and how to say otherwise.
 
     Returns
@@ -39,11 +42,11 @@ def taken_for(path: Path | str) -> str:
         A sentence; empty where the header tells it, and for what cannot be read.
     """
     from raterscope.app.errors import plain
-    from raterscope.app.formats.labels.columns import head_of
     from raterscope.app.formats.pairs.telling import either, tells_table
 
+    source = open_source(file)
     try:
-        table = head_of(Path(path)).table
+        table = source.head().table
     except InputError:
         return ""
     column = either(table)
@@ -53,20 +56,21 @@ def taken_for(path: Path | str) -> str:
     taken, how, other = ("labels", "does not choose", "pairs")
     if tells_table(table):
         taken, how, other = ("pairs", "chooses", "labels")
+    name = plain(source.path.name)
     return (
-        f"{plain(Path(path).name)} was taken for {taken}, because {choice} {how} between {left} and {right}: "
+        f"{name} was taken for {taken}, because {choice} {how} between {left} and {right}: "
         f"if it holds {other}, rename these columns, or import it with --kind {other}."
     )
 
 
 def read_pairs(
-    path: Path | str, mapping: Mapping[str, str] | None = None, watch: Watch = silent
+    file: File, mapping: Mapping[str, str] | None = None, watch: Watch = silent
 ) -> tuple[PairTable, ...]:
     """Read the comparisons of a file.
 
     Parameters
     ----------
-    path : Path
+    file : Path or Source
     mapping : mapping of column to field, optional
         Names columns of a table by hand: see `FIELDS`; and ignore.
     watch : Watch
@@ -84,9 +88,8 @@ def read_pairs(
         When the file cannot be read, in a sentence that says where and why.
     """
     from raterscope.app.errors import plain
-    from raterscope.app.formats.labels.columns import head_of
     from raterscope.app.formats.pairs.table import pairs_of
 
-    path = Path(path)
-    watch(0.0, f"reading {plain(path.name)}")
-    return pairs_of(head_of(path), mapping, watch)
+    source = open_source(file)
+    watch(0.0, f"reading {plain(source.path.name)}")
+    return pairs_of(source.head(), mapping, watch)

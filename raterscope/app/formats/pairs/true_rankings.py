@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
+from raterscope.app.formats.sources import File, open_source
 from raterscope.app.formats.tables import Faults, Table, names, read_table
 
 __all__ = ["RankingTable", "holds_ranking", "read_ranking"]
@@ -45,12 +46,15 @@ class RankingTable:
     group: NDArray[np.int32]
 
 
-def holds_ranking(path: Path) -> bool:
-    """Tell by its header whether a table holds a ranking: items and ranks, and nobody who gave them."""
-    from raterscope.app.formats.labels.columns import head_of
+def holds_ranking(file: File) -> bool:
+    """Find out by its header whether a table holds a ranking: items and ranks, and no annotator.
 
+    Parameters
+    ----------
+    file : Path or Source
+    """
     try:
-        table = head_of(path).table
+        table = open_source(file).head().table
     except InputError:
         return False
     columns = _columns(table)

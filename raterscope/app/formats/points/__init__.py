@@ -75,7 +75,6 @@ def read_points(file: File, watch: Watch = silent) -> PointFile:
 
 
 def _is_layer(source: Source) -> bool:
-    from raterscope.app.formats.labels.columns import head_of
     from raterscope.app.formats.points.napari import is_points_layer
 
-    return is_points_layer(head_of(source.path).table.header)
+    return is_points_layer(source.head().table.header)

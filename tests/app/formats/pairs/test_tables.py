@@ -12,7 +12,7 @@ from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.formats.labels import read_labels
-from raterscope.app.formats.pairs import FIELDS, read_pairs, taken_for, tells
+from raterscope.app.formats.pairs import FIELDS, has_pairs, read_pairs, taken_for
 from raterscope.app.formats.pairs.records import PairTable
 
 PLAIN = "annotator,left,right,choice\nann,x,y,left\nZoë,y,z,right\nann,z,x,tie\n"
@@ -74,7 +74,7 @@ def test_any_encoding_delimiter_and_end_of_line(file: Path, encoding: str, end: 
 )  # fmt: skip
 def test_the_usual_names_of_columns(file: Path, header: str) -> None:
     path = written(file, PLAIN.replace("annotator,left,right,choice", header))
-    assert tells(path)
+    assert has_pairs(path)
     mapping = {"subject_judge": "annotator"} if header.startswith("subject") else None
     assert rows_of(table_of(path, mapping)) == ROWS
 
@@ -91,9 +91,9 @@ def test_the_usual_names_of_columns(file: Path, header: str) -> None:
 )
 def test_other_tables_are_none_of_pairs(file: Path, header: str) -> None:
     cells = ",".join("1" * (header.count(",") + 1))
-    assert not tells(written(file, f"{header}\n{cells}\n"))
-    assert not tells(file.with_name("nowhere.csv"))
-    assert not tells(written(file, ""))
+    assert not has_pairs(written(file, f"{header}\n{cells}\n"))
+    assert not has_pairs(file.with_name("nowhere.csv"))
+    assert not has_pairs(written(file, ""))
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_labels_beside_columns_named_left_and_right_are_told_by_what_they_hold(
         for n in range(9)
     ]
     written(file, "\n".join([header, *lines, ""]))
-    assert tells(file) is of_pairs
+    assert has_pairs(file) is of_pairs
     words = taken_for(file)
     assert words.startswith(f"pairs.csv was taken for {'pairs' if of_pairs else 'labels'}, because ")
     assert words.endswith(f"--kind {'labels' if of_pairs else 'pairs'}.")
@@ -339,7 +339,7 @@ def test_real_tables(
     real_data: Path, name: str, rows: int, annotators: int, items: int, ties: int, missing: int
 ) -> None:
     path = real_data / "pairs" / f"{name}.csv"
-    assert tells(path)
+    assert has_pairs(path)
     table = table_of(path)
     assert (len(table), len(table.annotators), len(table.items)) == (rows, annotators, items)
     assert ((table.choice == 0).sum(), table.missing) == (ties, missing)
@@ -348,4 +348,4 @@ def test_real_tables(
 def test_no_other_real_table_is_taken_for_pairs(real_data: Path) -> None:
     others = [path for path in real_data.glob("*/*.csv") if path.parent.name != "pairs"]
     assert others
-    assert not [path.name for path in others if tells(path)]
+    assert not [path.name for path in others if has_pairs(path)]
