@@ -18,17 +18,17 @@ from raterscope.algorithms.clicks.results import Clustering, Fusion
 from raterscope.algorithms.clicks.stream import StreamPlan, advance, begin
 from raterscope.algorithms.evaluation import evaluate
 from raterscope.algorithms.simulation.mixtures import overlapping_crowd
-from raterscope.app.papers.experiments import Chart, Experiment, Measures, Paper, Row
+from raterscope.app.papers.experiments import Chart, Experiment, Measures, Row
 from raterscope.app.papers.open_data import ClickedImage, paid_crowd
 
-__all__ = ["CLICKS", "RADIUS"]
+__all__ = ["CROWDS", "EXPERIMENTS", "RADIUS", "TABLE_1", "UNPUBLISHED", "plans", "scores", "stages"]
 
 TOLERANCE = 0.3
 """Of the simulated set-up, in the paper's units; about the deviation of its largest component."""
 RADIUS = 4.0
 """Of the paid crowd's images, pixels, as their authors judge."""
 
-_CROWDS = (11, 21, 25, 31, 41, 51)
+CROWDS = (11, 21, 25, 31, 41, 51)
 _PAID = "24 microscope images clicked by a paid crowd of 20 to 30 annotators (Quanti.us, instapipeline, "
 _PAID += "doi:10.1371/journal.pcbi.1009274), matched within 4 pixels"
 _LITERAL = {"as_printed": "yes"}
@@ -70,7 +70,7 @@ _FIGURE_2 = Experiment(
             tuple(
                 (
                     "this program's default" if name == "default" else name,
-                    tuple((float(size), str(size), f"{name} {letter}") for size in _CROWDS),
+                    tuple((float(size), str(size), f"{name} {letter}") for size in CROWDS),
                 )
                 for name in ("OEM", "CEM", "k-means", "HAC", "default")
             ),
@@ -78,14 +78,14 @@ _FIGURE_2 = Experiment(
         for letter, words in (("S", "Sensitivity"), ("P", "Precision"))
     ),
     title="Figure 2: sensitivity and precision after clustering, ten close components",
-    cells=tuple(map(str, _CROWDS)),
+    cells=tuple(map(str, CROWDS)),
     measure=_after_clustering,
     rows=tuple(
         Row(
             f"R = {size}, {measure[:-2]}, {'sensitivity' if measure[-1] == 'S' else 'precision'}",
             str(size), measure, words=words, default=f"default {measure[-1]}",
         )
-        for size in _CROWDS
+        for size in CROWDS
         for measure, words in _SAYS.items()
     ),
     runs=100, quick=8, paper_runs=100,
@@ -101,7 +101,7 @@ _FIGURE_2 = Experiment(
 )  # fmt: skip
 
 
-_TABLE_1 = {
+TABLE_1 = {
     "OEM": (0.6196, 0.6144, 0.7096, 0.4472, 0.7617, 0.849, 0.785, 0.7753, 0.9742, 0.9284),
     "CEM": (0.6267, 0.6501, 0.7186, 0.4551, 0.7588, 0.8083, 0.8002, 0.7517, 0.9674, 0.9466),
     "OEM, majority": (0.2915, 0.625, 0.381, 0.242, 0.3614, 0.9335, 0.9167, 0.9011, 0.9778, 0.9447),
@@ -113,7 +113,8 @@ _TABLE_1 = {
 """F2 of Images 1 to 10 in Table 1."""
 
 
-def _plans() -> dict[str, FusionPlan]:
+def plans() -> dict[str, FusionPlan]:
+    """Give the paper's methods as printed, with their detectors, and the default."""
     printed, cem_printed = _LITERAL, {"version": "paper"}
     return {
         "OEM, majority": FusionPlan.make("oem", "majority", printed | _VOTES_PRINTED),
@@ -125,8 +126,11 @@ def _plans() -> dict[str, FusionPlan]:
     }
 
 
-def _scores(name: str, fusion: Fusion, image: ClickedImage) -> Iterator[tuple[str, float]]:
-    score = evaluate(fusion.clustering.mean[fusion.detection.detected], image.truth, RADIUS)
+def scores(
+    name: str, fusion: Fusion, image: ClickedImage, radius: float = RADIUS
+) -> Iterator[tuple[str, float]]:
+    """Give sensitivity, precision and F2 after detection, by measure."""
+    score = evaluate(fusion.clustering.mean[fusion.detection.detected], image.truth, radius)
     for letter, value in (("S", score.sensitivity), ("P", score.precision), ("F2", score.f_two)):
         yield f"{name} {letter}", float(np.nan_to_num(value))
 
@@ -138,11 +142,16 @@ def _detected(cell: str, run: int, data: Path) -> Measures:
     if cell != "all":
         order = np.random.default_rng([run, int(cell)]).permutation(len(image.clicks.annotators))
         image = image._replace(clicks=first_annotators(image.clicks, order.tolist(), int(cell)))
+    return stages(image)
+
+
+def stages(image: ClickedImage, radius: float = RADIUS) -> dict[str, float]:
+    """Measure an image by every method, after clustering and after detection."""
     found: dict[str, float] = {}
-    for name, plan in _plans().items():
+    for name, plan in plans().items():
         fusion = fuse(image.clicks, plan)
-        found |= dict(_scores(name, fusion, image))
-        clusters = evaluate(fusion.clustering.mean, image.truth, RADIUS)
+        found |= dict(scores(name, fusion, image, radius))
+        clusters = evaluate(fusion.clustering.mean, image.truth, radius)
         if name in ("OEM, DEM", "CEM, DEM", "k-means, DEM", "default"):
             prefix = name.removesuffix(", DEM") + " clusters"
             values = (("S", clusters.sensitivity), ("P", clusters.precision), ("F2", clusters.f_two))
@@ -161,7 +170,7 @@ _DETECTION = Experiment(
             paper=float(np.mean(values)),
             default="default F2" if "," in name else "default clusters F2",
         )
-        for name, values in _TABLE_1.items()
+        for name, values in TABLE_1.items()
     ),
     runs=24, quick=6,
     method=f"{_PAID}: all annotators of each image, where the paper has 31.",
@@ -224,7 +233,7 @@ def _streamed(cell: str, run: int, data: Path) -> Measures:
     for count in range(12, most + 1):
         state = advance(state, first_annotators(image.clicks, order, count), plan)
     batch = fuse(first_annotators(image.clicks, order, most), plan.fusion)
-    found = dict(_scores("stream", state.fusion, image)) | dict(_scores("batch", batch, image))
+    found = dict(scores("stream", state.fusion, image)) | dict(scores("batch", batch, image))
     return found | {f"gap {one}": abs(found[f"stream {one}"] - found[f"batch {one}"]) for one in ("S", "P")}
 
 
@@ -261,15 +270,11 @@ _STREAM = Experiment(
     needs="clicks/quantius",
 )  # fmt: skip
 
-CLICKS = Paper(
-    name="clicks",
-    title="Clicks: the OEM-DEM paper",
-    reference="pages2019",
-    experiments=(_FIGURE_2, _DETECTION, _FIGURES, _STREAM),
-    unpublished=(
-        ("Figures 3 to 6 and A.17 to A.23: images, clicks and ground truth of MalariaSpot",
-         "not reproduced; the sample study of `raterscope demo` shows the like on simulated smears"),
-        ("Table 1, Figures 7 to 16: ten images of MalariaSpot, each tagged more than 5,000 times",
-         "24 open microscope images of a paid crowd"),
-    ),
+EXPERIMENTS = (_FIGURE_2, _DETECTION, _FIGURES, _STREAM)
+
+UNPUBLISHED = (
+    ("Figures 3 to 6 and A.17 to A.23: images, clicks and ground truth of MalariaSpot",
+     "not reproduced; the sample study of `raterscope demo` shows the like on simulated smears"),
+    ("Table 1, Figures 7 to 16: ten images of MalariaSpot, each tagged more than 5,000 times",
+     "24 open microscope images of a paid crowd; simulated smears with the paper's numbers of annotators"),
 )  # fmt: skip

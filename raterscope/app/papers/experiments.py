@@ -104,7 +104,7 @@ class Experiment:
     runs : int
         Of a cell, in full.
     quick : int
-        Of a cell, in the quick form: the first of the same runs.
+        Of a cell, in the quick form: the first of the same runs; 0 for what only the full form measures.
     method : str
         What was measured, in a sentence or two.
     command : str

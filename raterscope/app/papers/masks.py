@@ -14,10 +14,20 @@ from raterscope.algorithms.masks.fusion import MaskPlan, fuse
 from raterscope.algorithms.masks.metrics import compare, placed
 from raterscope.algorithms.simulation.leaks import leaking, strict
 from raterscope.algorithms.simulation.raters import SimulatedCase, SimulatedRater, simulate_case
-from raterscope.app.papers.experiments import Better, Experiment, Measures, Paper, Row
+from raterscope.app.papers.experiments import Better, Experiment, Measures, Row
 from raterscope.app.papers.open_data import nodules
 
-__all__ = ["MASKS"]
+__all__ = [
+    "EXPERIMENTS",
+    "TABLE_4",
+    "TABLE_5",
+    "UNPUBLISHED",
+    "alike",
+    "compared",
+    "named",
+    "table_rows",
+    "weights",
+]
 
 _METHODS = {
     "majority": "majority vote",
@@ -29,12 +39,12 @@ _METHODS = {
     "student": "Student's t",
     "gdp": "GDP",
 }
-_TABLE_4 = {
+TABLE_4 = {
     "majority": (0.83, 4.05, 2.09), "staple": (0.83, 4.01, 2.14), "pstaple": (0.83, 3.9, 2.07),
     "continuous-staple": (0.83, 3.91, 2.19), "gaussian": (0.82, 3.86, 2.18), "laplace": (0.83, 3.51, 1.81),
     "student": (0.79, 3.56, 1.81), "gdp": (0.81, 3.61, 1.76),
 }  # fmt: skip
-_TABLE_5 = {
+TABLE_5 = {
     "majority": (0.9, 8.9, 4.32), "staple": (0.9, 9.21, 4.68), "pstaple": (0.9, 9.14, 4.66),
     "continuous-staple": (0.9, 8.65, 4.26), "gaussian": (0.89, 9.11, 4.79), "laplace": (0.9, 8.6, 4.22),
     "student": (0.9, 9.06, 4.23), "gdp": (0.9, 8.86, 4.27),
@@ -61,7 +71,8 @@ def _plan(name: str) -> MaskPlan:
     return MaskPlan.make(name, texts)
 
 
-def _compared(masks: Masks, reference: BoolArray) -> dict[str, float]:
+def compared(masks: Masks, reference: BoolArray) -> dict[str, float]:
+    """Compare the consensus of every method with a reference: Dice, Hausdorff distances in mm."""
     found: dict[str, float] = {}
     for name in (*_METHODS, "default"):
         fusion = fuse(masks, MaskPlan() if name == "default" else _plan(name))
@@ -76,11 +87,13 @@ def _consensus(fusion: MaskFusion) -> BoolArray:
     return placed(fusion, fusion.mask[0], (0, 0, 0), fusion.frame)
 
 
-def _named(values: BoolArray, spacing: tuple[float, float, float]) -> Masks:
+def named(values: BoolArray, spacing: tuple[float, float, float]) -> Masks:
+    """Put raters' masks, (P, Z, Y, X), into the form that fusion takes."""
     return Masks(values, tuple(f"rater {number}" for number in range(1, len(values) + 1)), spacing)
 
 
-def _rows(cell: str, figures: Mapping[str, tuple[float, float, float]]) -> tuple[Row, ...]:
+def table_rows(cell: str, figures: Mapping[str, tuple[float, float, float]]) -> tuple[Row, ...]:
+    """Give the rows of Table 4 or 5."""
     measures: tuple[tuple[str, Better, int], ...] = (
         ("Dice", "higher", 3), ("Hd", "lower", 2), ("Hd 95 %", "lower", 2),
     )  # fmt: skip
@@ -95,7 +108,7 @@ def _rows(cell: str, figures: Mapping[str, tuple[float, float, float]]) -> tuple
 def _leaking(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - there is one
     every = nodules(data)
     masks = every[run % len(every)]
-    return _compared(_named(leaking(masks, 1, run), (1.0, 1.0, 1.0)), strict(masks))
+    return compared(named(leaking(masks, 1, run), (1.0, 1.0, 1.0)), strict(masks))
 
 
 _NODULES = Experiment(
@@ -103,7 +116,7 @@ _NODULES = Experiment(
     title="Table 4 and Figure 13: lung nodules, consensus against the vote of the radiologists",
     cells=("five raters",),
     measure=_leaking,
-    rows=_rows("five raters", _TABLE_4),
+    rows=table_rows("five raters", TABLE_4),
     runs=20, quick=2,
     method="20 nodules of LIDC-IDRI, four radiologists and a fifth rater who copies one of them and leaks at "
     "one place, against the strict vote of the four. The paper's four likelihoods have its spatial prior and "
@@ -124,7 +137,7 @@ def _prostate(run: int, raters: tuple[SimulatedRater, ...]) -> SimulatedCase:
 
 def _prostates(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - simulated
     case = _prostate(run, _RATERS[:5])
-    return _compared(_named(case.masks, case.spacing), case.truth)
+    return compared(named(case.masks, case.spacing), case.truth)
 
 
 _PROSTATES = Experiment(
@@ -132,7 +145,7 @@ _PROSTATES = Experiment(
     title="Table 5 and Figure 14: prostate, consensus against the truth",
     cells=("five raters",),
     measure=_prostates,
-    rows=_rows("five raters", _TABLE_5),
+    rows=table_rows("five raters", TABLE_5),
     runs=7, quick=3,
     method="Simulated prostates of 48 x 128 x 128 voxels, five raters of unlike care, one of whom leaks and "
     "one of whom marks too much, against the true outline.",
@@ -148,7 +161,7 @@ _PROSTATES = Experiment(
 
 def _fitted(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - there is one
     every = nodules(data)
-    masks = _named(every[run % len(every)], (1.0, 1.0, 1.0))
+    masks = named(every[run % len(every)], (1.0, 1.0, 1.0))
     found: dict[str, float] = {}
     for kind in ("printed", "default"):
         fusions = {
@@ -194,9 +207,12 @@ _LIKELIHOODS = Experiment(
 
 
 def _local(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - simulated
-    """Compare the weight of the rater who leaks, inside the leak and elsewhere at the outline."""
-    case = _prostate(run, _RATERS)
-    masks = _named(case.masks, case.spacing)
+    return weights(_prostate(run, _RATERS))
+
+
+def weights(case: SimulatedCase) -> dict[str, float]:
+    """Compare the weight of the third rater, who leaks, inside the leak and elsewhere at the outline."""
+    masks = named(case.masks, case.spacing)
     found: dict[str, float] = {}
     for kind, plan in (("printed", _plan("laplace")), ("default", MaskPlan())):
         fusion = fuse(masks, plan)
@@ -247,15 +263,23 @@ _SCHOOLS = tuple(
 def _followed(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - simulated
     """Tell which raters follow the same consensus: where all follow one outline, or two another."""
     raters = _SCHOOLS if cell == "two schools" else tuple(replace(one, wider=False) for one in _SCHOOLS)
-    case = _prostate(run, raters)
-    masks = _named(case.masks, case.spacing)
-    school = np.array([one.wider for one in raters])
+    return alike(_prostate(run, raters))
+
+
+def alike(case: SimulatedCase, texts: Mapping[str, str] | None = None) -> dict[str, float]:
+    """Tell how many pairs of raters are rightly put together or apart, and whether anybody is set apart.
+
+    `texts` are further settings of the mixture of consensuses.
+    """
+    masks = named(case.masks, case.spacing)
+    school = np.array([one.wider for one in case.raters])
     planted = school[:, None] == school
-    pairs = np.triu_indices(len(raters), 1)
+    pairs = np.triu_indices(len(school), 1)
     found: dict[str, float] = {}
-    for kind, texts in (("printed", {"as_printed": "yes"}), ("default", {})):
-        sides = [one.responsibility for one in fuse(masks, MaskPlan.make("mixture", texts)).alternatives]
-        same = same_consensus(sides or [np.ones(len(raters))]) > 0
+    for kind, own in (("printed", {"as_printed": "yes"}), ("default", {})):
+        plan = MaskPlan.make("mixture", own | dict(texts or {}))
+        sides = [one.responsibility for one in fuse(masks, plan).alternatives]
+        same = same_consensus(sides or [np.ones(len(school))]) > 0
         found |= {
             f"{kind} pairs": float((same == planted)[pairs].mean()),
             f"{kind} apart": float(not same.all()),
@@ -287,16 +311,12 @@ _CLUSTERS = Experiment(
     "apart in 2 of 40 cases, and the networks' outputs, are not published. Simulated CT and raters.",
 )  # fmt: skip
 
-MASKS = Paper(
-    name="masks",
-    title="Masks: the robust fusion paper",
-    reference="audelan2022",
-    experiments=(_NODULES, _PROSTATES, _LIKELIHOODS, _LOCAL, _CLUSTERS),
-    unpublished=(
-        ("Figures 5 to 7 and 18: ProstateBin, 40 private MR scans with outlines of 7 radiologists",
-         "simulated prostates"),
-        ("Table 4, Figures 13, 16 and 17: NoduleNet, outputs of nine networks",
-         "20 nodules of LIDC-IDRI with a simulated fifth rater"),
-        ("Table 5, Figures 14, 15 and 17: ProstateNet, outputs of five networks", "simulated prostates"),
-    ),
+EXPERIMENTS = (_NODULES, _PROSTATES, _LIKELIHOODS, _LOCAL, _CLUSTERS)
+
+UNPUBLISHED = (
+    ("Figures 5 to 7 and 18: ProstateBin, 40 private MR scans with outlines of 7 radiologists",
+     "simulated prostates"),
+    ("Table 4, Figures 13, 16 and 17: NoduleNet, outputs of nine networks",
+     "20 nodules of LIDC-IDRI with a simulated fifth rater"),
+    ("Table 5, Figures 14, 15 and 17: ProstateNet, outputs of five networks", "simulated prostates"),
 )  # fmt: skip

@@ -130,11 +130,9 @@ def _experiment(
     blocks.append(Prose(paragraphs))
     counts = [len(runs) for runs in results.values()]
     if not any(counts):
-        reason = (
-            "Not measured yet."
-            if available(experiment, data)
-            else f"Not measured: it needs {experiment.needs} in the folder that --data names."
-        )
+        reason = "Not measured yet." if experiment.quick else "Measured in the full form alone: add --full."
+        if not available(experiment, data):
+            reason = f"Not measured: it needs {experiment.needs} in the folder that --data names."
         return [*blocks, Notices((reason,))], []
     lines = list(_lines(experiment, results))
     runs = counted(max(counts), "run")

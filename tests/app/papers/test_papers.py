@@ -30,6 +30,7 @@ SLOW = (
     "labels-open-crowds",
     "masks-table-4",
     "masks-figures-9-11",
+    "thesis-figures-5-4-5-6",
 )
 """Experiments on open data of which one run takes longer."""
 
