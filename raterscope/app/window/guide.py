@@ -20,7 +20,11 @@ __all__ = ["REFERENCES", "TOPICS", "mark_topics", "pages", "topic_of"]
 PROPERTY = "helpTopic"
 FIRST, REFERENCES = "window/start", "window/references"
 
-CHAPTERS = {"window": "The window", **{kind: one.title for kind, one in WORKSPACES.items()}}
+CHAPTERS = {
+    "window": "The window",
+    **{kind: one.title for kind, one in WORKSPACES.items()},
+    "papers": "The papers",
+}
 """Titles of the chapters by their folders, in the order of the contents."""
 
 _SUBJECTS = {**{kind: one.title for kind, one in WORKSPACES.items()}, "program": "The program"}

@@ -209,3 +209,23 @@ def test_the_methods_text_lists_every_difference_from_the_paper():
     printed = FusionPlan.make("oem", "dem", {"as_printed": "yes", "vote_coverage": "1"})
     assert "no bound" not in printed.in_words()
     assert "message length" in FusionPlan.make("cem", "dem", {"criterion": "observed"}).in_words()
+
+
+def test_the_theses_cost_is_that_of_the_state_that_is_kept():
+    """-Q + L M/2 log of the inliers (thesis, section 2.1), of the parameters of the best iteration."""
+    crowd = separated_crowd(20, 3)
+    clicks = crowd.clicks
+    settings = OEMSettings(criterion="thesis", covariance="free", click_scatter=20.0)
+    found = oem(clicks, settings)
+    x, p = clicks.points, found.reliability[clicks.annotator].clip(1e-6, 1 - 1e-6)
+    each = found.weight[:, None] * np.array(
+        [gaussian(x, *one) for one in zip(found.mean, found.covariance, strict=True)]
+    )
+    mixture = each.sum(axis=0)
+    alpha = p * mixture / (p * mixture + (1 - p) / clicks.area)
+    zeta = each / np.maximum(mixture, 1e-300)
+    expected = (alpha * (zeta * np.log(np.maximum(p * each, 1e-300))).sum(axis=0)).sum()
+    expected += ((1 - alpha) * np.log((1 - p) / clicks.area)).sum()
+    cost = -expected + L * len(found) / 2 * math.log(alpha.sum())
+    assert -found.trace.objective.max() == pytest.approx(cost, rel=1e-3)
+    assert len(found) == 15

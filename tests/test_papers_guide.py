@@ -1,0 +1,119 @@
+"""The guide's pages on the papers: no part is missing, and all that they name exists."""
+
+import ast
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+from raterscope import resources
+from raterscope.app.cli.arguments import Misused
+from raterscope.app.cli.options import options_of
+from raterscope.app.cli.program import COMMANDS
+
+GUIDE = Path(resources.__path__[0]) / "guide"
+TESTS = Path(__file__).parent
+ENTRY = re.compile(
+    r"^- \*\*(.+?)\*\* \*Code:\* (.+?)\. \*Faithful:\* (.+?)\. \*Seen:\* (.+?)\. \*Test:\* (.+?)\.$"
+)
+
+
+def _entries():
+    found = []
+    for path in sorted((GUIDE / "papers").glob("*.md")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if line.startswith("- **"):
+                entry = ENTRY.match(line)
+                assert entry, f"{path.name}: {line[:80]}"
+                found.append((path.stem, *entry.groups()))
+    return found
+
+
+def _numbers(words, what, prefix=""):
+    """Give the numbers in "eqs. 3 to 9" or "Figures 15 and 16", of those that begin with a prefix."""
+    found = set()
+    number = re.escape(prefix) + r"(\d+)(?:\([a-d]\))?"
+    for listed in re.findall(rf"\b(?:{what})s?\.? ((?:{number}(?:, | and | to )?)+)", words):
+        text = listed[0]
+        for first, last in re.findall(rf"{number}(?: to {number})?", text):
+            found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+def _all_numbers(paper, what, prefix=""):
+    words = [entry[1] for entry in _entries() if entry[0] == paper]
+    return set().union(*(_numbers(one, what, prefix) for one in words))
+
+
+@pytest.mark.parametrize(
+    ("paper", "what", "prefix", "last"),
+    [
+        ("clicks", "[Ee]q", "", 40), ("clicks", "Figure", "", 16), ("clicks", "Table", "", 1),
+        ("clicks", "Algorithm", "", 3), ("clicks", "Figure", "A.", 23), ("clicks", "[Ss]ection", "", 7),
+        ("thesis", "[Ee]q", "2.", 17), ("thesis", "[Ee]q", "3.", 20), ("thesis", "[Ee]q", "5.", 6),
+        ("thesis", "Figure", "2.", 10), ("thesis", "Figure", "3.", 4), ("thesis", "Figure", "5.", 6),
+        ("thesis", "Figure", "4.", 2), ("thesis", "Table", "2.", 3), ("thesis", "Table", "4.", 1),
+        ("thesis", "Algorithm", "", 5), ("thesis", "[Ss]ection", "3.", 4),
+        ("labels", "[Ee]q", "", 94), ("labels", "Figure", "", 13), ("labels", "[Ss]ection", "7.", 7),
+        ("labels", "[Ss]ection", "3.", 3),
+        ("masks", "[Ee]q", "", 34), ("masks", "[Ee]q", "A.", 18), ("masks", "[Ee]q", "B.", 21),
+        ("masks", "[Ee]q", "C.", 10), ("masks", "Figure", "", 18), ("masks", "Table", "", 5),
+        ("masks", "Table", "B.", 7), ("masks", "Algorithm", "", 1), ("masks", "[Ss]ection", "2.3.", 5),
+        ("masks", "[Ss]ection", "4.", 3),
+        ("pairs", "[Ee]q", "", 11), ("pairs", "Table", "", 8), ("pairs", "Figure", "", 2),
+        ("pairs", "Algorithm", "", 1), ("pairs", "Theorem", "", 2), ("pairs", "[Ss]ection", "3.2.", 4),
+    ],
+)  # fmt: skip
+def test_every_equation_algorithm_table_and_figure_has_an_entry(paper, what, prefix, last):
+    first = {("clicks", "A.", "Figure"): 17, ("masks", "B.", "Table"): 6, ("clicks", "", "[Ss]ection"): 2}
+    begin = first.get((paper, prefix, what), 1)
+    assert set(range(begin, last + 1)) - _all_numbers(paper, what, prefix) == set()
+
+
+def test_code_that_is_named_exists():
+    for page, part, code, *_ in _entries():
+        named = re.findall(r"`([\w.]+):(\w+)`", code)
+        assert named, (page, part)
+        for module, name in named:
+            assert hasattr(importlib.import_module(f"raterscope.{module}"), name), (page, part, module, name)
+
+
+def test_tests_that_are_named_exist():
+    for page, part, *_, tests in _entries():
+        named = re.findall(r"`([\w/.]+)::(\w+)`", tests)
+        assert named, (page, part)
+        for file, name in named:
+            tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
+            assert name in {one.name for one in tree.body if isinstance(one, ast.FunctionDef)}, (file, name)
+
+
+def test_every_entry_says_where_users_see_it():
+    for page, part, _, _, seen, _ in _entries():
+        for topic in re.findall(r"\]\(([\w/]+)\)", seen):
+            assert (GUIDE / f"{topic}.md").is_file(), (page, part, topic)
+        for command in re.findall(r"`raterscope (.+?)`", seen):
+            assert command.split()[0] in COMMANDS, (page, part, command)
+
+
+COMMAND_LINES = sorted(
+    {command for entry in _entries() for command in re.findall(r"`raterscope (.+?)`", " ".join(entry))}
+)
+
+
+@pytest.mark.parametrize("line", COMMAND_LINES)
+def test_commands_that_are_named_are_understood(line):
+    """Given the files and folders that the pages leave out."""
+    command, *rest = line.split()
+    given = [command, *rest]
+    if command == "fuse":
+        given = [command, *(rest[:1] or ["clicks"]), "x.csv", *rest[1:], "-o", "x"]
+    elif command in ("simulate", "papers"):
+        setup = ["crowd"] if command == "simulate" and not rest else []
+        given = [command, *setup, *rest, *([] if "-o" in rest else ["-o", "x"])]
+    elif command == "watch":
+        given = [command, "x.rscope", "y", *rest]
+    try:
+        options_of(given)
+    except Misused as error:
+        pytest.fail(f"{line}: {error}")
