@@ -11,13 +11,14 @@ A run may also hold no structure at all: a ~ N(-4, 1) and b ~ N(0, .5^2), see `_
 its votes let expect: a ~ N(1, 1.5^2). The prior probabilities of such runs are small, and rejections without
 acceptances make them large.
 
-Decisions of the expert teach a, u and b, see `_reviewing`. All sums run over a grid.
+Decisions of the expert teach a, u and b, see `_reviewing`. Where a program's scores are given, the posterior
+by votes is multiplied by their likelihood ratio, see `_scores`. All sums run over a grid.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -32,6 +33,7 @@ from raterscope.algorithms.clicks._reviewing import (
     reviews_of,
     selected_probability,
 )
+from raterscope.algorithms.clicks._scores import ScoredClusters, fit_scores, gather_scores
 from raterscope.algorithms.clicks._vote_model import Ascent, Problem, looks
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.progress import Watch, silent
@@ -79,11 +81,18 @@ class Honesty:
         Log odds that are added to those of a share, see `SPARSE`.
     selected : float
         Probability that the decisions of the run were recorded by their outcome, as rejections only.
+    ratio : (T, M) float64
+        Likelihood ratio of the score of each cluster, for T ways in which scores may tell structures from
+        others; empty without scores.
+    way : (T,) float64
+        Posterior of these.
     """
 
     weight: FloatArray
     shift: float = 0.0
     selected: float = 0.0
+    ratio: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    way: FloatArray = field(default_factory=lambda: np.empty(0))
 
     def mean(self, share: FloatArray) -> FloatArray:
         """Give the expected h at shares of votes, of any shape."""
@@ -93,6 +102,21 @@ class Honesty:
         """Give the standard deviation of h at shares of votes."""
         variance = self._moment(share, 2) - self._moment(share, 1) ** 2
         return np.asarray(np.sqrt(np.maximum(variance, 0)))
+
+    def scored(self, posterior: FloatArray) -> FloatArray:
+        """Weigh the scores as well: posteriors (M, ...) of the clusters, by votes and with scores."""
+        if not self.way.size:
+            return posterior
+        found = np.zeros(posterior.shape)
+        for weight, ratio in zip(self.way, self.ratio, strict=True):
+            found += weight * _times(posterior, ratio.reshape(-1, *[1] * (posterior.ndim - 1)))
+        return found
+
+    def scored_draws(self, generator: np.random.Generator, drawn: FloatArray) -> FloatArray:
+        """Weigh the scores as well, in one of the ways for each of D draws of the posteriors: (D, M)."""
+        if not self.way.size:
+            return drawn
+        return _times(drawn, self.ratio[generator.choice(len(self.way), len(drawn), p=self.way)])
 
     def draw(self, generator: np.random.Generator, draws: int) -> tuple[FloatArray, FloatArray]:
         """Draw so many levels (offset included) and slopes."""
@@ -141,6 +165,7 @@ def honesty_of(
     shares = [problem.count / (problem.crowd or 1.0) for problem, _ in judged]
     places = [Honesty(np.empty(0), shift).place(one) for shift, one in zip(shifts, shares, strict=True)]
     prior = np.log(np.einsum("k,ka,kb->kab", kinds, level, slope) + TINY**20)
+    scored = gather_scores([problem for problem, _ in judged], places)
     prior = prior + _known(judged, places, undecided)
     spread = _spread()
     before = _blurred(spread, np.exp(prior - prior.max()).sum(axis=0))
@@ -165,7 +190,7 @@ def honesty_of(
             weight /= weight.sum()
         found.append(Honesty(weight if problem.prior.places else np.empty(0), shift, selected))
         watch(0.5 + (image + 1) / (2 * len(judged)), "weighing the decisions")
-    return found
+    return found if scored is None else _with_scores(judged, found, shares, scored)
 
 
 def _common(
@@ -236,6 +261,29 @@ def _known(
     seen = undecided or [looks(problem, ascent.state, clamped=False)[0].present for problem, ascent in judged]
     chances = [1 / (1 + np.exp(-(LEVEL[:, None, None] + SLOPE[:, None] * place))) for place in places]
     return known_shares(problems, seen, chances)
+
+
+def _with_scores(
+    judged: Sequence[tuple[Problem, Ascent]],
+    honesties: Sequence[Honesty],
+    shares: Sequence[FloatArray],
+    scored: ScoredClusters,
+) -> list[Honesty]:
+    """Learn from the clusters of all images, at their posteriors by votes, how scores tell structures."""
+    posteriors = [
+        (ascent.looks.present * honesty.mean(share))[given]
+        for (_, ascent), honesty, share, given in zip(judged, honesties, shares, scored.given, strict=True)
+    ]
+    fit = fit_scores(scored, np.concatenate(posteriors))
+    return [
+        replace(honesty, way=fit.way, ratio=ratio)
+        for honesty, ratio in zip(honesties, fit.ratio, strict=True)
+    ]
+
+
+def _times(posterior: FloatArray, ratio: FloatArray) -> FloatArray:
+    """Multiply the odds of posteriors."""
+    return np.asarray(posterior * ratio / (posterior * ratio + 1 - posterior))
 
 
 def _shift(problem: Problem, ascent: Ascent) -> float:

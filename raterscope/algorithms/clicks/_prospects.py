@@ -14,7 +14,16 @@ import numpy as np
 
 from raterscope.algorithms.clicks._finding import JOINS, found, found_later, joining, marks_of, unseen
 from raterscope.algorithms.clicks._honesty import Honesty, honesty_of
-from raterscope.algorithms.clicks._vote_model import EDGE, Looks, Problem, State, climb, log_odds, looks
+from raterscope.algorithms.clicks._vote_model import (
+    EDGE,
+    Looks,
+    Problem,
+    State,
+    climb,
+    log_odds,
+    looks,
+    without_decisions,
+)
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.progress import silent
@@ -82,6 +91,11 @@ class Crowd:
         return self.honesty.mean(self.share)
 
     @property
+    def posterior(self) -> FloatArray:
+        """(M,) probability that each cluster is a structure, by votes and scores; decided ones included."""
+        return self.honesty.scored(self.honest * self.looks.present)
+
+    @property
     def share(self) -> FloatArray:
         """(M,) share of the annotators who marked each cluster."""
         share: FloatArray = self.problem.count / (self.problem.crowd or 1.0)
@@ -122,7 +136,11 @@ def crowd_of(problem: Problem, fusion: Fusion) -> Crowd:
     """
     prior = problem.prior
     ascent = climb(problem, np.clip(fusion.detection.posterior, 0, 1), ROUNDS, 1e-6, silent)
-    honesty = honesty_of([(problem, ascent)])[0]
+    undecided = None
+    if problem.known.any():
+        bare = without_decisions(problem)
+        undecided = [climb(bare, ascent.looks.present, ROUNDS, 1e-6, silent).looks.present]
+    honesty = honesty_of([(problem, ascent)], undecided=undecided)[0]
     levels, level = _levels(fusion)
     state, now = ascent.state, ascent.looks
     donors = _donors(problem, level, len(levels))
@@ -379,7 +397,8 @@ def after_marks(crowd: Crowd, newcomers: Newcomers) -> tuple[FloatArray, FloatAr
     stray = crowd.looks.chance[:, None] * marks_of(newcomers.stray)
     come: FloatArray = structure + artefact + stray
     share = (crowd.problem.count[:, None] + np.arange(more + 1.0)) / max(crowd.problem.crowd + more, 1.0)
-    return come, crowd.honesty.mean(share) * structure / np.maximum(come, 1e-300)
+    posterior = crowd.honesty.mean(share) * structure / np.maximum(come, 1e-300)
+    return come, crowd.honesty.scored(posterior)
 
 
 def _choices(more: int) -> FloatArray:

@@ -124,6 +124,7 @@ class Problem:
     prior: Prior
     viewed: BoolArray | None = None  # (M,) where the expert looked, as far as that is recorded
     control: bool | None = None  # whether the image is known to hold structures, or known to hold none
+    score: FloatArray | None = None  # (M,) of a program, NaN without a detection
 
     @property
     def worth(self) -> FloatArray:
@@ -200,6 +201,7 @@ def make_problem(votes: Votes, prior: Prior) -> Problem:
         prior=prior,
         viewed=votes.viewed,
         control=votes.control,
+        score=votes.score,
     )
 
 

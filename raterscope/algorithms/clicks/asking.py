@@ -208,7 +208,7 @@ def _risk(crowd: Crowd, posterior: FloatArray) -> FloatArray:
 def _gain(crowd: Crowd, outset: Outset, newcomer: Newcomers, threshold: float) -> float:
     """Give the wrong decisions that a newcomer is expected to set right, less those that he makes."""
     come, posterior = after_marks(crowd, newcomer)
-    before = _risk(crowd, crowd.honest * crowd.looks.present).sum()
+    before = _risk(crowd, crowd.posterior).sum()
     after = (come * _risk(crowd, posterior)).sum()
     found = ahead(crowd, outset, newcomer, threshold)
     return float(before - after + found.structures - found.meetings)

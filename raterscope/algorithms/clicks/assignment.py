@@ -12,7 +12,15 @@ from raterscope.algorithms.clicks.partition import floored
 from raterscope.algorithms.clicks.results import Clustering
 from raterscope.algorithms.settings import Settings, number
 
-__all__ = ["AssignmentSettings", "assign", "settle_known", "stray_chance", "viewed_clusters", "votes_of"]
+__all__ = [
+    "AssignmentSettings",
+    "assign",
+    "cluster_scores",
+    "settle_known",
+    "stray_chance",
+    "viewed_clusters",
+    "votes_of",
+]
 
 REACH = 9.21
 """Squared Mahalanobis distance within which a cluster explains a known spot: holds 99 % of a Gaussian."""
@@ -172,6 +180,36 @@ def viewed_clusters(clicks: Clicks, clustering: Clustering, verdict: NDArray[np.
                 taken[spot[row]] = True
                 found[cluster[row]] = True
     return found & (verdict < 0)
+
+
+def cluster_scores(clicks: Clicks, clustering: Clustering) -> FloatArray | None:
+    """Find the score of a program's detection on each cluster.
+
+    A detection belongs to the nearest cluster within 99 % of the probability of two observers of the same
+    place; each cluster to one detection, the nearest pairs first.
+
+    Parameters
+    ----------
+    clicks : Clicks
+    clustering : Clustering
+
+    Returns
+    -------
+    (M,) float64 or None
+        NaN without a detection; None where the program did not search the image.
+    """
+    if clicks.scores is None:
+        return None
+    found = np.full(len(clustering), np.nan)
+    taken = np.zeros(len(clicks.scores), dtype=np.bool_)
+    scatter = _scatter(clicks, clustering)
+    covariance = 2 * floored(clustering.covariance, scatter**2)
+    detection, cluster, distance = _near(clicks.scores[:, :2], clustering.mean, covariance)
+    for row in np.argsort(distance, kind="stable"):
+        if not taken[detection[row]] and np.isnan(found[cluster[row]]):
+            taken[detection[row]] = True
+            found[cluster[row]] = clicks.scores[detection[row], 2]
+    return found
 
 
 def stray_chance(clicks: Clicks, clustering: Clustering) -> tuple[FloatArray | None, float]:

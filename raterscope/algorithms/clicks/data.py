@@ -85,6 +85,9 @@ class Clicks:
     control : bool, optional
         True for an image that is known to hold structures, False for one that is known to hold none: all its
         clusters are held to be artefacts.
+    scores : (K, 3) float64, optional
+        Detections of a program on the image: x, y and score, higher for what is more probably a structure;
+        empty where it found nothing, None where it did not search the image.
     weights : (R,) float64, optional
         How much of an annotator each counts as, above 0 and at most 1; None where all count fully, which
         weights of one throughout become. An annotator's log likelihood is multiplied by his weight, as that
@@ -105,6 +108,7 @@ class Clicks:
     known: KnownSpots = field(default_factory=KnownSpots.none)
     viewed: FloatArray | None = field(default=None, kw_only=True)
     control: bool | None = field(default=None, kw_only=True)
+    scores: FloatArray | None = field(default=None, kw_only=True)
     weights: FloatArray | None = None
 
     def __post_init__(self) -> None:
@@ -127,7 +131,11 @@ class Clicks:
         viewed = None if self.viewed is None else np.asarray(self.viewed, dtype=np.float64)
         if viewed is not None and (viewed.ndim != 2 or viewed.shape[1] != 2 or not np.isfinite(viewed).all()):
             raise ClicksError("viewed spots: expected two finite coordinates each.")
+        scores = None if self.scores is None else np.asarray(self.scores, dtype=np.float64)
+        if scores is not None and (scores.ndim != 2 or scores.shape[1] != 3 or not np.isfinite(scores).all()):
+            raise ClicksError("scores of a program: expected x, y and a score, all finite.")
         columns = ("x", x), ("y", y), ("annotator", annotator), ("time", time), ("viewed", viewed)
+        columns = *columns, ("scores", scores)
         for name, value in (*columns, ("weights", _weights(self.weights, self.annotators))):
             object.__setattr__(self, name, None if value is None else _frozen(value))
         object.__setattr__(self, "annotators", tuple(self.annotators))

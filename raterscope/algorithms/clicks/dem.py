@@ -33,6 +33,7 @@ __all__ = [
     "judge",
     "judge_alone",
     "knows_artefacts",
+    "posterior_by_votes",
     "problem_of",
     "starts_of",
     "undecided_posterior",
@@ -241,11 +242,21 @@ def unselected(problem: Problem, ascent: Ascent, undecided: Looks, selected: flo
 
 
 def undecided_posterior(votes: Votes, settings: DEMSettings, watch: Watch) -> FloatArray:
-    """Give the posteriors (M,) of an image, had nothing been decided on it."""
-    problem = without_decisions(problem_of(votes, settings))
+    """Give the posteriors (M,) of an image by its votes alone, had nothing been decided on it."""
+    return posterior_by_votes(votes, settings, watch, decided=False)
+
+
+def posterior_by_votes(
+    votes: Votes, settings: DEMSettings, watch: Watch, *, decided: bool = True
+) -> FloatArray:
+    """Give the posteriors (M,) of an image by its votes and, if `decided`, decisions, without scores."""
+    problem = problem_of(replace(votes, score=None), settings)
+    if not decided:
+        problem = without_decisions(problem)
     best, _ = highest(problem, starts_of(votes, settings.start), settings, watch)
     honesty = honesty_of([(problem, best)])[0]
-    return best.looks.present * honesty.mean(problem.count / (problem.crowd or 1.0))
+    look = best.looks.present * honesty.mean(problem.count / (problem.crowd or 1.0))
+    return np.where(problem.known, problem.truth, look)
 
 
 def highest(
@@ -292,7 +303,7 @@ def judge(
     """Give posteriors and annotators' rates with intervals; `honesty` as `honesty_of` estimates it."""
     prior, crowd = problem.prior, problem.prior.places > 0
     present = ascent.looks.present
-    look = present * honesty.mean(problem.count / (problem.crowd or 1.0))
+    look = honesty.scored(present * honesty.mean(problem.count / (problem.crowd or 1.0)))
     posterior = np.where(problem.known, problem.truth, look)
     low, high = _intervals(problem, ascent, posterior, honesty, settings, watch)
     hit, false = problem.marks @ posterior, problem.marks @ (1 - posterior)
@@ -416,6 +427,7 @@ def _intervals(
         )  # fmt: skip
         if prior.places:
             drawn[begin:end] /= 1 + np.exp(-(base[begin:end, None] + slope[begin:end, None] * place))
+            drawn[begin:end] = honesty.scored_draws(generator, drawn[begin:end])
         watch(end / draws, "weighing what is not known of the annotators")
     low, high = np.quantile(drawn, (0.025, 0.975), axis=0)
     low, high = np.minimum(low, posterior), np.maximum(high, posterior)

@@ -14,6 +14,7 @@ from raterscope.algorithms.clicks._rates import interval, precision_of
 from raterscope.algorithms.clicks.assignment import (
     AssignmentSettings,
     assign,
+    cluster_scores,
     settle_known,
     stray_chance,
     viewed_clusters,
@@ -248,6 +249,7 @@ def conclude(
         verdict=verdict,
         rates=rates_of(marks, votes_of(marks, clustering, *bounds), detection),
         mark=mark,
+        score=votes.score,
     )
 
 
@@ -354,7 +356,8 @@ def renew_known(clicks: Clicks, fusion: Fusion, plan: FusionPlan, watch: Watch =
 
 def _votes(marks: Clicks, clustering: Clustering, marked: BoolArray, verdict: NDArray[np.int8]) -> Votes:
     stray, viewed = stray_chance(marks, clustering), viewed_clusters(marks, clustering, verdict)
-    return Votes(marked, clustering.weight, verdict, *stray, marks.weights, viewed, marks.control)
+    score = cluster_scores(marks, clustering)
+    return Votes(marked, clustering.weight, verdict, *stray, marks.weights, viewed, marks.control, score)
 
 
 def rates_of(clicks: Clicks, votes: BoolArray, detection: Detection) -> AnnotatorRates:

@@ -38,12 +38,13 @@ from raterscope.algorithms.clicks.dem import (
     DEMSettings,
     judge,
     knows_artefacts,
+    posterior_by_votes,
     problem_of,
     undecided_posterior,
     unselected,
 )
 from raterscope.algorithms.clicks.results import Detection, Votes
-from raterscope.algorithms.progress import Watch, part
+from raterscope.algorithms.progress import Watch, part, silent
 
 __all__ = ["can_learn", "learn"]
 
@@ -114,7 +115,10 @@ def learn(
         )
         for i in order
     ]
-    starts = [posteriors[i] for i in order]
+    starts = [
+        posteriors[i] if votes[i].score is None else posterior_by_votes(votes[i], settings, silent)
+        for i in order
+    ]
     undecided: list[Looks] | None = None
     rest = watch
     if any(image.problem.known.any() for image in images):
@@ -124,7 +128,7 @@ def learn(
                 votes[i], settings, part(watch, 0.2 * turn / len(order), 0.2 * (turn + 1) / len(order))
             )
             if images[turn].problem.known.any()
-            else posteriors[i]
+            else starts[turn]
             for turn, i in enumerate(order)
         ]
         _, ascents = _averaged(bare, [free], len(names), settings, part(watch, 0.2, 0.42))

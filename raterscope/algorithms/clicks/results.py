@@ -105,6 +105,9 @@ class Votes:
         True where the expert looked at the cluster and left it without a decision; None without a record.
     control : bool, optional
         True for an image that is known to hold structures, False for one that is known to hold none.
+    score : (M,) float64, optional
+        Score of a program's detection on each cluster, NaN without a detection; None for an image that the
+        program was not given for.
     """
 
     marked: BoolArray
@@ -115,6 +118,7 @@ class Votes:
     worth: FloatArray | None = None
     viewed: BoolArray | None = None
     control: bool | None = None
+    score: FloatArray | None = None
 
     def __post_init__(self) -> None:
         if self.marked.ndim != 2:
@@ -223,6 +227,9 @@ class Fusion:
     halves : (G, M) bool
         What is detected in each of G ways to fuse half of the images at a time, see `with_halves`. G is 0
         where the image was not fused with others.
+    score : (M,) float64, optional
+        Score of a program's detection on each cluster, NaN without one; None where no program searched the
+        image.
     """
 
     clustering: Clustering
@@ -232,6 +239,7 @@ class Fusion:
     rates: AnnotatorRates
     mark: IntArray
     halves: BoolArray = field(default_factory=lambda: np.empty((0, 0), dtype=np.bool_))
+    score: FloatArray | None = None
 
     def __post_init__(self) -> None:
         """Estimate the precision where the rates have none, as in results of earlier versions."""

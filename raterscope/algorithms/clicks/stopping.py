@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from raterscope.algorithms.clicks._prospects import Ahead, Crowd, Newcomers, ahead, crowd_of, outset_of
-from raterscope.algorithms.clicks.assignment import stray_chance, viewed_clusters
+from raterscope.algorithms.clicks.assignment import cluster_scores, stray_chance, viewed_clusters
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray
 from raterscope.algorithms.clicks.dem import DEMSettings, problem_of
 from raterscope.algorithms.clicks.experience import Experience, informed
@@ -247,7 +247,7 @@ def _accuracy(crowd: Crowd, detected: BoolArray, found: Ahead) -> tuple[FloatArr
 
     What is missed and what is false are whole numbers: the intervals reach to the next one.
     """
-    present = np.where(crowd.problem.known, crowd.problem.truth, crowd.honest * crowd.looks.present)
+    present = np.where(crowd.problem.known, crowd.problem.truth, crowd.posterior)
     doubt = present * (1 - present)
     hits, left = float(present[detected].sum()), float(present[~detected].sum()) + found.missed
     number = int(detected.sum())
@@ -298,8 +298,9 @@ def votes_on(clicks: Clicks, fusion: Fusion) -> Votes:
     marks, clustering = _marks(clicks, fusion), fusion.clustering
     stray, viewed = stray_chance(marks, clustering), viewed_clusters(marks, clustering, fusion.verdict)
     return Votes(
-        fusion.marked, clustering.weight, fusion.verdict, *stray, clicks.weights, viewed, clicks.control
-    )
+        fusion.marked, clustering.weight, fusion.verdict, *stray, clicks.weights, viewed, clicks.control,
+        cluster_scores(marks, clustering),
+    )  # fmt: skip
 
 
 def _marks(clicks: Clicks, fusion: Fusion) -> Clicks:

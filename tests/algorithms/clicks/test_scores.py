@@ -1,0 +1,108 @@
+"""Scores of a program as one more observer of the clusters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.clicks import Clicks, Votes
+from raterscope.algorithms.clicks.assignment import cluster_scores
+from raterscope.algorithms.clicks.data import ClicksError
+from raterscope.algorithms.clicks.dem import dem
+from raterscope.algorithms.clicks.fusion import fuse
+from tests.algorithms.clicks.crowds import made
+
+
+def crowd(seed: int, structures: int, artefacts: int, people: int = 20) -> tuple[Votes, np.ndarray]:
+    """Simulate votes of people who mark structures as often as they can, and artefacts by Beta(1, 4)."""
+    rng = np.random.default_rng(seed)
+    true = np.arange(structures + artefacts) < structures
+    chance = np.where(true, rng.beta(4, 3, len(true)), rng.beta(1, 4, len(true)))
+    marked = rng.random((people, len(true))) < chance
+    seen = marked.sum(axis=0) >= 2
+    marked, true = marked[:, seen], true[seen]
+    unknown = np.full(len(true), -1, dtype=np.int8)
+    return Votes(marked, marked.mean(axis=0), unknown, np.full(people, 1e-3), 500.0), true
+
+
+def scored(votes: Votes, true: np.ndarray, apart: float, seed: int = 0) -> Votes:
+    """Give the program's scores: normal, so far apart; one structure in ten is not detected."""
+    rng = np.random.default_rng([5, seed])
+    score = rng.normal(apart * true, 1.0)
+    found = rng.random(len(true)) < np.where(true | (apart == 0), 0.9, 0.6)
+    return replace(votes, score=np.where(found, score, np.nan))
+
+
+def log_loss(posterior: np.ndarray, true: np.ndarray) -> float:
+    return float(-np.log(np.clip(np.where(true, posterior, 1 - posterior), 1e-6, 1)).mean())
+
+
+def losses(apart: float) -> tuple[float, float]:
+    """Give the mean log loss over crowds by votes alone and with scores."""
+    found = []
+    for seed in range(6):
+        votes, true = crowd(seed, 80, 40)
+        with_scores = scored(votes, true, apart, seed)
+        found.append([log_loss(dem(one).posterior, true) for one in (votes, with_scores)])
+    before, after = np.mean(found, axis=0)
+    return float(before), float(after)
+
+
+def test_scores_that_say_nothing_change_next_to_nothing():
+    before, after = losses(0.0)
+    assert after <= 1.01 * before
+
+
+@pytest.mark.parametrize(("apart", "gain"), [(1.19, 0.98), (2.33, 0.95)])
+def test_good_scores_lower_the_log_loss(apart, gain):
+    """The areas under the ROC curve are .8 and .95."""
+    before, after = losses(apart)
+    assert after <= gain * before
+
+
+def test_only_the_order_of_the_scores_counts():
+    votes, true = crowd(1, 40, 40)
+    votes = scored(votes, true, 2.0)
+    other = replace(votes, score=-1000 + 3 * np.exp(votes.score))
+    np.testing.assert_allclose(dem(votes).posterior, dem(other).posterior)
+
+
+def test_a_run_of_artefacts_alone_is_cleared_by_twelve_rejections():
+    votes, true = crowd(3, 0, 60)
+    votes = scored(votes, true, 1.5)
+    order = np.argsort(abs(dem(votes).posterior - 0.5))
+    verdict = votes.verdict.copy()
+    verdict[order[:12]] = 0
+    left = dem(replace(votes, verdict=verdict)).posterior[order[12:]]
+    assert np.mean(left >= 0.5) <= 0.1
+
+
+def test_a_posterior_with_scores_lies_in_its_interval():
+    votes, true = crowd(2, 40, 40)
+    found = dem(scored(votes, true, 2.0))
+    assert ((found.posterior_low <= found.posterior) & (found.posterior <= found.posterior_high)).all()
+
+
+def test_an_image_that_was_not_searched_is_as_before():
+    votes, _ = crowd(4, 30, 30)
+    np.testing.assert_array_equal(dem(votes).posterior, dem(replace(votes, score=None)).posterior)
+
+
+def test_each_detection_belongs_to_one_cluster():
+    clicks = made([(20, 20), (21, 20), (20, 21), (70, 70), (71, 70), (70, 71)], [0, 1, 2, 0, 1, 2])
+    fusion = fuse(replace(clicks, scores=np.array([[20.3, 20.4, 3.0], [20.5, 20.0, 7.0], [50, 50, 9.0]])))
+    assert len(fusion.clustering) == 2
+    assert sorted(np.isnan(fusion.score)) == [False, True]
+    assert np.nanmax(fusion.score) in (3.0, 7.0)
+    assert cluster_scores(clicks, fusion.clustering) is None
+    none = cluster_scores(replace(clicks, scores=np.empty((0, 3))), fusion.clustering)
+    assert np.isnan(none).all()
+
+
+def test_scores_must_be_finite():
+    clicks = made([(20, 20)], [0])
+    with pytest.raises(ClicksError, match="scores of a program"):
+        replace(clicks, scores=np.array([[1.0, 2.0, np.nan]]))
+    assert isinstance(clicks, Clicks)
