@@ -12,7 +12,7 @@ are a mixture whose quantiles are the ranks, so the transform need not be fitted
 variable above a threshold in the same way, e apart. What is easily seen draws both votes and high scores: at
 a given truth, either has the correlation c with the log odds of the share of votes, and d and e are what is
 left between structures and others of the same share. Sums run over a grid of d, e and c. With d = e = 0
-scores change nothing, and this has the prior probability .8.
+scores change nothing, and this has the prior probability .9.
 
 Undecided clusters together teach these as `BELIEVED_CLUSTERS` would, while every decision counts. Scores do
 not teach the level of the run (see `_honesty`): votes and scores of a real detector depend on each other in
@@ -48,7 +48,7 @@ FOUND = np.array([0.0, 0.5, 1.2, 2.0])
 ALIKE = np.array([0.0, 0.3, 0.6, 0.8, 0.92])
 """Nodes of the correlation c of votes with detections and scores, given the truth."""
 
-NOTHING = 0.8
+NOTHING = 0.9
 """Prior probability that neither detections nor their scores tell structures from others."""
 
 BELIEVED_CLUSTERS = 200.0

@@ -135,8 +135,11 @@ class Clicks:
         if scores is not None and (scores.ndim != 2 or scores.shape[1] != 3 or not np.isfinite(scores).all()):
             raise ClicksError("scores of a program: expected x, y and a score, all finite.")
         columns = ("x", x), ("y", y), ("annotator", annotator), ("time", time), ("viewed", viewed)
-        columns = *columns, ("scores", scores)
-        for name, value in (*columns, ("weights", _weights(self.weights, self.annotators))):
+        for name, value in (
+            *columns,
+            ("scores", scores),
+            ("weights", _weights(self.weights, self.annotators)),
+        ):
             object.__setattr__(self, name, None if value is None else _frozen(value))
         object.__setattr__(self, "annotators", tuple(self.annotators))
         object.__setattr__(self, "extent", extent)

@@ -54,6 +54,10 @@ def describe_fuse(commands: Commands) -> None:
                              "or image files, or folders of them")  # fmt: skip
     clicks.add_argument("--truth", type=Path, metavar="TRUTH",
                         help="true places (image, x, y) to compare with; writes evaluation.csv")  # fmt: skip
+    clicks.add_argument("--scores", type=Path, metavar="SCORES",
+                        help="detections of a program on the same images: a table with the columns image, x, "
+                             "y and score, or COCO with scores; higher means more probably a structure, and "
+                             "only the order counts")  # fmt: skip
     clicks.add_argument("--radius", type=length, metavar="PX",
                         help="matching radius: how far from the truth a detection may lie; by default "
                              "that of a new study")  # fmt: skip

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.clicks.results import DETECTIONS, detection_rows
+from raterscope.app.clicks.results import DETECTIONS, SCORED_DETECTIONS, detection_rows
 from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import Request, files_for
 from raterscope.app.formats.export import write_table
@@ -22,7 +22,8 @@ __all__ = ["export_detections"]
 
 Row = Sequence[object]
 
-_COLUMNS = (*DETECTIONS, "verdict")
+_COLUMNS = (*SCORED_DETECTIONS, "verdict")
+_UNSCORED = (*DETECTIONS, "verdict")
 _X, _Y, _DETECTED = (DETECTIONS.index(name) for name in ("x", "y", "detected"))
 _WRITERS = {"geojson": write_geojson, "napari": write_layer}
 """Formats that hold one image a file."""
@@ -56,7 +57,10 @@ def export_detections(study: Study, request: Request, watch: Watch = silent) -> 
     if not rows:
         raise InputError("holds no detections yet; `raterscope run` fuses its clicks", file=study.path)
     if request.format == "csv":
-        return [write_table(request.path, _COLUMNS, (row for _, some in rows for row in some))]
+        every = [row for _, some in rows for row in some]
+        if any(row[-2] != "" for row in every):
+            return [write_table(request.path, _COLUMNS, every)]
+        return [write_table(request.path, _UNSCORED, ((*row[:-2], row[-1]) for row in every))]
     measures = read_measures(decisions, state)
     images = [_on_image(entry, some, measures, runs.get(entry.id)) for entry, some in rows]
     if request.format == "coco":
@@ -99,7 +103,7 @@ def _decided_rows(image: str, fusion: Fusion | None, spots: Sequence[Spot]) -> I
             yield _with_verdict(list(row), said.get(number))
     for spot, cluster in zip(spots, found, strict=True):
         if cluster is None and spot.verdict != "skipped":
-            yield _with_verdict([image, *[""] * (len(DETECTIONS) - 1)], spot)
+            yield _with_verdict([image, *[""] * (len(SCORED_DETECTIONS) - 1)], spot)
 
 
 def _with_verdict(row: list[object], spot: Spot | None) -> Row:

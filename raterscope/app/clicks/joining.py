@@ -89,6 +89,19 @@ def points_by_image(table: PointTable, images: Iterable[str]) -> dict[str, Float
     return {name: np.concatenate(pieces) for name, pieces in found.items()}
 
 
+def scores_by_image(table: PointTable, images: Iterable[str]) -> dict[str, FloatArray]:
+    """Give a program's detections, (K, 3) x, y and score, on those of the images that it searched."""
+    assert table.score is not None
+    names = names_of((name, (1.0, 1.0)) for name in images)
+    found: dict[str, list[FloatArray]] = {}
+    for index, name in enumerate(table.images):
+        entry, rows = names.find(name), table.image == index
+        if entry is not None:
+            columns = (table.x[rows], table.y[rows], table.score[rows])
+            found.setdefault(entry.name, []).append(np.column_stack(columns))
+    return {name: np.concatenate(pieces) for name, pieces in found.items()}
+
+
 def names_of(sizes: Iterable[tuple[str, Size]]) -> Names:
     """Make images findable by name; the first of a name counts."""
     entries: dict[str, ImageEntry] = {}

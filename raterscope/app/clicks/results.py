@@ -24,6 +24,7 @@ __all__ = [
     "CLICKS",
     "DETECTIONS",
     "EVALUATION",
+    "SCORED_DETECTIONS",
     "Results",
     "annotator_rows",
     "click_rows",
@@ -37,6 +38,7 @@ __all__ = [
 Row = Sequence[object]
 
 DETECTIONS = ("image", "cluster", "x", "y", "sxx", "sxy", "syy", "weight", "votes", "posterior", "detected")
+SCORED_DETECTIONS = (*DETECTIONS, "score")
 ANNOTATORS = ("annotator", "clicks", "reliability", "sensitivity", "precision")
 CLICKS = ("annotator", "image", "x", "y", "inlier_probability", "cluster", "vote")
 TIMED_CLICKS = ("annotator", "image", "x", "y", "time", "inlier_probability", "cluster", "vote")
@@ -86,7 +88,9 @@ def write_results(folder: Path, results: Results) -> list[Path]:
     """
     take_away(folder / "run.json")
     fusions = results.fusions()
-    detections = (row for name, fusion in fusions.items() for row in detection_rows(name, fusion))
+    scored = any(fusion.score is not None for fusion in fusions.values())
+    header = SCORED_DETECTIONS if scored else DETECTIONS
+    detections = (row[: len(header)] for name, one in fusions.items() for row in detection_rows(name, one))
     names, rates = pool_rates(list(fusions.values()), [results.clicks[name].annotators for name in fusions])
     threshold = results.plan.assignment.outlier_threshold
     timed = any(one.time is not None for one in results.clicks.values())
@@ -97,7 +101,7 @@ def write_results(folder: Path, results: Results) -> list[Path]:
     order = results.order or [name for name, one in results.clicks.items() for _ in range(len(one))]
     clicks = (next(rows_of[name]) for name in order)
     written = [
-        write_table(folder / "detections.csv", DETECTIONS, detections),
+        write_table(folder / "detections.csv", header, detections),
         write_table(folder / "annotators.csv", ANNOTATORS, annotator_rows(names, rates)),
         write_table(folder / "clicks.csv", TIMED_CLICKS if timed else CLICKS, clicks),
     ]
@@ -110,14 +114,15 @@ def write_results(folder: Path, results: Results) -> list[Path]:
 
 
 def detection_rows(image: str, fusion: Fusion) -> Iterator[Row]:
-    """Give the rows of detections.csv for one image; clusters count from 1."""
+    """Give the rows of detections.csv for one image, with the scores of a program; clusters count from 1."""
     clusters, detection, votes = fusion.clustering, fusion.detection, fusion.votes
     for m in range(len(clusters)):
         x, y = clusters.mean[m]
         (sxx, sxy), (_, syy) = clusters.covariance[m]
         numbers = map(shortest, (x, y, sxx, sxy, syy, clusters.weight[m]))
         posterior, detected = shortest(detection.posterior[m]), int(detection.detected[m])
-        yield (image, m + 1, *numbers, int(votes[m]), posterior, detected)
+        score = "" if fusion.score is None else shortest(fusion.score[m])
+        yield (image, m + 1, *numbers, int(votes[m]), posterior, detected, score)
 
 
 def annotator_rows(names: Sequence[str], rates: AnnotatorRates) -> Iterator[Row]:
@@ -202,11 +207,12 @@ def run_record(
     inputs: Sequence[Mapping[str, object]],
     weights: Mapping[str, float],
     controls: Mapping[str, bool] | None = None,
+    scores: Mapping[str, object] | None = None,
 ) -> dict[str, Any]:
     """Make the contents of run.json: all that is needed to make the same results again, and how it went.
 
     `weights` says as how much of one each of those annotators counted who did not count fully, `controls` of
-    control images whether they are known to hold structures.
+    control images whether they are known to hold structures, `scores` where a program's came from.
     """
     record = record_of(
         plan, seed=getattr(plan.clustering, "seed", None), digest=digest, inputs=inputs, started=started,
@@ -216,8 +222,15 @@ def run_record(
     fusions = [one.fusion for one in outcomes if one.fusion is not None]
     images = [image_record(outcome) for outcome in outcomes]
     notices = run_notices(fusions)
-    named = {"controls": dict(controls)} if controls else {}
+    named: dict[str, Any] = {"controls": dict(controls)} if controls else {}
+    named |= {"scores": dict(scores)} if scores else {}
     return record | {"weights": dict(weights), **named, "notices": notices, "images": images}
+
+
+def scores_record(clicks: Mapping[str, Clicks], source: Mapping[str, object]) -> dict[str, object]:
+    """Say where the scores of a program came from, ready for JSON: the file, images and detections."""
+    searched = [one.scores for one in clicks.values() if one.scores is not None]
+    return {**source, "images": len(searched), "detections": sum(map(len, searched))}
 
 
 def image_record(outcome: Outcome[Fusion]) -> dict[str, Any]:

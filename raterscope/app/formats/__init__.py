@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.points.scores import are_scores, read_scores, scores_of
 from raterscope.app.formats.points.table import are_detections, points_of
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, refuse_special
 from raterscope.app.formats.sources import File, open_source
@@ -13,8 +14,10 @@ from raterscope.app.formats.tables import Table, UnknownColumns, assigned
 
 __all__ = ["KINDS", "ClickTable", "ImageFile", "PointTable", "UnknownColumns", "read"]
 
-KINDS = ("clicks", "truth", "image", "volume", "masks", "labels", "true-labels", "pairs", "true-ranking")
-"""Of files; `read` is for the first three, `volumes`, `masks`, `labels` and `pairs` read the others."""
+KINDS = (
+    "clicks", "truth", "image", "scores", "volume", "masks", "labels", "true-labels", "pairs", "true-ranking",
+)  # fmt: skip
+"""Of files; `read` is for the first four, `volumes`, `masks`, `labels` and `pairs` read the others."""
 
 _TRUTH_WORDS = ("truth", "gt", "gold", "expert", "reference")
 
@@ -31,7 +34,7 @@ def read(
     ----------
     file : Path or Source
     kind : str, optional
-        clicks, truth or image; without it, the file's first bytes and its header tell.
+        clicks, truth, image or scores; without it, the file's first bytes and its header tell.
     mapping : mapping of column to field, optional
         Names columns of a table by hand.
     watch : Watch
@@ -50,14 +53,16 @@ def read(
     """
     source = open_source(file)
     path = source.path
-    if kind not in (None, *KINDS[:3]):
-        raise InputError(f"{plain(kind)} is no kind of table; expected one of {', '.join(KINDS[:3])}")
+    if kind not in (None, *KINDS[:4]):
+        raise InputError(f"{plain(kind)} is no kind of table; expected one of {', '.join(KINDS[:4])}")
     refuse_special(path)
     if kind in ("image", None):
         from raterscope.app.formats.images import is_image, read_image
 
         if kind == "image" or is_image(path):
             return read_image(path)
+    if kind == "scores":
+        return read_scores(path, mapping)
     table = source.table(watch)
     if kind == "truth":
         return points_of(table, mapping)
@@ -76,8 +81,11 @@ def _read_marks(
     except UnknownColumns as unknown:
         if mapping is None and {"x", "y"} <= set(unknown.missing) and assigned(table, clicks.SIZES):
             return clicks.sizes_of(table)
-        if kind is None and unknown.missing == ("annotator",) and _is_truth(table, unknown):
-            return points_of(table, mapping)
+        if kind is None and unknown.missing == ("annotator",):
+            if mapping is None and are_scores(table) and not _is_called_truth(table):
+                return scores_of(table)
+            if _is_truth(table, unknown):
+                return points_of(table, mapping)
         raise
 
 
@@ -87,13 +95,15 @@ def _is_truth(table: Table, unknown: UnknownColumns) -> bool:
     They are when the file is called so, or holds detections, or when no column of words is left over that
     could name annotators.
     """
-    if are_detections(table):
-        return True
-    words = "".join(letter if letter.isalnum() else " " for letter in table.path.stem.casefold()).split()
-    if any(word in _TRUTH_WORDS for word in words):
+    if are_detections(table) or _is_called_truth(table):
         return True
     rest = [name for name in table.header if name not in unknown.guess]
     return all(all(_is_number(cell) for cell in table.column(name)[:1000]) for name in rest)
+
+
+def _is_called_truth(table: Table) -> bool:
+    words = "".join(letter if letter.isalnum() else " " for letter in table.path.stem.casefold()).split()
+    return any(word in _TRUTH_WORDS for word in words)
 
 
 def _is_number(cell: str) -> bool:

@@ -72,13 +72,15 @@ class ClickTable:
 
 @dataclass(frozen=True, eq=False)
 class PointTable:
-    """True places on many images, N in all, by column; attributes as in `ClickTable`.
+    """True places, or detections of a program, on many images, N in all; attributes as in `ClickTable`.
 
     Attributes
     ----------
     searched : frozenset of int
         Indices of images of which the file tells the truth, be it that nothing is there; those with places
         need not be named again.
+    score : (N,) float64, optional
+        Of detections of a program; these are no true places.
     """
 
     path: Path
@@ -90,6 +92,7 @@ class PointTable:
     lines: tuple[int, ...] = ()
     notices: tuple[str, ...] = ()
     searched: frozenset[int] = frozenset()
+    score: FloatArray | None = None
 
     def __len__(self) -> int:
         return len(self.x)

@@ -47,6 +47,7 @@ FIELDS = {
     "value score",
     "truth": "truth gold goldlabel labelgold goldenlabel truelabel groundtruth gt correct correctlabel "
     "correctanswer reference golden expert expertlabel",
+    "score": "score scores confidence conf probability prob likelihood",
     "question": "question field attribute",
     "picture": "imageurl imagepath picture pictureurl filename filepath path url image imagefile img photo "
     "file",

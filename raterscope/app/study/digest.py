@@ -39,7 +39,7 @@ class Fingerprint:
 
 
 def digest_of(clicks: Mapping[str, Clicks]) -> str:
-    """Compute the SHA-256 of the clicks on some images, known and viewed spots and weights included.
+    """Compute the SHA-256 of the clicks on some images, with known and viewed spots, weights and scores.
 
     Parameters
     ----------
@@ -68,6 +68,9 @@ def digest_of(clicks: Mapping[str, Clicks]) -> str:
         if one.viewed is not None and len(one.viewed):
             found.texts("viewed")
             columns.append(one.viewed)
+        if one.scores is not None:
+            found.texts("scores")
+            columns.append(one.scores)
         for column in columns:
             little = np.ascontiguousarray(column, dtype=column.dtype.newbyteorder("<"))
             found.content(len(little).to_bytes(8, "little") + little.tobytes())

@@ -18,7 +18,7 @@ from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.evaluation import Evaluation, compare
 from raterscope.algorithms.matching import RADIUS
-from raterscope.algorithms.progress import Watch, part
+from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import formats
 from raterscope.app.cli.rescuing import write_in_folder
 from raterscope.app.cli.results import failures, files_and_digests, make_folder, tell, tell_files
@@ -26,12 +26,13 @@ from raterscope.app.cli.terminal import ProgressLine
 from raterscope.app.clicks.accuracy import evaluate_outcomes
 from raterscope.app.clicks.batch import fuse_images
 from raterscope.app.clicks.crowd_size import in_words, measure_images, write_crowd_sizes
-from raterscope.app.clicks.joining import clicks_by_image, points_by_image
+from raterscope.app.clicks.joining import clicks_by_image, points_by_image, scores_by_image
 from raterscope.app.clicks.reading import read_point_files, sign_points
-from raterscope.app.clicks.results import Results, run_record, write_results
+from raterscope.app.clicks.results import Results, run_record, scores_record, write_results
 from raterscope.app.errors import InputError, counted, plain, refuse_unknown
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns
 from raterscope.app.formats.points import has_points, read_points
+from raterscope.app.formats.points.scores import read_scores
 from raterscope.app.formats.sources import Source, Sources
 from raterscope.app.outcome import Outcome
 from raterscope.app.study import digest_of
@@ -72,6 +73,8 @@ def fuse_clicks(options: argparse.Namespace) -> int:
         refuse_unknown(weights, (name for one in clicks.values() for name in one.annotators), "weigh")
         clicks = {name: one.weighed(weights) for name, one in clicks.items()}
         clicks = _with_controls(clicks, options.positive, options.negative)
+        if options.scores:
+            clicks = _with_scores(clicks, options.scores, mapping)
         make_folder(options.output)
         fused = 1.0 if sized is None else 0.3
         outcomes = fuse_images(clicks, plan, jobs=options.jobs, watch=part(watch, 0.05, fused))
@@ -84,6 +87,7 @@ def fuse_clicks(options: argparse.Namespace) -> int:
         digest=digest_of(clicks),
         inputs=files_and_digests(options.clicks), weights=weights,
         controls={name: one.control for name, one in clicks.items() if one.control is not None},
+        scores=scores_record(clicks, files_and_digests([options.scores])[0]) if options.scores else None,
     )  # fmt: skip
     order = [table.images[image] for table in tables for image in table.image]
     if sized is not None:
@@ -129,6 +133,22 @@ def _with_controls(
                 raise InputError(f"there is no image {plain(name)} to control; expected one of {some}")
             found[name] = replace(found[name], control=control)
     return found
+
+
+def _with_scores(clicks: Mapping[str, Clicks], path: Path, mapping: Mapping[str, str]) -> dict[str, Clicks]:
+    """Let each image have the detections of a program; columns named for the clicks are understood too."""
+    try:
+        table = read_scores(path)
+    except UnknownColumns as unknown:
+        fields = {*_TRUE_FIELDS, "score"}
+        named = {c: f for c, f in mapping.items() if f in fields and c in unknown.header}
+        read = read_named(path, "scores", named, silent)
+        assert isinstance(read, PointTable)
+        table = read
+    found = scores_by_image(table, clicks)
+    if not found:
+        raise InputError("names none of the images that were clicked on", file=path, field="image")
+    return {name: replace(one, scores=found.get(name)) for name, one in clicks.items()}
 
 
 def summary_of(

@@ -500,3 +500,23 @@ def test_methods_are_measured_against_the_number_of_annotators(clicks, truth, tm
 def test_crowds_of_several_sizes_need_the_truth(clicks, tmp_path, capsys):
     assert fuse(clicks, tmp_path / "out", "--extent", 200, 200, "--by-crowd-size") == 1
     assert "--by-crowd-size needs --truth" in capsys.readouterr().err
+
+
+def test_scores_of_a_program_come_into_the_record_and_the_detections(clicks, tmp_path, capsys):
+    found = [
+        ("a.png", 30.5, 40.5, 7),
+        ("a.png", 150.2, 60.1, 3),
+        ("a.png", 10, 190, 1),
+        ("b.png", "", "", ""),
+    ]
+    scores = write(tmp_path / "found.csv", ("image", "x", "y", "score"), found)
+    assert fuse(clicks, tmp_path / "out", "--extent", 200, 200, "--scores", scores) == 0
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert (record["scores"]["images"], record["scores"]["detections"]) == (2, 3)
+    assert record["scores"]["digest" if "digest" in record["scores"] else "sha256"]
+    rows = rows_of(tmp_path / "out" / "detections.csv")
+    assert sorted(row["score"] for row in rows) == ["", "", "", "3", "7"]
+    capsys.readouterr()
+    other = write(tmp_path / "other.csv", ("image", "x", "y", "score"), [("c.png", 1, 2, 3)])
+    assert fuse(clicks, tmp_path / "out", "--extent", 200, 200, "--scores", other) == 1
+    assert "none of the images that were clicked on" in capsys.readouterr().err
