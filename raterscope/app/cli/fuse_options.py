@@ -142,6 +142,11 @@ def _describe_labels(kinds: Commands) -> None:
                         help="hold the truths fixed but for a fifth that is measured, by turns")  # fmt: skip
     labels.add_argument("--compare", action="store_true",
                         help="measure all algorithms against the truths, in evaluation.csv")  # fmt: skip
+    labels.add_argument("--charts", action="store_true",
+                        help="draw communities in triangles as communities.svg, and where they can be "
+                             "followed over time communities_over_time and participation as .csv and .svg; "
+                             "with dynibcc traces.csv and traces.svg too (dynamic combination paper, Figs. "
+                             "4, 7, 8, 10 to 13)")  # fmt: skip
     add_roc_curves(labels, "needs --truth; writes roc_areas.csv, roc_curves.csv and roc_curves.svg")
     add_rates_over_time(labels, "writes rates_over_time.csv, decisions_over_time.csv and rates_over_time.svg")
     labels.add_argument("--subsample", nargs=2, type=count, metavar=("VOTES", "ANNOTATORS"),

@@ -43,10 +43,9 @@ PAPERS = ("clicks", "pairs", "labels", "masks", "thesis")
 
 WHAT = (
     "detections", "consensus", "probability", "another-rater", "true-outline", "uncertainty", "weights",
-    "tau", "alternatives", "annotators",
-    "agreement", "disputes", "clicks", "counts", "measurements", "labels", "confusion", "communities",
-    "roc-curves", "rates-over-time", "votes", "next-votes", "decided", "ranking", "pairs", "path",
-    "decisions",
+    "tau", "alternatives", "annotators", "agreement", "disputes", "clicks", "counts", "measurements",
+    "labels", "confusion", "communities", "communities-over-time", "participation", "traces", "roc-curves",
+    "rates-over-time", "votes", "next-votes", "decided", "ranking", "pairs", "path", "decisions",
 )  # fmt: skip
 """What `export` writes, as `exports.EXPORTS` has it."""
 

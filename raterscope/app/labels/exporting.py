@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ from raterscope.app.formats.labels.writing import (
     write_votes,
 )
 from raterscope.app.labels.answers import Answered, groups_of, plan_of, read_answer
+from raterscope.app.labels.community_files import GroupedAnswer
 from raterscope.app.labels.decision_rates import follow_question, write_rates, write_rates_chart
 from raterscope.app.labels.folded import fold_question, write_charts, write_curves
 from raterscope.app.labels.results import (
@@ -46,6 +48,8 @@ from raterscope.app.study.labels import labels_of, pictures_of
 from raterscope.app.study.records import QuestionEntry
 
 __all__ = ["Settled", "decided_labels", "export_labels", "settled"]
+
+OF_COMMUNITIES = ("communities", "communities-over-time", "participation")
 
 _Write = Callable[[Study, QuestionEntry, str, Path, Watch], list[Path]]
 
@@ -132,7 +136,7 @@ def _ready(study: Study, entry: QuestionEntry, what: str) -> bool:
     answered = read_answer(study, entry)
     if what == "roc-curves" and not (study.crowd(entry.id).truth != OPEN).any():
         return False
-    return answered is not None and (what != "communities" or answered.result.communities is not None)
+    return answered is not None and (what not in OF_COMMUNITIES or answered.result.communities is not None)
 
 
 def _missing(what: str) -> str:
@@ -140,7 +144,7 @@ def _missing(what: str) -> str:
         return "holds no decision on a task yet"
     if what == "roc-curves":
         return "holds no known truths with a run of labels; `raterscope import --kind true-labels` reads them"
-    if what == "communities":
+    if what in OF_COMMUNITIES:
         return "holds no communities yet; `raterscope run` finds them, with --set communities=behaviour"
     return "holds no run of labels yet; `raterscope run` makes one"
 
@@ -200,13 +204,25 @@ def _write_confusion(study: Study, entry: QuestionEntry, form: str, path: Path, 
     ]  # fmt: skip
 
 
-def _write_communities(study: Study, entry: QuestionEntry, _: str, path: Path, watch: Watch) -> list[Path]:
+def _write_communities(study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch) -> list[Path]:
+    if form == "svg":
+        return _write_grouped("communities", study, entry, form, path, watch)
     answered = _answer(study, entry)
     labels, fusion = answered.question.labels, answered.result.fusion
     watch(0.5, "writing communities")
     groups = groups_of(labels, answered.result, accuracies(answered.rates)[0])
     rows = () if groups is None else community_rows(groups, labels.annotators)
     return [write_table(path, community_columns(fusion), rows)]
+
+
+def _write_grouped(
+    what: str, study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch
+) -> list[Path]:
+    """Write communities over time, participation or traces, see `GroupedAnswer`."""
+    answered = _answer(study, entry)
+    labels, fusion, rates = answered.question.labels, answered.result.fusion, answered.rates
+    groups = groups_of(labels, answered.result, accuracies(rates)[0])
+    return [GroupedAnswer(labels, fusion, rates, groups, watch).write(what, path, form)]
 
 
 def _write_roc(study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch) -> list[Path]:
@@ -272,6 +288,9 @@ _WRITERS: Mapping[str, _Write] = {
     "annotators": _write_annotators,
     "confusion": _write_confusion,
     "communities": _write_communities,
+    "communities-over-time": partial(_write_grouped, "communities-over-time"),
+    "participation": partial(_write_grouped, "participation"),
+    "traces": partial(_write_grouped, "traces"),
     "roc-curves": _write_roc,
     "rates-over-time": _write_rates,
     "votes": _write_votes,

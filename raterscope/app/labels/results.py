@@ -23,6 +23,7 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.formats.export import shortest, take_away, write_record, write_table
 from raterscope.app.formats.labels.writing import write_annotators, write_confusion, write_labels
 from raterscope.app.labels.answers import Groups, groups_of
+from raterscope.app.labels.community_files import CHART_FILES, GroupedAnswer, write_all
 from raterscope.app.labels.decision_rates import RATES_FILES, DecisionRates, write_rates_files
 from raterscope.app.labels.folded import ROC_FILES, write_folded
 from raterscope.app.labels.running import Answer, Question, digest_of, question_record
@@ -82,6 +83,8 @@ class QuestionOutput:
         ROC curves of all methods by cross-validation.
     over_time : DecisionRates, optional
         Rates over time.
+    charts : bool
+        Whether communities and traces are drawn, see `CHART_FILES`.
     """
 
     question: Question
@@ -92,6 +95,7 @@ class QuestionOutput:
     steps: int | None = 1
     curves: FoldedCurves | None = None
     over_time: DecisionRates | None = None
+    charts: bool = False
 
 
 def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) -> list[Path]:
@@ -140,7 +144,11 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
         written += write_folded(folder, output.curves)
     if output.over_time is not None:
         written += write_rates_files(folder, output.over_time)
-    for name in ("confusion.csv", "communities.csv", "evaluation.csv", *ROC_FILES, *RATES_FILES):
+    if output.charts:
+        written += write_all(folder, GroupedAnswer(labels, fusion, rates, groups, part(watch, 0.7, 0.9)))
+    for name in (
+        "confusion.csv", "communities.csv", "evaluation.csv", *ROC_FILES, *RATES_FILES, *CHART_FILES
+    ):  # fmt: skip
         if folder / name not in written:
             take_away(folder / name)
     return [*written, write_record(folder / "run.json", output.record)]

@@ -10,11 +10,12 @@ from raterscope.algorithms.labels.constancy import main_change
 from raterscope.algorithms.labels.data import OPEN, FloatArray
 from raterscope.algorithms.labels.drift import change_points, row_over_time
 from raterscope.algorithms.labels.folded_curves import FoldedCurves
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.charts.sheet import image_of
 from raterscope.app.convergence import of_labels
 from raterscope.app.errors import counted, plain
 from raterscope.app.labels.answers import Answered, Groups
+from raterscope.app.labels.community_files import GroupedAnswer
 from raterscope.app.labels.decision_rates import DecisionRates, rates_charts, rates_keys
 from raterscope.app.report.answered import AnsweredQuestion
 from raterscope.app.report.charts import LINES, Line, draw_lines, draw_rates
@@ -34,6 +35,29 @@ from raterscope.app.report.runs import run_in_words
 from raterscope.app.report.units import named, significant
 
 __all__ = ["question_section"]
+
+_MOST_TRIANGLES = 16
+_NEAR = (
+    "Near a corner that answer is given often. With other than three answers the corners are the right one, "
+    "the most frequent wrong one and all others."
+)
+_GROUPED = {
+    "communities": (
+        "Communities in triangles",
+        f"Means of the members' matrices, a triangle a true class; larger discs have more members. {_NEAR}",
+    ),
+    "communities-over-time": ("Communities at several moments", _NEAR),
+    "participation": (
+        "Participation over time",
+        "The share of each community in an annotator at each moment: of those who changed most, or of those "
+        "with the most votes.",
+    ),
+    "traces": (
+        "Confusion matrices over time",
+        "The expected row of each true class from the annotator's first vote to the last, which has a large "
+        f"disc. Markers join the rows of one moment; the number is of the votes of all until then. {_NEAR}",
+    ),
+}
 
 _MOST_MOVED = 10
 _DRAWN = 3
@@ -66,6 +90,7 @@ def question_section(
     if found.groups is not None:
         blocks.append(communities_table(found.groups, found.answered.question.labels.annotators))
         blocks += _prototypes(found.answered, found.groups)
+    blocks += _triangles(found, watch)
     blocks.append(annotators_table(found.answered, found.rates, found.groups, found.excluded))
     blocks += _movers(found)
     if over_time is not None:
@@ -179,6 +204,23 @@ def _rates_over_time(found: DecisionRates) -> Gallery:
         "against the rates of each annotator's own votes on known tasks."
     )
     return Gallery("Rates over time", pictures, legend, note)
+
+
+def _triangles(found: AnsweredQuestion, watch: Watch) -> list[Block]:
+    """Draw communities and traces in triangles, and participation over time, where there is any."""
+    answered = found.answered
+    shown = GroupedAnswer(
+        answered.question.labels, answered.result.fusion, found.rates, found.groups, part(watch, 0.1, 0.9)
+    )
+    blocks: list[Block] = []
+    for what, (title, note) in _GROUPED.items():
+        if shown.obstacle(what):
+            continue
+        charts, keys = shown.charts(what)
+        pictures = [drawing(image_of(chart), name) for name, chart in charts[:_MOST_TRIANGLES]]
+        legend = [Swatch(key.colour, key.words) for key in keys]
+        blocks.append(Gallery(title, pictures, legend, note))
+    return blocks
 
 
 def _movers(found: AnsweredQuestion) -> list[Block]:

@@ -343,7 +343,7 @@ def _write(
         output = QuestionOutput(
             answer.inputs.given[name], answer.plan, result,
             _record(answer, name, sources, options, curves), judged.get(name, {}), options.steps,
-            curves.get(name), over_time.get(name),
+            curves.get(name), over_time.get(name), options.charts,
         )  # fmt: skip
         written += write_question(here, output, step)
         if not has_confusion(output):
