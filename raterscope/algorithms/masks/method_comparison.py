@@ -21,7 +21,15 @@ from typing import Any
 
 import numpy as np
 
-from raterscope.algorithms.masks.data import BoolArray, FloatArray, MaskFusion, Masks, MasksError, marked
+from raterscope.algorithms.masks.data import (
+    BoolArray,
+    Box,
+    FloatArray,
+    MaskFusion,
+    Masks,
+    MasksError,
+    marked,
+)
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse
 from raterscope.algorithms.masks.metrics import RaterAgreement, pairwise, placed, wilcoxon
 from raterscope.algorithms.masks.robust import RobustSettings
@@ -60,8 +68,6 @@ class MethodFit:
     ----------
     method : str
         A key of `FUSERS`.
-    fusion : MaskFusion
-        Its maps but mask and distance are left out.
     seconds : float
         Of the fusion alone.
     bound : float
@@ -69,19 +75,22 @@ class MethodFit:
         compared; NaN for the others.
     iterations : int
     converged : bool
+    volume_ml : float
+        Of the consensus.
+    mask : (Z, Y, X) bool, optional
+        The consensus.
+    origin : (slice, row, column)
+        The first voxel of `mask` in the whole image.
     """
 
     method: str
-    fusion: MaskFusion
     seconds: float
     bound: float
     iterations: int
     converged: bool
-
-    @property
-    def volume_ml(self) -> float:
-        """Of the consensus."""
-        return float(self.fusion.volumes(self.fusion.mask[0])) / 1000.0
+    volume_ml: float
+    mask: BoolArray | None = None
+    origin: Box = (0, 0, 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +200,7 @@ def compare_methods(
         raise MasksError(f"masks of {len(masks.structures)} structures; expected one at a time.")
     _load_code(masks, plans, partial(watch, 0.0, "loading the methods"))
     fits: list[MethodFit] = []
-    problems = []
+    problems, layers = [], [marked(values) for values in masks.values]
     for done, plan in enumerate(plans):
         here = part(watch, 0.8 * done / len(plans), 0.8 * (done + 1) / len(plans), f"{plan.algorithm}: ")
         begun = time.perf_counter()
@@ -201,10 +210,9 @@ def compare_methods(
             problems.append((plan.algorithm, str(error)))
             continue
         fits.append(_fit(plan, fusion, time.perf_counter() - begun))
+        layers.append(placed(fusion, fusion.mask[0], masks.origin, masks.shape))
     if not fits:
         raise MasksError(problems[0][1] if problems else "no method was chosen.")
-    layers = [marked(values) for values in masks.values]
-    layers += [placed(one.fusion, one.fusion.mask[0], masks.origin, masks.shape) for one in fits]
     names = [*masks.annotators, *(f"\n{one.method}" for one in fits)]
     if truth is not None:
         layers.append(np.asarray(truth, dtype=np.bool_))
@@ -269,11 +277,13 @@ def _fit(plan: MaskPlan, fusion: MaskFusion, seconds: float) -> MethodFit:
     known = isinstance(plan.settings, RobustSettings) and len(trace.objective)
     return MethodFit(
         method=plan.algorithm,
-        fusion=replace(fusion, deviation=None, weight=None, tau=None, alternatives=()),
         seconds=seconds,
         bound=float(trace.objective[-1]) if known else math.nan,
         iterations=len(trace.objective),
         converged=trace.converged,
+        volume_ml=float(fusion.volumes(fusion.mask[0])) / 1000.0,
+        mask=fusion.mask[0],
+        origin=fusion.origin,
     )
 
 

@@ -209,6 +209,10 @@ def _describe_report(commands: Commands) -> None:
     add_by_crowd_size(report, "needs ground truth and takes minutes")
     add_roc_curves(report, "needs known truths and takes minutes")
     add_rates_over_time(report, "of questions of labels")
+    report.add_argument("--compare-methods", nargs="*", metavar="METHOD",
+                        help="run several algorithms for masks (by default all) on the same cases and "
+                             "compare their consensuses, lower bounds and times; takes minutes. Without it "
+                             "the report shows the last comparison that was made in the window")  # fmt: skip
     add_output(report, "REPORT", "a name that ends in .html or .pdf")
 
 

@@ -45,6 +45,7 @@ def report(options: argparse.Namespace) -> int:
                 crowd_size=crowd_size,
                 folds=folds,
                 over_time=options.rates_over_time,
+                methods=options.compare_methods,
             )
     print(f"Report of {made.in_words()} saved to {one_line(str(path))}", file=sys.stderr)
     print(path)

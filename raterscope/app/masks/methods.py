@@ -5,26 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import FloatArray, Masks
 from raterscope.algorithms.masks.fusion import MaskPlan
-from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.method_comparison import (
     MEASURES,
     MethodComparison,
+    MethodFit,
     compare_methods,
     signed_ranks,
 )
+from raterscope.algorithms.masks.metrics import RaterAgreement
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.errors import InputError, plain
+from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.export import shortest, write_table
 from raterscope.app.masks.running import MARGIN, Case, Inputs
 from raterscope.app.outcome import attempt
+from raterscope.app.study import Study
 from raterscope.app.study.masks import assemble
 from raterscope.app.study.records import MaskRecord
 
@@ -71,10 +75,10 @@ _MOST_RATERS = 12
 
 @dataclass(frozen=True, eq=False)
 class CaseMethods:
-    """The methods on one structure of one case."""
+    """The methods on one structure of one case; lengths are in the unit, mm or px."""
 
     name: str
-    grid: Grid
+    unit: str
     compared: MethodComparison
 
 
@@ -89,11 +93,14 @@ class ComparedMethods:
     cases : tuple of CaseMethods
     problems : tuple of str
         What could not be compared, a sentence each.
+    facts : str
+        When and on how much, and with which settings.
     """
 
     methods: tuple[str, ...]
     cases: tuple[CaseMethods, ...]
     problems: tuple[str, ...] = ()
+    facts: str = ""
 
     @property
     def truth(self) -> bool:
@@ -103,7 +110,7 @@ class ComparedMethods:
     @property
     def unit(self) -> str:
         """Of lengths; empty where the cases' differ."""
-        units = {_unit(case.grid) for case in self.cases}
+        units = {case.unit for case in self.cases}
         return units.pop() if len(units) == 1 else ""
 
 
@@ -167,11 +174,18 @@ def compare_cases(inputs: Inputs, plans: Sequence[MaskPlan], watch: Watch = sile
         if compared is None:
             problems.append(f"{plain(name)}, {plain(structure)}: {problem}")
             continue
-        found.append(CaseMethods(name, case.grid, compared))
+        found.append(CaseMethods(name, "mm" if case.grid.calibrated else "px", compared))
         problems += [f"{plain(name)}, {method}: {why}" for method, why in compared.problems]
     if not found:
         raise InputError(problems[0] if problems else "there are no masks to compare methods on")
-    return ComparedMethods(tuple(plan.algorithm for plan in plans), tuple(found), tuple(problems))
+    names = tuple(plan.algorithm for plan in plans)
+    return ComparedMethods(names, tuple(found), tuple(problems), _facts(plans, len(found)))
+
+
+def _facts(plans: Sequence[MaskPlan], cases: int) -> str:
+    day = datetime.now(UTC).astimezone().date().isoformat()
+    settings = "; ".join(f"{FUSERS[plan.algorithm].title}: {plan.settings.in_words()}" for plan in plans)
+    return f"Compared {day} on {counted(cases, 'structure')}. Settings: {settings}."
 
 
 def _compare(case: Case, structure: str, plans: Sequence[MaskPlan], watch: Watch) -> MethodComparison:
@@ -288,7 +302,7 @@ def rows(found: ComparedMethods) -> Iterator[tuple[object, ...]]:
             of_fit: tuple[object, ...] = ("", "", "", "", "")
             if fit is not None:
                 of_fit = (
-                    shortest(fit.volume_ml) if case.grid.calibrated else "", shortest(fit.bound),
+                    shortest(fit.volume_ml) if case.unit == "mm" else "", shortest(fit.bound),
                     fit.iterations or "", ("yes" if fit.converged else "no") if fit.iterations else "",
                     f"{fit.seconds:.4g}",
                 )  # fmt: skip
@@ -300,7 +314,7 @@ def rows(found: ComparedMethods) -> Iterator[tuple[object, ...]]:
                 yield (
                     case.name, compared.structure, "rater" if fit is None else "method", name,
                     other if other == "truth" and place == len(names) else f"rater {other}",
-                    *(shortest(float(one[at, place])) for one in figures), _unit(case.grid), *of_fit,
+                    *(shortest(float(one[at, place])) for one in figures), case.unit, *of_fit,
                 )  # fmt: skip
 
 
@@ -332,5 +346,79 @@ def in_words(found: ComparedMethods) -> Iterator[str]:
         yield f"{words}, {np.median(times[name].values):.3g} s, {REFERENCES[reference]}"
 
 
-def _unit(grid: Grid) -> str:
-    return "mm" if grid.calibrated else "px"
+def keep_methods(found: ComparedMethods, study: Study, watch: Watch = silent) -> None:
+    """Keep the figures in a study, without the masks, in place of those before."""
+    watch(0.0, "keeping compared methods")
+    study.keep_compared_methods(
+        {
+            "methods": found.methods,
+            "problems": found.problems,
+            "facts": found.facts,
+            "cases": [
+                {
+                    "name": case.name,
+                    "unit": case.unit,
+                    "structure": case.compared.structure,
+                    "annotators": case.compared.annotators,
+                    "truth": case.compared.truth,
+                    "fits": [
+                        {name: _plain(getattr(fit, name)) for name in _OF_FIT} for fit in case.compared.fits
+                    ],
+                    "figures": {
+                        name: [[_plain(value) for value in row] for row in table.tolist()]
+                        for name in MEASURES
+                        for table in (getattr(case.compared.agreement, name),)
+                    },
+                }
+                for case in found.cases
+            ],
+        }
+    )
+
+
+def kept_methods(study: Study, watch: Watch = silent) -> ComparedMethods | None:
+    """Give what a study keeps; None where there is nothing, or nothing that can be read."""
+    watch(0.0, "reading compared methods")
+    record = study.compared_methods()
+    if record is None:
+        return None
+    try:
+        cases = tuple(_case_of(one) for one in record["cases"])
+        methods, problems = (tuple(map(str, record[name])) for name in ("methods", "problems"))
+        known = all(name in FUSERS for name in methods)
+        return ComparedMethods(methods, cases, problems, str(record["facts"])) if cases and known else None
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def _case_of(record: Mapping[str, Any]) -> CaseMethods:
+    annotators = tuple(map(str, record["annotators"]))
+    fits = tuple(MethodFit(**{name: _number(one[name]) for name in _OF_FIT}) for one in record["fits"])
+    size = len(annotators) + len(fits) + bool(record["truth"])
+    tables = {
+        name: np.array([[_number(value) for value in row] for row in record["figures"][name]], dtype=float)
+        for name in MEASURES
+    }
+    if (
+        not fits
+        or record["unit"] not in ("mm", "px")
+        or any(t.shape != (size, size) for t in tables.values())
+    ):
+        raise ValueError("figures of another number of masks")
+    if any(fit.method not in FUSERS for fit in fits):
+        raise ValueError("an unknown method")
+    agreement = RaterAgreement(tuple(map(str, range(size))), **tables)
+    compared = MethodComparison(str(record["structure"]), annotators, fits, agreement, bool(record["truth"]))
+    return CaseMethods(str(record["name"]), record["unit"], compared)
+
+
+_OF_FIT = ("method", "seconds", "bound", "iterations", "converged", "volume_ml")
+
+
+def _plain(value: Any) -> Any:
+    """Make a figure JSON, which has no numbers that are not finite."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _number(value: Any) -> Any:
+    return float(value) if value in ("nan", "inf", "-inf") else value

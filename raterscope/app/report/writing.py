@@ -47,6 +47,7 @@ def write_report(
     crowd_size: CrowdSizeSettings | None = None,
     folds: FoldedSettings | None = None,
     over_time: str | None = None,
+    methods: Sequence[str] | None = None,
 ) -> Path:
     """Write what a study has come to by the runs shown, for people: slices, tables, decisions, methods.
 
@@ -66,6 +67,9 @@ def write_report(
         Draw ROC curves of all methods for labels by cross-validation too, of questions with known truths.
     over_time : str, optional
         Draw the rates of those who gave labels over time, for decisions on this class; "" for the last.
+    methods : sequence of str, optional
+        Compare these methods for masks on the same cases, all where it is empty, which may take minutes. By
+        default the report shows what the study keeps of the last comparison.
 
     Returns
     -------
@@ -82,7 +86,7 @@ def write_report(
     if ending not in _SUFFIXES or path.resolve().suffix.casefold() == STUDY_SUFFIX:
         raise InputError("is no name of a report; expected one that ends in .html or .pdf", file=path)
     check_place(path)
-    contents = _gather(study, part(watch, 0.0, 0.9), item, question, crowd_size, folds, over_time)
+    contents = _gather(study, part(watch, 0.0, 0.9), item, question, crowd_size, folds, over_time, methods)
     watch(0.9, "writing the report")
     if ending == ".pdf":
         try:
@@ -106,6 +110,7 @@ def _gather(
     crowd_size: CrowdSizeSettings | None = None,
     folds: FoldedSettings | None = None,
     over_time: str | None = None,
+    methods: Sequence[str] | None = None,
 ) -> Contents:
     """Read and measure all that a report tells, see `write_report`."""
     from raterscope.app.report.decisions import decisions_section, told_of
@@ -120,7 +125,7 @@ def _gather(
     compared = [entry for entry in study.pair_questions() if whole or entry.id == question]
     made = provenance_of_report(study, item, question)
     runs: dict[int, RunEntry] = {}
-    sections, figures = _masks(study, entries, state, runs, part(watch, 0.0, 0.6))
+    sections, figures = _masks(study, entries, state, runs, part(watch, 0.0, 0.6), methods)
     sections += _clicks(study, entries, state, runs, part(watch, 0.6, 0.8), crowd_size)
     sections += _questions(
         study, questions, "labels", partial(_labels, folds, over_time), state, runs, part(watch, 0.8, 0.9)
@@ -203,7 +208,12 @@ def _about(study: Study) -> str:
 
 
 def _masks(
-    study: Study, entries: list[ImageEntry], state: ReviewState, runs: dict[int, RunEntry], watch: Watch
+    study: Study,
+    entries: list[ImageEntry],
+    state: ReviewState,
+    runs: dict[int, RunEntry],
+    watch: Watch,
+    methods: Sequence[str] | None,
 ) -> tuple[list[Section], list[Figures]]:
     """Tell of the cases of masks; fills in the runs."""
     ids = {one.id for one in study.items()["masks"]}
@@ -212,13 +222,15 @@ def _masks(
         return [], []
     from raterscope.app.report.agreement import agreement_section
     from raterscope.app.report.figures import read_figures
+    from raterscope.app.report.mask_methods import compared_methods_section
     from raterscope.app.report.masks import case_section, cases_table
     from raterscope.app.report.rater_trees import rater_trees_section
     from raterscope.app.report.volumes import read_voxels
 
     sections, cases = [], []
+    most = 1.0 if methods is None else 0.5
     for done, entry in enumerate(here):
-        step = part(watch, done / len(here), (done + 1) / len(here), f"{plain(entry.name)}: ")
+        step = part(watch, most * done / len(here), most * (done + 1) / len(here), f"{plain(entry.name)}: ")
         found = read_figures(study, entry, state.regions(entry.id), part(step, 0.0, 0.3))
         runs.update((one.run.id, one.run) for one in found)
         voxels = read_voxels(study, entry, part(step, 0.3, 0.7))
@@ -230,6 +242,9 @@ def _masks(
     trees = rater_trees_section([run for run in study.runs() if run.kind == "masks"], numbers)
     if trees is not None:
         sections.append(trees)
+    compared = compared_methods_section(study, [entry.id for entry in here], methods, part(watch, most, 1.0))
+    if compared is not None:
+        sections.append(compared)
     if len(figures) > 1:
         sections.insert(0, Section("", [cases_table(cases)]))
     return sections, figures

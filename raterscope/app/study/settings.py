@@ -15,7 +15,7 @@ __all__ = ["LARGEST_RADIUS", "StudySettings"]
 
 LARGEST_RADIUS = 10_000.0
 _RADIUS = "matching_radius"
-_CROWDS = "crowd_sizes"
+_CROWDS, _METHODS = "crowd_sizes", "compared_methods"
 
 
 class StudySettings(StudyQuestions):
@@ -45,16 +45,27 @@ class StudySettings(StudyQuestions):
 
     def crowd_sizes(self) -> Mapping[str, Any] | None:
         """Give what was measured last against the number of annotators; None for nothing readable."""
-        text = self._setting(_CROWDS)
+        return self._record(_CROWDS)
+
+    def keep_crowd_sizes(self, record: Mapping[str, Any]) -> None:
+        """Keep what was measured against the number of annotators, in place of what was measured before."""
+        self._set(_CROWDS, json.dumps(record, allow_nan=False))
+
+    def compared_methods(self) -> Mapping[str, Any] | None:
+        """Give what methods for masks came to when they were compared last; None for nothing readable."""
+        return self._record(_METHODS)
+
+    def keep_compared_methods(self, record: Mapping[str, Any]) -> None:
+        """Keep what methods for masks came to, in place of what was compared before."""
+        self._set(_METHODS, json.dumps(record, allow_nan=False))
+
+    def _record(self, name: str) -> Mapping[str, Any] | None:
+        text = self._setting(name)
         try:
             record = None if text is None else json.loads(text)
         except (ValueError, RecursionError):
             return None
         return record if isinstance(record, dict) else None
-
-    def keep_crowd_sizes(self, record: Mapping[str, Any]) -> None:
-        """Keep what was measured against the number of annotators, in place of what was measured before."""
-        self._set(_CROWDS, json.dumps(record, allow_nan=False))
 
     def _setting(self, name: str) -> str | None:
         with self.sound():

@@ -35,8 +35,8 @@ def test_every_figure_is_that_of_the_two_masks(crowd):
             assert raters[p] == pytest.approx(getattr(compare(mask, truth, masks.spacing), measure))
         for m, fit in enumerate(found.fits):
             whole = np.zeros(masks.shape, dtype=bool)
-            at = tuple(slice(a, a + n) for a, n in zip(fit.fusion.origin, fit.fusion.shape, strict=True))
-            whole[at] = fit.fusion.mask[0]
+            at = tuple(slice(a, a + n) for a, n in zip(fit.origin, fit.mask.shape, strict=True))
+            whole[at] = fit.mask
             assert methods[m] == pytest.approx(getattr(compare(whole, truth, masks.spacing), measure))
             one = getattr(compare(whole, masks.values[1], masks.spacing), measure)
             assert with_raters[m, 1] == pytest.approx(one)

@@ -13,6 +13,7 @@ from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
+from raterscope.app.masks.methods import compare_cases, keep_methods, kept_methods, methods_plans, rows
 from raterscope.app.masks.running import fuse_cases, gather, keep
 from raterscope.app.report import write_report
 from raterscope.app.report.agreement import holm
@@ -287,3 +288,23 @@ def test_the_report_says_how_far_to_trust_it_and_what_comparable_raters_came_to(
     assert "That is too few to tell." in text
     assert "On the nearest crowd measured (" in text
     assert "The true outline cannot be confirmed by masks alone." in text
+
+
+def test_methods_are_compared_where_it_is_asked_for_and_kept_comparisons_are_shown(study, page, tmp_path):
+    fuse(study)
+    assert "Methods compared" not in page(study).text
+    out = tmp_path / "compared.html"
+    write_report(study, out, methods=["laplace", "majority"])
+    words = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", out.read_text()))
+    assert "Methods compared" in words
+    assert "1 Laplace" in words
+    assert "2 majority vote" in words
+    images = [entry.id for entry in study.images()]
+    found = compare_cases(gather(images, study), methods_plans(["laplace", "staple"]))
+    keep_methods(found, study)
+    assert "STAPLE" in page(study).text
+    kept = kept_methods(study)
+    assert list(rows(kept)) == list(rows(found))
+    study.keep_compared_methods({"methods": ["laplace"], "problems": [], "facts": "", "cases": [{"name": 1}]})
+    assert kept_methods(study) is None
+    assert "Methods compared" not in page(study).text

@@ -76,7 +76,7 @@ def fuse_masks(options: argparse.Namespace) -> int:
         last = part(watch, 0.9, 1.0)
         written = write_in_folder(
             lambda folder: [
-                *_write(folder, answer, truths, tables, last, together=options.together),
+                *_write(folder, answer, truths, tables, last, together=options.together, plans=plans or ()),
                 *(write_clusters(folder, clusters) if clusters else ()),
                 *(write_methods(folder, methods) if methods else ()),
             ],
@@ -227,6 +227,7 @@ def _write(
     watch: Watch,
     *,
     together: bool,
+    plans: Sequence[MaskPlan],
 ) -> list[Path]:
     """Write the results of each case."""
     inputs = files_and_digests(table.path for table in tables)
@@ -235,6 +236,8 @@ def _write(
         case = answer.inputs.given[name]
         record = run_record(answer, name, inputs)
         record["settings"]["together"] = together
+        if plans:
+            record["compared"] = [plan.as_dict() for plan in plans]
         record["notices"] = [
             f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices
         ]

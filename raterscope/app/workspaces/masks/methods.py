@@ -25,6 +25,8 @@ from raterscope.app.masks.methods import (
     MethodBox,
     boxes,
     compare_cases,
+    keep_methods,
+    kept_methods,
     methods_plans,
     rows,
 )
@@ -46,7 +48,7 @@ WIDTH = 1.8
 
 
 class Methods(QObject):
-    """Compares when it is asked for; the results stay until another study is opened.
+    """Compares when it is asked for; the study keeps the figures, not the masks.
 
     Signals
     -------
@@ -67,6 +69,7 @@ class Methods(QObject):
         self._found: ComparedMethods | None = None
         self._job: Job | None = None
         self._asked = 0
+        self._read = False
         panel = self._panel
         panel.requested.connect(self._on_requested)
         panel.cancelled.connect(self._stop)
@@ -77,13 +80,17 @@ class Methods(QObject):
     def forget(self) -> None:
         """Drop what was compared or is being compared."""
         self._stop()
-        self._found = None
+        self._found, self._read = None, False
         self._panel.set_compared(None, truth=True)
         self._show()
 
     def show_scene(self, scene: Scene | None, structure: str) -> None:
         """Take another case or structure."""
         self._scene, self._structure = scene, structure
+        if scene is not None and not self._read:
+            self._read = True
+            job = self._document.ask("Reading compared methods", kept_methods)
+            job.finished.connect(partial(self._on_kept, self._asked))
         self._panel.set_outlines_available(self._here() is not None)
 
     def outlines(self) -> list[Outline] | None:
@@ -95,9 +102,9 @@ class Methods(QObject):
         return [
             Outline(
                 f"\n{fit.method}", FUSERS[fit.method].title, rater_colour(self._panel.number(fit.method)),
-                fit.fusion.mask[0], fit.fusion.origin, WIDTH,
+                fit.mask, fit.origin, WIDTH,
             )
-            for fit in here.fits if fit.method in chosen and fit.fusion.mask.any()
+            for fit in here.fits if fit.method in chosen and fit.mask is not None and fit.mask.any()
         ]  # fmt: skip
 
     def _here(self) -> MethodComparison | None:
@@ -105,7 +112,8 @@ class Methods(QObject):
             return None
         name, structure = self._scene.image.name, self._structure
         found = (one.compared for one in self._found.cases if one.name == name)
-        return next((one for one in found if one.structure == structure), None)
+        here = (one for one in found if one.structure == structure and one.fits[0].mask is not None)
+        return next(here, None)
 
     def _on_requested(self, methods: Sequence[str], scope: str) -> None:
         contents = self._document.contents
@@ -162,13 +170,21 @@ class Methods(QObject):
     def _on_compared(self, asked: int, found: ComparedMethods) -> None:
         if asked != self._asked:
             return
+        self._take(found)
+        self._document.ask("Keeping compared methods", partial(keep_methods, found))
+        if found.problems:
+            self.said.emit(f"{found.problems[0]}." + (" And others." if len(found.problems) > 1 else ""))
+
+    def _on_kept(self, asked: int, found: ComparedMethods | None) -> None:
+        if asked == self._asked and found is not None and self._found is None:
+            self._take(found)
+
+    def _take(self, found: ComparedMethods) -> None:
         self._found = found
         self._panel.set_compared(PlotTable(COLUMNS, partial(rows, found)), truth=found.truth)
         self.show_scene(self._scene, self._structure)
         self._show()
         self.outlines_changed.emit()
-        if found.problems:
-            self.said.emit(f"{found.problems[0]}." + (" And others." if len(found.problems) > 1 else ""))
 
     def _show(self) -> None:
         found, panel = self._found, self._panel

@@ -75,3 +75,14 @@ def test_a_cancelled_comparison_leaves_the_last_one(fused_masks, panel, qtbot, m
     idle(fused_masks, qtbot)
     assert panel._all is kept
     assert np.isfinite(panel.plot._boxes[0].values).all()
+
+
+def test_what_was_compared_is_there_when_the_study_is_opened_again(fused_masks, panel, qtbot):
+    compared(fused_masks, panel, qtbot)
+    before = list(panel._all.rows())
+    fused_masks.document.replaced.emit()  # as where another study is opened
+    assert not panel.export.isEnabled()
+    go_to(fused_masks, qtbot, "first")
+    qtbot.waitUntil(panel.export.isEnabled, timeout=LONG)
+    assert list(panel._all.rows()) == before
+    assert not panel.outlines.isEnabled()
