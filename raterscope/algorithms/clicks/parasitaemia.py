@@ -4,7 +4,7 @@ The formulas are those of the World Health Organization [who2010]_, [who2016]_: 
 blood = parasites counted x leukocytes per microlitre / leukocytes counted, with 8,000 leukocytes per
 microlitre where they were not counted, and on a thin film infected red cells / red cells counted, which times
 the red cells per microlitre is a density again; 5,000,000 are assumed where they were not counted (as in
-[malaria2020]_, table 3). Where the film's thickness is known, parasites / volume examined
+[dhorda2020]_, table 3). Where the film's thickness is known, parasites / volume examined
 says the same without cells.
 
 What is not known comes from two sides. How many parasites there are in what was looked at is known as a
@@ -18,8 +18,9 @@ References
    World Health Organization (2010).
 .. [who2016] World Health Organization, "Malaria parasite counting", Malaria microscopy standard operating
    procedure MM-SOP-09 (2016).
-.. [malaria2020] "Impact of stochastic variation when estimating parasite density from thick or thin films",
-   Malaria Journal 19 (2020) table 3, doi:10.1186/s12936-020-03352-z.
+.. [dhorda2020] M. Dhorda, E. H. Ba, J. K. Baird, J. Barnwell, D. Bell, J. Y. Carter et al., "Towards
+   harmonization of microscopy methods for malaria clinical research studies", Malaria Journal 19 (2020) 324,
+   doi:10.1186/s12936-020-03352-z.
 """
 
 from __future__ import annotations
