@@ -26,7 +26,16 @@ from raterscope.algorithms.clicks.decision_streams import (
 )
 from raterscope.algorithms.progress import Watch, silent
 
-__all__ = ["LARGEST", "METHODS", "DecisionCourse", "Decisions", "Measured", "follow", "measure"]
+__all__ = [
+    "LARGEST",
+    "METHODS",
+    "OPENING",
+    "DecisionCourse",
+    "Decisions",
+    "Measured",
+    "follow",
+    "measure",
+]
 
 METHODS = {
     "recursive": "recursive EM", "newton": "incremental Newton", "batch": "batch EM", "majority": "majority",
@@ -37,7 +46,7 @@ METHODS = {
 LARGEST = 2_000_000
 """Annotators times clusters that are followed."""
 
-_OPENING = 10
+OPENING = 10
 """Annotators who open a stream that others join, as in section 5.2."""
 _STEPS, _FEW_STEPS, _CHEAP = 50, 15, 100_000
 """Steps at most, and those of large crowds: batch EM begins anew at each."""
@@ -252,7 +261,7 @@ def _joining(decisions: Decisions, most: int, settings: DecisionSettings, watch:
     come = come[np.argsort(first)]
     idle = np.setdiff1d(np.arange(decisions.annotators), come)
     order = np.concatenate([come, idle]).astype(np.int64)
-    opening = min(_OPENING, len(come))
+    opening = min(OPENING, len(come))
     ends = np.unique(np.linspace(opening, len(come), min(most, len(come) - opening + 1)).round().astype(int))
     state = begin(0, decisions.clusters)
     states = []

@@ -168,7 +168,7 @@ def _of_little(labels: Labels, fusion: LabelFusion) -> list[str]:
         return []
     remedy = "" if fusion.algorithm == "pooled" else f" Try {_POOLED}."
     return [
-        f"The model has little to learn from: {', '.join(reasons)}. Where it differs from the vote, the vote"
+        f"The model has little data: {', '.join(reasons)}. Where it differs from the vote, the vote"
         f" may be right.{remedy}"
     ]
 

@@ -123,7 +123,7 @@ def _said_of(labels: Labels, voteless: int, silent: int) -> list[str]:
     if mute:
         said.append(f"{_many(mute, 'annotator has', 'annotators have')} no votes that count.")
     if len(present) - mute == 1:
-        said.append("There is but one annotator with votes: nobody can say how good these are.")
+        said.append("Only one annotator voted: how accurate the votes are cannot be estimated.")
     assert labels.meaning is not None
     meant = labels.meaning[np.bincount(labels.label, minlength=len(labels.outputs)) > 0]
     if labels.known is not None:

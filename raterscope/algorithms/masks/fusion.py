@@ -156,7 +156,7 @@ def _trivial(masks: Masks, look: Look) -> MaskFusion | None:
     """Answer where there is nothing to estimate; None where there is."""
     if len(masks.annotators) == 1:
         settled = "" if masks.known is None else " but for what is settled"
-        return _as_it_is(masks, f"There is but one rater: the mask is returned unchanged{settled}.")
+        return _as_it_is(masks, f"There is only one rater: the mask is returned unchanged{settled}.")
     if occupied(masks, look) is None:
         small = _cut_to_nothing(masks)
         return _as_it_is(small, "No rater marked anything: the consensus is empty.")

@@ -59,7 +59,7 @@ def fused(
     unknown = np.full((len(masks.structures), len(masks.annotators)), np.nan)
     said = list(notices)
     if len(masks.annotators) == 1:
-        said.append("There is but one rater: the consensus says nothing that this rater did not.")
+        said.append("There is only one rater: the consensus is that rater's mask.")
     empty = [name for name, one in zip(masks.structures, mask, strict=True) if not one.any()]
     if empty:
         said.append(f"The consensus has no voxel of {', '.join(empty)}.")

@@ -91,9 +91,9 @@ def _fit(pairs: Pairs, name: str, way: Way, settings: PairSettings, watch: Watch
     found = waited(lambda: least_squares(small, problem), watch, 0.18, words, small=not heavy)
     tested = problem.tested
     if found.freedom <= 0:
-        few = "1 comparison leaves" if len(pairs) == 1 else f"{len(pairs):,} comparisons leave"
+        few = "1 comparison is" if len(pairs) == 1 else f"{len(pairs):,} comparisons are"
         raise PairsError(
-            f"{few} nothing to tell the noise by, since scores and biases take "
+            f"{few} too few to estimate the noise: scores and biases use "
             f"{len(pairs) - found.freedom:,}; expected more comparisons than that."
         )
     path = way.follow(problem.gram, problem.pull, part(watch, 0.2, 0.4))

@@ -60,7 +60,7 @@ class PairSettings(Settings):
         "slower.", advanced=True,
     )  # fmt: skip
     least: int = integer(
-        5, "Least comparisons", "Who made fewer is not tested, and taken for unbiased.",
+        5, "Least comparisons", "Annotators with fewer are not tested, and treated as unbiased.",
         minimum=1, maximum=1_000_000,
     )  # fmt: skip
     graded: bool = switch(

@@ -107,7 +107,8 @@ def _window(names: list[str]) -> int:
             if len(path.parts) == 1:
                 what += ", nor is it a command"
             raise InputError(what, file=path)
-    if not has_display() and "QT_QPA_PLATFORM" not in os.environ:
+    on_screen = os.environ.get("QT_QPA_PLATFORM", "") in ("", "xcb", "wayland")
+    if on_screen and not has_display():
         raise InputError(
             "there is no display to open the window on; `raterscope --help` lists what works without one"
         )

@@ -135,8 +135,8 @@ def _explained(found: ComparedQuestion) -> str:
     if not (found.fusion.left.any() or found.fusion.right.any()):
         return "all choices are ties: there is nothing to rank by"
     words = (
-        f"{percent(split.ranking)} of the choices; {percent(split.disagreement)} is disagreement about the "
-        f"same two items, {percent(split.cyclic)} goes round in circles. Inconsistency "
+        f"{percent(split.ranking)} of the choices; {percent(split.disagreement)} is disagreement on the "
+        f"same pairs, {percent(split.cyclic)} is cyclic. Inconsistency "
         f"{share(found.fusion.inconsistency, 2)}"
     )
     if np.isfinite(found.crowd_match):

@@ -25,7 +25,7 @@ NUMBERS = {
     "calibration error": "the expected calibration error was {measured:.2f}",
     "band": "the {claimed:.0%} band held {measured:.0%} of the outline of a left-out rater",
     "false discoveries": "{measured:.0%} of the flagged were flagged wrongly (rate {claimed:.0%})",
-    "fair crowds": "somebody was flagged in {measured:.0%} of crowds in which nobody is biased",
+    "fair crowds": "an annotator was flagged in {measured:.0%} of crowds without bias",
 }
 """Numbers of the table, and how each is said."""
 

@@ -90,22 +90,22 @@ class Menus(QObject):
         view.addSeparator()
         self._action(view, "Copy as image", QKeySequence("Ctrl+Shift+C"), self.copy_requested.emit)
         self._action(view, "Full screen", QKeySequence("F11"), self.full_screen_requested.emit)
-        look = view.branch("Look")
+        look = view.branch("Theme")
         for words, name in (("As the system", "system"), ("Dark", "dark"), ("Light", "light")):
             self._action(look, words, None, partial(_set_look, name))
         sizes = view.branch("Text size")
         for words, key, steps in (
             ("Larger text", "Ctrl+Shift+=", 1),
             ("Smaller text", "Ctrl+Shift+-", -1),
-            ("Text of the usual size", "Ctrl+Shift+0", 0),
+            ("Normal text size", "Ctrl+Shift+0", 0),
         ):
             self._action(sizes, words, QKeySequence(key), partial(self._change_text_size, steps))
         aid = menu.branch("Help")
-        self._action(aid, "The guide to what is here", QKeySequence("F1"), self.guide_requested.emit)
+        self._action(aid, "Guide to this view", QKeySequence("F1"), self.guide_requested.emit)
         self._action(aid, "References", None, self.references_requested.emit)
-        self._action(aid, "The keys", QKeySequence("?"), self.keys_requested.emit)
+        self._action(aid, "Keyboard shortcuts", QKeySequence("?"), self.keys_requested.emit)
         self._action(aid, "The papers…", None, reproducing.ask_papers)
-        every = self._action(aid, "Every command", QKeySequence("Ctrl+K"), self.palette_requested.emit)
+        every = self._action(aid, "Command palette", QKeySequence("Ctrl+K"), self.palette_requested.emit)
         every.setShortcuts([QKeySequence("Ctrl+K"), QKeySequence("Ctrl+Shift+P")])
         menu.addSeparator()
         about = menu.addAction(f"Raterscope {__version__}")
@@ -129,7 +129,7 @@ class Menus(QObject):
         return action
 
     def _change_text_size(self, steps: int) -> None:
-        self.said.emit(f"The text is at {change_text_size(steps)} % of its usual size.")
+        self.said.emit(f"Text size {change_text_size(steps)} %.")
 
     def follow_study(self) -> None:
         """Offer what can be done to the study as it is now, and what can be undone by its name."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QObject, QTimer
+from PySide6.QtCore import QEvent, QObject, QTimer, qInstallMessageHandler
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QApplication, QWidget
 
@@ -40,16 +40,7 @@ def main(paths: Sequence[Path] = ()) -> int:
         When there is no display that Qt can open.
     """
     share_heaps()
-    chosen = os.environ.get("QT_QPA_PLATFORM")
-    if chosen is None and sys.platform == "linux":
-        # Qt ends the program where it finds no display; with something to fall back on, it can be said.
-        first = "wayland;xcb" if os.environ.get("WAYLAND_DISPLAY") else "xcb"
-        os.environ["QT_QPA_PLATFORM"] = f"{first};offscreen"
-    application = QApplication(sys.argv[:1])
-    if chosen is None and application.platformName() == "offscreen":
-        raise InputError(
-            "Qt cannot open the display; is it there, and are the libraries that `scripts/environment` lists?"
-        )
+    application = _make_application()
     application.setApplicationName("Raterscope")
     application.setApplicationVersion(__version__)
     application.setWindowIcon(QIcon(str(Path(resources.__path__[0]) / "icons" / "raterscope.svg")))
@@ -88,6 +79,24 @@ class _FirstPicture(QObject):
             window.removeEventFilter(self)
             QTimer.singleShot(0, window, self._then)
         return False
+
+
+def _make_application() -> QApplication:
+    """Make the application; where Qt can open no display, it would end the program without an error."""
+    chosen = os.environ.get("QT_QPA_PLATFORM", "")
+    on_screen = sys.platform == "linux" and chosen in ("", "xcb", "wayland")
+    if not on_screen:
+        return QApplication(sys.argv[:1])
+    first = chosen or ("wayland;xcb" if os.environ.get("WAYLAND_DISPLAY") else "xcb")
+    os.environ["QT_QPA_PLATFORM"] = f"{first};offscreen"
+    qInstallMessageHandler(lambda *_: None)  # Qt's own lines about the display: one sentence says it
+    application = QApplication(sys.argv[:1])
+    qInstallMessageHandler(None)
+    if application.platformName() == "offscreen":
+        raise InputError(
+            "Qt cannot open the display; is it there, and are the libraries that `scripts/environment` lists?"
+        )
+    return application
 
 
 def _go_on(window: MainWindow, paths: Sequence[Path]) -> None:

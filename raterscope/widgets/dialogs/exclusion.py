@@ -30,7 +30,7 @@ class ExclusionDialog(QDialog):
     def __init__(self, annotator: str, weight: float | None = None, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle("Exclude or down-weigh an annotator")
+        self.setWindowTitle("Exclude or down-weight an annotator")
         set_lengths(self, minimumWidth=480, minimumHeight=460)
         self.reason = ""
         self.panel = ExclusionPanel(COMMON_REASONS, marks="clicks", answers="decisions", weights=WEIGHTS)

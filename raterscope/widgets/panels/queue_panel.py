@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -21,6 +22,8 @@ __all__ = ["QueueFilter", "QueueFrame", "QueueItem", "QueueKind", "QueuePanel"]
 
 NARROWEST = 208
 FLAG = "\N{BLACK FLAG}"
+IMAGE_SUFFIX = re.compile(r"\.(png|jpe?g|(ome\.)?tiff?|nii(\.gz)?|nrrd|mh[ad]|dcm)$", re.IGNORECASE)
+"""The part of a name that goes first where there is too little room."""
 MOST, NUMBER_WIDTH = 9999, 54
 
 
@@ -348,8 +351,9 @@ class QueueKind(LineKind[QueueItem]):
         if line.flag is not None:
             paint_words(painter, title, FLAG, look.rejected)
             title.setLeft(title.left() + 16)
-        fits = QFontMetrics(painter.font()).elidedText(line.title, middle, int(title.width())) == line.title
-        name = line.title if fits else self.short.get(line.title, line.title)
+        metrics, brief = QFontMetrics(painter.font()), self.short.get(line.title, line.title)
+        names = (line.title, IMAGE_SUFFIX.sub("", line.title))
+        name = next((one for one in names if metrics.horizontalAdvance(one) <= title.width()), brief)
         paint_words(painter, title, name, look.text, elide=middle)
         painter.setFont(theme.font(theme.CAPTION))
         detail = QRectF(inner.left(), inner.top() + 17, inner.width(), 15)

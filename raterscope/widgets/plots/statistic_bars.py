@@ -224,7 +224,7 @@ class StatisticBars(Figure[int]):
         look, box, pitch = theme.current(), self._box(), self._pitch()
         known, at = self._values(view, cut)
         values, line = self._length(known), float(self._length(at))
-        least, most = float(values.min(initial=0.0)), float(values.max(initial=1e-9))
+        least, most = float(values.min(initial=0.0)), float(values.max(initial=1e-9 if len(values) else 1.0))
         if self._draw is None:
             least, most = 0.0, 1.0
         elif np.isfinite(line):
@@ -272,7 +272,7 @@ class StatisticBars(Figure[int]):
 
     def _caption(self, line: float) -> str:
         if not len(self._order):
-            return "nobody is shown here yet"
+            return "no annotator to show"
         if self._view is not None and self._view.p_values:
             return "evidence of a bias: -log10 of the p value of the flip test, drawn by its root"
         if self._draw is None:

@@ -271,7 +271,7 @@ class WallTiles(QAbstractScrollArea):
             ("Ctrl+A", "all annotators"),
             ("+", "larger matrices"),
             ("-", "smaller matrices"),
-            ("Ctrl+0", "matrices of the usual size"),
+            ("Ctrl+0", "matrices at normal size"),
             ("Return", "go to the annotator"),
             ("Space", "select, or no longer"),
             ("Letters", "find a name"),

@@ -226,7 +226,7 @@ def test_too_few_comparisons():
     with pytest.raises(PairsError, match="there are no comparisons; expected at least one"):
         fuse(Pairs(*np.zeros((3, 0), dtype=int), np.zeros(0), ("a",), ("b", "c")))
     tree = Pairs(np.zeros(3), [0, 1, 2], [1, 2, 3], [1.0, -1.0, 1.0], ("one",), ("a", "b", "c", "d"))
-    with pytest.raises(PairsError, match="3 comparisons leave nothing to tell the noise by, since scores"):
+    with pytest.raises(PairsError, match="3 comparisons are too few to estimate the noise: scores"):
         fuse(tree)
     padded = scattered(10, annotators=20, many=40)
     fusion = fuse(padded, plan(least="1"))

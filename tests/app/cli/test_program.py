@@ -90,11 +90,19 @@ def test_a_command_line_that_is_wrong(arguments, words, capsys):
     assert words in complaint(capsys, *arguments)
 
 
-def test_without_a_display_the_window_is_refused_in_a_sentence():
-    done = start()
+@pytest.mark.parametrize(
+    ("environment", "words"),
+    [
+        ({}, "there is no display"),
+        ({"QT_QPA_PLATFORM": "xcb"}, "there is no display"),
+        ({"QT_QPA_PLATFORM": "xcb", "DISPLAY": ":987"}, "cannot open the display"),
+    ],
+)
+def test_without_a_display_the_window_is_refused_in_a_sentence(environment, words):
+    done = start(environment=environment)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
-    assert "there is no display" in done.stderr
+    assert words in done.stderr
 
 
 def test_what_strangers_wrote_does_not_steer_the_terminal(capsys, tmp_path):

@@ -67,7 +67,7 @@ def test_every_action_of_the_menu_that_is_possible_is_in_the_palette(fused, pale
     for action in fused.workspace.actions_made:
         if not action.menu():
             assert (action.text(), "Review") in offered
-    assert {("Copy as image", "View"), ("Detections…", "Export"), ("Dark", "Look")} <= offered
+    assert {("Copy as image", "View"), ("Detections…", "Export"), ("Dark", "Theme")} <= offered
     assert ("Redo", "Study") not in offered  # nothing is undone yet
 
 

@@ -147,7 +147,7 @@ def _of_question(question: Question, result: LabelResult, judged: Mapping[str, A
     held = int((fusion.known != OPEN).sum())
     words = [
         f"expected shares: {_few(shares)}",
-        f"{counted(doubtful, 'task')} in doubt (< {_DOUBTFUL:.0%})",
+        f"{counted(doubtful, 'task')} disputed (< {_DOUBTFUL:.0%})",
     ]
     yield "; ".join(words + ([f"{counted(held, 'truth')} held fixed"] if held else []))
     if fusion.power < 1.0:

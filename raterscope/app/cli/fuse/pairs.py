@@ -102,7 +102,7 @@ def summary_of(answer: Answer, seconds: float, others: Mapping[str, Beside]) -> 
 def _of_annotators(plan: PairPlan, fusion: PairFusion, other: Beside) -> Iterator[str]:
     many = int((fusion.untested == 0).sum())
     if not many:
-        yield "no annotator could be tested, so nobody is flagged and the ranking takes all for unbiased"
+        yield "no annotator could be tested: none is flagged, and the ranking treats all as unbiased"
         return
     yield _flagged(plan, fusion, counted(many, "tested annotator"))
     found, both = int(other.by_t_test.sum()), int((other.by_t_test & fusion.flagged).sum())
@@ -133,7 +133,7 @@ def _of_ranking(fusion: PairFusion, other: Beside) -> Iterator[str]:
     if fusion.left.any() or fusion.right.any():
         yield (
             f"the ranking{across} explains {split.ranking:.0%} of the choices; {split.disagreement:.0%} is "
-            f"disagreement about the same two items, {split.cyclic:.0%} goes round in circles"
+            f"disagreement on the same pairs, {split.cyclic:.0%} is cyclic"
         )
     else:
         yield "all choices are ties: there is nothing to rank by"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from raterscope.algorithms.clicks.data import Clicks, FloatArray
@@ -23,7 +23,8 @@ class Scene:
     """One image, the fusion shown, the clicks that went into it (without one, all), the imported truth.
 
     `missing` says why there is no file to show, where there should be one; `told` what is shown instead of a
-    run, as clicks come or are replayed; `replayed` that it is past, so that nothing can be decided on it.
+    run, as clicks come or are replayed; `replayed` that it is past, so that nothing can be decided on it;
+    `later` counts the clicks on the image that were imported after the run.
     """
 
     image: ImageEntry
@@ -35,6 +36,7 @@ class Scene:
     truth: FloatArray
     told: str = ""
     replayed: bool = False
+    later: int = 0
 
 
 def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene:
@@ -50,7 +52,14 @@ def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene
         run=shown,
         fusion=fusion,
         truth=study.truth(image).places,
+        later=_imported_since(image, shown, study),
     )
+
+
+def _imported_since(image: int, run: RunEntry | None, study: Study) -> int:
+    if run is None or run.imported is None or run.imported >= (study.last_import() or 0):
+        return 0
+    return len(study.clicks(image)) - len(study.clicks(image, replace(run, excluded=(), weights={})))
 
 
 def load_pixels(entry: ImageEntry, path: Path, watch: Watch) -> Image:

@@ -27,7 +27,8 @@ class Summary:
     `doubt` is the number of wrong answers that deciding the disputed spots is expected to set right or, while
     clicks come, of answers that are expected to change yet; `at_first` and `skipped` are the disputed spots
     before any decision, and those left that the expert skipped; `matter` those left on which a decision
-    matters; `control` names the mark of a control image.
+    matters; `control` names the mark of a control image; `alone` tells that only one annotator looked, whose
+    clicks nobody can confirm.
     """
 
     fused: bool
@@ -42,6 +43,7 @@ class Summary:
     flag: str | None = None
     matter: int = 0
     control: str = ""
+    alone: bool = False
 
     @property
     def counts(self) -> dict[str, int]:
@@ -67,12 +69,14 @@ class Summary:
         if self.settling is not None:
             enough = " (enough)" if self.settling.firm else ""
             words = f"{self.detections:,} found by {self.settling.annotators:,}{enough}"
+        if self.alone:
+            words += ", 1 annotator"
         return f"{words}, {self.disputed} disputed" if self.disputed else words
 
     @property
     def done(self) -> bool:
-        """True where nothing is left to settle: of what nobody looked at, nothing is known."""
-        seen = self.fused and (self.looked or self.decided > 0)
+        """True where nothing is left to settle: what fewer than two annotators looked at is unknown."""
+        seen = self.fused and ((self.looked and not self.alone) or self.decided > 0)
         return seen and self.disputed == 0 and (self.settling is None or self.settling.firm)
 
 
@@ -121,6 +125,7 @@ def summarize(image: int, known: Known | None, state: review.ReviewState) -> Sum
         flag=None if flag is None else flag.reason,
         matter=counts.matter,
         control=control_in_words(image, state),
+        alone=answers is not None and answers.looked == 1,
     )
 
 

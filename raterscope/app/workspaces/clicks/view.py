@@ -13,6 +13,7 @@ from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.spots import Spot, says, why
 from raterscope.app.workspaces.lines import run_title
 from raterscope.widgets.canvas.marks import ClickMarks, DetectionMarks
+from raterscope.widgets.figures import count
 from raterscope.widgets.panels.evidence_panel import Evidence, EvidenceLine, VoterLine
 
 __all__ = [
@@ -177,7 +178,7 @@ def status(scene: Scene | None, spots: Sequence[Spot]) -> str:
     words = [
         scene.image.name,
         f"{scene.image.width:g} x {scene.image.height:g} px",
-        f"{len(scene.clicks):,} clicks by {len(scene.clicks.annotators):,} annotators",
+        f"{count(len(scene.clicks), 'click')} by {count(len(scene.clicks.annotators), 'annotator')}",
     ]
     outside = int(scene.clicks.outside.sum())
     if outside:
@@ -188,6 +189,8 @@ def status(scene: Scene | None, spots: Sequence[Spot]) -> str:
         ended = "converged" if scene.fusion.clustering.trace.converged else "stopped before it converged"
         words.append(f"{run_title(scene.run)}, {ended}")
         words.append(_disputed(spots))
+        if scene.later:
+            words.append(f"{count(scene.later, 'click')} imported since: fuse again (F5)")
     elif scene.told:
         words += [scene.told, _disputed(spots)]
     else:

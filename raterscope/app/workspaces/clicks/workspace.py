@@ -180,7 +180,7 @@ class ClicksWorkspace(ClicksScreen):
             ("Set the scale by a line", "L", partial(self.measuring.begin, "scale")),
             ("Measure a length", "D", partial(self.measuring.begin, "length")),
             ("Measure an area", "O", partial(self.measuring.begin, "area")),
-            ("Exclude or down-weigh the annotator", "X", self.excluding.exclude_chosen),
+            ("Exclude or down-weight the annotator", "X", self.excluding.exclude_chosen),
             ("Flag the image", "F", partial(self._on_flag, None)),
             ("Mark the image as a positive control, or not", "C", partial(self._on_control, "positive")),
             (

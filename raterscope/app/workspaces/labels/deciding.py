@@ -8,7 +8,7 @@ from functools import partial
 from PySide6.QtCore import QObject
 
 from raterscope.algorithms.clicks.data import ClicksError
-from raterscope.algorithms.clicks.decision_course import METHODS, DecisionCourse, Measured
+from raterscope.algorithms.clicks.decision_course import METHODS, OPENING, DecisionCourse, Measured
 from raterscope.algorithms.labels import Labels
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
@@ -19,9 +19,13 @@ from raterscope.app.workspaces.labels.scene import Scene
 from raterscope.app.workspaces.labels.view import name_of
 from raterscope.widgets.plots.decision_plot import CourseLine, DecisionKind, DecisionPlot, DecisionView
 
-__all__ = ["Deciding", "view_of"]
+__all__ = ["Deciding", "found_of", "view_of"]
 
 Found = tuple[DecisionCourse, Measured | None] | str
+
+TOO_FEW = (
+    f"Rates over time need more than {OPENING} annotators, or several votes of each annotator on a task."
+)
 
 
 class Deciding(QObject):
@@ -86,10 +90,16 @@ class Deciding(QObject):
 
 
 def _read(labels: Labels, question: int, chosen: int, study: Study, watch: Watch) -> Found:
+    return found_of(labels, chosen, study.crowd(question).truth, watch)
+
+
+def found_of(labels: Labels, chosen: int, truth: np.ndarray, watch: Watch) -> Found:
+    """Follow the decisions whether tasks are of a class; a sentence where that cannot be drawn."""
     try:
-        return course_of(labels, chosen, study.crowd(question).truth, watch)
+        course, measured = course_of(labels, chosen, truth, watch)
     except ClicksError as error:
         return str(error).replace("clusters", "tasks")
+    return TOO_FEW if len(course.at) < 2 else (course, measured)
 
 
 def view_of(

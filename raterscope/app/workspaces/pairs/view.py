@@ -25,6 +25,7 @@ from raterscope.widgets.plots.statistic_bars import RateCut, StatisticsView
 
 __all__ = [
     "COVERED",
+    "NO_PATH",
     "UNFUSED",
     "annotators_view",
     "between_view",
@@ -41,12 +42,14 @@ __all__ = [
     "statistics_view",
     "status",
     "uncovered",
+    "why_no_path",
 ]  # fmt: skip
 
 AXES = {"iss": "time of the path", "lbi": "time of the path", "lasso": "lambda"}
 GOOD, UNDECIDABLE = BEHAVIOURS.index("good"), BEHAVIOURS.index("not decidable")
 MOST_LISTED = 500
 UNFUSED = "Press Fuse (F5), then select an annotator to plot their bias over time."
+NO_PATH = "No annotator could be tested for a bias: see why beside each annotator."
 COVERED = "What others answered, and what the model says, is shown once you have decided."
 
 
@@ -156,6 +159,13 @@ def path_view(
         names=_named(scene, who), numbers=who, cut=path_cut(scene, cut),
         axis=AXES.get(scene.run.algorithm, ""), held=scene.run.algorithm == "iss",
     )  # fmt: skip
+
+
+def why_no_path(scene: Scene, who: NDArray[np.int64]) -> str:
+    """Say why a fusion has no path to draw; empty before there is a fusion."""
+    if scene.fusion is None:
+        return ""
+    return NO_PATH if len(who) else COVERED
 
 
 def sides_view(

@@ -249,7 +249,7 @@ class PairsWorkspace(PairsScreen):
             self.bars.show_statistics(None)
         else:
             who = self._uncovered(scene)
-            self.path.set_nothing(view.COVERED if scene.fusion is not None and not len(who) else "")
+            self.path.set_nothing(view.why_no_path(scene, who))
             self.path.show_path(view.path_view(scene, cut, self._behaviour(scene, analysis), who))
             self.sides.show_sides(view.sides_view(scene, analysis, *self._told(scene, analysis)))
             self.bars.show_statistics(view.statistics_view(scene, analysis, cut, self.flagged, who))

@@ -112,7 +112,7 @@ def test_the_rate_is_promised_only_where_it_holds(fuse, crowd, settings, words):
 def test_what_is_done_with_too_few_comparisons_is_said(fuse, tmp_path):
     rows = [("w1", "a", "b", "left"), ("w2", "b", "a", "left"), ("w3", "a", "b", "right")]
     out, said = fuse(write(tmp_path / "few.csv", HEADER, rows))
-    assert "no annotator could be tested, so nobody is flagged" in said
+    assert "no annotator could be tested: none is flagged" in said
     assert "too few comparisons" in said
     assert [row["flagged"] for row in rows_of(out / "annotators.csv")] == ["0", "0", "0"]
     assert {row["bias"] for row in rows_of(out / "annotators.csv")} == {""}
@@ -245,8 +245,8 @@ class TestRefusals:
             ([("a", "x", "y", "banana")], '"banana" is no choice'),
             ([("a", "x", "y", "nan")], '"nan" is no choice'),
             ([("", "x", "y", "left")], "field annotator"),
-            ([("a", "x", "y", "left")], "nothing to tell the noise by"),
-            ([("a", f"i{n}", f"i{n + 1}", "left") for n in range(9)], "nothing to tell the noise by"),
+            ([("a", "x", "y", "left")], "too few to estimate the noise"),
+            ([("a", f"i{n}", f"i{n + 1}", "left") for n in range(9)], "too few to estimate the noise"),
         ],
     )  # fmt: skip
     def test_files_that_do_not_fit(self, refusal, tmp_path, rows, words):

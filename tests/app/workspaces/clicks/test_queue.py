@@ -2,16 +2,20 @@
 
 import sqlite3
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from raterscope.algorithms.progress import silent
 from raterscope.app.document import Document
 from raterscope.app.review import Decision, SpotSubject, fold
 from raterscope.app.study import Study
 from raterscope.app.study.outlines import Outline
+from raterscope.app.workspaces.clicks.scene import read_scene
 from raterscope.app.workspaces.clicks.spots import Known, spots_of
 from raterscope.app.workspaces.clicks.summaries import read_outlines, read_results, summarize
+from raterscope.app.workspaces.clicks.view import status
 from raterscope.app.workspaces.queueing import Queueing
 from raterscope.widgets.panels.queue_panel import QueuePanel
 from tests.app.driving import LONG
@@ -94,3 +98,29 @@ def test_images_are_in_order_before_their_results_are_read(jobs, qtbot, tmp_path
     assert queueing.results.keys() == fusions.keys()
     document.close()
     qtbot.waitUntil(lambda: not jobs.busy, timeout=LONG)
+
+
+def test_what_one_annotator_alone_clicked_is_not_done(tmp_path):
+    lines = {}
+    with Study.create(tmp_path / "s.rscope") as study:
+        study.add_clicks(a_table(1, ("many",)))
+        study.add_clicks(a_table(2, ("alone",), annotators=1))
+        for entry in study.images():
+            clicks = study.clicks(entry.id)
+            known = Known(a_fusion(clicks, 1, clusters=0), clicks.annotators)
+            lines[entry.name] = summarize(entry.id, known, fold([]))
+    assert (lines["alone"].in_words(), lines["alone"].done) == ("0 detections, 1 annotator", False)
+    assert (lines["many"].in_words(), lines["many"].done) == ("0 detections", True)
+
+
+def test_clicks_that_came_after_the_run_are_said_in_the_status(tmp_path):
+    with Study.create(tmp_path / "s.rscope") as study:
+        study.add_clicks(a_table(1, ("a", "b")))
+        first, other = (entry.id for entry in study.images())
+        fusions = {image: a_fusion(study.clicks(image), 1) for image in (first, other)}
+        run = study.add_run(replace(a_run(), imported=study.last_import()), fusions)
+        study.add_clicks(a_table(2, ("a",), clicks=3))
+        scenes = [read_scene(image, run, study, silent) for image in (first, other)]
+    assert [scene.later for scene in scenes] == [3, 0]
+    assert status(scenes[0], ()).endswith("3 clicks imported since: fuse again (F5)")
+    assert "since" not in status(scenes[1], ())

@@ -5,18 +5,21 @@ import pytest
 
 from raterscope.algorithms.labels import Labels
 from raterscope.algorithms.labels.data import OPEN
+from raterscope.algorithms.progress import silent
 from raterscope.app.labels.decision_rates import course_of, decisions_of
-from raterscope.app.workspaces.labels.deciding import view_of
+from raterscope.app.workspaces.labels.deciding import found_of, view_of
 from tests.app.driving import idle
+
+PEOPLE = 12
 
 
 def crowd_of(times):
     rng = np.random.default_rng(1)
     truth = np.arange(12) % 2
-    step, who, task = np.nonzero(np.ones((times, 8, 12)))
+    step, who, task = np.nonzero(np.ones((times, PEOPLE, 12)))
     label = np.where(rng.random(len(task)) < 0.8, truth[task], 1 - truth[task])
     labels = Labels(
-        task, who, label, tuple(f"t{n}" for n in range(12)), tuple(f"a{n}" for n in range(8)),
+        task, who, label, tuple(f"t{n}" for n in range(12)), tuple(f"a{n}" for n in range(PEOPLE)),
         ("no", "yes"), ("no", "yes"), time=step[::-1].astype(float) if times > 1 else None,
     )  # fmt: skip
     return labels, truth.astype(np.int8)
@@ -31,6 +34,11 @@ def test_votes_become_decisions_in_the_order_of_time():
     assert found.cluster.tolist() == [1, 0]
     assert found.annotator.tolist() == [0, 0]
     assert found.yes.tolist() == [True, False]
+
+
+def test_one_annotators_votes_have_no_course_and_a_sentence_says_so():
+    labels = Labels([0, 1, 2], [0, 0, 0], [0, 1, 0], ("a", "b", "c"), ("Ada",), ("x", "y"), ("x", "y"))
+    assert "more than 10 annotators" in found_of(labels, 1, np.full(3, OPEN, np.int16), silent)
 
 
 @pytest.mark.parametrize(("times", "lines"), [(4, 3), (1, 2)])
