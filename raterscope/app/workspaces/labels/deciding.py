@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+import numpy as np
 from PySide6.QtCore import QObject
 
 from raterscope.algorithms.clicks.data import ClicksError
