@@ -9,10 +9,11 @@ is judged a structure is recorded with probability r, one that is judged none wi
 left without a decision with probability 1 - r t - r' (1 - t). Which of the two is how much smaller is summed
 over (`HABITS`). With r = r', what was left says nothing.
 
-Which clusters the expert looked at is recorded. Without a record, experts are taken to go from the most
-disputed cluster to the least, through the whole run or image by image, whichever explains the decided
-clusters in fewer words; all that come before the last decided one were looked at. Where no order describes
-them in fewer words than none, nothing is known of what was looked at.
+Which clusters the expert looked at is recorded. Without a record, experts either went from the most disputed
+cluster to the least, through the whole run or image by image, and looked at all that come before the last
+decided one; or they chose clusters, disputed ones or any, and nothing is known of what they looked at. The
+shortest description of the decided clusters says which. Outcomes that are all the same, and surprising, are
+a sign that decisions were recorded by their outcome in some order.
 
 References
 ----------
@@ -43,6 +44,15 @@ HABITS = np.array([[1.0, 1.0], [0.25, 1.0], [1.0, 0.25], [0.02, 1.0], [1.0, 0.02
 
 USUAL = np.array([0.5, 0.1, 0.1, 0.15, 0.15])
 """Prior probability of each habit."""
+
+DISPUTED = 0.4
+"""Distance of a probability from one half up to which a cluster is disputed."""
+
+RARELY_CHOSEN = 2.0
+"""Negative log prior probability that decisions with one outcome were chosen in no order: a queue leads."""
+
+ONE_SIDED = float(np.log(4))
+"""Negative log prior probability of the habits that record one outcome, see `USUAL`."""
 
 FEWEST = 2
 """Marks of an accepted cluster from which on the acceptance says something of h. With fewer, the expert
@@ -104,8 +114,8 @@ def reviews_of(
         ]
     else:
         looking = apart if undecided is None else undecided
-        distance = [abs(look * h - 0.5) for look, h in zip(looking, honest, strict=True)]
-        left = _passed(known, distance)
+        chance = [look * h for look, h in zip(looking, honest, strict=True)]
+        left = _passed(known, [one.truth for one in problems], chance)
     before, after = (
         [
             _review(problem, decided, place, look, skipped) if problem.prior.places else None
@@ -135,33 +145,50 @@ def _review(
     )
 
 
-def _passed(known: Sequence[BoolArray], distance: Sequence[FloatArray]) -> list[BoolArray]:
-    """Find the undecided clusters that the expert passed on the way from the most disputed to the least."""
-    from scipy.special import betaln
+def _passed(
+    known: Sequence[BoolArray], truth: Sequence[FloatArray], chance: Sequence[FloatArray]
+) -> list[BoolArray]:
+    """Find the undecided clusters that the expert passed on the way from the most disputed to the least.
 
-    nothing = [np.zeros(len(one), dtype=np.bool_) for one in known]
-    number, total = (sum(int(count(one)) for one in known) for count in (np.count_nonzero, len))
-    if not number:
-        return nothing
-    far, steps = _bound(np.concatenate(known), np.concatenate(distance))
-    by_image = [_bound(*pair) for pair in zip(known, distance, strict=True)]
+    Parameters
+    ----------
+    known : sequence of (M,) bool
+        Clusters of each image that are decided.
+    truth : sequence of (M,) float64
+        The decisions.
+    chance : sequence of (M,) float64
+        Probability of a structure before any decision.
+    """
+    every, distance = np.concatenate(known), [abs(one - 0.5) for one in chance]
+    if not every.any():
+        return [np.zeros(len(one), dtype=np.bool_) for one in known]
+    far, steps = _in_order(every, np.concatenate(distance))
+    by_image = [_in_order(*pair) for pair in zip(known, distance, strict=True)]
     through_images = sum(np.log(2) + own for _, own in by_image)
-    in_no_order = -float(betaln(number + 1, total - number + 1))
-    if in_no_order <= min(steps, through_images):
-        return nothing
+    accepted = np.concatenate(truth)[every] > 0
+    chosen = _in_no_order(every, np.concatenate(distance))
+    if accepted.all() or not accepted.any():
+        likely = np.clip(np.concatenate(chance)[every], 0.02, 0.98)
+        surprise = -float(np.log(likely if accepted.all() else 1 - likely).sum())
+        chosen += RARELY_CHOSEN + max(surprise - ONE_SIDED, 0.0)
+    if chosen <= min(steps, through_images):
+        return [np.zeros(len(one), dtype=np.bool_) for one in known]
     bounds = [far] * len(known) if steps <= through_images else [own for own, _ in by_image]
     return [(places <= bound) & ~one for one, places, bound in zip(known, distance, bounds, strict=True)]
 
 
-def _bound(known: BoolArray, distance: FloatArray) -> tuple[float, float]:
+def _in_order(known: BoolArray, distance: FloatArray) -> tuple[float, float]:
     """Find how far from one half the expert went, and the description length of what was decided.
 
-    Up to the bound it says which clusters are decided; decided clusters beyond it are named one by one.
+    Up to the bound it says which clusters are decided; decided clusters beyond it are named one by one. The
+    expert went through disputed clusters at most, or as far as one was decided.
     """
     from scipy.special import betaln
 
     if not known.any():
         return -np.inf, 0.0
+    here = (distance <= DISPUTED) | known
+    known, distance = known[here], distance[here]
     order = np.argsort(distance, kind="stable")
     ends = np.flatnonzero(known[order])
     number = np.arange(len(ends)) + 1.0
@@ -169,6 +196,18 @@ def _bound(known: BoolArray, distance: FloatArray) -> tuple[float, float]:
     length = beyond - betaln(number + 1, ends + 1 - number + 1) + np.log(len(known) + 1)
     best = int(np.argmin(length))
     return float(distance[order][ends[best]]), float(length[best])
+
+
+def _in_no_order(known: BoolArray, distance: FloatArray) -> float:
+    """Give the description length of decided clusters that were chosen among all, or among the disputed."""
+    from scipy.special import betaln
+
+    disputed = distance <= DISPUTED
+    number, total = np.count_nonzero(known), len(known)
+    inside, most = np.count_nonzero(known & disputed), np.count_nonzero(disputed)
+    among_all = -float(betaln(number + 1, total - number + 1))
+    among_disputed = 2 * (number - inside) * np.log(total) - float(betaln(inside + 1, most - inside + 1))
+    return float(min(among_all, among_disputed))
 
 
 def habit_prior(reviews: Sequence[Review | None]) -> FloatArray:

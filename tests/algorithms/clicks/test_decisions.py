@@ -265,3 +265,21 @@ def test_rejections_alone_do_not_teach_that_similar_structures_are_artefacts(see
     after = everything(together(with_views(run, verdict, viewed)))[left]
     assert log_loss(after, truth[left]) <= 1.05 * log_loss(before[left], truth[left])
     assert np.mean(((before[left] >= 0.5) == truth[left]) & ((after >= 0.5) != truth[left])) <= 0.01
+
+
+@pytest.mark.parametrize("count", [3, 10])
+def test_spots_decided_in_no_order_do_not_speak_against_those_left(count):
+    change = 0.0
+    for seed in range(3):
+        run = run_of(SMEARS, seed)
+        truth = np.concatenate([one for _, one, _ in run])
+        before = everything(together(run))
+        among = np.flatnonzero(disputed(before))
+        chosen = np.random.default_rng([seed, count]).permutation(among)[:count]
+        verdict = np.full(len(truth), -1)
+        verdict[chosen] = truth[chosen]
+        left = verdict < 0
+        after = everything(together(decided(run, verdict)))[left]
+        change += log_loss(after, truth[left]) / log_loss(before[left], truth[left]) - 1
+        assert crossed(truth[left], before[left], after) <= 0.01
+    assert change / 3 <= 0.03

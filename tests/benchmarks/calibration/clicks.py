@@ -28,6 +28,7 @@ from tests.benchmarks.calibration import Row
 
 DISPUTED = (0.1, 0.9)
 DECIDED = (1, 3, 10, 30, 100_000)
+NO_ORDER = ", in no order"
 REJECTED = 12
 """Rejections that should clear a run of artefacts alone."""
 PLAN = FusionPlan.make("oem", "dem", {"interval_draws": "20"})
@@ -211,8 +212,10 @@ def _rows_of(name: str, runs: Sequence[Run]) -> Iterator[Row]:
     for way in (", rejections", ", rejections, views recorded"):
         ways[way] = lambda _, right: right
     ways[", 1/5 wrong"] = lambda seed, right: right ^ (seed < 0.2)
+    ways[NO_ORDER] = lambda _, right: right
+    few = {"": DECIDED, NO_ORDER: DECIDED[1:3]}
     for way, answer in ways.items():
-        for most in DECIDED if not way else DECIDED[2:]:
+        for most in few.get(way, DECIDED[2:]):
             yield from _after(runs, before, way, answer, most, row)
     if not true.any():
         yield from _after(runs, before, "", ways[""], REJECTED, row)
@@ -234,6 +237,8 @@ def _after(
         true = np.concatenate(run.true)
         order = np.argsort(abs(posterior - 0.5), kind="stable")
         order = order[_disputed(posterior[order])]
+        if way == NO_ORDER:
+            order = np.random.default_rng([most, len(order)]).permutation(order)
         recorded = ~true[order] if "rejections" in way else np.ones(len(order), dtype=bool)
         last = int(np.append(np.flatnonzero(recorded)[:most], -1).max()) + 1
         passed, order = order[:last][~recorded[:last]], order[:last][recorded[:last]]

@@ -17,6 +17,7 @@ import numpy as np
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.experience import experiences_of
 from raterscope.algorithms.clicks.fusion import fuse, learn_from_each_other
+from raterscope.algorithms.clicks.grouping import grouping_notice, with_halves
 from raterscope.algorithms.clicks.history import StreamHistory
 from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.clicks.settling import afresh, settle
@@ -32,6 +33,9 @@ STOPPING = StoppingSettings()
 FIRST = 3
 LATER = 8
 """Annotators from which on few images change much."""
+
+DRAWN = 6
+"""Ways to draw halves that are compared with what a run announces."""
 
 BOUNDS = ((0.0, 0.2), (0.2, 0.8), (0.8, 1.01))
 
@@ -81,6 +85,7 @@ def _agreement(name: str, runs: Sequence[Sequence[Clicks]]) -> Iterator[Row]:
         "stream settled",
     )  # fmt: skip
     total, differ = 0, dict.fromkeys(ways, 0)
+    announced: dict[bool, list[bool]] = {True: [], False: []}
     for images in runs:
         alone = [fuse(one, PLAN) for one in images]
         fused = learn_from_each_other(images, alone, PLAN)
@@ -92,6 +97,8 @@ def _agreement(name: str, runs: Sequence[Sequence[Clicks]]) -> Iterator[Row]:
             beside.append(state.fusion)
         for half in (0, 1):
             halves[half::2] = learn_from_each_other(images[half::2], alone[half::2], PLAN)
+        notice = grouping_notice(with_halves(images, alone, fused, PLAN))
+        announced[_differ_by_halves(images, alone, fused)].append(notice is not None)
         for seed in range(2):
             total += sum(int(one.detection.detected.sum()) for one in fused)
             came = [shuffled(one, seed, number) for number, one in enumerate(images)]
@@ -107,8 +114,23 @@ def _agreement(name: str, runs: Sequence[Sequence[Clicks]]) -> Iterator[Row]:
             )  # fmt: skip
             for way, other in zip(differ, found, strict=True):
                 differ[way] += sum(changed(one, two) for one, two in zip(fused, other, strict=True))
+    for depends, said in announced.items():
+        if said:
+            number = f"runs whose halves {'differ' if depends else 'agree'}: announced"
+            yield Row("clicks", number, name, float(depends), float(np.mean(said)), len(said))
     for way, number in differ.items():
         yield Row("clicks", f"detections unlike Fuse's, {way}", name, 0.02, number / max(total, 1), total)
+
+
+def _differ_by_halves(images: Sequence[Clicks], alone: Sequence[Fusion], fused: Sequence[Fusion]) -> bool:
+    """Tell whether halves drawn at random, fused by themselves, differ in over 2 % of the detections."""
+    differ, detected = [], sum(int(one.detection.detected.sum()) for one in fused)
+    for seed in range(DRAWN):
+        order = np.random.default_rng([17, seed]).permutation(len(images))
+        for half in (order[::2], order[1::2]):
+            learnt = learn_from_each_other([images[i] for i in half], [alone[i] for i in half], PLAN)
+            differ += [changed(fused[i], one) for i, one in zip(half, learnt, strict=True)]
+    return sum(differ) / DRAWN > 0.02 * detected
 
 
 def _stopping(name: str, runs: Sequence[Sequence[Clicks]]) -> Iterator[Row]:
