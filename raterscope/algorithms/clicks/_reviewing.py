@@ -9,11 +9,11 @@ is judged a structure is recorded with probability r, one that is judged none wi
 left without a decision with probability 1 - r t - r' (1 - t). Which of the two is how much smaller is summed
 over (`HABITS`). With r = r', what was left says nothing.
 
-Which clusters the expert looked at is recorded. Without a record, experts either went from the most disputed
-cluster to the least, through the whole run or image by image, and looked at all that come before the last
-decided one; or they chose clusters, disputed ones or any, and nothing is known of what they looked at. The
-shortest description of the decided clusters says which. Outcomes that are all the same, and surprising, are
-a sign that decisions were recorded by their outcome in some order.
+Which clusters the expert looked at is recorded. Without a record, experts either went through the disputed
+clusters from the most disputed to the least, of the whole run or image by image, and looked at all that come
+before the last decided one; or they chose clusters, disputed ones or any, and nothing is known of what they
+looked at. The shortest description of the decided clusters says which. Outcomes that are all the same, and
+surprising, are a sign that decisions were recorded by their outcome in some order.
 
 References
 ----------
@@ -180,22 +180,22 @@ def _passed(
 def _in_order(known: BoolArray, distance: FloatArray) -> tuple[float, float]:
     """Find how far from one half the expert went, and the description length of what was decided.
 
-    Up to the bound it says which clusters are decided; decided clusters beyond it are named one by one. The
-    expert went through disputed clusters at most, or as far as one was decided.
+    Up to the bound, among the disputed clusters, it says which are decided; decided clusters beyond it are
+    named one by one.
     """
     from scipy.special import betaln
 
-    if not known.any():
-        return -np.inf, 0.0
-    here = (distance <= DISPUTED) | known
-    known, distance = known[here], distance[here]
-    order = np.argsort(distance, kind="stable")
-    ends = np.flatnonzero(known[order])
+    disputed = distance <= DISPUTED
+    order = np.argsort(distance[disputed], kind="stable")
+    ends = np.flatnonzero(known[disputed][order])
     number = np.arange(len(ends)) + 1.0
-    beyond = 2 * (len(ends) - number) * np.log(len(known))
-    length = beyond - betaln(number + 1, ends + 1 - number + 1) + np.log(len(known) + 1)
+    every, named = int(np.count_nonzero(known)), 2 * np.log(len(known) or 1)
+    if not len(ends):
+        return -np.inf, float(every * named)
+    length = (every - number) * named - betaln(number + 1, ends + 1 - number + 1)
     best = int(np.argmin(length))
-    return float(distance[order][ends[best]]), float(length[best])
+    bound = np.log(np.count_nonzero(disputed) + 1)
+    return float(distance[disputed][order][ends[best]]), float(length[best] + bound)
 
 
 def _in_no_order(known: BoolArray, distance: FloatArray) -> float:

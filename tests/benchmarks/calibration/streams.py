@@ -116,8 +116,8 @@ def _agreement(name: str, runs: Sequence[Sequence[Clicks]]) -> Iterator[Row]:
                 differ[way] += sum(changed(one, two) for one, two in zip(fused, other, strict=True))
     for depends, said in announced.items():
         if said:
-            number = f"runs whose halves {'differ' if depends else 'agree'}: announced"
-            yield Row("clicks", number, name, float(depends), float(np.mean(said)), len(said))
+            words = f"runs whose halves {'differ' if depends else 'agree'}: announced"
+            yield Row("clicks", words, name, float(depends), float(np.mean(said)), len(said))
     for way, number in differ.items():
         yield Row("clicks", f"detections unlike Fuse's, {way}", name, 0.02, number / max(total, 1), total)
 
