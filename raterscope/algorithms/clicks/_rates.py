@@ -9,7 +9,7 @@ from raterscope.algorithms.clicks.data import FloatArray, IntArray
 __all__ = ["interval", "precision_of"]
 
 
-LEVELS = 2.0
+LEVELS = 2.5
 """Standard deviation of the level between runs, over that of its prior (see `_honesty`): the levels of seven
 crowds, by empirical Bayes, differ by 2 to 2.5. The prior is narrower so that a few decisions move the
 posteriors of a good crowd little; what is said of annotators before any decision is unknown by that much."""
@@ -51,7 +51,9 @@ def precision_of(hit: FloatArray, marks: IntArray, spread: FloatArray) -> FloatA
     the marks, so a mark outside of all clusters counts as false. The interval is that of the Beta
     distribution with the variance of a Beta posterior under Jeffreys' prior and, added to it, what is not
     known of the posteriors. Errors of the posteriors are taken as fully correlated: the level of a run is
-    common to all its clusters. They are taken as `LEVELS` times as large as their intervals say.
+    common to all its clusters. They are taken as `LEVELS` times as large as their intervals say. What is
+    estimated is a share of the marks made, so the interval reaches to the next whole mark: of annotators
+    whose marks are all right it holds 1, which the Beta distribution never does.
 
     Parameters
     ----------
@@ -75,5 +77,6 @@ def precision_of(hit: FloatArray, marks: IntArray, spread: FloatArray) -> FloatA
     size = np.maximum(most / (most / (whole + 2) + (LEVELS * spread / whole) ** 2) - 1, 0.1)
     estimate = right / whole
     low, high = (betaincinv(size * mean, size * (1 - mean), level) for level in (0.025, 0.975))
+    low, high = np.floor(low * whole) / whole, np.minimum(np.ceil(high * whole), whole) / whole
     rate = np.column_stack([estimate, np.minimum(low, estimate), np.maximum(high, estimate)])
     return np.where((marks > 0)[:, None], rate, np.nan)

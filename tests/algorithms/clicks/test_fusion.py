@@ -18,6 +18,7 @@ from raterscope.algorithms.clicks import (
     fuse,
     pool_rates,
 )
+from raterscope.algorithms.clicks._rates import precision_of
 from raterscope.algorithms.clicks.hac import HACSettings
 from raterscope.algorithms.clicks.results import AnnotatorRates
 from raterscope.algorithms.evaluation import evaluate
@@ -263,3 +264,12 @@ def test_a_result_of_an_earlier_version_gets_its_precision():
         specificity=fusion.rates.sensitivity,
     )  # fmt: skip
     assert np.array_equal(replace(fusion, rates=old).rates.precision, fusion.rates.precision)
+
+
+def test_the_interval_of_a_precision_reaches_to_whole_marks():
+    marks, hit = np.array([10, 10, 0]), np.array([9.99, 6.3, 0.0])
+    rates = precision_of(hit, marks, np.zeros(3))
+    assert rates[0, 2] == 1.0
+    np.testing.assert_allclose(rates[:2, 1:] * 10, np.rint(rates[:2, 1:] * 10))
+    assert (rates[:2, 1] <= rates[:2, 0]).all()
+    assert np.isnan(rates[2]).all()
