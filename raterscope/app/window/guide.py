@@ -87,6 +87,7 @@ TOPICS: dict[str, dict[str, str]] = {
         "similarity": "labels/similarity",
         "participation": "labels/participation",
         "flow": "labels/flow",
+        "triangles": "labels/triangles",
         "behind": "labels/behind",
         "matrix": "labels/confusion",
         "drift": "labels/drift",

@@ -23,7 +23,7 @@ from raterscope.widgets.text_size import enlarge, set_lengths
 __all__ = ["CommunitiesView", "CommunityCards"]
 
 NOTHING = "Find communities of annotators who label alike."
-WIDTH, PAD = 164, 8
+WIDTH, PAD = 148, 8
 NAME, SECOND_NAME, LINE, MATRIX = 20, 15, 15, 66
 SYMBOL = 16
 MOST_LINES = 4

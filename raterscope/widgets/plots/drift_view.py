@@ -43,6 +43,8 @@ class DriftView:
         The step that is looked at, from 0.
     summary : str
         What changed and when, in a sentence.
+    together : tuple of (step, words)
+        Steps at which the rows of all classes are joined, and the votes of all annotators until then.
     """
 
     classes: tuple[str, ...]
@@ -54,6 +56,7 @@ class DriftView:
     changes: tuple[tuple[int, int, str], ...] = ()
     step: int = 0
     summary: str = ""
+    together: tuple[tuple[int, str], ...] = ()
 
     def __post_init__(self) -> None:
         shape = (len(self.informed), len(self.classes), len(self.outputs))

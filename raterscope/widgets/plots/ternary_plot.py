@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pyqtgraph as pg
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF, QResizeEvent
+from PySide6.QtGui import QColor, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
+from raterscope.widgets.glyphs import symbol_path
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.plot_table import PlotTable
 from raterscope.widgets.plots.drift_view import (
@@ -22,6 +21,7 @@ from raterscope.widgets.plots.drift_view import (
     paint_label,
 )
 from raterscope.widgets.plots.figure_panel import Figure
+from raterscope.widgets.plots.triangle import corners_in, paint_triangle, places_in
 from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["TernaryPlot"]
@@ -33,6 +33,8 @@ MOST_POINTS = 1200
 """Of all paths together: what is drawn anew in a frame."""
 
 FAINT = 80
+STAR, APART = 4.5, 40.0
+"""Size of the markers that join classes, and how far apart those with a number are at least."""
 COARSEST = 24.0
 SMOOTH = 640
 """Paths of no more points together have little to and fro."""
@@ -129,6 +131,7 @@ class TernaryPlot(Figure[Part]):
         self._draw_frame(painter)
         for at in range(len(self._paths)):
             self._draw_path(painter, at)
+        self._draw_together(painter)
         for at in range(len(self._paths)):
             self._draw_marks(painter, at)
         if self.pointed is not None:
@@ -144,10 +147,7 @@ class TernaryPlot(Figure[Part]):
 
     def _lay_out(self) -> None:
         width, height = self.room.width() - 2 * SIDE, self.room.height() - TOP - BOTTOM
-        side = max(min(width, height * 2 / math.sqrt(3)), 1.0)
-        left, low = (self.room.width() - side) / 2, TOP + (height + side * math.sqrt(3) / 2) / 2
-        self._corners = np.array([(left, low), (left + side / 2, low - side * math.sqrt(3) / 2),
-                                  (left + side, low)])  # fmt: skip
+        self._corners = corners_in(QRectF(SIDE, TOP, width, height))
         self._paths = []
         if self._view is None:
             return
@@ -162,8 +162,7 @@ class TernaryPlot(Figure[Part]):
     def _places(self, at: int, steps: NDArray[np.int64]) -> NDArray[np.floating]:
         """Give where a class's row stands after steps, (S, 2) pixels."""
         assert self._view is not None
-        row = np.asarray(self._view.mean[steps, at], dtype=float)
-        return np.asarray((row / row.sum(axis=-1, keepdims=True)) @ self._corners)
+        return places_in(self._corners, self._view.mean[steps, at])
 
     def _place(self, at: int, step: int) -> QPointF:
         ((x, y),) = self._places(at, np.array([step]))
@@ -171,23 +170,7 @@ class TernaryPlot(Figure[Part]):
 
     def _draw_frame(self, painter: QPainter) -> None:
         assert self._view is not None
-        look = theme.current()
-        corners = [QPointF(*corner) for corner in self._corners]
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.setPen(QPen(theme.colour(look.line, 110), 1))
-        for share in (0.25, 0.5, 0.75):
-            for first, second, third in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-                start = corners[first] + (corners[second] - corners[first]) * share
-                painter.drawLine(start, corners[third] + (corners[second] - corners[third]) * share)
-        painter.setPen(QPen(QColor(look.line), 1.4))
-        painter.drawPolygon(QPolygonF(corners))
-        painter.setFont(theme.font(theme.CAPTION))
-        lines, middle = self._view.outputs, Qt.TextElideMode.ElideMiddle
-        for corner, name, above in zip(corners, lines, (False, True, False), strict=True):
-            width = min(painter.fontMetrics().horizontalAdvance(name) + 2.0, NAME)
-            left = min(max(corner.x() - width / 2, 0.0), self.room.width() - width)
-            box = QRectF(left, corner.y() - 19 if above else corner.y() + 5, width, 15)
-            paint_words(painter, box, name, look.second, elide=middle)
+        paint_triangle(painter, self._corners, self._view.outputs)
         self._draw_legend(painter)
 
     def _draw_legend(self, painter: QPainter) -> None:
@@ -217,6 +200,28 @@ class TernaryPlot(Figure[Part]):
             x, y = np.concatenate(way).T
             painter.setPen(QPen(ink, width))
             painter.drawPolyline(pg.functions.arrayToQPolygonF(x, y))
+
+    def _draw_together(self, painter: QPainter) -> None:
+        """Join the rows of all classes at some moments, each with its number."""
+        assert self._view is not None
+        look, named = theme.current(), QPointF(-NAME, -NAME)
+        painter.setFont(theme.font(theme.CAPTION))
+        for step, words in self._view.together:
+            places = [self._place(at, step) for at in range(len(self._view.classes))]
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QPen(theme.colour(look.accent, 255 if step <= self._step else FAINT), 1.2))
+            painter.drawPolyline(places)
+            painter.save()
+            painter.setBrush(QColor(look.accent))
+            for place in places:
+                painter.translate(place)
+                painter.drawPath(symbol_path("star", STAR))
+                painter.translate(-place)
+            painter.restore()
+            if (places[0] - named).manhattanLength() > APART:
+                named = places[0]
+                box = QRectF(named.x() + 6, named.y() - 17, NAME, 14)
+                paint_words(painter, box, words, look.second)
 
     def _draw_marks(self, painter: QPainter, at: int) -> None:
         assert self._view is not None

@@ -9,6 +9,7 @@ import numpy as np
 from raterscope.algorithms.labels import drift
 from raterscope.algorithms.labels.constancy import FALSE_ALARMS, LEAST_VOTES, main_change
 from raterscope.algorithms.progress import Watch
+from raterscope.app.labels.community_charts import aligned_steps
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.labels.view import name_of, time_of
 from raterscope.widgets.figures import count
@@ -18,6 +19,8 @@ from raterscope.widgets.plots.drift_view import DriftView
 __all__ = ["Changed", "change_line", "drift_view", "who_changed"]
 
 MOST_TOLD = 3
+ALIGNED = 5
+"""Steps at which the rows of all classes are joined."""
 LEAST_P = 0.001
 """Smaller ones are not written out."""
 
@@ -55,7 +58,16 @@ def drift_view(scene: Scene, analysis: Analysis, annotator: int) -> DriftView | 
         changes=tuple((one.step, one.true, _words(one, fusion.outputs)) for one in changes),
         step=steps - 1,
         summary=_summary(scene, analysis, annotator, changes),
+        together=_together(scene, annotator),
     )
+
+
+def _together(scene: Scene, annotator: int) -> tuple[tuple[int, str], ...]:
+    """Give steps at which rows are aligned, with the votes of all annotators until then."""
+    assert scene.fusion is not None
+    assert scene.fusion.drift is not None
+    found = aligned_steps(scene.labels, scene.fusion.drift, annotator, ALIGNED)
+    return tuple((step, f"{votes:,}") for step, votes in zip(*(one.tolist() for one in found), strict=True))
 
 
 def who_changed(scene: Scene, analysis: Analysis, watch: Watch) -> tuple[Changed, ...]:

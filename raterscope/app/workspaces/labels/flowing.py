@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QPushButton
 
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.labels.answers import Groups
-from raterscope.app.workspaces.labels.grouping import Course, follow_groups, obstacle
+from raterscope.app.workspaces.labels.grouping import Course, follow_groups, obstacle, triangles_now
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
 from raterscope.widgets import theme
@@ -74,10 +74,13 @@ class Flowing(QObject):
         self._job = None
         self._stopped = False
         groups = self._groups
+        self._screen.triangles.show_triangles(
+            None if scene is None or groups is None else triangles_now(scene, groups)
+        )
         if scene is None or groups is None:
             self._say(NO_GROUPS)
         elif groups in self._kept:
-            self._screen.flow.show_flow(self._kept[groups].view)
+            self._show(self._kept[groups])
         else:
             self._say(obstacle(scene, groups))
             self._draw()
@@ -93,7 +96,7 @@ class Flowing(QObject):
         if (
             scene is None or analysis is None or groups is None or groups in self._kept or self._stopped
             or self._job is not None or obstacle(scene, groups)
-            or self._screen.middle_tabs.currentWidget() is not self._screen.flow
+            or self._screen.middle_tabs.currentWidget() not in (self._screen.flow, self._screen.triangles)
         ):  # fmt: skip
             return
         work = partial(follow_groups, scene, analysis, groups)
@@ -118,8 +121,12 @@ class Flowing(QObject):
         if job is self._job:
             self._job = None
             self._kept[groups] = course
-            self._screen.flow.show_flow(course.view)
+            self._show(course)
             self._settle()
+
+    def _show(self, course: Course) -> None:
+        self._screen.flow.show_flow(course.view)
+        self._screen.triangles.show_triangles(course.triangles)
 
     def _on_ended(self, job: Job) -> None:
         if job is self._job:

@@ -10,14 +10,23 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.communities import CommunitySettings, communities
 from raterscope.algorithms.annotators.over_time import EVENTS, CommunitiesOverTime
+from raterscope.algorithms.labels.data import FloatArray, Labels
 from raterscope.algorithms.progress import Watch
 from raterscope.app.labels.answers import Groups, described
+from raterscope.app.labels.community_charts import corners_of
 from raterscope.app.labels.community_course import CommunityCourse, communities_by_tasks, follow_communities
 from raterscope.app.labels.community_course import obstacle as reason
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.widgets.plots.community_flow import FlowEvent, FlowView
+from raterscope.widgets.plots.community_triangles import TrianglesView
 
-__all__ = ["BASES", "METHODS", "Course", "Way", "find_groups", "follow_groups", "obstacle", "way_of"]
+__all__ = [
+    "BASES", "METHODS", "Course", "Way", "find_groups", "follow_groups", "obstacle", "triangles_now",
+    "way_of",
+]  # fmt: skip
+
+MOST_CLASSES = 4
+"""Of the triangles."""
 
 Way = tuple[str, str]
 """What annotators have in common, a key of `BASES`, and how the network is taken apart, of `METHODS`."""
@@ -61,10 +70,12 @@ class Course:
     over : CommunitiesOverTime
         The communities of the last moment have the numbers that they have as groups.
     view : FlowView
+    triangles : TrianglesView
     """
 
     over: CommunitiesOverTime
     view: FlowView
+    triangles: TrianglesView
 
     def block(self, moment: int, community: int) -> tuple[int, ...]:
         """Give the annotators of a community at a moment; for those in none, who is in one at another."""
@@ -96,11 +107,54 @@ def obstacle(scene: Scene, groups: Groups) -> str:
 
 
 def follow_groups(scene: Scene, analysis: Analysis, groups: Groups, watch: Watch) -> Course:
-    """Follow communities, see `follow_communities`, and lay them out as they are drawn."""
+    """Follow communities, see `follow_communities`, and lay them out as they are drawn.
+
+    The triangles are of the first moment, one in the middle and the last, as in Figs. 11 to 13 of the paper.
+    """
     assert scene.fusion is not None
     assert analysis.mean is not None
     found = follow_communities(scene.labels, scene.fusion, analysis.mean, groups, watch)
-    return Course(found.over, _view(scene, found))
+    kept = sorted({0, len(found.titles) // 2, len(found.titles) - 1})
+    over = found.over
+    moments = _Moments(
+        tuple(found.titles[at] for at in kept), tuple(found.prototypes[at] for at in kept),
+        tuple(over.moments[at].sizes() for at in kept), tuple(over.identity[at] for at in kept), found.names,
+    )  # fmt: skip
+    return Course(found.over, _view(scene, found), _triangles(scene.labels, moments))
+
+
+def triangles_now(scene: Scene, groups: Groups) -> TrianglesView:
+    """Lay the communities shown out in triangles."""
+    found = groups.found
+    numbers = np.arange(found.count)
+    return _triangles(
+        scene.labels, _Moments(("",), (found.prototype,), (found.sizes(),), (numbers,), groups.names)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Moments:
+    titles: tuple[str, ...]
+    prototypes: tuple[FloatArray, ...]
+    sizes: tuple[NDArray[np.int64], ...]
+    numbers: tuple[NDArray[np.integer], ...]
+    names: tuple[str, ...]
+
+
+def _triangles(labels: Labels, found: _Moments) -> TrianglesView:
+    assert labels.meaning is not None
+    mean = np.concatenate(found.prototypes).mean(axis=0)
+    shown = [at for at in range(len(labels.classes)) if (labels.meaning == at).any()][:MOST_CLASSES]
+    corners, shares = [], []
+    for true in shown:
+        names, share = corners_of(labels.outputs, labels.meaning, true, mean[true])
+        corners.append(names)
+        shares.append([prototype[:, true] @ share for prototype in found.prototypes])
+    by_moment = [np.stack([one[at] for one in shares], axis=1) for at in range(len(found.titles))]
+    return TrianglesView(
+        found.titles, tuple(labels.classes[at] for at in shown), tuple(corners), tuple(by_moment),
+        found.sizes, found.numbers, found.names,
+    )  # fmt: skip
 
 
 def _view(scene: Scene, found: CommunityCourse) -> FlowView:

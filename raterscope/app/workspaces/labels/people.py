@@ -75,6 +75,7 @@ class People(QObject):
         screen.matrix.cell_chosen.connect(self.cell_chosen)
         screen.cards.community_chosen.connect(self.choose_community)
         screen.participation.community_chosen.connect(self.choose_community)
+        screen.triangles.community_chosen.connect(self._on_triangle)
         screen.drift.annotator_chosen.connect(self._on_changed_chosen)
         self.grouping.changed.connect(self._on_grouped)
         self.similar.chosen.connect(self.choose)
@@ -130,10 +131,17 @@ class People(QObject):
         self._screen.cards.select(number)
         self._screen.similarity.select_community(number)
         self._screen.flow.select_community(number)
+        self._screen.triangles.select_community(number)
         members = self.members
         self._screen.wall.highlight(members if number is not None else None)
         self.choose(members)
         self.community_chosen.emit()
+
+    def _on_triangle(self, number: int) -> None:
+        """Choose a community that is still there; one that is gone has no members now."""
+        groups = self.grouping.groups
+        if groups is not None and number < groups.found.count:
+            self.choose_community(number)
 
     def _on_grouped(self) -> None:
         """Show the communities of another grouping everywhere, one after the other: there may be many."""
@@ -157,6 +165,7 @@ class People(QObject):
     def _show_relations(self) -> None:
         self._screen.similarity.select_community(self.community)
         self._screen.flow.select_community(self.community)
+        self._screen.triangles.select_community(self.community)
         self.similar.show(self._scene, self._analysis)
         self.flowing.show(self._scene, self._analysis)
         self.community_chosen.emit()

@@ -23,6 +23,7 @@ from raterscope.widgets.panels.task_panel import TaskPanel
 from raterscope.widgets.panels.trust_panel import TrustPanel
 from raterscope.widgets.parts import ChoiceBox
 from raterscope.widgets.plots.community_flow import CommunityFlow
+from raterscope.widgets.plots.community_triangles import CommunityTriangles
 from raterscope.widgets.plots.confusion_matrix import ConfusionMatrix
 from raterscope.widgets.plots.confusion_wall import ConfusionWall
 from raterscope.widgets.plots.curves_plot import CurvesPlot
@@ -63,6 +64,7 @@ class LabelsScreen(WorkspaceScreen):
         self.similarity = SimilarityMatrix()
         self.participation = ParticipationBars()
         self.flow = CommunityFlow()
+        self.triangles = CommunityTriangles()
         self.behind = TaskGrid()
         self.folds = FoldsPanel()
         self.matrix = ConfusionMatrix()
@@ -79,7 +81,8 @@ class LabelsScreen(WorkspaceScreen):
         alike = _split(Qt.Orientation.Horizontal, (self.similarity, self.participation))
         self.middle_tabs = QTabWidget()
         for title, widget in (
-            ("Annotators", people), ("Similarity", alike), ("Over time", self.flow), ("Tasks", self.behind),
+            ("Annotators", people), ("Similarity", alike), ("Over time", self.flow),
+            ("Triangles", self.triangles), ("Tasks", self.behind),
             ("Cross-validation", scrolled(self.folds, "Cross-validation")),
         ):  # fmt: skip
             self.middle_tabs.addTab(widget, title)
