@@ -36,6 +36,8 @@ AREAS = ("method", "class", "tasks", "auc", "low", "high", "fold_mean", "fold_lo
 
 ROC_FILES = ("roc_areas.csv", "roc_curves.csv", "roc_curves.svg")
 
+_MOST_CLASSES = 12
+
 MEAN = "mean of classes"
 NO_TRUTH = "no known truths to measure ROC curves against; import true classes (task, label)"
 
@@ -88,20 +90,26 @@ def write_curves(path: Path, found: FoldedCurves) -> Path:
     return write_table(path, CURVES, _curve_rows(found))
 
 
-def write_charts(path: Path, found: FoldedCurves, true: int | None = None) -> Path:
-    """Draw the pooled ROC curves of a class as SVG, by default of the last that has one.
+def write_charts(path: Path, found: FoldedCurves) -> Path:
+    """Draw the pooled ROC curves of every class as SVG, methods with the largest mean AUC first.
 
     Raises
     ------
     InputError
         When no class has a curve, or the file cannot be written.
     """
-    if true is None:
-        if not found.shown:
-            raise InputError("truths of two classes are needed for a ROC curve")
-        true = found.shown[-1]
-    title = f"{found.folds}-fold cross-validation, {plain(found.classes[true], 40)}"
-    return write_whole(path, sheet([(title, curve_chart(found, true))], curve_keys(found, true)))
+    if not found.shown:
+        raise InputError("truths of two classes are needed for a ROC curve")
+    order = [one.name for one in found.ranked()]
+    charts = [
+        (
+            f"{found.folds}-fold cross-validation, class {plain(found.classes[true], 30)}",
+            curve_chart(found, true, order),
+        )
+        for true in found.shown[:_MOST_CLASSES]
+    ]
+    several = len(found.shown) > 1
+    return write_whole(path, sheet(charts, curve_keys(found, None if several else found.shown[0], order)))
 
 
 def write_folded(folder: Path, found: FoldedCurves) -> list[Path]:
@@ -121,8 +129,8 @@ def curve_chart(found: FoldedCurves, true: int, order: Sequence[str] = ()) -> Li
     return LineChart(lines, "false positive rate", "sensitivity", diagonal=True)
 
 
-def curve_keys(found: FoldedCurves, true: int, order: Sequence[str] = ()) -> list[Key]:
-    """Name the methods of `curve_chart`, with their pooled AUC."""
+def curve_keys(found: FoldedCurves, true: int | None, order: Sequence[str] = ()) -> list[Key]:
+    """Name the methods of `curve_chart`, with their pooled AUC of a class, or the mean of the classes."""
     return [
         Key(
             f"{labeller_title(one.name)}, AUC {area_in_words(one.area(true))}",
@@ -133,7 +141,7 @@ def curve_keys(found: FoldedCurves, true: int, order: Sequence[str] = ()) -> lis
     ]
 
 
-def _ranked(found: FoldedCurves, true: int, order: Sequence[str] = ()) -> list[FoldedMethod]:
+def _ranked(found: FoldedCurves, true: int | None, order: Sequence[str] = ()) -> list[FoldedMethod]:
     if order:
         methods = {one.name: one for one in found.methods}
         return [methods[name] for name in order]

@@ -26,7 +26,7 @@ NOTHING = "Find communities of annotators who label alike."
 WIDTH, PAD = 148, 8
 NAME, SECOND_NAME, LINE, MATRIX = 20, 15, 15, 66
 SYMBOL = 16
-MOST_LINES = 4
+MOST_LINES = 5
 MOST_SAID = 12
 
 
