@@ -43,12 +43,11 @@ def find_labels(file: File, *, alone: bool = True) -> Literal["labels", "truth"]
             return "labels" if found else None
         from raterscope.app.formats.labels.table import tells_table
         from raterscope.app.formats.labels.wide import annotators_of
-        from raterscope.app.formats.labels.zooniverse import asks
-        from raterscope.app.formats.zooniverse import is_export
+        from raterscope.app.formats.zooniverse import has_answers, is_export
 
         table = source.head().table
         if is_export(table):
-            return "labels" if asks(table, alone=alone) else None
+            return "labels" if has_answers(table, alone=alone) else None
         return "labels" if annotators_of(table) else tells_table(table)
     except InputError:
         return None
@@ -101,13 +100,11 @@ def read_labels(
         return take_labels(path, document, annotator or path.stem, watch)
     from raterscope.app.formats.labels.table import labels_of, tells_table, truth_of
     from raterscope.app.formats.labels.wide import annotators_of, votes_of
-    from raterscope.app.formats.zooniverse import is_export
+    from raterscope.app.formats.zooniverse import answers_of, is_export
 
     watch(0.0, f"reading {path.name}")
     head = source.head()
     if is_export(head.table) and not mapping:
-        from raterscope.app.formats.labels.zooniverse import answers_of
-
         return answers_of(source.table(watch), watch)
     if annotators_of(head.table, mapping) and not truth:
         return votes_of(source.table(watch), mapping, watch)

@@ -171,14 +171,9 @@ def _read_annotations(
 ) -> MaskTable:  # fmt: skip
     from raterscope.app.formats.masks.annotations import take_masks
 
-    document = source.document()
-    if document is None or "masks" not in document.expected:
-        raise InputError(
-            "holds no masks; expected annotations of COCO, Label Studio, labelme, CVAT or LIDC-IDRI",
-            file=source.path,
-        )
-    if isinstance(document, LidcDocument):
+    if isinstance(document := source.document(), LidcDocument):
         from raterscope.app.formats.masks.lidc import read_lidc
 
         return read_lidc(source.path, document.root, volumes, spacing, watch)
-    return take_masks(source.path, document, names, spacing, watch)
+    del document  # which `take_masks` releases
+    return take_masks(source, names, spacing, watch)

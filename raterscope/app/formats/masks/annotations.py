@@ -46,6 +46,7 @@ from raterscope.app.formats.masks.gathering import Gathering
 from raterscope.app.formats.masks.naming import NOTHING, Named
 from raterscope.app.formats.masks.polygons import Patch, circle, ellipse, paired, rectangle
 from raterscope.app.formats.masks.runs import compressed_counts, counted_runs, studio_runs
+from raterscope.app.formats.sources import Source
 from raterscope.app.formats.strangers import is_number, refuse_size
 from raterscope.app.formats.volumes.records import MaskTable
 
@@ -56,10 +57,12 @@ Size = tuple[int, int]
 
 
 def take_masks(
-    path: Path, document: Document, names: Named = NOTHING,
+    source: Source, names: Named = NOTHING,
     spacing: tuple[float, float, float] | None = None, watch: Watch = silent,
 ) -> MaskTable:  # fmt: skip
-    """Take the areas of a file's annotations; those of one class by one annotator in an image are one mask.
+    """Take the areas of a file's annotations, and release the file before they are drawn.
+
+    The areas of one class by one annotator in an image are one mask.
 
     A pixel spans from its number to the next, so that its centre is at one half. Where the file does not say
     who looked at which image, all who marked areas looked at all images. Boxes are taken where the file has
@@ -67,8 +70,7 @@ def take_masks(
 
     Parameters
     ----------
-    path : Path
-    document : Document
+    source : Source
     names : Named
         The annotator of what names none, and what the only structure of an empty file is called.
     spacing : (slice, row, column), optional
@@ -80,6 +82,10 @@ def take_masks(
     InputError
         For an area that cannot be read, an image of no size, and a file without areas.
     """
+    path, document = source.path, source.document()
+    if document is None or "masks" not in document.expected:
+        what = "holds no masks; expected annotations of COCO, Label Studio, labelme, CVAT or LIDC-IDRI"
+        raise InputError(what, file=path)
     gathering, grids = Gathering(path), _Grids(path, spacing)
     items = document.items()
     for item in items:
@@ -117,6 +123,8 @@ def take_masks(
         for who in people:
             assert grid is not None
             gathering.look(who, item.title or path.stem, grid)
+    del document
+    source.release()
     return MaskTable(path, gathering.masks(part(watch, 0.5, 1.0)), tuple(gathering.notices()))
 
 

@@ -1,0 +1,99 @@
+"""Files held between their readers: once parsed, bounded, and the same whichever parser took them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from raterscope.app.errors import InputError
+from raterscope.app.formats import sources
+from raterscope.app.formats.labels import find_labels, read_labels
+from raterscope.app.formats.masks import holds_masks, read_masks
+from raterscope.app.formats.points import has_points, read_points
+from raterscope.app.formats.sources import Source, Sources
+from tests.app.test_reads import ALL_KINDS, coco_of_all_kinds
+
+
+def taken(path: Path) -> list[object]:
+    """Everything that the three kinds take from a file."""
+    points, (labels,), masks = read_points(path).clicks, read_labels(path), read_masks(path).masks
+    return [
+        points.annotators, points.images, points.x.tolist(), points.y.tolist(), points.looked, points.extents,
+        labels.annotators, labels.tasks, labels.outputs, labels.label.tolist(),
+        [(one.annotator, one.item, one.structure, np.argwhere(one.whole()).tolist()) for one in masks],
+    ]  # fmt: skip
+
+
+def test_a_file_with_nan_gives_what_it_gives_without(tmp_path: Path) -> None:
+    """Such a file goes another way: its annotations are decoded at once, and not each when it is taken."""
+    path = coco_of_all_kinds(tmp_path / "a.json")
+    expected = taken(path)
+    content = json.loads(path.read_text())
+    content["annotations"][0]["score"] = float("nan")
+    path.write_text(json.dumps(content))
+    assert "NaN" in path.read_text()
+    assert taken(path) == expected
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "read"),
+    [
+        ("keypoints", b'["\xff"]', read_points),
+        ("segmentation", b'[["\xff"]]', read_masks),
+        ("attributes", b'{"annotator": "\xff"}', read_labels),
+    ],
+)
+def test_damaged_text_is_refused_with_its_annotation(tmp_path: Path, field: str, value: bytes, read) -> None:
+    path = tmp_path / "a.json"
+    content = b'{"images": [{"id": 1, "width": 9, "height": 9}], "annotations": [{"image_id": 1, "%s": %s}]}'
+    path.write_bytes(content % (field.encode(), value))
+    with pytest.raises(InputError, match=r"a\.json, field annotations\[0\]: is no JSON"):
+        read(path)
+    assert (has_points(path), find_labels(path), holds_masks(path)) == (None, None, False)
+
+
+@pytest.mark.parametrize("name", list(ALL_KINDS))
+def test_contents_say_what_can_be_taken(tmp_path: Path, name: str) -> None:
+    source = Source(ALL_KINDS[name](tmp_path / name))
+    assert source.contents("points") == {"points", "areas", "labels"}
+    assert (has_points(source), find_labels(source), holds_masks(source)) == ("beside", None, True)
+    assert find_labels(source, alone=False) == "labels"
+
+
+def test_a_file_that_cannot_be_read_is_read_once_and_refused_each_time(tmp_path: Path, monkeypatch) -> None:
+    path = tmp_path / "a.json"
+    path.write_text("{")
+    source = Source(path)
+    times = []
+    monkeypatch.setattr(sources, "read_bytes", lambda path: times.append(path) or path.read_bytes())
+    for _ in range(3):
+        with pytest.raises(InputError, match="is no JSON"):
+            source.document()
+    assert len(times) == 1
+    path.write_text("[]")
+    source.release()
+    assert source.document() is None
+
+
+def test_what_is_held_at_once_is_bounded(tmp_path: Path, monkeypatch) -> None:
+    """The first files stay, the last one is there, those between are read again when they are asked for."""
+    paths = [coco_of_all_kinds(tmp_path / f"{n}.json") for n in range(5)]
+    monkeypatch.setattr(sources, "_HELD", 2 * paths[0].stat().st_size)
+    held = Sources()
+    opened = [held.open(path) for path in paths]
+    again = [held.open(path) is source for path, source in zip(paths, opened, strict=True)]
+    assert again[:2] == [True, True]
+    assert not any(again[2:])
+
+
+def test_only_what_is_kept_stays(tmp_path: Path) -> None:
+    paths = [coco_of_all_kinds(tmp_path / f"{n}.json") for n in range(3)]
+    held = Sources()
+    opened = [held.open(path) for path in paths]
+    held.keep(paths[:1])
+    assert [held.open(path) is source for path, source in zip(paths, opened, strict=True)] == [
+        True,
+        False,
+        False,
+    ]
