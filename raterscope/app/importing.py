@@ -62,6 +62,7 @@ def read_files(
     reading: MaskReading = TELLING,
     at_hand: AtHand = NOTHING,
     asks: bool = False,
+    sources: Sources | None = None,
     watch: Watch = silent,
 ) -> Readings:
     """Read files; of a folder, its images, volumes, masks, and the labels that are no tables.
@@ -78,6 +79,8 @@ def read_files(
         The images that the masks may have been drawn on, besides those that are read; tasks and items.
     asks : bool
         Whether somebody can be asked what detections that left this program are to be; else they are truth.
+    sources : Sources, optional
+        Holds the files until an answer to a question, where they are read more than once.
     watch : Watch
 
     Raises
@@ -90,7 +93,7 @@ def read_files(
         For the first file that cannot be read; nothing of the others is lost, for nothing is stored yet.
     """
     mappings = mappings or {}
-    piles = take_apart(paths, kind, part(watch, 0.0, 0.15))
+    piles = take_apart(paths, kind, sources, part(watch, 0.0, 0.15))
     _heed(mappings, piles)
     beside = frozenset(piles.beside).difference(piles.labels)
     now = 0.5 if piles.labels or piles.pairs else 0.2

@@ -156,12 +156,14 @@ def sort_files(
     InputError
         For a file that is named and cannot be read, and for a folder without anything to read.
     """
-    return settle(take_apart(paths, kind, part(watch, 0.0, 0.8)), shapes, watch=part(watch, 0.8, 1.0))
+    return settle(take_apart(paths, kind, watch=part(watch, 0.0, 0.8)), shapes, watch=part(watch, 0.8, 1.0))
 
 
-def take_apart(paths: Sequence[Path], kind: str | None = None, watch: Watch = silent) -> Piles:
+def take_apart(
+    paths: Sequence[Path], kind: str | None = None, sources: Sources | None = None, watch: Watch = silent
+) -> Piles:
     """Tell what each file is, as far as it shows it by itself; see `sort_files`."""
-    piles = Piles(tuple(paths), kind)
+    piles = Piles(tuple(paths), kind, sources=Sources() if sources is None else sources)
     for done, path in enumerate(paths):
         step = part(watch, done / len(paths), (done + 1) / len(paths))
         if path.is_dir():

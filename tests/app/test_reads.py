@@ -11,7 +11,10 @@ import pytest
 
 from raterscope.app.cli import main
 from raterscope.app.formats import dialects
+from raterscope.app.formats.sources import Sources
 from raterscope.app.importing import read_files
+from raterscope.app.masks.reading import MaskReading
+from raterscope.app.who_marked import UnknownAnnotators
 from tests.app.formats.points.crowds import SIZE, WRITERS
 
 MARKS = {("ann", "one.png"): [(10.5, 20.25), (30, 40)], ("bob", "one.png"): [(11, 21)]}
@@ -111,6 +114,20 @@ def test_fusing_on_the_command_line_reads_once(tmp_path: Path, opens) -> None:
         opens.clear()
         assert main(["fuse", kind, str(path), "-o", str(tmp_path / kind)]) == 0
         assert opens[path] <= 2, kind  # the other time for the checksum in run.json
+
+
+def test_after_a_question_the_files_are_not_read_again(tmp_path: Path, opens) -> None:
+    path = tmp_path / "marks.json"
+    shapes = [{"shape_type": "point", "points": [[1, 2]]}]
+    size = {"imageWidth": SIZE[0], "imageHeight": SIZE[1]}
+    path.write_text(json.dumps({"imagePath": "one.png", "shapes": shapes, **size}))
+    held = Sources(is_lasting=True)
+    with pytest.raises(UnknownAnnotators) as question:
+        read_files([path], sources=held)
+    by_hand = dict.fromkeys(question.value.files, "ann")
+    (clicks,) = read_files([path], reading=MaskReading(by_hand=by_hand), sources=held).clicks
+    assert clicks.annotators == ("ann",)
+    assert opens[path] == 1
 
 
 def test_the_import_command_reads_once(tmp_path: Path, opens) -> None:

@@ -265,11 +265,14 @@ class Document:
         Whether the file is one annotator's of one image.
     is_own : bool
         Whether this program wrote it.
+    is_text : bool
+        Whether annotations stay text until they are taken, which needs less memory.
     """
 
     expected: ClassVar[Mapping[Kind, str]] = {}
     is_single: ClassVar[bool] = False
     is_own: bool = False
+    is_text: bool = False
 
     def contents(self) -> frozenset[Content]:
         """Find which sorts of annotations there are.

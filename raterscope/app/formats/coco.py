@@ -129,6 +129,7 @@ class CocoDocument(Document):
 
     def __init__(self, path: Path, images: list[Any], objects: list[Any], categories: Any) -> None:
         self._path, self._images, self._objects = path, images, objects
+        self.is_text = not objects or isinstance(objects[0], Raw)
         self._categories = {
             one["id"]: text_of(one.get("name"))
             for one in entries(categories)

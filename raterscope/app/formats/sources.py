@@ -23,8 +23,14 @@ _SNIFFED = 4096
 SUFFIXES = (".json", ".geojson", ".xml")
 """How the names of files of annotations end that are no tables."""
 
-_HELD = 64 << 20
-"""Bytes of files whose content is held at once, beside the file that is being read."""
+_HELD = 400 << 20
+"""Bytes of memory that may be held at once, beside those of the file that is being read."""
+
+_HEAD = 256 << 10
+"""Bytes of a table that its head is made of."""
+
+_OBJECTS = 6
+"""Bytes of memory for a byte of a file that was decoded into objects."""
 
 
 class Source:
@@ -102,6 +108,19 @@ class Source:
             return None
         return cast("frozenset[Content]", self._once("contents", document.contents))
 
+    @property
+    def memory(self) -> int:
+        """Bytes that are held, about."""
+        try:
+            size = self.path.stat().st_size if self._known else 0
+        except OSError:
+            return 0
+        document = self._known.get("document")
+        taken = _OBJECTS * (min(size, _HEAD) * ("head" in self._known) + size * ("table" in self._known))
+        if isinstance(document, Document):
+            taken += size if document.is_text else _OBJECTS * size
+        return taken
+
     def release(self) -> None:
         """Drop what was read; if it is needed again, the file is read again."""
         self._known.clear()
@@ -118,40 +137,59 @@ def open_source(file: File) -> Source:
 class Sources:
     """The files of one import, so that sorting them and taking from them reads each once.
 
-    Small files are held until they are released. Of more than 64 MB in all, those that came later are read a
-    second time when they are taken, which bounds the memory.
+    What was read is held until it is released. Once that takes more than 400 MB, those that came later are
+    read a second time when they are taken, which bounds the memory.
+
+    Parameters
+    ----------
+    is_lasting : bool
+        Whether to hold what was released too, within that bound, because the same files may be read again:
+        after a question to the user.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_lasting: bool = False) -> None:
+        self._is_lasting = is_lasting
         self._open: dict[Path, Source] = {}
-        self._sizes: dict[Path, int] = {}
+        self._memory: dict[Path, int] = {}
+        self._total = 0
         self._last: Path | None = None
 
     def open(self, path: Path) -> Source:
         """Give the source of a file, the same one until it is released."""
-        if path != self._last and self._last is not None and sum(self._sizes.values()) > _HELD:
-            self.release(self._last)
+        if path != self._last and self._last is not None and self._is_full(self._last):
+            self._drop(self._last)
         self._last = path
-        if path not in self._open:
-            self._open[path] = Source(path)
-            try:
-                self._sizes[path] = path.stat().st_size
-            except OSError:
-                self._sizes[path] = 0
-        return self._open[path]
+        return self._open.setdefault(path, Source(path))
 
     def release(self, path: Path) -> None:
-        """Drop what was parsed of a file."""
-        source = self._open.pop(path, None)
-        self._sizes.pop(path, None)
-        if source is not None:
-            source.release()
+        """Drop what was read of a file."""
+        if not self._is_lasting or self._is_full(path):
+            self._drop(path)
 
     def keep(self, paths: Collection[Path]) -> None:
-        """Drop what was parsed of all files but these."""
+        """Drop what was read of all files but these."""
         kept = set(paths)
         for path in [path for path in self._open if path not in kept]:
             self.release(path)
+
+    def close(self) -> None:
+        """Drop everything."""
+        for path in list(self._open):
+            self._drop(path)
+
+    def _is_full(self, path: Path) -> bool:
+        """Count what a file takes by now, and tell whether all take more than may be held."""
+        if path in self._open:
+            memory = self._open[path].memory
+            self._total += memory - self._memory.get(path, 0)
+            self._memory[path] = memory
+        return self._total > _HELD
+
+    def _drop(self, path: Path) -> None:
+        self._total -= self._memory.pop(path, 0)
+        source = self._open.pop(path, None)
+        if source is not None:
+            source.release()
 
 
 class LidcDocument(Document):

@@ -20,6 +20,7 @@ from raterscope.app.formats.clicks import FIELDS as CLICK_FIELDS
 from raterscope.app.formats.labels import FIELDS as LABEL_FIELDS
 from raterscope.app.formats.masks.naming import bare, by_path
 from raterscope.app.formats.pairs import FIELDS as PAIR_FIELDS
+from raterscope.app.formats.sources import Sources
 from raterscope.app.formats.tables import Table, assign
 from raterscope.app.importing import Readings, read_files, store
 from raterscope.app.jobs import Jobs
@@ -65,13 +66,17 @@ def new_study_path(file: Path) -> Path | None:
 
 @dataclass(frozen=True)
 class _Lot:
-    """Files that come in together, the study they were brought to, and what a person said of them."""
+    """Files that come in together, the study they were brought to, and what a person said of them.
+
+    `sources` holds what was read until all questions are answered.
+    """
 
     paths: tuple[Path, ...]
     study: Path | None
     mappings: Mapping[Path, Mapping[str, str]] = field(default_factory=dict)
     reading: MaskReading = TELLING
     may_resample: bool = False
+    sources: Sources = field(default_factory=partial(Sources, is_lasting=True))
 
 
 _Question = UnknownColumns | UnknownAnnotators | OtherGrid
@@ -136,9 +141,15 @@ class Importing(QObject):
         work = partial(_read_or_ask, lot, at_hand)
         job = self._jobs.start(f"Reading {_of(lot.paths)}", work, costly=True)
         job.finished.connect(partial(self._on_read, lot))
-        job.failed.connect(self.refused)
+        job.failed.connect(partial(self._on_failed, lot))
+
+    def _on_failed(self, lot: _Lot, why: str) -> None:
+        lot.sources.close()
+        self.refused.emit(why)
 
     def _on_read(self, lot: _Lot, answer: Readings | _Question) -> None:
+        if isinstance(answer, Readings):
+            lot.sources.close()
         if isinstance(answer, UnknownColumns):
             self._ask_columns(lot, answer)
         elif isinstance(answer, UnknownAnnotators):
@@ -195,7 +206,9 @@ class Importing(QObject):
             unknown.header, unknown.rows, kinds, chosen, file.name, parent=self._window
         )
         dialog.accepted.connect(partial(self._on_mapped, lot, file, dialog))
-        dialog.rejected.connect(partial(self._on_unanswered, f"the columns of {file.name} are not known"))
+        dialog.rejected.connect(
+            partial(self._on_unanswered, f"the columns of {file.name} are not known", lot)
+        )
         dialog.open()
 
     def _on_mapped(self, lot: _Lot, file: Path, dialog: ColumnMappingDialog) -> None:
@@ -211,7 +224,7 @@ class Importing(QObject):
         )
         dialog.accepted.connect(partial(self._on_named, lot, unknown, dialog))
         what = f"nothing tells who marked {plain(unknown.files[0].name)}"
-        dialog.rejected.connect(partial(self._on_unanswered, what))
+        dialog.rejected.connect(partial(self._on_unanswered, what, lot))
         dialog.open()
 
     def _on_named(self, lot: _Lot, unknown: UnknownAnnotators, dialog: WhoMarkedDialog) -> None:
@@ -223,6 +236,7 @@ class Importing(QObject):
 
     def _ask_resampling(self, lot: _Lot, other: OtherGrid) -> None:
         if not other.resamplable:
+            lot.sources.close()
             self.refused.emit(str(other))
             return
         ask(
@@ -233,10 +247,12 @@ class Importing(QObject):
             "Resample",
             "Cancel",
             partial(self._read, replace(lot, may_resample=True)),
-            partial(self._on_unanswered, "the masks were made on another grid"),
+            partial(self._on_unanswered, "the masks were made on another grid", lot),
         )
 
-    def _on_unanswered(self, what: str) -> None:
+    def _on_unanswered(self, what: str, lot: _Lot | None = None) -> None:
+        if lot is not None:
+            lot.sources.close()
         self.said.emit(f"Nothing was imported: {what}.")
 
 
@@ -278,8 +294,9 @@ def _by_pattern(files: Sequence[Path], number: int, pattern: str) -> str | None:
 def _read_or_ask(lot: _Lot, at_hand: AtHand, watch: Watch) -> Readings | _Question:
     try:
         readings = read_files(
-            lot.paths, mappings=lot.mappings, reading=lot.reading, at_hand=at_hand, asks=True, watch=watch
-        )
+            lot.paths, mappings=lot.mappings, reading=lot.reading, at_hand=at_hand, asks=True,
+            sources=lot.sources, watch=watch,
+        )  # fmt: skip
         # Before a study is made: what does not fit its image is asked about first.
         sites = sites_of(at_hand.entries, readings.images, readings.volumes)
         place(readings.signed, sites, may_resample=lot.may_resample)

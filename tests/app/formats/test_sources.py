@@ -81,10 +81,23 @@ def test_what_is_held_at_once_is_bounded(tmp_path: Path, monkeypatch) -> None:
     paths = [coco_of_all_kinds(tmp_path / f"{n}.json") for n in range(5)]
     monkeypatch.setattr(sources, "_HELD", 2 * paths[0].stat().st_size)
     held = Sources()
-    opened = [held.open(path) for path in paths]
+    opened = [held.open(path) for path in paths if held.open(path).document()]
+    assert held.open(paths[-1]) is opened[-1]
     again = [held.open(path) is source for path, source in zip(paths, opened, strict=True)]
-    assert again[:2] == [True, True]
-    assert not any(again[2:])
+    assert again == [True, True, False, False, False]
+
+
+def test_what_was_released_is_held_until_a_question_is_answered(tmp_path: Path, monkeypatch) -> None:
+    path = coco_of_all_kinds(tmp_path / "a.json")
+    held = Sources(is_lasting=True)
+    source = held.open(path)
+    source.document()
+    held.release(path)
+    assert held.open(path) is source
+    monkeypatch.setattr(sources, "_HELD", 1)
+    held.release(path)
+    assert held.open(path) is not source
+    held.close()
 
 
 def test_only_what_is_kept_stays(tmp_path: Path) -> None:

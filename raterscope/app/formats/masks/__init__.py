@@ -171,9 +171,9 @@ def _read_annotations(
 ) -> MaskTable:  # fmt: skip
     from raterscope.app.formats.masks.annotations import take_masks
 
-    if isinstance(document := source.document(), LidcDocument):
+    document = source.document()
+    if isinstance(document, LidcDocument):
         from raterscope.app.formats.masks.lidc import read_lidc
 
         return read_lidc(source.path, document.root, volumes, spacing, watch)
-    del document  # which `take_masks` releases
     return take_masks(source, names, spacing, watch)

@@ -60,9 +60,7 @@ def take_masks(
     source: Source, names: Named = NOTHING,
     spacing: tuple[float, float, float] | None = None, watch: Watch = silent,
 ) -> MaskTable:  # fmt: skip
-    """Take the areas of a file's annotations, and release the file before they are drawn.
-
-    The areas of one class by one annotator in an image are one mask.
+    """Take the areas of a file's annotations; those of one class by one annotator in an image are one mask.
 
     A pixel spans from its number to the next, so that its centre is at one half. Where the file does not say
     who looked at which image, all who marked areas looked at all images. Boxes are taken where the file has
@@ -123,8 +121,6 @@ def take_masks(
         for who in people:
             assert grid is not None
             gathering.look(who, item.title or path.stem, grid)
-    del document
-    source.release()
     return MaskTable(path, gathering.masks(part(watch, 0.5, 1.0)), tuple(gathering.notices()))
 
 
