@@ -19,15 +19,15 @@ CLUSTERERS: dict[str, Algorithm] = {
     for algorithm in (
         Algorithm(
             "oem", "OEM clustering", "Gaussian clusters and outliers, with each annotator's "
-            "reliability; finds the number of clusters. Take it unless you know better.",
+            "reliability; estimates the number of clusters. Recommended.",
             "[@pages2019], Algorithm 1", OEMSettings, oem,
         ),
         Algorithm(
-            "cem", "CEM clustering", "As OEM without outliers: for annotators who do not click at random.",
+            "cem", "CEM clustering", "As OEM without outliers: for crowds without random clicks.",
             "[@diazvilor2017], section 2.2; [@figueiredo2002]", CEMSettings, cem,
         ),
         Algorithm(
-            "kmeans", "k-means", "A number of clusters that you know; every click counts.",
+            "kmeans", "k-means", "A known number of clusters; every click counts.",
             "[@pages2019], section 3.1; [@lloyd1982]", KMeansSettings, kmeans,
         ),
         Algorithm(
@@ -35,11 +35,11 @@ CLUSTERERS: dict[str, Algorithm] = {
             "[@pages2019], section 3.1", HACSettings, hac,
         ),
         Algorithm(
-            "dbscan", "DBSCAN", "Joins clicks nearer than a distance that you know.",
+            "dbscan", "DBSCAN", "Joins clicks nearer than a known distance.",
             "[@ester1996]; scikit-learn, defaults of Zooniverse's point reducer", DBSCANSettings, dbscan,
         ),
         Algorithm(
-            "hdbscan", "HDBSCAN", "Joins clicks at every density and keeps what lasts.",
+            "hdbscan", "HDBSCAN", "Joins clicks at every density and keeps the most stable clusters.",
             "[@campello2013]; scikit-learn, defaults of Zooniverse's point reducer", HDBSCANSettings, hdbscan,
         ),
     )
@@ -49,20 +49,22 @@ DETECTORS: dict[str, Algorithm] = {
     algorithm.name: algorithm
     for algorithm in (
         Algorithm(
-            "dem", "DEM detection", "Weighs votes by each annotator's sensitivity and specificity, which it "
-            "learns.", "[@pages2019], Algorithm 2", DEMSettings, dem,
+            "dem", "DEM detection", "Weighs votes by each annotator's sensitivity and specificity, "
+            "estimated from the data. Recommended.", "[@pages2019], Algorithm 2", DEMSettings, dem,
         ),
         Algorithm(
-            "majority", "majority vote", "What half of the annotators marked.", "[@pages2019], eq. 33",
+            "majority", "majority vote", "A structure is what half of the annotators marked.",
+            "[@pages2019], eq. 33",
             MajoritySettings, majority,
         ),
         Algorithm(
-            "share", "share of votes", "What a share of the annotators marked.", "[@pages2019], eq. 32",
+            "share", "share of votes", "A structure is what a chosen share of the annotators marked.",
+            "[@pages2019], eq. 32",
             ShareSettings, share,
         ),
         Algorithm(
-            "recursive", "recursive EM", "DEM in one pass over the annotators, in their order: what a stream "
-            "of them comes to.", "[@diazvilor2017], Algorithm 5", RecursiveSettings, recursive,
+            "recursive", "recursive EM", "DEM in one pass over the annotators, in the order in which they "
+            "came.", "[@diazvilor2017], Algorithm 5", RecursiveSettings, recursive,
         ),
     )
 }  # fmt: skip

@@ -31,31 +31,32 @@ LABELLERS: dict[str, Algorithm] = {
             PooledSettings, pooled,
         ),
         Algorithm(
-            "ibcc", "IBCC", "Learns every annotator's confusion matrix and weighs votes by it. Too sure "
-            "where annotators err together.",
+            "ibcc", "IBCC", "Estimates every annotator's confusion matrix and weighs votes by it. "
+            "Over-confident if annotators share mistakes.",
             "[@simpson2013], sections 2 and 3", IBCCSettings, ibcc,
         ),
         Algorithm(
-            "dynibcc", "dynamic IBCC", "As IBCC, with confusion matrices that move from vote to vote: who "
-            "learns, tires or jumps.",
+            "dynibcc", "dynamic IBCC", "As IBCC, with confusion matrices that change over time: for "
+            "annotators who learn, tire or change suddenly.",
             "[@simpson2013], section 7, as corrected", DynamicSettings, dynibcc,
         ),
         Algorithm(
-            "gibbs", "IBCC by Gibbs sampling", "The same model as IBCC, sampled: slower, and sure of less.",
+            "gibbs", "IBCC by Gibbs sampling",
+            "The same model as IBCC, sampled: slower and less over-confident.",
             "[@simpson2013], section 2; [@geman1984]", GibbsSettings, gibbs,
         ),
         Algorithm(
-            "ebcc", "EBCC", "Classes have subtypes on which annotators err together. Takes longer, and is as "
-            "sure as IBCC.",
+            "ebcc", "EBCC", "Classes have subtypes on which annotators share mistakes. Slower than IBCC and "
+            "as confident.",
             "[@li2019]",
             EBCCSettings, ebcc,
         ),
         Algorithm(
-            "dawid-skene", "Dawid-Skene", "Confusion matrices of the greatest likelihood, as many know them.",
+            "dawid-skene", "Dawid-Skene", "Maximum-likelihood confusion matrices.",
             "[@dawid1979]", DawidSkeneSettings, dawid_skene,
         ),
         Algorithm(
-            "majority", "majority vote", "The share of the votes; every annotator counts alike.",
+            "majority", "majority vote", "The share of the votes; every annotator counts equally.",
             "[@simpson2013], section 4", LabelSettings, majority,
         ),
         Algorithm(
@@ -68,7 +69,7 @@ LABELLERS: dict[str, Algorithm] = {
             "[@simpson2013], section 4", WeightedSettings, weighted_sum,
         ),
         Algorithm(
-            "mean-score", "mean of scores", "Labels that are numbers, or in order, are averaged.",
+            "mean-score", "mean of scores", "Averages labels that are numbers or ordered.",
             "[@simpson2013], section 4", LabelSettings, mean_score,
         ),
     )

@@ -25,26 +25,26 @@ FUSERS: dict[str, Algorithm] = {
     algorithm.name: algorithm
     for algorithm in (
         Algorithm(
-            "laplace", "Laplace", "Robust, with each rater's weight at every place and the outline's "
-            "uncertainty. Take it unless you know better.",
+            "laplace", "Laplace", "Robust; gives each rater's local weight and the outline's uncertainty. "
+            "Recommended.",
             "[@audelan2022], section 2, Laplace likelihood", LaplaceSettings, laplace,
         ),
         Algorithm(
-            "student", "Student's t", "As Laplace, with tails that are learnt for each rater.",
+            "student", "Student's t", "As Laplace, with tails estimated for each rater.",
             "[@audelan2022], section 2, Student's t likelihood", StudentSettings, student,
         ),
         Algorithm(
-            "gdp", "generalised double Pareto", "As Laplace, with tails heavier still: far outliers count "
-            "for next to nothing.",
+            "gdp", "generalised double Pareto", "As Laplace, with heavier tails: far outliers count very "
+            "little.",
             "[@audelan2022], section 2, generalised double Pareto likelihood", GDPSettings, gdp,
         ),
         Algorithm(
-            "gaussian", "Gaussian", "One variance a rater for the whole image; not robust.",
+            "gaussian", "Gaussian", "One variance for each rater over the whole image; not robust.",
             "[@audelan2022], section 2.1", GaussianSettings, gaussian,
         ),
         Algorithm(
             "mixture", "mixture of consensuses", "Finds whether raters follow one outline or several, and "
-            "who follows which. A variant of the paper's.",
+            "which rater follows which. A variant of the paper's method.",
             "[@audelan2022], section 3, a variant", MixtureSettings, mixture,
         ),
         Algorithm(
@@ -53,16 +53,16 @@ FUSERS: dict[str, Algorithm] = {
             staple,
         ),
         Algorithm(
-            "pstaple", "PSTAPLE", "STAPLE of probabilities, with neighbours drawn together.",
+            "pstaple", "PSTAPLE", "STAPLE for probabilities, with a prior that joins neighbouring voxels.",
             "[@akhondi2013], derived from its description", PSTAPLESettings, pstaple,
         ),
         Algorithm(
-            "continuous-staple", "continuous STAPLE", "One bias and one variance a rater, on signed "
+            "continuous-staple", "continuous STAPLE", "One bias and one variance for each rater, on signed "
             "distances.",
             "[@warfield2008]", ContinuousSTAPLESettings, continuous_staple,
         ),
         Algorithm(
-            "majority", "majority vote", "What more than half of the raters marked.",
+            "majority", "majority vote", "The structure is what more than half of the raters marked.",
             "[@audelan2022], section 1", MajoritySettings, majority,
         ),
     )

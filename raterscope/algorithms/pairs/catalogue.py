@@ -29,17 +29,17 @@ PATHS: dict[str, Algorithm] = {
     algorithm.name: algorithm
     for algorithm in (
         Algorithm(
-            "iss", "inverse scale space", "Biases come in at their full size, the surest first. Take it "
-            "unless you compare paths.",
+            "iss", "inverse scale space", "Biases enter at their full size, the clearest first. "
+            "Recommended.",
             "[@xu2016], eq. 4, with the knockoffs of section 2.3 as corrected", PairSettings, _iss,
         ),
         Algorithm(
-            "lasso", "LASSO", "Biases grow from nothing; who comes in, and when, is nearly always the same.",
+            "lasso", "LASSO", "Biases grow from zero; they enter in nearly the same order.",
             "[@xu2016], eq. 5, with the knockoffs of section 2.3 as corrected", PairSettings,
             _lasso,
         ),
         Algorithm(
-            "lbi", "linearised Bregman iteration", "Comes near the inverse scale space in small steps.",
+            "lbi", "linearised Bregman iteration", "Approximates the inverse scale space in small steps.",
             "[@xu2016], Algorithm 1, with the knockoffs of section 2.3 as corrected", LBISettings,
             _lbi,
         ),

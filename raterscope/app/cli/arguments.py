@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import NoReturn, TypeAlias
 
+from raterscope.app.cli.examples import examples_in_words
+
 __all__ = [
     "Commands",
     "Misused",
@@ -55,8 +57,8 @@ class Parser(argparse.ArgumentParser):
         raise Misused(f"{message}; see {self.prog} --help.")
 
     def format_help(self) -> str:
-        """Give the help, with the algorithms at its end."""
-        text = super().format_help()
+        """Give the help, with examples and the algorithms at its end."""
+        text = super().format_help() + examples_in_words(self.prog.removeprefix("raterscope "))
         if self.lists_settings:
             from raterscope.app.cli.settings import algorithms_in_words
 

@@ -39,7 +39,7 @@ def describe_fuse(commands: Commands) -> None:
     clicks = add_command(
         kinds,
         "clicks",
-        "clicks on images: cluster them, then tell structures from artefacts",
+        "clicks on images: cluster them, then separate structures from artefacts",
         "Fuses clicks and writes detections.csv, annotators.csv, clicks.csv and run.json.",
         lists=True,
         kind="clicks",
@@ -50,7 +50,7 @@ def describe_fuse(commands: Commands) -> None:
                              "napari")  # fmt: skip
     add_extent(clicks, "width and height of every image, pixels")
     clicks.add_argument("--images", nargs="+", type=Path, default=[], metavar="PATH",
-                        help="whence the images' sizes: a table with the columns image, width, height, "
+                        help="sizes of the images: a table with the columns image, width, height, "
                              "or image files, or folders of them")  # fmt: skip
     clicks.add_argument("--truth", type=Path, metavar="TRUTH",
                         help="true places (image, x, y) to compare with; writes evaluation.csv")  # fmt: skip
@@ -63,13 +63,13 @@ def describe_fuse(commands: Commands) -> None:
                              "that of a new study")  # fmt: skip
     clicks.add_argument("--weight", nargs="+", action="extend", default=[], type=weight,
                         metavar="NAME=WEIGHT", dest="weights",
-                        help="annotators who count as a part of one, as in kim=0.5")  # fmt: skip
+                        help="weights below 1 for annotators, as in kim=0.5")  # fmt: skip
     for control, held in (("positive", "some structure"), ("negative", "no structure")):
         clicks.add_argument(f"--{control}", nargs="+", action="extend", default=[], metavar="IMAGE",
-                            help=f"control images: known to hold {held}; they tell artefacts from structures "
-                                 "on the others")  # fmt: skip
+                            help=f"control images: known to hold {held}; they separate artefacts from "
+                                 "structures on the others")  # fmt: skip
     add_by_crowd_size(clicks, "needs --truth, writes crowd_size.csv")
-    add_hold(clicks, "hold the known true places fixed, so that they sharpen the rest")
+    add_hold(clicks, "hold the ground truth fixed, so that it improves the rest")
     add_algorithm(clicks, "--algorithm", "oem", "how clicks are clustered")
     add_plan(clicks)
     add_mapping(clicks)
@@ -84,7 +84,7 @@ def _describe_masks(kinds: Commands) -> None:
     masks = add_command(
         kinds,
         "masks",
-        "several raters' masks of an image or volume: a consensus, and where it is in doubt",
+        "several raters' masks of an image or volume: a consensus and its uncertainty",
         "Fuses masks and writes consensus.nii.gz (the model's probability), consensus_mask.nii.gz,\n"
         "another_rater.nii.gz and true_outline.nii.gz (probabilities), uncertainty.nii.gz (half-width of\n"
         "the 95 % band of another rater's outline), weight_ANNOTATOR.nii.gz and tau_ANNOTATOR.nii.gz\n"
@@ -122,7 +122,7 @@ def _describe_labels(kinds: Commands) -> None:
     labels = add_command(
         kinds,
         "labels",
-        "a crowd's labels: true classes, and everybody's confusion matrix",
+        "a crowd's labels: true classes, and each annotator's confusion matrix",
         "Fuses labels and writes labels.csv, annotators.csv, confusion.csv, next_votes.csv and\n"
         "run.json, communities.csv where they are found, evaluation.csv where truths are known; of several\n"
         "questions, into a folder each.",
@@ -179,7 +179,7 @@ def _describe_pairs(kinds: Commands) -> None:
     pairs = add_command(
         kinds,
         "pairs",
-        "a crowd's comparisons of pairs: who is biased to a side, and the ranking without that",
+        "a crowd's comparisons of pairs: annotators biased to a side, and the ranking without bias",
         "Finds annotators who are biased to a side at a controlled rate of false discoveries,\n"
         "and ranks the items without their biases. Writes annotators.csv, ranking.csv, path.csv and\n"
         "run.json; of several questions, into a folder each.",

@@ -72,9 +72,9 @@ def _parser() -> Parser:
     parser = Parser(
         prog="raterscope",
         usage=_USAGE,
-        description="Review what many annotators marked. Without a command the window opens.",
+        description="Review the work of many annotators. Without a command, the window opens.",
         epilog="`raterscope COMMAND --help` says more. A failure sets status 1 and says in one line what was "
-        "wrong; RATERSCOPE_DEBUG=1 adds the program's own account of it.",
+        "wrong; RATERSCOPE_DEBUG=1 adds a traceback.",
     )
     parser.add_argument("--version", action="version", version=f"raterscope {__version__}")
     commands = parser.add_subparsers(
@@ -125,9 +125,9 @@ def _describe_study_commands(commands: Commands) -> None:
         commands,
         "import",
         "read images, volumes, clicks, masks, labels, pairs and truths into a study",
-        "Reads files into a study, which is made where it does not exist; of a folder, the "
-        "images, volumes and masks in it. Images that are called as tasks of labels or items of pairs are, "
-        "show them.",
+        "Reads files into a study, which is made if it does not exist; of a folder, the "
+        "images, volumes and masks in it. Images named like tasks of labels or items of pairs become their "
+        "pictures.",
     )
     add_study(reading)
     reading.add_argument("files", nargs="+", type=Path, metavar="FILE")
@@ -149,7 +149,7 @@ def _describe_study_commands(commands: Commands) -> None:
         "fuse a study's clicks, masks, labels or pairs",
         "Fuses a study's clicks, masks, labels or pairs, whichever the algorithm is for, and\n"
         "keeps the result in it. What the expert decided is held fixed; annotators the expert excluded are\n"
-        "left out, and those of clicks who were down-weighed count as a part of one.",
+        "left out, and annotators of clicks count with the weights that the expert gave.",
         lists=True,
     )
     add_study(running)
@@ -199,7 +199,7 @@ def _describe_report(commands: Commands) -> None:
     report = add_command(
         commands,
         "report",
-        "write what a study has come to as HTML or PDF",
+        "write a study's results as HTML or PDF",
         "Writes one file for people: the slices or tasks in dispute, tables of annotators and of "
         "their agreement, the expert's decisions, the methods with every setting.",
     )

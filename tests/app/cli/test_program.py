@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -11,6 +12,9 @@ import pytest
 
 import raterscope
 from raterscope.app.cli import main
+from raterscope.app.cli.examples import EXAMPLES
+from raterscope.app.cli.options import options_of
+from raterscope.app.cli.program import COMMANDS, FUSING
 
 
 def start(*arguments, **options):
@@ -88,6 +92,19 @@ def test_a_file_that_is_missing(capsys, tmp_path):
 )
 def test_a_command_line_that_is_wrong(arguments, words, capsys):
     assert words in complaint(capsys, *arguments)
+
+
+@pytest.mark.parametrize(
+    "command", [*(one for one in COMMANDS if one != "fuse"), *(f"fuse {one}" for one in FUSING)]
+)
+def test_the_help_of_each_command_has_examples_that_are_understood(command, capsys):
+    assert main([*command.split(), "--help"]) == 0
+    help_text = capsys.readouterr().out
+    assert EXAMPLES[command]
+    for example in EXAMPLES[command]:
+        assert f"raterscope {example}" in help_text
+        assert example.startswith(command)
+        options_of(shlex.split(example))
 
 
 @pytest.mark.parametrize(
