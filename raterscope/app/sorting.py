@@ -12,7 +12,7 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.images import is_image
 from raterscope.app.formats.labels import find_labels
 from raterscope.app.formats.masks import holds_masks
-from raterscope.app.formats.masks.label_maps import is_voxel_file
+from raterscope.app.formats.masks.label_maps import is_plain_image, is_voxel_file
 from raterscope.app.formats.pairs import has_pairs
 from raterscope.app.formats.pairs.true_rankings import holds_ranking
 from raterscope.app.formats.points import has_points
@@ -219,6 +219,12 @@ def settle(
     )  # fmt: skip
 
 
+def _holds_nothing(path: Path) -> bool:
+    """Tell whether a file of voxels, as its name has it, is one of no bytes."""
+    voxels = is_voxel_file(path) or is_plain_image(path) or path.suffix.casefold() == ".dcm"
+    return voxels and path.stat().st_size == 0
+
+
 def _sort_file(path: Path, kind: str | None, piles: Piles, watch: Watch) -> None:
     """Sort a file that was named: whatever is wrong with it is said."""
     from raterscope.app.formats.volumes import find_volumes
@@ -228,6 +234,8 @@ def _sort_file(path: Path, kind: str | None, piles: Piles, watch: Watch) -> None
     if kind != "clicks" and not path.is_file():
         there = "is a pipe or a device; expected a file" if path.exists() else "is not there"
         raise InputError(there, file=path)
+    if kind in (None, "masks", "volume") and _holds_nothing(path):
+        raise InputError("is empty; expected an image or a mask", file=path)
     watch(0.0, f"looking at {plain(path.name)}")
     if piles.has(path):
         return

@@ -117,6 +117,11 @@ class MethodComparison:
     truth: bool
     problems: tuple[tuple[str, str], ...] = ()
 
+    def table(self, measure: str) -> FloatArray:
+        """Give a figure of every pair of masks, in the order of `agreement`; NaN where both are empty."""
+        found = np.asarray(getattr(self.agreement, measure))
+        return np.where(np.isnan(self.agreement.dice), math.nan, found)
+
     def against_truth(self, measure: str) -> tuple[FloatArray, FloatArray]:
         """Compare with the truth.
 
@@ -134,7 +139,7 @@ class MethodComparison:
         raters = len(self.annotators)
         if not self.truth:
             return np.full(raters, math.nan), np.full(len(self.fits), math.nan)
-        column = np.asarray(getattr(self.agreement, measure))[:-1, -1]
+        column = self.table(measure)[:-1, -1]
         return column[:raters], column[raters:]
 
     def among_raters(self, measure: str) -> tuple[FloatArray, FloatArray]:
@@ -148,7 +153,7 @@ class MethodComparison:
             Each consensus with the raters, all of whom are part of it.
         """
         raters = len(self.annotators)
-        table = np.asarray(getattr(self.agreement, measure))
+        table = self.table(measure)
         others = ~np.eye(raters, dtype=bool)
         return (
             table[:raters, :raters][others].reshape(raters, max(raters - 1, 0)),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from raterscope.algorithms.masks.catalogue import FUSERS
-from raterscope.algorithms.masks.data import FloatArray, Masks
+from raterscope.algorithms.masks.data import FloatArray, Masks, MasksError
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.method_comparison import (
     MEASURES,
@@ -25,7 +25,7 @@ from raterscope.algorithms.masks.method_comparison import (
 from raterscope.algorithms.masks.metrics import RaterAgreement
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, counted, plain
-from raterscope.app.formats.export import shortest, write_table
+from raterscope.app.formats.export import shortest, take_away, write_table
 from raterscope.app.masks.running import MARGIN, Case, Inputs
 from raterscope.app.outcome import attempt
 from raterscope.app.study import Study
@@ -161,10 +161,10 @@ def compare_cases(inputs: Inputs, plans: Sequence[MaskPlan], watch: Watch = sile
 
     Nothing is kept in a study. What the expert settled is held fixed, as in a fusion.
 
-    Raises
-    ------
-    InputError
-        Where nothing could be compared.
+    Returns
+    -------
+    ComparedMethods
+        Without cases where none could be compared; `problems` then says why.
     """
     work = [(name, case, structure) for name, case in inputs.given.items() for structure in case.records]
     found, problems = [], []
@@ -172,12 +172,10 @@ def compare_cases(inputs: Inputs, plans: Sequence[MaskPlan], watch: Watch = sile
         here = part(watch, done / len(work), (done + 1) / len(work), f"{name}: " if len(work) > 1 else "")
         compared, problem, _ = attempt(partial(_compare, case, structure, plans, here))
         if compared is None:
-            problems.append(f"{plain(name)}, {plain(structure)}: {problem}")
+            problems.append(f"{plain(name)}, {plain(structure)}: not compared, {problem}")
             continue
         found.append(CaseMethods(name, "mm" if case.grid.calibrated else "px", compared))
         problems += [f"{plain(name)}, {method}: {why}" for method, why in compared.problems]
-    if not found:
-        raise InputError(problems[0] if problems else "there are no masks to compare methods on")
     names = tuple(plan.algorithm for plan in plans)
     return ComparedMethods(names, tuple(found), tuple(problems), _facts(plans, len(found)))
 
@@ -192,7 +190,7 @@ def _compare(case: Case, structure: str, plans: Sequence[MaskPlan], watch: Watch
     known = case.truth.get(structure)
     records = dict(case.records[structure])
     if len(records) < 2:
-        raise InputError("there is but one rater: all methods return that mask")
+        raise MasksError("there is but one rater: all methods return that mask.")
     if known is not None:  # the box has room for it too
         records[_TRUTH] = MaskRecord(known.origin, known.values > 0.5, None)
     every = assemble(
@@ -309,8 +307,7 @@ def rows(found: ComparedMethods) -> Iterator[tuple[object, ...]]:
             others = [(other, place) for place, other in enumerate(raters) if place != at]
             others = [("truth", len(names)), *others] if compared.truth else others
             for other, place in others:
-                table = compared.agreement
-                figures = (table.dice, table.hausdorff_95, table.hausdorff, table.mean_surface_distance)
+                figures = [compared.table(measure) for measure in MEASURES]
                 yield (
                     case.name, compared.structure, "rater" if fit is None else "method", name,
                     other if other == "truth" and place == len(names) else f"rater {other}",
@@ -319,9 +316,13 @@ def rows(found: ComparedMethods) -> Iterator[tuple[object, ...]]:
 
 
 def write_methods(folder: Path, found: ComparedMethods) -> list[Path]:
-    """Write methods.csv and methods.svg into a folder."""
+    """Write methods.csv and methods.svg into a folder; without cases, take away those that are there."""
     from raterscope.app.masks.method_plots import write_plots
 
+    if not found.cases:
+        take_away(folder / "methods.csv")
+        take_away(folder / "methods.svg")
+        return []
     return [
         write_table(folder / "methods.csv", COLUMNS, rows(found)),
         write_plots(folder / "methods.svg", found),

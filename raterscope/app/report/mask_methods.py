@@ -26,7 +26,7 @@ from raterscope.app.masks.methods import (
 )
 from raterscope.app.masks.running import gather
 from raterscope.app.report.charts import FINE, Frame, framed, rounded
-from raterscope.app.report.contents import Gallery, Picture, Section, Table
+from raterscope.app.report.contents import Gallery, Notices, Picture, Section, Table
 from raterscope.app.report.units import NONE
 from raterscope.app.study import Study
 from raterscope.widgets.figures import duration, small_figure
@@ -34,6 +34,7 @@ from raterscope.widgets.tokens import LIGHT
 
 __all__ = ["compared_methods_section"]
 
+_TITLE = "Methods compared"
 _TICKS = 4
 _HALF = 0.3
 _LEAST_SECONDS = 1e-4
@@ -65,7 +66,8 @@ def compared_methods_section(
             return None
         return _section(replace(found, cases=cases))
     inputs = gather(images, study, part(watch, 0.0, 0.1))
-    return _section(compare_cases(inputs, methods_plans(methods or tuple(FUSERS)), part(watch, 0.1, 1.0)))
+    found = compare_cases(inputs, methods_plans(methods or tuple(FUSERS)), part(watch, 0.1, 1.0))
+    return _section(found) if found.cases else Section(_TITLE, [Notices(found.problems)])
 
 
 def _section(found: ComparedMethods) -> Section:
@@ -77,7 +79,7 @@ def _section(found: ComparedMethods) -> Section:
     among = "" if found.truth else " Every rater is part of every consensus."
     note = f"{numbered}. Boxes: quartiles with the median, and every value as a dot.{among}"
     table = _table(found, shown, names, reference)
-    return Section("Methods compared", [table, Gallery("Methods side by side", pictures, (), note)])
+    return Section(_TITLE, [table, Gallery("Methods side by side", pictures, (), note)])
 
 
 def _table(

@@ -83,3 +83,13 @@ def test_signed_ranks_need_six_cases_in_which_both_are_known():
 def test_whiskers_end_within_one_and_a_half_boxes():
     assert quartiles(np.array([0.0, 10.0, 11.0, 12.0, 13.0])) == (10.0, 10.0, 11.0, 12.0, 13.0)
     assert quartiles(np.array([3.0])) == (3.0,) * 5
+
+
+def test_two_empty_masks_are_not_taken_for_perfect(crowd):
+    masks, _ = crowd
+    values = np.stack([masks.values[0], np.zeros(masks.shape, dtype=bool)])
+    found = compare_methods(named(values, spacing=masks.spacing), plans("majority"))
+    assert not found.fits[0].mask.any()
+    for measure in ("dice", "hausdorff", "mean_surface_distance"):
+        assert np.isnan(found.among_raters(measure)[1][0, 1])
+    assert found.among_raters("hausdorff")[1][0, 0] == np.inf

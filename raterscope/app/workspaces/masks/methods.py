@@ -170,10 +170,14 @@ class Methods(QObject):
     def _on_compared(self, asked: int, found: ComparedMethods) -> None:
         if asked != self._asked:
             return
+        if not found.cases:
+            self.refused.emit(found.problems[0])
+            return
         self._take(found)
         self._document.ask("Keeping compared methods", partial(keep_methods, found))
         if found.problems:
-            self.said.emit(f"{found.problems[0]}." + (" And others." if len(found.problems) > 1 else ""))
+            more = f" ({len(found.problems) - 1} more like it)" if len(found.problems) > 1 else ""
+            self.said.emit(f"{found.problems[0]}{more}")
 
     def _on_kept(self, asked: int, found: ComparedMethods | None) -> None:
         if asked == self._asked and found is not None and self._found is None:

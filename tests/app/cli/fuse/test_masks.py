@@ -394,3 +394,19 @@ def test_a_method_that_is_none_is_refused_before_anything_is_fused(tmp_path, cap
     )
     assert "'lapalce' is no algorithm for masks" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_one_rater_is_fused_and_not_compared(fuse, tmp_path):
+    out, _ = fuse(write(tmp_path / "anna.nii.gz", a_ball()), "--annotator", "anna", "--compare", "majority")
+    assert not (out / "methods.csv").exists()
+    assert (out / "consensus.nii.gz").exists()
+
+
+@pytest.mark.parametrize("ending", [".nii.gz", ".nrrd", ".png", ".dcm"])
+def test_a_file_of_no_bytes_is_called_empty(tmp_path, capsys, ending):
+    files = [str(path) for path in four_raters(tmp_path)[:2]]
+    nothing = tmp_path / f"nothing{ending}"
+    nothing.touch()
+    wanted = ["--naming", "{annotator}", "-o", str(tmp_path / "out")]
+    assert main(["fuse", "masks", *files, str(nothing), *wanted]) == 1
+    assert f"nothing{ending}: is empty; expected an image or a mask." in capsys.readouterr().err
