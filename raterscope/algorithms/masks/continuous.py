@@ -178,6 +178,7 @@ def continuous_staple(
         ),
         bias=np.stack(biases),
         variance=np.stack(variances),
+        sigma=np.stack(variances),
     )
 
 

@@ -20,6 +20,7 @@ def test_a_real_nodule(real_data):
     fusion = continuous_staple(nodule(real_data), FRAME)
     assert fusion.mask.sum() == 6700
     assert 25 * fusion.variance[0] == pytest.approx([10.574306, 1.653006, 6.293600, 1.978459], rel=1e-4)
+    assert np.array_equal(fusion.sigma, fusion.variance)
     assert 5 * fusion.bias[0] == pytest.approx([0.686788, -0.479265, 0.472085, -0.476365], abs=1e-4)
 
 
