@@ -61,7 +61,7 @@ def test_the_step_under_the_pointer_is_said_with_its_figures(curves):
     said = figure.words(part)
     assert said.startswith("step 30: 30 annotators, 600 clicks, 30 detections, 0 decisions changed; ")
     assert " 0.90 (0.80 to 0.95), of what this crowd would find in the end, in truth 0.87; " in said
-    assert "; 5 more: under 0.1 changes (under 1 %); " in said
+    assert "; 5 more: under 0.1 changes expected (under 1 %); " in said
     assert said.endswith("5 % chance of a change with 5 more; stop rule not met")
     assert figure.words(25).endswith("fused again; stop rule not met")
     assert figure.words(31).endswith("; stop rule met")

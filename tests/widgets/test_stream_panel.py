@@ -224,7 +224,7 @@ def test_where_shares_decide_the_changes_to_come_are_said_as_such(qtbot):
     qtbot.addWidget(panel)
     panel.show()
     panel.set_state(history(), 20)
-    assert "2 more: 0.3 changes (under 1 %)" in visible_words(panel)
+    assert "2 more: 0.3 changes expected (under 1 %)" in visible_words(panel)
 
 
 def test_when_an_image_is_firm_is_set_in_what_is_unfolded(panel, qtbot):

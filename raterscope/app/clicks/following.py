@@ -173,8 +173,11 @@ class Following:
             return None
         inputs, plan = gather(list(whole), study), self.wish.plan
         fusion = plan.stream.fusion
+        answers = {image: one.fusion for image, one in whole.items()}
+        answers |= self._settler.with_halves(whole, self._given, plan)
         outcomes = {
-            name: Outcome(name, self._in_order(image), "", "", 0.0) for name, image in inputs.items.items()
+            name: Outcome(name, self._in_order(image, answers[image]), "", "", 0.0)
+            for name, image in inputs.items.items()
         }
         answer = Answer(plan, inputs, outcomes, self._started, time.perf_counter() - self._clock)
         return running.keep(
@@ -218,9 +221,9 @@ class Following:
         fusion, experience = self.watched[image].fusion, self.experience(image)
         return whom_to_ask(self.clicks(image), fusion, self.wish.plan.stream, experience)
 
-    def _in_order(self, image: int) -> Fusion:
+    def _in_order(self, image: int, answer: Fusion) -> Fusion:
         """Give an image's answer with the annotators in the study's order."""
-        return self.watched[image].fusion.reordered(np.argsort(self._given[image].arrivals.order))
+        return answer.reordered(np.argsort(self._given[image].arrivals.order))
 
 
 def _since(entry: streams.StreamEntry) -> int:

@@ -15,6 +15,7 @@ import numpy as np
 
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.experience import experiences_of
+from raterscope.algorithms.clicks.grouping import with_halves
 from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.clicks.settling import afresh, can_settle, settle
 from raterscope.algorithms.clicks.stream import StreamState, begin
@@ -134,6 +135,19 @@ class Settler:
         self._ended = time.monotonic()
         self.seconds = self._ended - started
         return answers
+
+    def with_halves(
+        self, watched: Mapping[int, Watched], given: Mapping[int, Waiting], plan: WatchPlan
+    ) -> dict[int, Fusion]:
+        """Give the answers of the images that are settled, with what halves of them would detect."""
+        images = [image for image in watched if image in self._settled]
+        answers = with_halves(
+            [given[image].clicks(len(given[image].arrivals)) for image in images],
+            [self._settled[image].alone.fusion for image in images],
+            [watched[image].fusion for image in images],
+            plan.stream.fusion,
+        )
+        return dict(zip(images, answers, strict=True))
 
 
 def _agree(before: _Settled | None, now: Watched, fusion: Fusion) -> bool:

@@ -86,7 +86,7 @@ def outlook_in_words(history: StreamHistory, row: int, more: int, rule: str) -> 
         return ""
     number = "under 0.1" if 0 < expected < 0.1 else f"{expected:.1f}" if expected < 10 else f"{expected:,.0f}"
     share = f" ({chance_in_words(float(history.share[row]))})" if history.detections[row] else ""
-    return f"{more:,} more: {number} changes{share}"
+    return f"{more:,} more: {number} changes expected{share}"
 
 
 def state_in_words(history: StreamHistory, row: int, stopping: StoppingSettings) -> tuple[str, str]:
@@ -94,7 +94,7 @@ def state_in_words(history: StreamHistory, row: int, stopping: StoppingSettings)
     people, found = int(history.annotators[row]), int(history.detections[row])
     if stopping.rule == "share":
         late = changed_of_late(history, stopping.more, row + 1)
-        share = f" ({chance_in_words(late / found)})" if found and late else ""
+        share = f" ({chance_in_words(late / found)})" if 0 < late <= found else ""
         said = f"last {stopping.more:,}: {count(late, 'change')}{share}"
     else:
         changed = history.changed[max(row + 1 - stopping.unchanged, 0) : row + 1]

@@ -161,6 +161,8 @@ def test_the_run_kept_is_that_of_a_fusion_in_whatever_order_the_clicks_came(
         fused = {answer.inputs.items[name]: one.fusion for name, one in answer.outcomes.items()}
         kept = {image: study.result(run, image) for image in fused}
         assert sum(changed(kept[image], fused[image]) for image in fused) == 0
+        by_halves = [(kept[image].halves.sum(), fused[image].halves.sum()) for image in fused]
+        assert all(abs(int(one) - int(other)) <= 1 for one, other in by_halves)
         assert sum(changed(on_its_way[image], fused[image]) for image in fused) > 5
         for image, one in following.watched.items():
             assert one.history.detections[-1] == kept[image].detection.detected.sum()

@@ -51,7 +51,7 @@ class Reviewing(QObject):
         self._go_on = False
         self._by_hand = False
         """Whether the expert chose the spot itself: only then may a decision on it be changed."""
-        self._walked: tuple[bool, float, int] | None = None
+        self._walked: tuple[float, int] | None = None
         """Rank of the last spot of the walk that was looked at: from there it goes on."""
         self.blind = False
         """What others say of a spot is hidden until it is decided."""
@@ -139,10 +139,9 @@ class Reviewing(QObject):
             if spot.state == "disputed" and spot.skipped == skipped and i != self.current
         ]
 
-    def _rank(self, index: int) -> tuple[bool, float, int]:
-        """Put spots first that depend on which images are fused together, then the most doubtful."""
+    def _rank(self, index: int) -> tuple[float, int]:
         spot = self.spots[index]
-        return not spot.grouped, -min(spot.posterior, 1 - spot.posterior), spot.number
+        return -min(spot.posterior, 1 - spot.posterior), spot.number
 
     def decide(self, verb: str) -> None:
         """Accept, reject or skip the spot, and go on to the next disputed one when that is on disk."""

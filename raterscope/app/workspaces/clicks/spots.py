@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
@@ -53,8 +53,6 @@ class Spot:
         The decision in effect.
     skipped : bool
         True where the expert passed on.
-    grouped : bool
-        True where the answer depends on which images are fused together.
     """
 
     number: int
@@ -70,7 +68,6 @@ class Spot:
     cluster: int | None
     decision: int | None
     skipped: bool
-    grouped: bool = False
 
     @property
     def decided(self) -> bool:
@@ -190,10 +187,9 @@ def _alone(spot: review.Spot, number: int, looked: int) -> Spot:
 @lru_cache(maxsize=8)
 def _undecided(fusion: Fusion, looked: int) -> tuple[Spot, ...]:
     """Give a fusion's spots without the expert's word: wanted again after each decision on its image."""
-    votes, grouped = fusion.votes.tolist(), depends_on_grouping(fusion).tolist()
+    votes = fusion.votes.tolist()
     return tuple(
-        replace(_from_cluster(fusion, cluster, votes[cluster], looked, None), grouped=grouped[cluster])
-        for cluster in range(len(votes))
+        _from_cluster(fusion, cluster, votes[cluster], looked, None) for cluster in range(len(votes))
     )
 
 
