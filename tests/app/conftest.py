@@ -21,8 +21,9 @@ from tests.app.bringing import bring
 from tests.app.commands import refusal
 from tests.app.driving import open_study
 from tests.qt_leaks import nothing_is_left
+from tests.waiting import qtbot
 
-__all__ = ["bring", "nothing_is_left", "refusal"]
+__all__ = ["bring", "nothing_is_left", "qtbot", "refusal"]
 
 PARASITES = ((40, 40), (120, 50), (60, 130), (150, 150), (200, 90))
 DISPUTED = (190, 30)

@@ -1,15 +1,16 @@
 """How a test drives the window as a person does."""
 
+import time
+
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 
-LONG = 60_000
-"""Milliseconds that a test waits at most for what must come: a fusion gives way to whatever else runs."""
+from tests.waiting import LONG
 
 SOON = 100
 """Milliseconds: what a timer begins later than that is not waited for."""
 
-ROUNDS = 2
-"""Of the event loop, 10 ms each, for what one thing at its end begins."""
+ROUNDS = 3
+"""Of the event loop, for what one thing at its end begins."""
 
 
 class Appeared(QObject):
@@ -37,14 +38,15 @@ def open_study(window, qtbot, path):
 
 def idle(window, qtbot):
     """Wait until no work is under way and no timer is about to begin any."""
-    rounds = 0
-
-    def settled():
-        nonlocal rounds
-        rounds = 0 if window.jobs.busy or _about_to_begin(window) else rounds + 1
-        return rounds > ROUNDS
-
-    qtbot.waitUntil(settled, timeout=LONG)
+    ends = time.monotonic() + LONG / 1000
+    rounds, pause = 0, 1
+    while rounds < ROUNDS:
+        assert time.monotonic() < ends, "work is still under way"
+        busy = window.jobs.busy
+        if rounds == ROUNDS - 1:  # the timers take longest to look at
+            busy = busy or _about_to_begin(window)
+        rounds, pause = (0, min(2 * pause, 10)) if busy else (rounds + 1, 1)
+        qtbot.wait(pause)
 
 
 def _about_to_begin(window) -> bool:

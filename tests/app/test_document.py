@@ -46,7 +46,7 @@ def held(document):
     let_go = threading.Event()
 
     def held():
-        job = document.ask("Importing", lambda _study, _watch: let_go.wait(60), quiet=False, changes=True)
+        job = document.ask("Importing", lambda _study, _watch: let_go.wait(300), quiet=False, changes=True)
         document.record(Decision(verb="exclude", annotators=("kim",), reason="careless"))
         return job
 
@@ -99,7 +99,7 @@ def test_what_is_read_beside_the_study_holds_up_no_decision(document, opened, qt
 
     def read(study, watch):
         begun.set()
-        assert let_go.wait(60)
+        assert let_go.wait(300)
         return study.decisions(), study.path.name
 
     document.read_beside("Writing the report", read).finished.connect(told.append)

@@ -6,7 +6,9 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from raterscope.algorithms.clicks.data import ClicksError
@@ -16,6 +18,7 @@ from raterscope.algorithms.pairs.data import PairsError
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.errors import InputError
 from raterscope.app.jobs import Lane
+from tests.waiting import LONG
 
 
 def test_the_answer_arrives_in_the_gui_thread(jobs, qtbot):
@@ -87,20 +90,20 @@ def test_cancel_is_acknowledged_at_once_and_the_work_stops(jobs, qtbot):
     finished = []
     job.finished.connect(finished.append)
     qtbot.waitUntil(lambda: job.fraction > 0)
-    with qtbot.waitSignal(job.ended, timeout=500):
+    with qtbot.waitSignal(job.ended):
         job.cancel()
         assert job.state == "cancelling"
     assert job.state == "cancelled"
-    assert stopped.wait(1)
+    assert stopped.wait(LONG / 1000)
     assert finished == []
 
 
 def test_work_that_does_not_notice_is_abandoned_and_its_late_answer_dropped(jobs, qtbot):
     release = threading.Event()
-    job = jobs.start("Deaf", lambda watch: release.wait(10))
+    job = jobs.start("Deaf", lambda watch: release.wait(LONG / 1000))
     finished = []
     job.finished.connect(finished.append)
-    with qtbot.waitSignal(job.ended, timeout=1000):
+    with qtbot.waitSignal(job.ended):
         job.cancel()
     release.set()
     qtbot.wait(100)
@@ -114,13 +117,13 @@ def test_what_was_written_before_the_cancelling_was_noticed_counts_as_done(jobs,
 
     def work(watch):
         written.set()
-        go_on.wait(5)
+        go_on.wait(LONG / 1000)
         return "on disk"
 
     job = jobs.start("Writing", work, lane=lane)
     answers = []
     job.finished.connect(answers.append)
-    assert written.wait(5)
+    assert written.wait(LONG / 1000)
     with qtbot.waitSignal(job.ended):
         job.cancel()
         go_on.set()
@@ -164,24 +167,47 @@ def test_an_unforeseen_failure_is_one_sentence_with_the_traceback_for_who_asks(j
     assert "Traceback" in job.details
 
 
-def test_partial_results_wait_until_the_last_one_was_drawn(jobs, qtbot):
-    made = []
+def test_partial_results_wait_until_the_last_one_was_drawn(jobs, qtbot, monkeypatch):
+    monkeypatch.setattr("raterscope.app.jobs.PARTIAL_SECONDS", 0.01)
+    made, drawn = [], []
 
     def work(watch):
-        for i in range(400):
-            watch(i / 400, "drawing", partial=lambda i=i: made.append(i) or i)
-            time.sleep(0.002)
+        while len(made) < 5:
+            watch(0.5, "drawing", partial=lambda: made.append((len(made), len(drawn))) or made[-1])
 
     job = jobs.start("Drawing", work)
-    drawn = []
     job.partial.connect(drawn.append)
-    with qtbot.waitSignal(job.ended, timeout=5000):
+    with qtbot.waitSignal(job.ended):
         pass
     assert drawn == made
-    assert 1 < len(drawn) < 20
+    assert all(number == before for number, before in made)
 
 
-def test_closing_while_jobs_run_is_quick_and_leaves_nothing(jobs, qtbot):
+def test_partial_results_are_not_made_more_often_than_they_can_be_seen(jobs, qtbot, monkeypatch):
+    now, made, drawn = [0.0], [], []
+
+    def later():
+        now[0] += 0.01
+        return now[0]
+
+    clock = SimpleNamespace(perf_counter=later, monotonic=time.monotonic)
+    monkeypatch.setattr("raterscope.app.jobs.time", clock)
+
+    def work(watch):
+        while now[0] < 2:
+            watch(0.5, "drawing", partial=lambda: made.append(now[0]))
+            while len(drawn) < len(made):
+                time.sleep(0.001)
+
+    job = jobs.start("Drawing", work)
+    job.partial.connect(drawn.append)
+    with qtbot.waitSignal(job.ended):
+        pass
+    assert made
+    assert np.all(np.diff(made) >= 0.15)
+
+
+def test_closing_ends_jobs_and_leaves_no_thread(jobs, qtbot):
     def work(watch):
         while True:
             watch(0.5, "turning")
@@ -190,7 +216,8 @@ def test_closing_while_jobs_run_is_quick_and_leaves_nothing(jobs, qtbot):
     for _ in range(3):
         jobs.start("Turning", work)
     jobs.close()
-    assert not [t for t in threading.enumerate() if t.name == "Turning"]
+    assert not jobs.busy
+    qtbot.waitUntil(lambda: "Turning" not in {thread.name for thread in threading.enumerate()})
 
 
 def test_a_job_stays_until_its_thread_has_left_it(jobs, qtbot):
@@ -199,15 +226,15 @@ def test_a_job_stays_until_its_thread_has_left_it(jobs, qtbot):
 
     def work(watch):
         held.set()
-        go_on.wait(5)
+        go_on.wait(LONG / 1000)
         watch(0.5, "too late")
 
     job = jobs.start("deaf", work)
     gone = []
     job.destroyed.connect(lambda: gone.append(True))
-    assert held.wait(5)
+    assert held.wait(LONG / 1000)
     job.abandon()
     qtbot.wait(100)
     assert not gone
     go_on.set()
-    qtbot.waitUntil(lambda: bool(gone), timeout=5000)
+    qtbot.waitUntil(lambda: bool(gone))

@@ -4,8 +4,9 @@ import pytest
 
 from raterscope.widgets import theme
 from tests.qt_leaks import nothing_is_left
+from tests.waiting import qtbot
 
-__all__ = ["nothing_is_left"]
+__all__ = ["nothing_is_left", "qtbot"]
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ def start(*arguments, **options):
         capture_output=True,
         text=True,
         env=environment,
-        timeout=100,
+        timeout=300,
         **options,
     )
 
@@ -50,7 +50,7 @@ def test_help_names_the_commands_and_loads_nothing_heavy():
         "heavy = {'numpy', 'scipy', 'numba', 'sklearn', 'PySide6', 'PIL'} & set(sys.modules);"
         "sys.exit(status or ' '.join(heavy) or 0)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert done.stderr == ""
     assert done.returncode == 0
     for command in ("demo", "import", "run", "export", "fuse", "simulate", "papers"):
@@ -147,7 +147,7 @@ def test_a_reader_that_has_had_enough_is_no_error():
     )
     program.stdout.close()
     with program, program.stderr as said:
-        assert (said.read(), program.wait(60)) == (b"", 0)
+        assert (said.read(), program.wait(300)) == (b"", 0)
 
 
 def test_without_qt_the_window_is_refused_and_the_commands_work(tmp_path):
@@ -205,7 +205,7 @@ class TestTerminal:
         while b"%" not in drawn or b"i0" not in drawn:
             drawn += os.read(ours, 4096)
         os.killpg(program.pid, signal.SIGINT)
-        assert program.wait(60) == 130
+        assert program.wait(300) == 130
         with contextlib.suppress(OSError):  # Linux: the other end is closed
             while more := os.read(ours, 4096):
                 drawn += more
@@ -222,5 +222,5 @@ class TestTerminal:
             program = self.begin(clicks, said)
             with program.stdout as out:
                 assert b"detections" in out.read()
-            assert program.wait(60) == 0
+            assert program.wait(300) == 0
         assert (tmp_path / "said").read_bytes() == b""

@@ -173,7 +173,7 @@ def test_killed_it_loses_and_repeats_nothing_and_interrupted_it_keeps_a_run(tmp_
                 told = heard_until(process, (who + 1) * len(PLACES))
                 steps += [(one["annotators"], one["clicks"]) for one in of_images(told)]
             process.send_signal(signal.SIGKILL if life < 2 else signal.SIGINT)
-            rest = process.communicate(timeout=20)[0]
+            rest = process.communicate(timeout=300)[0]
     assert process.returncode == 0
     assert events(rest)[-1]["run"] == 1
     assert max(steps) == (12, 12 * len(PLACES))

@@ -148,7 +148,7 @@ def test_the_command_needs_no_display(study, tmp_path):
     bare = {name: value for name, value in os.environ.items() if name not in ("QT_QPA_PLATFORM", "DISPLAY")}
     done = subprocess.run(
         [sys.executable, "-m", "raterscope", "report", str(study.path), "-o", str(out)],
-        env=bare, capture_output=True, text=True, timeout=100, check=False,
+        env=bare, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout.strip()) == (0, str(out))
     assert pages_of(out) >= 2

@@ -136,7 +136,7 @@ def work_that_is_kept_when(let_go):
         return one_by_one(inputs, None, lambda given, plan, watch: given, watch)
 
     def keep(answer, study, watch):
-        assert let_go.wait(60)
+        assert let_go.wait(300)
         study.record(Decision(verb="exclude", annotators=("kim",), reason="careless"))
 
     return FusionWork("clicks", "image", gather, fuse, keep)

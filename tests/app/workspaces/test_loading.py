@@ -38,7 +38,7 @@ def test_pixels_of_the_study_before_do_not_come_late(jobs, qtbot, tmp_path):
 
     def slowly(entry, path, watch):
         begun.append(path.parent)
-        let_go[path.parent].wait(10)
+        let_go[path.parent].wait(300)
         return load_pixels(entry, path, watch)
 
     document = Document(jobs, jobs)

@@ -19,6 +19,8 @@ from raterscope.widgets.canvas.viewport import Viewport
 
 coordinate = st.floats(-100, 400, allow_nan=False, width=32)
 
+pytestmark = pytest.mark.usefixtures("qapp")  # nothing is painted without one
+
 
 @given(
     arrays(np.float64, st.tuples(st.just(2), st.integers(0, 40)), elements=coordinate),

@@ -22,7 +22,7 @@ def outliner(qtbot):
 
 
 def found(outliner, qtbot, index, keys):
-    with qtbot.waitSignal(outliner.ready, timeout=3000):
+    with qtbot.waitSignal(outliner.ready):
         outliner.paths(AXIAL, index, keys)
     return outliner.paths(AXIAL, index, keys)
 
@@ -73,7 +73,7 @@ def test_the_old_line_stays_until_the_new_one_is_found_and_goes_with_its_mask(ou
     there = outliner.paths(AXIAL, 4, ["a", "b"])
     assert set(there) == {"a"}
     assert there["a"].boundingRect().width() == 10.0
-    with qtbot.waitSignal(outliner.ready, timeout=3000):
+    with qtbot.waitSignal(outliner.ready):
         pass
     assert outliner.paths(AXIAL, 4, ["a"])["a"].boundingRect().width() == 5.0
 

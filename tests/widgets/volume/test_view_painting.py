@@ -77,6 +77,6 @@ def test_the_mask_being_mended_is_shown(view, qtbot):
     axial = view.view("axial")
     before = colour(axial, (10, 34, 36))
     view.set_edit(ball())
-    qtbot.waitUntil(lambda: colour(axial, (10, 34, 36)) != before, timeout=3000)
+    qtbot.waitUntil(lambda: colour(axial, (10, 34, 36)) != before)
     view.set_edit(None)
     assert colour(axial, (10, 34, 36)) == before

@@ -182,7 +182,7 @@ def test_without_pixels_the_masks_are_shown_alone_and_pixels_may_come_later(view
     view.set_pixels(np.full(SHAPE, 90, dtype=np.int16), window=(90, 200))
     assert view.crosshair == (9, 31, 41)
     assert colour(view.view("axial"), (9, 5, 5)) != ground
-    qtbot.waitUntil(lambda: "#e69f00" in colours(view.view("axial")), timeout=3000)
+    qtbot.waitUntil(lambda: "#e69f00" in colours(view.view("axial")))
 
 
 def test_voxels_that_do_not_fit_the_grid_are_refused(view):

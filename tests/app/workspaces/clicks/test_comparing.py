@@ -20,7 +20,7 @@ def compared(fused, qtbot, monkeypatch):
 
     def slowly(*arguments):
         begun.set()
-        assert let_go.wait(60)
+        assert let_go.wait(300)
         return evaluate(*arguments)
 
     monkeypatch.setattr(accuracy, "evaluate", slowly)

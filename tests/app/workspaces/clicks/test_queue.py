@@ -72,7 +72,7 @@ def test_images_are_in_order_before_their_results_are_read(jobs, qtbot, tmp_path
     may_read = threading.Event()
 
     def slowly(images, study, watch):
-        may_read.wait(10)
+        may_read.wait(300)
         return read_results(images, study, watch)
 
     document, panel = Document(jobs, jobs), QueuePanel()

@@ -20,6 +20,8 @@ from tests.app.conftest import ANNOTATORS, PARASITES
 from tests.app.driving import LONG, idle, press, states
 
 HEADER = "annotator,image,x,y\n"
+EVERY = 250
+"""Milliseconds between two looks at a source."""
 
 
 @pytest.fixture
@@ -36,7 +38,8 @@ def images_only(tmp_path) -> Path:
 
 
 @pytest.fixture
-def waiting(window, qtbot, images_only):
+def waiting(window, qtbot, images_only, monkeypatch):
+    monkeypatch.setattr("raterscope.app.workspaces.clicks.live.EVERY", EVERY)
     window.open_paths([images_only])
     qtbot.waitUntil(lambda: window.workspace is not None and window.document.contents is not None)
     idle(window, qtbot)
@@ -133,7 +136,7 @@ def test_paused_it_takes_nothing_in(waiting, qtbot, tmp_path):
     qtbot.waitUntil(lambda: stream_of(waiting).live.waiting, timeout=LONG)
     waiting.workspace.stream.pause_toggled.emit(True)
     append(source, visit(1, "one.png"))
-    qtbot.wait(1500)
+    qtbot.wait(3 * EVERY)
     assert len(waiting.workspace.reviewing.scene.clicks.annotators) == 1
     waiting.workspace.stream.pause_toggled.emit(False)
     wait_for(waiting, qtbot, 2)

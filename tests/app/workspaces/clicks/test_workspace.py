@@ -155,7 +155,7 @@ def test_cancelling_a_fusion_leaves_the_study_as_it_was(opened, qtbot):
     qtbot.keyClick(opened.workspace.canvas, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: opened.workspace.fusing.job is not None, timeout=LONG)
     opened.bar.cancel_requested.emit()
-    qtbot.waitUntil(lambda: opened.workspace.fusing.job is None, timeout=1000)
+    qtbot.waitUntil(lambda: opened.workspace.fusing.job is None)
     idle(opened, qtbot)
     assert opened.document.contents.runs == ()
     assert "cancelled" in opened.status.news

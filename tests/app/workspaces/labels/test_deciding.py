@@ -64,10 +64,10 @@ def test_the_page_is_filled_when_it_comes_in_sight(opened, qtbot):
     plot = workspace.decisions
     assert not plot.filled
     workspace.left_tabs.setCurrentWidget(plot)
-    qtbot.waitUntil(lambda: plot.filled, timeout=20_000)
+    qtbot.waitUntil(lambda: plot.filled)
     first = plot.table()
     assert "recursive EM" in {row[0] for row in first.rows()}
     before = plot.of.currentIndex()
     plot.of.setCurrentIndex(0 if before else 1)
-    qtbot.waitUntil(lambda: plot.filled and plot.of.currentIndex() != before, timeout=20_000)
+    qtbot.waitUntil(lambda: plot.filled and plot.of.currentIndex() != before)
     idle(opened, qtbot)

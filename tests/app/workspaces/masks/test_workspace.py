@@ -314,7 +314,7 @@ def test_cancelling_a_fusion_leaves_the_study_as_it_was(opened_masks, qtbot, mon
     qtbot.keyClick(opened_masks.workspace.volume, Qt.Key.Key_F5)
     qtbot.waitUntil(begun.is_set, timeout=LONG)
     opened_masks.bar._cancel.click()
-    qtbot.waitUntil(lambda: opened_masks.workspace.fusing.job is None, timeout=1000)
+    qtbot.waitUntil(lambda: opened_masks.workspace.fusing.job is None)
     idle(opened_masks, qtbot)
     assert opened_masks.document.contents.runs == ()
     assert "cancelled" in opened_masks.status.news
