@@ -1,7 +1,10 @@
-"""What every test may use: where the real data is."""
+"""What every test may use: where the real data is, and a random order."""
 
+import gc
+import itertools
 import os
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,6 +17,33 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 # How long examples take to be made says nothing where other work keeps the processors busy.
 settings.register_profile("patient", suppress_health_check=[HealthCheck.too_slow], deadline=None)
 settings.load_profile("patient")
+
+
+# While tests are collected next to nothing becomes garbage, and looking for it took a third of the time.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
+    gc.freeze()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--random-order", type=int, metavar="SEED", help="shuffle the files, and the tests of each"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    seed = config.getoption("--random-order")
+    if seed is None:
+        return
+    random = Random(seed)
+    files = [list(tests) for _, tests in itertools.groupby(items, key=lambda item: item.path)]
+    random.shuffle(files)
+    for tests in files:
+        random.shuffle(tests)
+    items[:] = itertools.chain.from_iterable(files)
 
 
 @pytest.fixture(scope="session")
