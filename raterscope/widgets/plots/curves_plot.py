@@ -159,7 +159,7 @@ class CurvesPlot(Plot):
         for place, curve in enumerate(self._curves):
             across, down = _way(curve, kind)
             # The second of one colour each have other dashes than the first.
-            dashes = DASHES[(place + place // len(hues)) % len(DASHES)]
+            dashes = DASHES[(place % len(hues) + place // len(hues)) % len(DASHES)]
             title = curve.title
             if kind == "roc" and len(self._curves) > 1 and np.isfinite(curve.area):
                 title += f" {curve.area:.3f}"
