@@ -36,11 +36,13 @@ DEMONSTRATIONS: tuple[tuple[Demonstrate, float], ...] = (
 
 PICTURES = ("window.png", "window-masks.png", "window-labels.png", "window-pairs.png")
 
-_PATIENCE = 120  # seconds for the picture
+_PATIENCE = 480  # seconds for the pictures
 _TAKE = """
 import sys, pathlib
 from raterscope.app.window.screenshot import take
-take(*map(pathlib.Path, sys.argv[1:]))
+studies, pictures = sys.argv[1::2], sys.argv[2::2]
+for study, picture in zip(studies, pictures):
+    take(pathlib.Path(study), pathlib.Path(picture))
 """
 
 
@@ -72,19 +74,20 @@ def _show(studies: Sequence[Path], results: Path) -> int:
         if window.returncode == 0:
             return 0
     pictures = [results / name for name in PICTURES]
-    for study, picture in zip(studies, pictures, strict=True):
-        _picture(study, picture)
+    _take_pictures(studies, pictures)
     names = ", ".join(picture.name for picture in pictures)
     print(f"there is no display to open the window on; pictures of it are in {results}: {names}")
     return 0
 
 
-def _picture(study: Path, picture: Path) -> None:
+def _take_pictures(studies: Sequence[Path], pictures: Sequence[Path]) -> None:
+    """Take a picture of the window with each study in it, in one process: loading Qt takes longest."""
+    places = [str(place.resolve()) for both in zip(studies, pictures, strict=True) for place in both]
     done = subprocess.run(
-        [sys.executable, "-c", _TAKE, str(study.resolve()), str(picture.resolve())],
+        [sys.executable, "-c", _TAKE, *places],
         env=os.environ | {"QT_QPA_PLATFORM": "offscreen"},
         capture_output=True, text=True, timeout=_PATIENCE, check=False,
     )  # fmt: skip
     if done.returncode:
         lines = done.stderr.strip().splitlines() or ["no reason was given"]
-        raise InputError(f"the picture of the window could not be made: {plain(lines[-1], 200)}")
+        raise InputError(f"the pictures of the window could not be made: {plain(lines[-1], 200)}")
