@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 
 import numpy as np
@@ -19,11 +20,13 @@ from tests.algorithms.clicks.crowds import in_order, until
 PLAN = StreamPlan()
 
 
+@functools.cache
 def smears(seed, count=6, annotators=24, parasites=4, artefacts=14):
     """Simulate images of few structures and many artefacts, which one image alone cannot tell apart."""
     crowd = gather(annotators, seed)
     drawn = [render_smear(seed + n, parasites=parasites, artefacts=artefacts) for n in range(1, count + 1)]
-    return [replace(click_on(smear, crowd[n % 2 :: 2], seed + n), time=None) for n, smear in enumerate(drawn)]
+    clicked = (click_on(smear, crowd[n % 2 :: 2], seed + n) for n, smear in enumerate(drawn))
+    return tuple(replace(clicks, time=None) for clicks in clicked)
 
 
 def detections(fusions):

@@ -26,7 +26,7 @@ PLAN = FusionPlan.make("oem", "dem", {"interval_draws": "20"})
 IMAGES = 6
 
 
-def as_table(images: list[Clicks]) -> ClickTable:
+def as_table(images: tuple[Clicks, ...]) -> ClickTable:
     """Put the clicks on several images into one table."""
     names = tuple(sorted({name for one in images for name in one.annotators}))
     rows = {name: row for row, name in enumerate(names)}
@@ -47,12 +47,12 @@ def as_table(images: list[Clicks]) -> ClickTable:
 
 
 @pytest.fixture(scope="module")
-def images() -> list[Clicks]:
+def images() -> tuple[Clicks, ...]:
     return smears(6, count=IMAGES)
 
 
 @pytest.fixture
-def filled(tmp_path: Path, images: list[Clicks]) -> Iterator[Study]:
+def filled(tmp_path: Path, images: tuple[Clicks, ...]) -> Iterator[Study]:
     with Study.create(tmp_path / "smears.rscope") as study:
         study.add_clicks(as_table(images))
         keep(fused(study, list(range(1, IMAGES + 1))), study)

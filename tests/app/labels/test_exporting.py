@@ -1,6 +1,7 @@
 """What leaves a study of labels: read back as the next program would."""
 
 import json
+import shutil
 from xml.etree import ElementTree
 
 import numpy as np
@@ -28,10 +29,11 @@ from tests.app.tables import rows_of
 WRONG = CLASSES[1 - truth()[5]]
 
 
-@pytest.fixture
-def study(tmp_path):
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
     """Fused, then one task decided otherwise than all but the liar say, and one in a class of its own."""
-    path = make_study(tmp_path / "s.rscope", write_votes(tmp_path / "votes.csv"))
+    folder = tmp_path_factory.mktemp("labels")
+    path = make_study(folder / "s.rscope", write_votes(folder / "votes.csv"))
     assert run("run", path, "ibcc") == 0
     with Study.open(path) as opened:
         question = opened.questions()[0].id
@@ -39,6 +41,11 @@ def study(tmp_path):
             subject = TaskSubject(task=task, label=label)
             opened.record(Decision(verb="label", item=question, subject=subject, reason="=seen"))
     return path
+
+
+@pytest.fixture
+def study(tmp_path, original):
+    return shutil.copy(original, tmp_path / "s.rscope")
 
 
 @pytest.fixture

@@ -1,5 +1,8 @@
 """`run` and `export` of masks: what leaves a study, and in whose words."""
 
+import contextlib
+import io
+
 import nibabel
 import numpy as np
 import pydicom
@@ -206,23 +209,27 @@ def test_the_command_line_offers_what_there_is():
     assert {name for export in EXPORTS for name in export.formats} == set(FORMATS)
 
 
+@pytest.fixture(scope="module")
+def fused(tmp_path_factory, real_data):
+    folder = tmp_path_factory.mktemp("mr")
+    series = real_data / "volumes" / "mr_t1"
+    (volume,) = find_volumes(series)
+    z, y, x = np.indices(volume.grid.shape)
+    files = []
+    for n in range(3):
+        ball = (z - 24) ** 2 + (y - 190 - n) ** 2 + (x - 130) ** 2 < (15 + n) ** 2
+        files.append(folder / f"rater{n}.nii.gz")
+        write_array(files[-1], ball.astype(np.uint8), volume.grid)
+    study = folder / "mr.rscope"
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        assert main(["import", str(study), str(series), *map(str, files)]) == 0
+        assert main(["run", str(study), "majority"]) == 0
+    assert "1 volume." in said.getvalue()
+    return study, volume
+
+
 class TestRealSeries:
     """A defaced MR series, of which masks are drawn here."""
-
-    @pytest.fixture
-    def fused(self, tmp_path, run, real_data):
-        series = real_data / "volumes" / "mr_t1"
-        (volume,) = find_volumes(series)
-        z, y, x = np.indices(volume.grid.shape)
-        files = []
-        for n in range(3):
-            ball = (z - 24) ** 2 + (y - 190 - n) ** 2 + (x - 130) ** 2 < (15 + n) ** 2
-            files.append(tmp_path / f"rater{n}.nii.gz")
-            write_array(files[-1], ball.astype(np.uint8), volume.grid)
-        study = tmp_path / "mr.rscope"
-        assert "1 volume." in run("import", study, series, *files)
-        run("run", study, "majority")
-        return study, volume
 
     @pytest.mark.parametrize("format_name", ["nifti", "seg.nrrd", "dicom-seg", "rtstruct"])
     @pytest.mark.parametrize("deidentify", [[], ["--deidentify"]])

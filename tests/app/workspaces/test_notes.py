@@ -14,10 +14,10 @@ from raterscope.app.report import write_report
 from raterscope.app.study import Study
 from raterscope.widgets.panels.fuse_panel import RunRequest
 from tests.app.driving import LONG, idle, open_study, press
-from tests.app.workspaces.masks.conftest import compiled, masks_study, opened_masks
+from tests.app.workspaces.masks.conftest import compiled, masks_original, masks_study, opened_masks
 from tests.app.workspaces.masks.driving import go_to
 
-__all__ = ["compiled", "masks_study", "opened_masks"]
+__all__ = ["compiled", "masks_original", "masks_study", "opened_masks"]
 
 
 @pytest.mark.parametrize("bare_workspace", ["clicks", "masks", "labels", "pairs"], indirect=True)

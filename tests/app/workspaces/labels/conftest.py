@@ -1,5 +1,6 @@
 """The window with labels in it, as they came and fused."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -8,14 +9,15 @@ from PIL import Image
 
 from raterscope.algorithms.labels import Labels
 from raterscope.algorithms.labels.dynamic import dynibcc
+from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.algorithms.labels.pooled import pooled
 from raterscope.app.formats.images import read_image
 from raterscope.app.formats.labels.records import TrueLabels
+from raterscope.app.labels.running import fuse_questions, gather, keep
 from raterscope.app.study import Study
 from raterscope.app.study.labels import add_true_labels, add_votes, link_pictures
 from tests.app.driving import open_study
-from tests.app.workspaces.labels.driving import fuse
 from tests.app.workspaces.labels.made import CLASSES, TASKS, table, votes
 
 
@@ -29,25 +31,43 @@ def compiled():
     dynibcc(labels)
 
 
-@pytest.fixture
-def labels_study(tmp_path) -> Path:
+@pytest.fixture(scope="session")
+def labels_original(tmp_path_factory) -> Path:
+    """A study with pictures of some of its tasks, in a folder for tests to copy."""
+    folder = tmp_path_factory.mktemp("labels")
     truth, _ = votes()
-    path = tmp_path / "cells.rscope"
+    path = folder / "cells.rscope"
     with Study.create(path) as study:
-        add_votes(study, table(tmp_path, votes()[1]))
+        add_votes(study, table(folder, votes()[1]))
         known = tuple(range(0, TASKS, 3))
         add_true_labels(
             study,
             TrueLabels(
-                tmp_path / "truth.csv", "Infected?", tuple(f"cell-{n:03}" for n in known), CLASSES,
+                folder / "truth.csv", "Infected?", tuple(f"cell-{n:03}" for n in known), CLASSES,
                 truth[list(known)].astype(np.int16),
             ),
         )  # fmt: skip
         for number in range(0, TASKS, 2):
-            Image.new("RGB", (40, 30), (number * 4, 60, 90)).save(tmp_path / f"cell-{number:03}.png")
-        study.add_images([read_image(one) for one in sorted(tmp_path.glob("cell-*.png"))])
+            Image.new("RGB", (40, 30), (number * 4, 60, 90)).save(folder / f"cell-{number:03}.png")
+        study.add_images([read_image(one) for one in sorted(folder.glob("cell-*.png"))])
         link_pictures(study)
     return path
+
+
+@pytest.fixture(scope="session")
+def labels_original_fused(labels_original, tmp_path_factory) -> Path:
+    """The same fused as the window does by default."""
+    path = shutil.copy(labels_original, tmp_path_factory.mktemp("fused"))
+    with Study.open(path) as study:
+        inputs = gather([question.id for question in study.questions()], study)
+        keep(fuse_questions(inputs, LabelPlan()), study)
+    return path
+
+
+@pytest.fixture
+def labels_study(tmp_path, labels_original) -> Path:
+    shutil.copytree(labels_original.parent, tmp_path, dirs_exist_ok=True)
+    return tmp_path / labels_original.name
 
 
 @pytest.fixture
@@ -56,6 +76,8 @@ def opened(window, qtbot, labels_study):
 
 
 @pytest.fixture
-def fused(opened, qtbot):
-    fuse(opened, qtbot)
+def fused(window, qtbot, labels_study, labels_original_fused):
+    shutil.copy(labels_original_fused, labels_study)
+    opened = open_study(window, qtbot, labels_study)
+    opened.workspace.queue.view.setFocus()
     return opened

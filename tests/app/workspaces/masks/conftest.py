@@ -1,21 +1,22 @@
 """The window with masks in it, as they came and fused."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import Qt
 
 from raterscope.algorithms.masks import Masks
-from raterscope.algorithms.masks.fusion import fuse
+from raterscope.algorithms.masks.fusion import MaskPlan, fuse
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.report import report_on
 from raterscope.app.formats.volumes import find_volumes
+from raterscope.app.masks.running import fuse_cases, gather, keep
 from raterscope.app.study import Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
-from tests.app.driving import LONG, idle, open_study
-from tests.app.workspaces.masks.driving import go_to, key
+from tests.app.driving import open_study
+from tests.app.workspaces.masks.driving import go_to
 from tests.app.workspaces.masks.made import READERS, SHAPE, SPACING, ball, drawn
 
 
@@ -26,17 +27,18 @@ def compiled():
     report_on(fuse(masks), masks)
 
 
-@pytest.fixture
-def masks_study(tmp_path) -> Path:
-    """Two cases by the same four readers: one with its volume, one of masks alone."""
+@pytest.fixture(scope="session")
+def masks_original(tmp_path_factory) -> Path:
+    """Two cases by the same four readers: one with its volume, one of masks alone; a folder to copy."""
     nibabel = pytest.importorskip("nibabel")
+    folder = tmp_path_factory.mktemp("masks")
     rng = np.random.default_rng(3)
     values = np.where(ball(8.5), 60, -80) + rng.integers(-20, 20, SHAPE)
     image = nibabel.Nifti1Image(values.astype(np.int16).transpose(2, 1, 0), np.diag([-1.0, -1.0, 2.0, 1.0]))
-    nibabel.save(image, tmp_path / "first.nii.gz")
-    path = tmp_path / "readers.rscope"
+    nibabel.save(image, folder / "first.nii.gz")
+    path = folder / "readers.rscope"
     with Study.create(path) as study:
-        (volume,) = find_volumes(tmp_path / "first.nii.gz")
+        (volume,) = find_volumes(folder / "first.nii.gz")
         (first,) = study.add_volumes([replace(volume, modality="CT")])
         second = add_case(study, "second", Grid.plain(SHAPE, SPACING, calibrated=True))
         origin = (0, 0, 0)
@@ -46,15 +48,30 @@ def masks_study(tmp_path) -> Path:
     return path
 
 
+@pytest.fixture(scope="session")
+def masks_original_fused(masks_original, tmp_path_factory) -> Path:
+    """The same fused as the window does by default."""
+    path = shutil.copy(masks_original, tmp_path_factory.mktemp("fused"))
+    with Study.open(path) as study:
+        keep(fuse_cases(gather([entry.id for entry in study.images()], study), MaskPlan()), study)
+    return path
+
+
+@pytest.fixture
+def masks_study(tmp_path, masks_original) -> Path:
+    shutil.copytree(masks_original.parent, tmp_path, dirs_exist_ok=True)
+    return tmp_path / masks_original.name
+
+
 @pytest.fixture
 def opened_masks(window, qtbot, masks_study):
     return open_study(window, qtbot, masks_study)
 
 
 @pytest.fixture
-def fused_masks(opened_masks, qtbot):
-    key(opened_masks, qtbot, Qt.Key.Key_F5)
-    qtbot.waitUntil(lambda: bool(opened_masks.document.contents.runs), timeout=LONG)
-    idle(opened_masks, qtbot)
-    go_to(opened_masks, qtbot, "first")
-    return opened_masks
+def fused_masks(window, qtbot, masks_study, masks_original_fused):
+    shutil.copy(masks_original_fused, masks_study)
+    opened = open_study(window, qtbot, masks_study)
+    go_to(opened, qtbot, "first")
+    opened.workspace.volume.setFocus()
+    return opened
