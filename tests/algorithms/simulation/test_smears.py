@@ -52,6 +52,7 @@ def test_every_parasite_is_darker_than_the_film(smear):
 def test_parasites_are_bluer_than_the_film(smear):
     red, blue = smear.image[..., 0].astype(int), smear.image[..., 2].astype(int)
     film = np.median(blue - red)
+    assert len(smear.parasites)
     for x, y in smear.parasites:
         patch = np.s_[int(y) - 10 : int(y) + 10, int(x) - 10 : int(x) + 10]
         assert (blue - red)[patch].max() > film + 20

@@ -84,7 +84,9 @@ def test_names_of_files_identify_nobody(exported):
 
 
 def test_no_identifier_is_left_anywhere(exported):
-    for path in exported.rglob("*.dcm"):
+    paths = list(exported.rglob("*.dcm"))
+    assert paths
+    for path in paths:
         content = path.read_bytes()
         assert [one for one in SECRETS if one.encode() in content] == [], path.name
 

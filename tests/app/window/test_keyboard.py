@@ -50,7 +50,9 @@ def test_f6_and_ctrl_f6_reach_all_that_takes_the_keys(fused, qtbot):
 
 def test_what_has_the_keys_is_seen_and_named_and_esc_gives_them_to_the_canvas(fused, qtbot):
     workspace = _ready(fused, qtbot)
-    for one in _takers(workspace):
+    takers = _takers(workspace)
+    assert len(takers) > 15
+    for one in takers:
         fused.bar.help.setFocus()
         place = QRect(one.mapTo(fused, one.rect().topLeft()), one.size()).adjusted(-2, -2, 2, 2)
         before = fused.grab(place).toImage()

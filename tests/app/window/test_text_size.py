@@ -104,7 +104,9 @@ def test_the_smallest_window_has_no_bars_in_its_regions_with_text_of_the_usual_s
     change_text_size(5)
     change_text_size(0)
     idle(fused, qtbot)
-    for region in fused.workspace.findChildren(Scrolled):
+    regions = fused.workspace.findChildren(Scrolled)
+    assert regions
+    for region in regions:
         for bar in (region.horizontalScrollBar(), region.verticalScrollBar()):
             assert not bar.isVisible()
             assert bar.maximum() == 0  # nor can it be scrolled away by key
