@@ -69,11 +69,11 @@ def test_torn_files(capsys) -> None:
 
 
 def test_damaged_studies(capsys) -> None:
-    assert damage.main(["--cases", "3", "--window", "0", "--seconds", "600"]) == 0
+    assert damage.main(["--cases", "2", "--window", "0", "--seconds", "600"]) == 0
     header, *rows = capsys.readouterr().out.splitlines()[1:6]
     assert header.split()[-1] == "defects"
     assert [row.split()[0] for row in rows] == ["clicks", "labels", "masks", "pairs"]
-    assert all(sum(map(int, row.split()[1:])) == 3 for row in rows)
+    assert all(sum(map(int, row.split()[1:])) == 2 for row in rows)
 
 
 def ended_well(name: str, *arguments: str) -> str:
@@ -85,14 +85,14 @@ def ended_well(name: str, *arguments: str) -> str:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize(("name", "cases"), [("kill", 10), ("two", 4)])
+@pytest.mark.parametrize(("name", "cases"), [("kill", 6), ("two", 4)])
 def test_forked_processes(name: str, cases: int) -> None:
     """Not in the process of the tests: forks of one with threads may hang."""
     assert "decisions" in ended_well(name, "--cases", str(cases), "--seconds", "600")
 
 
 def test_a_day_of_review() -> None:
-    assert "largest log" in ended_well("day", "--decisions", "30", "--images", "2")
+    assert "largest log" in ended_well("day", "--decisions", "10", "--images", "2")
 
 
 def test_fuzzed_parsers() -> None:

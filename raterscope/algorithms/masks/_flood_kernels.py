@@ -253,11 +253,11 @@ def nearest_in_plane(cores: Array, steps: Array, far: float, begin: int, end: in
             _scan_row(cores[z, y], steps[1], far, square[z, y])
             first[y], last[y] = columns, 0
             for x in range(columns):
+                # One by one: the assignment of whole planes takes four seconds to compile.
+                own[y, x], near[y, x] = square[z, y, x], cores[z, y, x]
                 if cores[z, y, x]:
                     first[y] = min(first[y], x)
                     last[y] = x + 1
-        own[:] = square[z]
-        near[:] = cores[z]
         for y in range(rows):
             best, number = square[z, y], cores[z, y]
             away = 1

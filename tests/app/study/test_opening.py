@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -90,84 +91,101 @@ def test_the_refusal_names_a_read_only_disk(closed: Path, monkeypatch: pytest.Mo
         assert len(study.decisions()) == 1
 
 
-DROP_RIGHTS = """
+AS_ANOTHER_USER = """
 import os, sys
 from raterscope.app.study import Study, StudyError
-with Study.open(sys.argv[2]) as study:  # loads every module: another user may be denied the checkout
+own, *others = sys.argv[1:]
+with Study.open(own) as study:  # loads every module: another user may be denied the checkout
     study.clicks(1), study.decisions(), study.record(study.decisions()[0])
 try:
-    Study.open(sys.argv[2] + "-missing.rscope")
+    Study.open(own + "-missing.rscope")
 except StudyError:
     pass
 if os.geteuid() == 0:
     os.setuid(65534)
 """
 
-
-OPEN = (
-    DROP_RIGHTS
-    + """
-try:
-    Study.open(sys.argv[1])
-except StudyError as error:
-    print(error)
-"""
-)
-
-
-READ = (
-    DROP_RIGHTS
-    + """
-with Study.open(sys.argv[1], to_read=True) as study:
-    print(len(study.clicks(1)), len(study.decisions()))
+OPEN = """
+for path in others:
     try:
-        study.record(study.decisions()[0])
+        Study.open(path).close()
+        print("opened")
     except StudyError as error:
         print(error)
 """
-)
+
+READ = """
+for path in others:
+    with Study.open(path, to_read=True) as study:
+        print(len(study.clicks(1)), len(study.decisions()))
+        try:
+            study.record(study.decisions()[0])
+        except StudyError as error:
+            print(error)
+"""
 
 
-def denied(code: str, path: Path, own: Path) -> str:
-    """Run code on a study in a process that is not root; `own` is a study for it to write to before."""
-    result = subprocess.run([sys.executable, "-c", code, str(path), str(own)], capture_output=True, text=True)
-    return result.stdout + result.stderr
+def as_another_user(code: str, own: Path, others: list[Path]) -> list[str]:
+    """Run code on studies in a process that is not root; `own` is a study for it to write to before."""
+    command = [sys.executable, "-c", AS_ANOTHER_USER + code, str(own), *map(str, others)]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.splitlines()
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX permissions")
-def test_a_study_without_write_permission_is_refused(closed: Path) -> None:
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that every user can reach."""
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        copy = folder / "copy.rscope"
-        shutil.copy(closed, copy)
-        copy.chmod(0o666)
-        folder.chmod(0o555)
-        assert "copy.rscope: lies in a folder that cannot be written" in denied(OPEN, copy, closed)
-        folder.chmod(0o777)
-        copy.chmod(0o444)
-        assert "copy.rscope: cannot be written" in denied(OPEN, copy, closed)
-        copy.chmod(0o000)
-        assert "copy.rscope: cannot be read" in denied(OPEN, copy, closed)
-        copy.chmod(0o666)
-        assert denied(OPEN, copy, closed) == ""
+        Path(name).chmod(0o755)
+        yield Path(name)
+        for path in Path(name).iterdir():
+            path.chmod(0o755)
+
+
+def copied(study: Path, folder: Path, rights: int, folder_rights: int) -> Path:
+    """Copy a study into a new folder, both with these rights."""
+    folder.mkdir()
+    copy = Path(shutil.copy(study, folder / "copy.rscope"))
+    copy.chmod(rights)
+    folder.chmod(folder_rights)
+    return copy
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX permissions")
-@pytest.mark.parametrize("version", [1, 4, VERSION])
-def test_a_study_without_write_permission_can_be_read(closed: Path, version: int) -> None:
+def test_a_study_without_write_permission_is_refused(closed: Path, folder: Path) -> None:
+    rights = {
+        "folder": (0o666, 0o555),
+        "file": (0o444, 0o777),
+        "hidden": (0o000, 0o777),
+        "own": (0o666, 0o777),
+    }
+    others = [copied(closed, folder / name, *one) for name, one in rights.items()]
+    in_folder, read_only, hidden, free = as_another_user(OPEN, closed, others)
+    assert "copy.rscope: lies in a folder that cannot be written" in in_folder
+    assert "copy.rscope: cannot be written" in read_only
+    assert "copy.rscope: cannot be read" in hidden
+    assert free == "opened"
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs POSIX permissions")
+def test_a_study_without_write_permission_can_be_read(closed: Path, folder: Path) -> None:
     with Study.open(closed) as study:
         many = len(study.clicks(1))
-    if version < VERSION:
-        as_an_older_format(closed, version)
-    with tempfile.TemporaryDirectory() as name:
-        copy = Path(name) / "copy.rscope"
-        shutil.copy(closed, copy)
-        copy.chmod(0o444)
-        copy.parent.chmod(0o555)
-        before = copy.read_bytes()
-        lines = denied(READ, copy, closed).splitlines()
-        assert lines[0] == f"{many} 1", lines
-        assert "copy.rscope: cannot be written" in lines[1]
-        assert copy.read_bytes() == before
-        assert [path.name for path in copy.parent.iterdir()] == [copy.name]
-        copy.parent.chmod(0o755)
+    copies, own = [], Path(shutil.copy(closed, folder / "own.rscope"))
+    for version in (VERSION, 4, 1):
+        if version < VERSION:
+            older = closed.with_name(f"older{version}.rscope")
+            shutil.copy(closed, older)
+            as_an_older_format(older, version)
+        else:
+            older = closed
+        copies.append(copied(older, folder / str(version), 0o444, 0o555))
+    before = [copy.read_bytes() for copy in copies]
+    lines = as_another_user(READ, own, copies)
+    for found, refused in zip(lines[::2], lines[1::2], strict=True):
+        assert found == f"{many} 1"
+        assert "copy.rscope: cannot be written" in refused
+    assert len(lines) == 2 * len(copies)
+    assert [copy.read_bytes() for copy in copies] == before
+    assert all(list(copy.parent.iterdir()) == [copy] for copy in copies)
