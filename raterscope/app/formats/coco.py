@@ -185,7 +185,13 @@ class CocoDocument(Document):
                 nouns, shapes = ((), ()) if one is None else _shapes(one, kind)
             except ValueError as error:
                 raise self._refusal(at, error) from None
-            if one is None or type(one.image_id) not in (int, str):
+            if one is None:
+                raise InputError("is no annotation", file=self._path, field=field)
+            is_answer = _is_answer(one)
+            if kind == "labels" and not is_answer:
+                remarks.left_out[nouns[-1]] += 1
+                continue
+            if type(one.image_id) not in (int, str):
                 raise InputError("does not tell its image", file=self._path, field=field)
             if one.image_id not in items:
                 what = plain(one.image_id, 40)
@@ -194,7 +200,7 @@ class CocoDocument(Document):
                 )
             attributes = one.attributes if isinstance(one.attributes, dict) else {}
             who = find_annotator(attributes) or find_annotator({key: getattr(one, key) for key in _OWN})
-            if _is_answer(one):
+            if is_answer:
                 chosen.setdefault((who, one.image_id), []).append(self._answer(one.category_id, field))
                 continue
             label = self._categories.get(one.category_id, "") if type(one.category_id) in (int, str) else ""

@@ -31,6 +31,7 @@ from raterscope.app.formats.annotations import (
     Remarks,
     Shape,
 )
+from raterscope.app.formats.points.gathering import size_of
 from raterscope.app.formats.strangers import answer_text, entries, is_number, text_of
 
 __all__ = ["LabelStudioDocument", "recognize"]
@@ -100,8 +101,7 @@ class LabelStudioDocument(Document):
             number, name = text_of(task.get("id")) or str(at + 1), named[at]
             for one, annotator in _annotations(task, remarks):
                 regions = one["result"]
-                sizes = (_size(region) for region in regions)
-                width, height = next((size for size in sizes if size is not None), (None, None))
+                width, height = _size_of_set(regions)
                 item = Item(name, f"task {number}", width, height, task=number if name in shared else "")
                 yield AnnotationSet(
                     item, annotator,
@@ -223,6 +223,13 @@ def _size(region: Any) -> tuple[Any, Any] | None:
         return None
     width, height = region.get("original_width"), region.get("original_height")
     return None if width is None or height is None else (width, height)
+
+
+def _size_of_set(regions: list[Any]) -> tuple[Any, Any]:
+    """Give the first size that is one, or any that is claimed, so that it is refused."""
+    claimed = [size for region in regions if (size := _size(region)) is not None]
+    likely = (size for size in claimed if size_of(*size) is not None)
+    return next(likely, claimed[0] if claimed else (None, None))
 
 
 def _label(region: dict[str, Any]) -> str:

@@ -92,8 +92,6 @@ def take_masks(
     remarks = Remarks(gathering.left_out)
     for one in document.sets("masks", remarks, part(watch, 0.0, 0.5)):
         who, title = one.annotator or names.annotator, one.item.title or path.stem
-        if one.is_complete and (grid := grids.of_item(one.item)) is not None:
-            gathering.look(who, title, grid)
         for annotation in one.annotations:
             areas = [shape for shape in annotation.shapes if not isinstance(shape, Points)]
             if not areas:
@@ -111,16 +109,17 @@ def take_masks(
             gathering.look(who, title, grid)
             is_box = isinstance(areas[0], Rectangle)
             gathering.add(who, title, annotation.label, drawing, annotation.field, box=is_box)
+        if one.is_complete and (whole := grids.of_item(one.item)) is not None:
+            gathering.look(who, title, whole)
     if not people:
         if not document.is_single or any(gathering.left_out.values()):
             raise _without_masks(path, document, gathering)
         (item,) = items
         gathering.add(names.annotator, item.title or path.stem, names.structure or "", nothing())
     for item in items:
-        grid = grids.of_item(item)
-        for who in people:
-            assert grid is not None
-            gathering.look(who, item.title or path.stem, grid)
+        if (whole := grids.of_item(item)) is not None:
+            for who in people:
+                gathering.look(who, item.title or path.stem, whole)
     return MaskTable(path, gathering.masks(part(watch, 0.5, 1.0)), tuple(gathering.notices()))
 
 

@@ -231,6 +231,8 @@ def _points_of(path: Path, annotation: Annotation, size: tuple[float, float] | N
     if shape is None:
         return None
     try:
+        if shape.percent and shape.pairs is None:
+            raise ValueError("no value with x and y")
         places = _labelled(shape.pairs) if shape.triples else places_of(shape.pairs)
         if not shape.percent:
             return places
