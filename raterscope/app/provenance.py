@@ -126,6 +126,8 @@ def _record(study: Study, run: RunEntry, items: Sequence[int], deidentify: bool)
     }
     if "viewed" in run.log:
         record["viewed_undecided"] = run.log["viewed"]
+    if "scores" in run.log:
+        record["scores"] = run.log["scores"]
     if deidentify:
         return record
     return record | {

@@ -16,6 +16,7 @@ from raterscope.app.formats.masks.label_maps import is_plain_image, is_voxel_fil
 from raterscope.app.formats.pairs import has_pairs
 from raterscope.app.formats.pairs.true_rankings import holds_ranking
 from raterscope.app.formats.points import has_points
+from raterscope.app.formats.points.scores import holds_scores
 from raterscope.app.formats.records import refuse_special
 from raterscope.app.formats.sources import SUFFIXES, Sources
 from raterscope.app.formats.volumes.records import VolumeFile
@@ -26,7 +27,7 @@ __all__ = ["Piles", "Sorted", "settle", "sort_files", "take_apart"]
 _DICOMDIR = "dicomdir"
 _PILES = {
     "clicks": "tables", "labels": "labels", "true-labels": "labels", "pairs": "pairs",
-    "true-ranking": "rankings", "image": "images", "masks": "masks",
+    "true-ranking": "rankings", "scores": "tables", "image": "images", "masks": "masks",
 }  # fmt: skip
 """Where files go whose kind is told by hand."""
 
@@ -107,6 +108,9 @@ class Piles:
 
     def put(self, path: Path, others: list[Path]) -> None:
         """Put a file to those of points, of labels, or to others, with labels beside or without."""
+        if holds_scores(path):
+            self.tables.append(path)
+            return
         if self.put_points(path):
             if path.suffix.casefold() not in (".json", ".xml"):
                 return  # there are no labels beside the points

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.errors import RefusedError
 
 __all__ = [
+    "PROGRAM",
     "Clicks",
     "ClicksError",
     "FloatArray",
@@ -22,6 +23,10 @@ __all__ = [
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+
+
+PROGRAM = "program (scores)"
+"""Name of the program among those who can be excluded."""
 
 
 class ClicksError(RefusedError):
@@ -174,7 +179,7 @@ class Clicks:
         return np.bincount(self.annotator, minlength=len(self.annotators)).astype(np.int64)
 
     def without(self, names: set[str]) -> Clicks:
-        """Leave out annotators, as if they had never looked."""
+        """Leave out annotators, as if they had never looked; `PROGRAM` leaves out the scores."""
         keep = [i for i, name in enumerate(self.annotators) if name not in names]
         index = np.full(len(self.annotators), -1, dtype=np.int64)
         index[keep] = np.arange(len(keep))
@@ -187,6 +192,7 @@ class Clicks:
             annotators=tuple(self.annotators[i] for i in keep),
             time=None if self.time is None else self.time[rows],
             weights=None if self.weights is None else self.weights[keep],
+            scores=None if PROGRAM in names else self.scores,
         )
 
     def weighed(self, weights: Mapping[str, float]) -> Clicks:

@@ -1,4 +1,4 @@
-"""Runs that may hold no structure at all, which votes alone cannot tell."""
+"""Runs that may hold no structure at all, which votes alone cannot tell, or whose scores contradict them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,19 @@ from raterscope.algorithms.clicks._absence import BELIEVED_VOTES, log_ratio
 from raterscope.algorithms.clicks._reviewing import FEWEST
 from raterscope.algorithms.clicks.results import Fusion
 
-__all__ = ["absence_notice"]
+__all__ = ["absence_notice", "score_notice"]
 
 LEAST = 0.2
 """Likelihood ratio of artefacts alone, tempered, from which on the notice is given."""
+
+FEWEST_SPOTS = 5
+"""Spots from which on scores can contradict votes."""
+
+MISSED = 0.25
+"""Share of the detected spots on which a program that agrees has a detection, at least."""
+
+CHANCE = 0.001
+"""Probability by chance of an order of the scores that contradicts the votes."""
 
 
 def absence_notice(fusions: Sequence[Fusion]) -> str | None:
@@ -29,8 +38,42 @@ def absence_notice(fusions: Sequence[Fusion]) -> str | None:
     ratio = log_ratio([one.votes.astype(np.float64) for one in fusions], [len(one.marked) for one in fusions])
     if accepted or not detected or np.exp(min(BELIEVED_VOTES * ratio, 0.0)) < LEAST:
         return None
+    scored = any(one.score is not None for one in fusions)
+    alone = "votes alone do not tell, nor do scores of a program" if scored else "votes alone do not tell"
     return (
         f"Undecided detections: {detected:,}. All of them may be artefacts: so few annotators agree on each "
-        "that votes alone do not tell. Decide some spots, name control images, or set the expected share of "
-        "structures."
+        f"that {alone}. Decide some spots, name control images, or set the expected share of structures."
+    )
+
+
+def score_notice(fusions: Sequence[Fusion]) -> str | None:
+    """Say that the scores of a program contradict the votes; None where they do not, or there are none.
+
+    They do where most spots that are detected have no detection of the program, or where those with high
+    scores are detected less often than those with low ones, beyond chance.
+
+    Parameters
+    ----------
+    fusions : sequence of Fusion
+        Of all images of the run.
+    """
+    from scipy.stats import mannwhitneyu
+
+    scored = [(one.score, one.detection.detected) for one in fusions if one.score is not None]
+    if not scored:
+        return None
+    score, detected = (np.concatenate(column) for column in zip(*scored, strict=True))
+    found, number = np.isfinite(score), int(detected.sum())
+    both, advice = int((found & detected).sum()), "Decide some spots, or exclude the scores."
+    if number >= FEWEST_SPOTS and both < MISSED * number:
+        return (
+            f"The program has a detection on {both:,} of {number:,} detected spots: scores and votes "
+            f"contradict each other. {advice}"
+        )
+    high, low = score[found & detected], score[found & ~detected]
+    if min(len(high), len(low)) < FEWEST_SPOTS or mannwhitneyu(high, low, alternative="less").pvalue > CHANCE:
+        return None
+    return (
+        "Spots with high scores are detected less often than those with low scores: scores and votes "
+        f"contradict each other. Higher scores must mean more probably a structure. {advice}"
     )

@@ -132,15 +132,15 @@ def _describe_study_commands(commands: Commands) -> None:
     add_study(reading)
     reading.add_argument("files", nargs="+", type=Path, metavar="FILE")
     reading.add_argument("--kind", choices=("clicks", "truth", "image", "volume", "masks", "labels",
-                                            "true-labels", "pairs", "true-ranking"),
+                                            "true-labels", "pairs", "true-ranking", "scores"),
                          help="what the files hold, where they do not show it")  # fmt: skip
     reading.add_argument("--radius", type=length, metavar="PX",
                          help="set the study's matching radius: how far from a true place of clicks a "
                               "detection may lie")  # fmt: skip
     add_extent(reading, "width and height of images that nothing else tells the size of, pixels")
-    add_mapping(reading, "annotator, image, x, y, time; of labels annotator, task, label, time, truth, "
-                "question, picture, votes (a column an annotator); of pairs annotator, left, right, choice, "
-                "time, question, left_picture, right_picture")  # fmt: skip
+    add_mapping(reading, "annotator, image, x, y, time, score; of labels annotator, task, label, time, "
+                "truth, question, picture, votes (a column an annotator); of pairs annotator, left, right, "
+                "choice, time, question, left_picture, right_picture")  # fmt: skip
     add_masks(reading, "who drew the masks, marked the points, or gave the labels, where it is one for all")
 
     running = add_command(

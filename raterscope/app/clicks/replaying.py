@@ -53,7 +53,7 @@ def replayed(clicks: Clicks, order: Order, per_step: int, seed: int = 0) -> Wait
         {} if clicks.weights is None else dict(zip(clicks.annotators, clicks.weights.tolist(), strict=True))
     )
     held = HeldFixed(clicks.known, clicks.viewed, clicks.control)
-    return Waiting(arrivals, clicks.annotators, held, (), weights)
+    return Waiting(arrivals, clicks.annotators, held, (), weights, clicks.scores)
 
 
 def _by_time(clicks: Clicks) -> IntArray:

@@ -117,9 +117,22 @@ def keep(answer: Answer, study: Study, watch: Watch = silent) -> int:
         algorithm=f"{plan.algorithm} + {plan.detector}",
         seed=getattr(plan.clustering, "seed", None),
         digest=digest_of(inputs.given),
-        log={"truth_held": inputs.truth_held, "images": images, **_views(inputs), **inputs.others.as_log()},
+        log={
+            "truth_held": inputs.truth_held,
+            "images": images,
+            **_views(inputs),
+            **_scores(inputs),
+            **inputs.others.as_log(),
+        },
         weights=inputs.weights,
     )
+
+
+def _scores(inputs: Inputs) -> dict[str, object]:
+    """Give on how many images a program was weighed as well, and with how many detections."""
+    searched = [one.scores for one in inputs.given.values() if one.scores is not None]
+    found = {"images": len(searched), "detections": sum(map(len, searched))}
+    return {"scores": found} if searched else {}
 
 
 def _views(inputs: Inputs) -> dict[str, int]:

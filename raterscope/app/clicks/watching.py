@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from raterscope.algorithms.clicks.data import Clicks, FloatArray, KnownSpots
+from raterscope.algorithms.clicks.data import PROGRAM, Clicks, FloatArray, KnownSpots
 from raterscope.algorithms.clicks.experience import Experience
 from raterscope.algorithms.clicks.history import StreamHistory
 from raterscope.algorithms.clicks.results import Fusion
@@ -101,6 +101,8 @@ class Watched:
         As `Clicks.viewed`.
     control : bool, optional
         As `Clicks.control`.
+    scores : (K, 3) float64, optional
+        As `Clicks.scores`.
     """
 
     state: StreamState
@@ -112,6 +114,7 @@ class Watched:
     weights: FloatArray | None = None
     viewed: FloatArray | None = None
     control: bool | None = None
+    scores: FloatArray | None = None
 
     @property
     def fusion(self) -> Fusion:
@@ -139,6 +142,8 @@ class Waiting:
         Annotators left out of `arrivals`.
     weights : mapping of annotator to float
         As how much of one each of those counts who do not count fully.
+    scores : (K, 3) float64, optional
+        As `Clicks.scores`.
     """
 
     arrivals: Arrivals
@@ -146,10 +151,11 @@ class Waiting:
     held: HeldFixed
     excluded: tuple[str, ...]
     weights: Mapping[str, float] = field(default_factory=dict)
+    scores: FloatArray | None = None
 
     def clicks(self, step: int) -> Clicks:
         """Give all that had come after so many steps."""
-        clicks = replace(self.arrivals.clicks(step, self.names), **self.held._asdict())
+        clicks = replace(self.arrivals.clicks(step, self.names), **self.held._asdict(), scores=self.scores)
         return clicks.weighed(self.weights) if self.weights else clicks
 
     def reached(self, watched: Watched) -> int | None:
@@ -168,7 +174,7 @@ class Waiting:
         """
         if watched is None:
             return len(self.arrivals) > 0
-        return self.reached(watched) != len(self.arrivals) or not _same(watched, self.held)
+        return self.reached(watched) != len(self.arrivals) or not _same(watched, self)
 
 
 def waiting(
@@ -198,7 +204,8 @@ def waiting(
         came = streams.arrivals(study, image, arrivals.imported)
         arrivals = in_steps(arrivals, came, plan.steps.annotators_a_step, since, numbers)
         held = held_fixed(image, state, views)
-        found[image] = Waiting(arrivals, names, held, excluded, state.weights)
+        scores = None if PROGRAM in state.excluded else study.scores(image)
+        found[image] = Waiting(arrivals, names, held, excluded, state.weights, scores)
     return found
 
 
@@ -227,7 +234,7 @@ def follow(
     if done is None:
         now, done = None, 0
     total = len(given.arrivals)
-    if now is not None and done == total and not _same(now, given.held):
+    if now is not None and done == total and not _same(now, given):
         yield _decided(now, given, plan, watch)
     for step in range(done, total):
         told = part(watch, (step - done) / (total - done), (step + 1 - done) / (total - done))
@@ -253,7 +260,7 @@ def _then(
         other = changed(before.fusion, state.fusion)
     ahead = outlook(clicks, state.fusion, plan.stream, plan.stopping, watch, experience=held)
     history = _with_step(history, clicks, state, ahead, other, plan)
-    known = given.held._asdict()
+    known = {**given.held._asdict(), "scores": given.scores}
     return Watched(state, ahead, history, held, given.excluded, weights=clicks.weights, **known)
 
 
@@ -262,7 +269,8 @@ def _decided(before: Watched, given: Waiting, plan: WatchPlan, watch: Watch) -> 
     clicks = given.clicks(len(given.arrivals))
     state = advance(before.state, clicks, plan.stream, watch, experience=before.experience)
     ahead = outlook(clicks, state.fusion, plan.stream, plan.stopping, watch, experience=before.experience)
-    return replace(before, state=state, outlook=ahead, **given.held._asdict())
+    held = given.held._asdict()
+    return replace(before, state=state, outlook=ahead, scores=given.scores, **held)
 
 
 def revised(
@@ -300,13 +308,15 @@ def _with_step(
     return replace(history, firm=firm)
 
 
-def _same(watched: Watched, held: HeldFixed) -> bool:
-    """Tell whether an answer rests on what the expert knows now."""
+def _same(watched: Watched, given: Waiting) -> bool:
+    """Tell whether an answer rests on what the expert knows now, and on the scores of now."""
+    held = given.held
     spots = all(
         np.array_equal(getattr(watched.known, name), getattr(held.known, name))
         for name in ("x", "y", "present")
     )
-    return spots and watched.control == held.control and _equal(watched.viewed, held.viewed)
+    same = watched.control == held.control and _equal(watched.scores, given.scores)
+    return spots and same and _equal(watched.viewed, held.viewed)
 
 
 def _equal(one: FloatArray | None, other: FloatArray | None) -> bool:

@@ -61,7 +61,7 @@ def read(
 
         if kind == "image" or is_image(path):
             return read_image(path)
-    if kind == "scores":
+    if kind == "scores" or (kind is None and path.suffix.casefold() == ".json"):
         return read_scores(path, mapping)
     table = source.table(watch)
     if kind == "truth":

@@ -185,6 +185,9 @@ _TEACHING = (
 )
 
 
+_SCORED = ("images", "detections")
+
+
 def _about(
     run: RunEntry,
     figures: Sequence[Figures],
@@ -211,7 +214,7 @@ def _about(
             f" {counted(viewed, 'spot')} {'was' if viewed == 1 else 'were'} known to have been viewed and "
             "left without a decision."
         )
-    held += controls
+    held += controls + _scores(run)
     others = run.log.get("others")
     if isinstance(others, int) and others > 0:
         held += f" {counted(others, 'other image')}, as fused in earlier runs, taught the crowd's rates too."
@@ -234,6 +237,21 @@ def _about(
     if ties:
         said.insert(1, ("Ties", ties))
     return said
+
+
+def _scores(run: RunEntry) -> str:
+    """Say that a program's scores were weighed in a run of clicks; empty where none were."""
+    found = run.log.get("scores")
+    if not isinstance(found, dict) or not all(isinstance(found.get(one), int) for one in _SCORED):
+        return ""
+    images, detections = (found[one] for one in _SCORED)
+    return (
+        f" The scores of a program, {counted(detections, 'detection')} on {counted(images, 'image')}, were "
+        "weighed as one more observer: the posterior by the votes was multiplied by the likelihood ratio of "
+        "the score, or of a missing detection. The ratio was learned from the decisions and the votes "
+        "together ([@raykar2010]), by the ranks of the scores, with normal distributions ([@metz1978]) that "
+        "may depend on the votes."
+    )
 
 
 def _controls(run: RunEntry, then: ReviewState, items: Mapping[tuple[str, int], str]) -> str:

@@ -16,7 +16,7 @@ from raterscope.app.study.objects import write_object
 from raterscope.app.study.places import Names
 from raterscope.app.study.records import ImageEntry, ImportSummary, MarksRecord, StudyError
 
-__all__ = ["assign_images", "write_marks"]
+__all__ = ["assign_images", "kind_of", "write_marks"]
 
 
 def assign_images(
@@ -75,6 +75,13 @@ def assign_images(
     return entries, notices
 
 
+def kind_of(table: ClickTable | PointTable) -> str:
+    """Tell what marks a table holds: clicks, truth, or scores of a program."""
+    if isinstance(table, ClickTable):
+        return "clicks"
+    return "truth" if table.score is None else "scores"
+
+
 def write_marks(
     connection: sqlite3.Connection,
     table: ClickTable | PointTable,
@@ -97,7 +104,7 @@ def write_marks(
         Sentences to add to the table's own.
     watch : Watch
     """
-    kind = "clicks" if isinstance(table, ClickTable) else "truth"
+    kind = kind_of(table)
     file, said = plain(table.path.name, 200), (*table.notices, *notices)
     number = number_import(connection, kind, file, said)
     people = _number_annotators(connection, table) if isinstance(table, ClickTable) else None
@@ -121,7 +128,8 @@ def write_marks(
             seen.update(looked.tolist())
             empty += len(looked) - len(np.unique(annotator))
         else:
-            record = MarksRecord(x, y)
+            assert isinstance(table, PointTable)
+            record = MarksRecord(x, y, score=None if table.score is None else table.score[rows])
             empty += not len(rows)
         duplicates += _duplicates(present(image), record)
         width, height = sizes[image]

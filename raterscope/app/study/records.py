@@ -249,6 +249,8 @@ class MarksRecord:
     looked : (R,) int64
         Numbers of all who looked, who marked nothing included.
     time : (N,) float64, optional
+    score : (N,) float64, optional
+        Of the detections of a program.
     """
 
     x: FloatArray
@@ -256,6 +258,7 @@ class MarksRecord:
     annotator: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     looked: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     time: FloatArray | None = None
+    score: FloatArray | None = None
 
 
 class LoggedStructure(msgspec.Struct, frozen=True):
@@ -288,7 +291,7 @@ class ImportSummary:
     Attributes
     ----------
     kind : str
-        clicks, truth or masks.
+        clicks, truth, scores or masks.
     file : str
     marks, images, annotators : int
         Marks that came, images they lie on, annotators who looked.
@@ -319,18 +322,23 @@ class ImportSummary:
         """Say it in a sentence or more."""
         if not self.marks and not self.empty and self.notices:
             return " ".join(self.notices)
-        what = _count(self.marks, "true point" if self.kind == "truth" else "click")
+        named = {"truth": "true point", "scores": "detection of a program"}.get(self.kind, "click")
+        what = (
+            f"{self.marks:,} detections of a program"
+            if self.kind == "scores" and self.marks != 1
+            else _count(self.marks, named)
+        )
         words = f"{what} on {_count(self.images, 'image')}"
         if self.kind == "clicks":
             words += f" by {_count(self.annotators, 'annotator')}"
         remarks = []
         if self.left_out:
             remarks.append(f"{self.left_out:,} left out, on images that the study does not have")
-        if self.empty and self.kind == "truth":
+        if self.empty and self.kind != "clicks":
             remarks.append(f"{_count(self.empty, 'image')} with nothing on it")
         elif self.empty:
             remarks.append(f"{_count(self.empty, 'look')} without a mark")
-        if self.duplicates:
+        if self.duplicates and self.kind != "scores":
             same = "the same place" if self.kind == "truth" else "the same place by the same annotator"
             remarks.append(f"{_count(self.duplicates, 'duplicate')} at {same}, counted once")
         if self.outside:

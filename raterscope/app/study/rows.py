@@ -169,7 +169,9 @@ def read_imports(
     ).fetchall()
     records = [(one, read_object(connection, number, MarksRecord, path)) for one, number in numbers]
     for _, record in records:
-        columns = [record.y] if kind == "truth" else [record.y, record.annotator]
+        columns = [record.y, record.annotator] if kind == "clicks" else [record.y]
+        if kind == "scores":
+            columns.append(np.empty(0) if record.score is None else record.score)
         if record.time is not None:
             columns.append(record.time)
         if (
@@ -178,6 +180,8 @@ def read_imports(
             or any(column.shape != (len(record.x),) for column in columns)
         ):
             raise StudyError("is damaged: the columns of its marks differ in length", file=path)
+        if record.score is not None and not np.isfinite(record.score).all():
+            raise StudyError(f"is damaged: a score on image {image_id} is no number", file=path)
         if not ((np.abs(record.x) <= FARTHEST).all() and (np.abs(record.y) <= FARTHEST).all()):
             words = f"is damaged: marks on image {image_id}: expected coordinates of at most {FARTHEST:,.0f}"
             raise StudyError(words, file=path)

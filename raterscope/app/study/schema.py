@@ -12,8 +12,8 @@ The file is in WAL mode while it is open and a single plain file when it is clos
     One row an annotator. ``id`` counts from 0 in the order of first appearance and never changes: it is the
     annotator's colour for good.
 ``imports``
-    One row a file that was read, in the order of reading: kind (clicks, truth), the file's name, when, and
-    what was said of it, a JSON list of sentences. Imports are only ever added.
+    One row a file that was read, in the order of reading: kind (clicks, truth, scores), the file's name,
+    when, and what was said of it, a JSON list of sentences. Imports are only ever added.
 ``grids``
     One row an image that has a geometry, a volume above all: slices, affine (JSON, see `Grid.affine`; rows
     and columns are the image's height and width), calibrated, modality, the series' UID, and for slices at
@@ -40,7 +40,7 @@ The file is in WAL mode while it is open and a single plain file when it is clos
     has it and an original identifier finds the new one; it leaves in no export.
 ``marks``
     One row an import and image. ``object`` holds the marks of that import on that image: for clicks
-    annotators, x, y, time and who looked; for truth x and y.
+    annotators, x, y, time and who looked; for truth x and y; for scores of a program also the score.
 ``runs``
     One row a run of an algorithm: kind, algorithm, settings (JSON), seed, versions (JSON), digest of the
     input, when it started, seconds it took, log (JSON). ``known`` is the last decision, ``import`` the last

@@ -27,7 +27,7 @@ _STATES = 16
 """Past states of the journal that are kept in memory."""
 
 _ANNOTATIONS = {
-    "clicks": "SELECT 1 FROM marks WHERE image = ? AND import > ? AND kind = 'clicks' LIMIT 1",
+    "clicks": "SELECT 1 FROM marks WHERE image = ? AND import > ? AND kind != 'truth' LIMIT 1",
     "masks": "SELECT 1 FROM masks WHERE image = ? AND import > ? AND annotator >= 0 LIMIT 1",
     "labels": "SELECT 1 FROM votes WHERE question = ? AND import > ? AND truth = 0 LIMIT 1",
     "pairs": "SELECT 1 FROM votes WHERE question = ? AND import > ? AND truth = 0 LIMIT 1",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from raterscope.algorithms.clicks.data import Clicks, ClicksError
+from raterscope.algorithms.clicks.data import Clicks, ClicksError, FloatArray
 from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.masks.data import Settled
@@ -23,7 +23,7 @@ from raterscope.app.formats.records import ClickTable, ImageFile, PointTable
 from raterscope.app.formats.volumes.records import VolumeFile
 from raterscope.app.review import Decision
 from raterscope.app.study import places
-from raterscope.app.study.importing import assign_images, write_marks
+from raterscope.app.study.importing import assign_images, kind_of, write_marks
 from raterscope.app.study.misfits import (
     misfit_of_clicks,
     misfit_of_labels,
@@ -220,7 +220,7 @@ class Study(StudyShown):
         extent: tuple[float, float] | None = None,
         leave_out_unknown: bool = False,
     ) -> ImportSummary:
-        """Take up a table of true points, whole or not at all; see `add_clicks`."""
+        """Take up a table of true points or a program's detections, whole or not at all; see `add_clicks`."""
         with self.change() as connection:
             return self.store_marks(connection, table, watch, extent, leave_out_unknown)
 
@@ -238,6 +238,7 @@ class Study(StudyShown):
         with self.sound():
             last = None if run is None else run.imported
             marks = read_marks(self._connection, self.path, image_id, "clicks", last)
+            scores = self.scores(image_id, last)
             names = self.annotators()
         looked = np.union1d(marks.looked, marks.annotator)
         if len(looked) and not 0 <= looked[0] <= looked[-1] < len(names):
@@ -250,12 +251,26 @@ class Study(StudyShown):
                 annotators=tuple(names[number] for number in looked.tolist()),
                 extent=entry.extent,
                 time=marks.time,
+                scores=scores,
             )
         except ClicksError as error:
             raise StudyError(f"is damaged: {error}", file=self.path) from error
         if run is None or not (run.excluded or run.weights):
             return clicks
         return clicks.without(set(run.excluded)).weighed(run.weights)
+
+    def scores(self, image_id: int, last: int | None = None) -> FloatArray | None:
+        """Give a program's detections on an image: x, y and score, (K, 3).
+
+        Of several imports the last counts, or the last up to a number. None where no program searched it.
+        """
+        with self.sound():
+            imports = read_imports(self._connection, self.path, image_id, "scores", last=last)
+        if not imports:
+            return None
+        _, found = imports[-1]
+        assert found.score is not None
+        return np.column_stack([found.x, found.y, found.score])
 
     def truth(self, image_id: int) -> TruePoints:
         """Give the imported true points of an image."""
@@ -275,7 +290,7 @@ class Study(StudyShown):
         leave_out_unknown: bool = False,
     ) -> ImportSummary:
         """Take up a table within the present transaction; for the modules of this package."""
-        kind = "clicks" if isinstance(table, ClickTable) else "truth"
+        kind = kind_of(table)
         self.forget_names()
         names = places.Names(self.images())
         add = partial(add_size, connection, self.path)

@@ -12,6 +12,7 @@ from raterscope.algorithms.clicks.assignment import cluster_scores
 from raterscope.algorithms.clicks.data import ClicksError
 from raterscope.algorithms.clicks.dem import dem
 from raterscope.algorithms.clicks.fusion import fuse
+from raterscope.algorithms.clicks.negatives import score_notice
 from tests.algorithms.clicks.crowds import made
 
 
@@ -106,3 +107,17 @@ def test_scores_must_be_finite():
     with pytest.raises(ClicksError, match="scores of a program"):
         replace(clicks, scores=np.array([[1.0, 2.0, np.nan]]))
     assert isinstance(clicks, Clicks)
+
+
+def test_scores_that_contradict_the_votes_are_named():
+    votes, true = crowd(1, 40, 40)
+    fusion = fuse(made([(20, 20), (21, 20), (70, 70), (71, 70)], [0, 1, 0, 1]))
+    assert score_notice([fusion]) is None
+    detection = replace(dem(votes), detected=true)
+    order = np.arange(len(true)) * np.where(true, -1.0, 1.0)
+    for score, words in (
+        (np.where(true, np.nan, 1.0), "has a detection on 0 of"),
+        (order, "high scores are detected less often"),
+    ):
+        assert words in score_notice([replace(fusion, detection=detection, score=score)])
+    assert score_notice([replace(fusion, detection=detection, score=-order)]) is None

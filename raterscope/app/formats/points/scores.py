@@ -19,7 +19,7 @@ from raterscope.app.formats.records import PointTable, first_seen
 from raterscope.app.formats.strangers import is_number, json_content, read_bytes, text_of
 from raterscope.app.formats.tables import FARTHEST, Faults, Table, assign, assigned, names, read_table
 
-__all__ = ["are_scores", "is_scored_coco", "read_scores", "scores_of"]
+__all__ = ["are_scores", "holds_scores", "is_scored_coco", "read_scores", "scores_of"]
 
 NEEDED = ("image", "x", "y", "score")
 
@@ -37,6 +37,17 @@ def is_scored_coco(content: Any) -> bool:
         and bool(listed)
         and all(isinstance(one, dict) and "score" in one and "image_id" in one for one in listed)
     )
+
+
+def holds_scores(path: Path) -> bool:
+    """Tell whether a file is JSON of COCO with scores."""
+    if path.suffix.casefold() != ".json":
+        return False
+    try:
+        content = read_bytes(path)
+        return b'"score"' in content and is_scored_coco(json_content(path, content))
+    except InputError:
+        return False
 
 
 def read_scores(path: Path | str, mapping: Mapping[str, str] | None = None) -> PointTable:

@@ -8,6 +8,7 @@ from functools import partial
 
 from PySide6.QtCore import QObject, Signal
 
+from raterscope.algorithms.clicks.data import PROGRAM
 from raterscope.app.clicks.excluding import ChangedSpot, Recount, RunInputs, gather_run, recount
 from raterscope.app.document import Document
 from raterscope.app.errors import counted
@@ -106,6 +107,20 @@ class Excluding(QObject):
         contents = self._document.contents
         if contents is not None:
             self._ask(number, contents.review.weights.get(contents.annotators[number], HALF))
+
+    def toggle_program(self) -> None:
+        """Leave the scores of a program out of the next fusion, or let them in again."""
+        contents, scene = self._document.contents, self._reviewing.scene
+        if contents is None or scene is None:
+            return
+        if PROGRAM in contents.review.excluded:
+            self._document.record(Decision(verb="include", annotators=(PROGRAM,)))
+            self.said.emit("The scores of the program are included from the next fusion on (F5).")
+        elif scene.clicks.scores is None:
+            self.said.emit("No scores of a program were imported for this image.")
+        else:
+            self._document.record(Decision(verb="exclude", annotators=(PROGRAM,)))
+            self.said.emit("The scores of the program are excluded from the next fusion on (F5).")
 
     def include(self, number: int) -> None:
         """Let an annotator count fully again."""

@@ -171,8 +171,22 @@ def why(spot: Spot, fusion: Fusion | None) -> str:
         _expected(fusion),
         _voters_in_words(spot.cluster, fusion),
         _grouping_in_words(spot.cluster, fusion),
+        _score_in_words(spot.cluster, fusion),
     )
     return " ".join(part for part in parts if part)
+
+
+def _score_in_words(cluster: int, fusion: Fusion) -> str:
+    """Say what a program's score of a spot is, among those of all spots of the image."""
+    if fusion.score is None:
+        return ""
+    score = fusion.score[cluster]
+    if not np.isfinite(score):
+        return "The program has no detection here."
+    others = fusion.score[np.isfinite(fusion.score)]
+    below = int((others < score).sum())
+    place = f", higher than {below:,} of the {len(others) - 1:,} others here" if len(others) > 1 else ""
+    return f"The program's score is {score:.4g}{place}."
 
 
 def _alone(spot: review.Spot, number: int, looked: int) -> Spot:

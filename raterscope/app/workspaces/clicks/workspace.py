@@ -181,6 +181,7 @@ class ClicksWorkspace(ClicksScreen):
             ("Measure a length", "D", partial(self.measuring.begin, "length")),
             ("Measure an area", "O", partial(self.measuring.begin, "area")),
             ("Exclude or down-weight the annotator", "X", self.excluding.exclude_chosen),
+            ("Exclude the scores of the program, or include them", "Shift+X", self.excluding.toggle_program),
             ("Flag the image", "F", partial(self._on_flag, None)),
             ("Mark the image as a positive control, or not", "C", partial(self._on_control, "positive")),
             (
