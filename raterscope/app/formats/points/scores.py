@@ -40,12 +40,14 @@ def is_scored_coco(content: Any) -> bool:
 
 
 def holds_scores(path: Path) -> bool:
-    """Tell whether a file is JSON of COCO with scores."""
+    """Tell whether a file is JSON of COCO with scores, and has no keypoints, as detections from here have."""
     if path.suffix.casefold() != ".json":
         return False
     try:
         content = read_bytes(path)
-        return b'"score"' in content and is_scored_coco(json_content(path, content))
+        if b'"score"' not in content or b'"keypoints"' in content:
+            return False
+        return is_scored_coco(json_content(path, content))
     except InputError:
         return False
 
