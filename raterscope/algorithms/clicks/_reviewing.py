@@ -51,6 +51,9 @@ DISPUTED = 0.4
 RARELY_CHOSEN = 2.0
 """Negative log prior probability that decisions with one outcome were chosen in no order: a queue leads."""
 
+FEWEST_IN_ORDER = 2
+"""Decisions from which on they may follow an order: one alone does not tell what was passed before."""
+
 ONE_SIDED = float(np.log(4))
 """Negative log prior probability of the habits that record one outcome, see `USUAL`."""
 
@@ -160,7 +163,7 @@ def _passed(
         Probability of a structure before any decision.
     """
     every, distance = np.concatenate(known), [abs(one - 0.5) for one in chance]
-    if not every.any():
+    if np.count_nonzero(every) < FEWEST_IN_ORDER:
         return [np.zeros(len(one), dtype=np.bool_) for one in known]
     far, steps = _in_order(every, np.concatenate(distance))
     by_image = [_in_order(*pair) for pair in zip(known, distance, strict=True)]
