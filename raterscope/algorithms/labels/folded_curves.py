@@ -27,7 +27,15 @@ from raterscope.algorithms.labels.subsample import subsample
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, choice, integer, switch
 
-__all__ = ["FoldedCurves", "FoldedMethod", "FoldedSettings", "area_interval", "folded_curves", "mean_area"]
+__all__ = [
+    "FoldedCurves",
+    "FoldedMethod",
+    "FoldedSettings",
+    "area_interval",
+    "folded_curves",
+    "judge_folds",
+    "mean_area",
+]
 
 METHODS = {
     "all": "all methods",
@@ -84,6 +92,8 @@ class FoldedMethod:
         Interval of each class's pooled AUC, then of their mean; see `area_interval`.
     seconds : float
         Of all folds together.
+    posterior : (n, J) float64
+        Of the n tasks of known truth, each from the run that was not given it.
     """
 
     name: str
@@ -92,6 +102,7 @@ class FoldedMethod:
     low: FloatArray
     high: FloatArray
     seconds: float
+    posterior: FloatArray
 
     def areas(self, true: int | None = None) -> FloatArray:
         """Give the AUC of each fold, of a class or the mean of classes; NaN where there is none."""
@@ -119,9 +130,8 @@ class FoldedCurves:
     classes : tuple of J names
     tasks, annotators, votes : int
         That were fused; fewer than all where they are a subsample.
-    truths : int
-        Tasks of known truth among them.
-    folds : int
+    truth, fold : (n,) int16
+        Class and fold of the tasks of known truth among them.
     methods : tuple of FoldedMethod
     failed : tuple of str
         Which methods cannot be used here, and why; a sentence each.
@@ -132,10 +142,20 @@ class FoldedCurves:
     tasks: int
     annotators: int
     votes: int
-    truths: int
-    folds: int
+    truth: ClassArray
+    fold: NDArray[np.int16]
     methods: tuple[FoldedMethod, ...]
     failed: tuple[str, ...] = ()
+
+    @property
+    def truths(self) -> int:
+        """How many tasks have a known truth."""
+        return len(self.truth)
+
+    @property
+    def folds(self) -> int:
+        """How many folds there are."""
+        return int(self.fold.max(initial=-1)) + 1
 
     @property
     def shown(self) -> tuple[int, ...]:
@@ -198,7 +218,7 @@ def folded_curves(
         some = subsample(labels, truth, settings.class_votes, settings.experienced)
         labels, truth = some.labels, some.truth
     fold, known = deal(labels, truth, settings.folds, settings.fold_seed)
-    names = _names(settings)
+    names, judged = _names(settings), fold >= 0
     found: list[FoldedMethod] = []
     failed: list[str] = []
     for done, name in enumerate(names):
@@ -212,13 +232,41 @@ def folded_curves(
             failed.append(f"{title} cannot be used here: {error}")
             continue
         seconds = time.perf_counter() - begun
+        posterior = posterior[judged]
         if settings.decisions and name in _VOTES:
-            posterior = np.where(np.isnan(posterior), np.nan, np.eye(posterior.shape[1])[_first(posterior)])
-        found.append(_judged(name, posterior, truth, fold, labels.classes, seconds))
+            posterior = np.eye(posterior.shape[1])[posterior.argmax(axis=1)]
+        found.append(judge_folds(name, posterior, truth[judged], fold[judged], labels.classes, seconds))
     return FoldedCurves(
         settings, labels.classes, len(labels.tasks), int((labels.votes_of_annotators() > 0).sum()),
-        len(labels), int((truth != OPEN).sum()), int(fold.max()) + 1, tuple(found), tuple(failed),
+        len(labels), truth[judged], fold[judged], tuple(found), tuple(failed),
     )  # fmt: skip
+
+
+def judge_folds(
+    name: str,
+    posterior: FloatArray,
+    truth: ClassArray,
+    fold: NDArray[np.int16],
+    classes: tuple[str, ...],
+    seconds: float,
+) -> FoldedMethod:
+    """Judge what a method predicts of n tasks of known truth, together and by fold.
+
+    Parameters
+    ----------
+    name : str
+    posterior : (n, J) float64
+    truth, fold : (n,) int16
+    classes : tuple of J names
+    seconds : float
+    """
+    pooled = assess(posterior, truth, classes)
+    assert pooled is not None
+    by_fold = tuple(
+        assess(posterior, np.where(fold == f, truth, OPEN).astype(np.int16), classes)
+        for f in range(int(fold.max()) + 1)
+    )
+    return FoldedMethod(name, pooled, by_fold, *area_interval(posterior, truth), seconds, posterior)
 
 
 def area_interval(
@@ -298,29 +346,6 @@ def _names(settings: FoldedSettings) -> list[str]:
 
 def _run(plan: LabelPlan, labels: Labels, watch: Watch) -> LabelFusion:
     return run(labels, plan, watch)
-
-
-def _first(posterior: FloatArray) -> NDArray[np.int64]:
-    return np.asarray(np.nan_to_num(posterior, nan=0.0).argmax(axis=1))
-
-
-def _judged(
-    name: str,
-    posterior: FloatArray,
-    truth: ClassArray,
-    fold: NDArray[np.int16],
-    classes: tuple[str, ...],
-    seconds: float,
-) -> FoldedMethod:
-    judged = fold >= 0
-    pooled = assess(posterior, np.where(judged, truth, OPEN).astype(np.int16), classes)
-    assert pooled is not None
-    by_fold = tuple(
-        assess(posterior, np.where(fold == f, truth, OPEN).astype(np.int16), classes)
-        for f in range(int(fold.max()) + 1)
-    )
-    low, high = area_interval(posterior[judged], truth[judged])
-    return FoldedMethod(name, pooled, by_fold, low, high, seconds)
 
 
 def _area(found: Assessment | None, true: int | None) -> float:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -14,20 +16,36 @@ from raterscope.algorithms.labels.folded_curves import (
     FoldedMethod,
     FoldedSettings,
     folded_curves,
+    judge_folds,
     mean_area,
 )
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.settings import SettingsError
 from raterscope.app.charts.lines import DASHES, LINES, Line, LineChart
 from raterscope.app.charts.sheet import Key, sheet
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.export import shortest, write_table
 from raterscope.app.formats.whole import write_whole
 from raterscope.app.labels.running import Question
+from raterscope.app.study import Study
 
 __all__ = [
-    "AREAS", "CURVES", "ROC_FILES", "area_in_words", "curve_chart", "fold_question", "in_words",
-    "write_areas", "write_charts", "write_curves", "write_folded",
+    "AREAS",
+    "CURVES",
+    "ROC_FILES",
+    "KeptFolds",
+    "area_in_words",
+    "curve_chart",
+    "curve_keys",
+    "fold_question",
+    "in_words",
+    "keep_folds",
+    "kept_folds",
+    "write_areas",
+    "write_charts",
+    "write_curves",
+    "write_folded",
 ]  # fmt: skip
 
 CURVES = ("method", "class", "curve", "threshold", "false_positive_rate", "sensitivity")
@@ -37,6 +55,8 @@ AREAS = ("method", "class", "tasks", "auc", "low", "high", "fold_mean", "fold_lo
 ROC_FILES = ("roc_areas.csv", "roc_curves.csv", "roc_curves.svg")
 
 _MOST_CLASSES = 12
+_MOST_KEPT = 2_000_000
+"""Probabilities that a study keeps at most."""
 
 MEAN = "mean of classes"
 NO_TRUTH = "no known truths to measure ROC curves against; import true classes (task, label)"
@@ -56,6 +76,72 @@ def fold_question(
         raise InputError(NO_TRUTH)
     plans: Mapping[str, LabelPlan] = {} if plan is None else {plan.algorithm: plan}
     return folded_curves(question.labels, question.truth, settings, plans, watch)
+
+
+@dataclass(frozen=True, eq=False)
+class KeptFolds:
+    """Curves of a question as they were measured last.
+
+    Attributes
+    ----------
+    curves : FoldedCurves
+    facts : str
+        When, and with which settings: a sentence.
+    """
+
+    curves: FoldedCurves
+    facts: str
+
+
+def keep_folds(question: int, found: FoldedCurves, study: Study, watch: Watch = silent) -> KeptFolds | None:
+    """Keep curves in the study, in place of those before; None where they are too large for that."""
+    watch(0.0, "keeping what was measured")
+    day = datetime.now(UTC).astimezone().date().isoformat()
+    facts = f"Measured {day}: {found.settings.in_words()}."
+    if sum(one.posterior.size for one in found.methods) > _MOST_KEPT:
+        return None
+    record = {
+        "facts": facts,
+        "settings": found.settings.as_dict(),
+        "classes": list(found.classes),
+        "counts": [found.tasks, found.annotators, found.votes],
+        "truth": found.truth.tolist(),
+        "fold": found.fold.tolist(),
+        "failed": list(found.failed),
+        "methods": [
+            {"name": one.name, "seconds": one.seconds, "posterior": one.posterior.ravel().tolist()}
+            for one in found.methods
+        ],
+    }
+    study.keep_folds(question, record)
+    return KeptFolds(found, facts)
+
+
+def kept_folds(question: int, study: Study, watch: Watch = silent) -> KeptFolds | None:
+    """Give the curves that a study keeps of a question; None where there are none that can be read."""
+    watch(0.0, "reading what was measured")
+    record = study.folds(question)
+    if record is None:
+        return None
+    try:
+        classes = tuple(map(str, record["classes"]))
+        truth, fold = (np.array(record[name], dtype=np.int16) for name in ("truth", "fold"))
+        methods = tuple(
+            judge_folds(
+                str(one["name"]),
+                np.array(one["posterior"], dtype=np.float64).reshape(len(truth), len(classes)),
+                truth, fold, classes, float(one["seconds"]),
+            )
+            for one in record["methods"]
+        )  # fmt: skip
+        tasks, annotators, votes = map(int, record["counts"])
+        found = FoldedCurves(
+            FoldedSettings.from_dict(record["settings"]), classes, tasks, annotators, votes, truth, fold,
+            methods, tuple(map(str, record["failed"])),
+        )  # fmt: skip
+        return KeptFolds(found, str(record["facts"]))
+    except (KeyError, TypeError, ValueError, SettingsError):
+        return None
 
 
 def area_in_words(values: tuple[float, float, float]) -> str:

@@ -64,7 +64,8 @@ def write_report(
     crowd_size : CrowdSizeSettings, optional
         Measure methods for clicks against the number of annotators too, which takes minutes.
     folds : FoldedSettings, optional
-        Draw ROC curves of all methods for labels by cross-validation too, of questions with known truths.
+        Measure ROC curves of all methods for labels by cross-validation, of questions with known truths;
+        without, those that the study keeps are drawn.
     over_time : str, optional
         Draw the rates of those who gave labels over time, for decisions on this class; "" for the last.
     methods : sequence of str, optional
@@ -322,7 +323,7 @@ def _labels(
 ) -> tuple[RunEntry, Section] | None:
     from raterscope.app.labels.answers import plan_of
     from raterscope.app.labels.decision_rates import follow_question
-    from raterscope.app.labels.folded import fold_question
+    from raterscope.app.labels.folded import fold_question, kept_folds
     from raterscope.app.report.answered import read_question
     from raterscope.app.report.labels import question_section
 
@@ -330,8 +331,9 @@ def _labels(
     found = read_question(study, entry, state.excluded, part(watch, 0.0, measured))
     if found is None:
         return None
-    curves = None
     answered = found.answered
+    kept = kept_folds(entry.id, study)
+    curves = None if kept is None else kept.curves
     if folds is not None and (answered.question.truth != OPEN).any():
         step = part(watch, measured, 0.9)
         curves = fold_question(answered.question, folds, plan_of(answered.run), step)

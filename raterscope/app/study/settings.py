@@ -15,7 +15,7 @@ __all__ = ["LARGEST_RADIUS", "StudySettings"]
 
 LARGEST_RADIUS = 10_000.0
 _RADIUS = "matching_radius"
-_CROWDS, _METHODS = "crowd_sizes", "compared_methods"
+_CROWDS, _METHODS, _FOLDS = "crowd_sizes", "compared_methods", "label_folds"
 
 
 class StudySettings(StudyQuestions):
@@ -58,6 +58,14 @@ class StudySettings(StudyQuestions):
     def keep_compared_methods(self, record: Mapping[str, Any]) -> None:
         """Keep what methods for masks came to, in place of what was compared before."""
         self._set(_METHODS, json.dumps(record, allow_nan=False))
+
+    def folds(self, question: int) -> Mapping[str, Any] | None:
+        """Give what methods for labels came to by cross-validation; None for nothing readable."""
+        return self._record(f"{_FOLDS}_{question}")
+
+    def keep_folds(self, question: int, record: Mapping[str, Any]) -> None:
+        """Keep what methods for labels came to on a question, in place of what was measured before."""
+        self._set(f"{_FOLDS}_{question}", json.dumps(record, allow_nan=False))
 
     def _record(self, name: str) -> Mapping[str, Any] | None:
         text = self._setting(name)

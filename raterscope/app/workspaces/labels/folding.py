@@ -10,10 +10,11 @@ from PySide6.QtCore import QObject, Signal
 
 from raterscope.algorithms.labels.catalogue import labeller_title
 from raterscope.algorithms.labels.folded_curves import FoldedCurves, FoldedMethod, FoldedSettings, mean_area
+from raterscope.app.document import Document
 from raterscope.app.errors import counted
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.labels.answers import plan_of
-from raterscope.app.labels.folded import fold_question
+from raterscope.app.labels.folded import KeptFolds, fold_question, keep_folds, kept_folds
 from raterscope.app.labels.running import Question
 from raterscope.app.workspaces.labels.comparing import curves_of
 from raterscope.app.workspaces.labels.excluding import with_known
@@ -35,9 +36,9 @@ class Folding(QObject):
 
     refused = Signal(str)
 
-    def __init__(self, jobs: Jobs, panel: FoldsPanel, parent: QObject) -> None:
+    def __init__(self, document: Document, jobs: Jobs, panel: FoldsPanel, parent: QObject) -> None:
         super().__init__(parent)
-        self._jobs, self._panel = jobs, panel
+        self._document, self._jobs, self._panel = document, jobs, panel
         self._scene: Scene | None = None
         self._job: Job | None = None
         panel.measure_wanted.connect(self._on_wanted)
@@ -49,6 +50,11 @@ class Folding(QObject):
         if before is None or scene is None or _rests_on(before) != _rests_on(scene):
             self.stop()
             self._panel.show_curves((), ())
+            self._panel.set_facts("")
+            if scene is not None:
+                question = scene.question.id
+                job = self._document.ask("Reading what was measured", partial(kept_folds, question))
+                job.finished.connect(partial(self._on_kept, question))
 
     def stop(self) -> None:
         """Cancel what is under way."""
@@ -76,12 +82,24 @@ class Folding(QObject):
     def _on_measured(self, job: Job, found: FoldedCurves) -> None:
         if job is not self._job:
             return
+        self._draw(found)
+        if self._scene is not None:
+            question = self._scene.question.id
+            job = self._document.ask("Keeping what was measured", partial(keep_folds, question, found))
+            job.finished.connect(partial(self._on_kept, question))
+        if found.failed:
+            self.refused.emit(" ".join(found.failed))
+
+    def _on_kept(self, question: int, kept: KeptFolds | None) -> None:
+        if kept is not None and self._scene is not None and self._scene.question.id == question:
+            self._draw(kept.curves)
+            self._panel.set_facts(kept.facts)
+
+    def _draw(self, found: FoldedCurves) -> None:
         of_what = counted(found.truths, "known task")
         if found.settings.subsample:
             of_what += f" of the subsample: {counted(found.votes, 'vote')}, {found.annotators:,} annotators"
         self._panel.show_curves(_curves(found), [_row(one) for one in found.ranked()], of_what)
-        if found.failed:
-            self.refused.emit(" ".join(found.failed))
 
     def _on_ended(self, job: Job) -> None:
         if job is self._job:

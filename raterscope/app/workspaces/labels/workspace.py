@@ -82,7 +82,7 @@ class LabelsWorkspace(LabelsScreen):
         self.excluding = Excluding(document, jobs, self)
         self.asking = Asking(jobs, self)
         self.measuring = Measuring(document, self)
-        self.folding = Folding(jobs, self.folds, self)
+        self.folding = Folding(document, jobs, self.folds, self)
         self.deciding = Deciding(document, self.decisions, self)
         self._connect()
         self._make_actions()

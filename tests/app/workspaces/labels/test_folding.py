@@ -33,6 +33,7 @@ def test_all_methods_are_drawn_with_the_areas_of_their_folds(opened, panel, qtbo
     assert "majority vote" in titles
     tips = [model.index(row, 0).data(Qt.ItemDataRole.ToolTipRole) for row in range(7)]
     assert all("AUC of each fold: " in tip for tip in tips)
+    assert panel.facts.text().startswith("Measured ")
 
 
 def test_it_is_cancelled_and_what_cannot_be_measured_is_said(opened, panel, qtbot):
