@@ -1,4 +1,4 @@
-"""Help for drawing: outlines on the slices between those that somebody drew."""
+"""Help for drawing: outlines on the slices between those that somebody drew, and slices that were skipped."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from raterscope.algorithms.masks.data import BoolArray, FloatArray
+from raterscope.algorithms.masks.data import BoolArray, FloatArray, Masks, marked
 from raterscope.algorithms.masks.metrics import dice, distance_to
 
-__all__ = ["interpolate"]
+__all__ = ["interpolate", "skipped_slices"]
 
 
 def interpolate(
@@ -90,3 +90,55 @@ def _signed(canvas: BoolArray, spacing: tuple[float, float, float]) -> FloatArra
     """Give the signed distance, above 0 inside; of two neighbours across the outline, it lies midway."""
     out, inside = (distance_to(each[None], spacing)[0].astype(np.float64) for each in (canvas, ~canvas))
     return np.asarray(inside - out)
+
+
+def skipped_slices(masks: Masks) -> tuple[str, ...]:
+    """Say which slices a rater left empty between slices that the rater marked, where most others marked.
+
+    Fusion takes an empty slice for background; a slice that was forgotten looks the same.
+
+    Parameters
+    ----------
+    masks : Masks
+        Of one structure.
+
+    Returns
+    -------
+    tuple of str
+        A sentence for each rater; slices count from 1 in the whole image.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> values = np.ones((3, 5, 4, 4), dtype=bool)
+    >>> values[2, 2:4] = False
+    >>> skipped_slices(Masks(values, ("ann", "ben", "cem")))
+    ('cem marked nothing on slices 3 and 4, between slices that cem marked; most other raters did.',)
+    """
+    there = np.array([[marked(one).any() for one in values] for values in masks.values])
+    found = []
+    for p, name in enumerate(masks.annotators):
+        own = np.flatnonzero(there[p])
+        others = np.delete(there, p, axis=0)
+        if not len(own) or not len(others):
+            continue
+        inside = np.arange(own[0], own[-1] + 1)
+        empty = inside[~there[p, inside] & (others[:, inside].mean(axis=0) > _MOST)]
+        if len(empty):
+            numbers = [str(at + masks.origin[0] + 1) for at in empty]
+            slices = f"slice {numbers[0]}" if len(numbers) == 1 else f"slices {_listed(numbers)}"
+            found.append(
+                f"{name} marked nothing on {slices}, between slices that {name} marked; "
+                "most other raters did."
+            )
+    return tuple(found)
+
+
+_MOST = 0.5
+_NAMED = 6
+
+
+def _listed(numbers: list[str]) -> str:
+    if len(numbers) > _NAMED:
+        return f"{', '.join(numbers[:_NAMED])} and {len(numbers) - _NAMED} more"
+    return f"{', '.join(numbers[:-1])} and {numbers[-1]}"

@@ -190,7 +190,7 @@ def _compare(case: Case, structure: str, plans: Sequence[MaskPlan], watch: Watch
     known = case.truth.get(structure)
     records = dict(case.records[structure])
     if len(records) < 2:
-        raise MasksError("there is but one rater: all methods return that mask.")
+        raise MasksError("there is only one rater: all methods return that mask.")
     if known is not None:  # the box has room for it too
         records[_TRUTH] = MaskRecord(known.origin, known.values > 0.5, None)
     every = assemble(

@@ -17,6 +17,7 @@ from raterscope.algorithms.masks.gold import with_gold
 from raterscope.algorithms.masks.grid import Grid, describe_slices
 from raterscope.algorithms.masks.left_out_check import check_left_out
 from raterscope.algorithms.masks.report import CaseResult, Report, report_on
+from raterscope.algorithms.masks.review import skipped_slices
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import outcome, running
 from raterscope.app.outcome import Outcome
@@ -105,7 +106,8 @@ def fuse_case(case: Case, plan: MaskPlan, watch: Watch = silent) -> CaseResult:
     for step, structure in enumerate(case.records):
         here = part(watch, step / len(case.records), (step + 1) / len(case.records))
         masks = case.masks(structure, partial(here, 0.0, "laying the masks together"))
-        fusions.append(fuse(masks, plan, watch=part(here, 0.0, _FUSED)))
+        fusion = fuse(masks, plan, watch=part(here, 0.0, _FUSED))
+        fusions.append(replace(fusion, notices=(*fusion.notices, *skipped_slices(masks))))
         reports.append(report_on(fusions[-1], masks, part(here, _FUSED, 1.0)))
     return CaseResult(tuple(fusions), tuple(reports))
 

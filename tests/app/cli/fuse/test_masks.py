@@ -251,7 +251,7 @@ class TestOddRaters:
         mask = write(tmp_path / "mask.nii.gz", a_ball())
         out, said = fuse(mask, "--annotator", "anna")
         np.testing.assert_array_equal(read(out / "consensus_mask.nii.gz")[0], a_ball())
-        assert "but one rater" in said
+        assert "only one rater" in said
 
     def test_all_empty(self, fuse, tmp_path):
         nothing = np.zeros(SHAPE, np.uint8)
@@ -410,3 +410,14 @@ def test_a_file_of_no_bytes_is_called_empty(tmp_path, capsys, ending):
     wanted = ["--naming", "{annotator}", "-o", str(tmp_path / "out")]
     assert main(["fuse", "masks", *files, str(nothing), *wanted]) == 1
     assert f"nothing{ending}: is empty; expected an image or a mask." in capsys.readouterr().err
+
+
+def test_slices_that_a_rater_skipped_are_named(fuse, tmp_path):
+    forgotten = a_ball().copy()
+    forgotten[5:7] = 0
+    balls = {"anna": a_ball(), "ben": a_ball((6, 12, 13)), "carl": forgotten}
+    files = [write(tmp_path / f"{name}.nii.gz", ball) for name, ball in balls.items()]
+    out, _ = fuse(*files, "--algorithm", "majority")
+    (structure,) = json.loads((out / "run.json").read_text())["images"][0]["structures"]
+    (said,) = structure["notices"]
+    assert said.startswith("carl marked nothing on slices 6 and 7, between")
