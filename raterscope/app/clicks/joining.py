@@ -70,8 +70,8 @@ def clicks_by_image(
         first = images[unsized[0]]
         more = f" (and {len(unsized) - 1:,} more)" if len(unsized) > 1 else ""
         raise InputError(
-            f'the size of this image is not known: "{plain(unsized[0])}"{more}; give --extent W H, or --images '
-            "with the images or a table of their sizes",
+            f'the size of this image is not known: "{plain(unsized[0])}"{more}; give --extent W H, or '
+            "--images with the images or a table of their sizes",
             file=first.table.path,
             line=first.line,
         )

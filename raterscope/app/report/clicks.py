@@ -70,12 +70,18 @@ def _facts(found: Sequence[CountedImage], measures: Measures) -> Facts:
     each = f"{least:,} to {most:,} an image" if least < most else f"{most:,} an image"
     people = counted(len({name for one in found for name in one.annotators}), "annotator")
     clicks = sum(int(one.fusion.rates.clicks.sum()) for one in found)
+    twice = sum(len(one.fusion.mark) for one in found) - clicks
+    each = (f", {each}" if len(found) > 1 else "") + (
+        f"; {counted(twice, 'duplicate click')} at the same position by the same annotator not counted"
+        if twice > 0
+        else ""
+    )
     sizes = {(round(one.entry.width), round(one.entry.height)) for one in found}
     scales = {measures.pixel_size(one.entry.id, one.entry.pixel_size) for one in found}
     facts = [
         ("Images", f"{counted(len(found), 'image')}, {_sizes(sizes)}"),
         ("Pixel size", _scales(scales)),
-        ("Clicks", f"{counted(clicks, 'click')} by {people}" + (f", {each}" if len(found) > 1 else "")),
+        ("Clicks", f"{counted(clicks, 'click')} by {people}{each}"),
     ]
     known = [len(one.truth) for one in found if one.truth.known]
     if known:

@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 
+from raterscope.algorithms.progress import silent
 from raterscope.app.cli.program import main
 from raterscope.app.report import write_report
 from raterscope.app.review import View
 from raterscope.app.study import Study
+from raterscope.app.workspaces.clicks.scene import read_scene
+from raterscope.app.workspaces.clicks.view import status
 from raterscope.widgets.panels.stream_panel import FIRM, LOOSE
 from tests.app.driving import LONG, idle, open_study
 from tests.app.workspaces.clicks.test_streaming import HEADER, images_only, visit, wait_for, waiting
@@ -148,3 +151,23 @@ def test_the_stop_rule_of_what_is_watched(waiting, qtbot, images_only, tmp_path,
     assert stream._outlook.text().startswith(f"{more} more: {shown} changes")
     line = next(one for one in waiting.workspace.queue.view.lines if one.title == "one.png")
     assert ("(enough)" in line.detail) == told["firm"]
+
+
+@pytest.mark.usefixtures("compiled")
+def test_clicks_are_counted_alike_where_some_are_duplicates(crowd_files, tmp_path):
+    *images, clicks, _ = crowd_files
+    lines = clicks.read_text(encoding="utf-8").splitlines()
+    table = tmp_path / "twice.csv"
+    table.write_text("\n".join([*lines, *lines[1:4]]) + "\n", encoding="utf-8")
+    path = tmp_path / "twice.rscope"
+    assert main(["import", str(path), *map(str, images), str(table)]) == 0
+    assert main(["run", str(path), "oem"]) == 0
+    assert main(["export", str(path), "--what", "annotators", "-o", str(tmp_path / "annotators.csv")]) == 0
+    with Study.open(path) as study:
+        states = [status(read_scene(entry.id, None, study, silent), ()) for entry in study.images()]
+    shown = sum(int(re.search(r"([\d,]+) clicks by", state)[1].replace(",", "")) for state in states)
+    assert shown == sum(int(row["clicks"]) for row in rows_of(tmp_path / "annotators.csv")) == len(lines) - 1
+    assert sum("3 duplicates not counted" in state for state in states) == 1
+    report = report_of(path, tmp_path)
+    assert f"{shown:,} clicks by" in report
+    assert "3 duplicate clicks at the same position" in report

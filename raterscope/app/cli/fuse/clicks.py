@@ -172,7 +172,9 @@ def summary_of(
     merged = sum(len(fusion.mark) - len(fusion.clustering.inlier) for fusion in fusions)
     remarks = [f"{counted(outside, 'click')} outside the image"] if outside else []
     if merged:
-        remarks.append(f"{counted(merged, 'duplicate click')} by the same annotator at the same position, not counted")
+        remarks.append(
+            f"{counted(merged, 'duplicate click')} by the same annotator at the same position, not counted"
+        )
     if remarks:
         yield "; ".join(remarks)
     if evaluations:

@@ -178,7 +178,7 @@ def status(scene: Scene | None, spots: Sequence[Spot]) -> str:
     words = [
         scene.image.name,
         f"{scene.image.width:g} x {scene.image.height:g} px",
-        f"{count(len(scene.clicks), 'click')} by {count(len(scene.clicks.annotators), 'annotator')}",
+        _clicks(scene),
     ]
     outside = int(scene.clicks.outside.sum())
     if outside:
@@ -196,6 +196,14 @@ def status(scene: Scene | None, spots: Sequence[Spot]) -> str:
     else:
         words.append("not fused yet")
     return "  |  ".join(words)
+
+
+def _clicks(scene: Scene) -> str:
+    """Count the clicks as the report does: an annotator's clicks at one position count once."""
+    clicks = len(scene.clicks)
+    counted = clicks if scene.fusion is None else int(scene.fusion.rates.clicks.sum())
+    twice = f", {count(clicks - counted, 'duplicate')} not counted" if clicks > counted else ""
+    return f"{count(counted, 'click')} by {count(len(scene.clicks.annotators), 'annotator')}{twice}"
 
 
 def _disputed(spots: Sequence[Spot]) -> str:

@@ -320,7 +320,8 @@ def test_help_is_short_and_leads_to_what_can_be_set(command, capsys):
 class TestRefusals:
     def test_no_size(self, clicks, refusal):
         said = refusal(clicks)
-        assert said.startswith('clicks.csv, line 2: the size of this image is not known: "a.png" (and 1 more)')
+        assert said.startswith("clicks.csv, line 2: the size of this image is not known")
+        assert '"a.png" (and 1 more)' in said
         assert "--extent W H" in said
 
     def test_missing_file(self, refusal, tmp_path):
