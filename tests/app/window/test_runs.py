@@ -1,6 +1,7 @@
 """The run shown in the window is the run that is exported and reported, of every kind."""
 
 import csv
+import functools
 import json
 import shutil
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from raterscope.algorithms.masks.data import Settled
 from raterscope.app.cli import main
 from raterscope.app.review import Decision, RegionSubject, SpotSubject, TaskSubject
 from raterscope.app.study import Study
+from tests.app.conftest import write_crowd
 from tests.app.driving import LONG, idle, open_study
 from tests.app.labels.made import write_votes
 from tests.app.masks.made import a_volume, four_raters
@@ -45,19 +47,30 @@ def call(*arguments) -> None:
     assert main([str(one) for one in arguments]) == 0
 
 
-def make_study(kind, folder, crowd_files):
-    folder.mkdir()
-    path = folder / "s.rscope"
-    files = {
-        "clicks": lambda: crowd_files,
-        "masks": lambda: [a_volume(folder / "chest.nii.gz"), *four_raters(folder)],
-        "labels": lambda: [write_votes(folder / "votes.csv")],
-        "pairs": lambda: [write(folder / "pairs.csv", HEADER, answers())],
-    }[kind]()
-    call("import", path, *files)
-    for algorithm in CASES[kind].algorithms:
-        call("run", path, algorithm, "--kind", kind)
-    return path
+@pytest.fixture(scope="session")
+def originals(tmp_path_factory):
+    """Give the folder of a study of a kind with its two runs; each is made once."""
+
+    @functools.cache
+    def made(kind):
+        folder = tmp_path_factory.mktemp(kind)
+        path = folder / "s.rscope"
+        files = {
+            "clicks": lambda: write_crowd(folder / "input"),
+            "masks": lambda: [a_volume(folder / "chest.nii.gz"), *four_raters(folder)],
+            "labels": lambda: [write_votes(folder / "votes.csv")],
+            "pairs": lambda: [write(folder / "pairs.csv", HEADER, answers())],
+        }[kind]()
+        call("import", path, *files)
+        for algorithm in CASES[kind].algorithms:
+            call("run", path, algorithm, "--kind", kind)
+        return folder
+
+    return made
+
+
+def make_study(kind, folder, originals):
+    return shutil.copytree(originals(kind), folder) / "s.rscope"
 
 
 def numbers_in(kind, path):
@@ -107,10 +120,10 @@ def export(window, qtbot, monkeypatch, title, path, titles=None):
 
 @pytest.mark.parametrize("kind", CASES)
 def test_the_run_on_screen_is_exported_and_named(
-    kind, window, qtbot, tmp_path, crowd_files, monkeypatch, capsys
+    kind, window, qtbot, tmp_path, originals, monkeypatch, capsys
 ):
     case = CASES[kind]
-    path = make_study(kind, tmp_path / "study", crowd_files)
+    path = make_study(kind, tmp_path / "study", originals)
     by_window, by_command, other, page = (
         tmp_path / name for name in (f"w{case.suffix}", f"c{case.suffix}", f"o{case.suffix}", "report.html")
     )
@@ -155,8 +168,8 @@ def test_the_run_on_screen_is_exported_and_named(
     assert window.workspace.runs.shown == 1
 
 
-def test_a_run_that_is_not_there_is_refused_with_those_that_are(tmp_path, crowd_files, capsys):
-    path = make_study("clicks", tmp_path / "study", crowd_files)
+def test_a_run_that_is_not_there_is_refused_with_those_that_are(tmp_path, originals, capsys):
+    path = make_study("clicks", tmp_path / "study", originals)
     capsys.readouterr()
     for command in ("export", "report"):
         out = tmp_path / "out.html"
@@ -193,10 +206,10 @@ def decide(kind, study, run):
 
 @pytest.mark.parametrize("kind", ["clicks", "masks", "labels"])
 def test_what_was_undone_after_a_fusion_is_not_exported(
-    kind, window, qtbot, tmp_path, crowd_files, monkeypatch, capsys
+    kind, window, qtbot, tmp_path, originals, monkeypatch, capsys
 ):
     case = CASES[kind]
-    path = make_study(kind, tmp_path / "study", crowd_files)
+    path = make_study(kind, tmp_path / "study", originals)
     before = tmp_path / f"before{case.suffix}"
     call("export", path, "--what", case.what, "-o", before)
     with Study.open(path) as study:
@@ -250,8 +263,8 @@ def test_what_was_undone_after_a_fusion_is_not_exported(
     assert json.loads((tmp_path / "command.run.json").read_text(encoding="utf-8"))["is_outdated"]
 
 
-def test_a_run_whose_decision_was_undone_is_refused_where_no_other_is_left(tmp_path, crowd_files, capsys):
-    path = make_study("masks", tmp_path / "study", crowd_files)
+def test_a_run_whose_decision_was_undone_is_refused_where_no_other_is_left(tmp_path, originals, capsys):
+    path = make_study("masks", tmp_path / "study", originals)
     with Study.open(path) as study:
         decide("masks", study, 2)
     call("run", path, "majority")
@@ -268,8 +281,8 @@ def test_a_run_whose_decision_was_undone_is_refused_where_no_other_is_left(tmp_p
     assert "Run 3 was held to decisions that were undone since" in capsys.readouterr().err
 
 
-def test_later_annotations_and_exclusions_are_told_before_the_export(tmp_path, crowd_files, capsys):
-    path = make_study("labels", tmp_path / "study", crowd_files)
+def test_later_annotations_and_exclusions_are_told_before_the_export(tmp_path, originals, capsys):
+    path = make_study("labels", tmp_path / "study", originals)
     more = shutil.copy(tmp_path / "study" / "votes.csv", tmp_path / "study" / "more.csv")
     rows = more.read_text(encoding="utf-8").splitlines()
     more.write_text("\n".join([rows[0], f"late,{rows[1].split(',')[1]},cat"]) + "\n", encoding="utf-8")
@@ -284,13 +297,13 @@ def test_later_annotations_and_exclusions_are_told_before_the_export(tmp_path, c
     assert "excluded or down-weighted now" in first
 
 
-def test_maps_and_outlines_name_their_run(tmp_path, crowd_files):
-    path = make_study("masks", tmp_path / "study", crowd_files)
+def test_maps_and_outlines_name_their_run(tmp_path, originals):
+    path = make_study("masks", tmp_path / "study", originals)
     call("export", path, "--what", "consensus", "--run", 1, "-o", tmp_path / "c.nii.gz")
     assert b"run 1 (gaussian" in nibabel.load(tmp_path / "c.nii.gz").header["descrip"].item()
     call("export", path, "--what", "consensus", "--run", 1, "-o", tmp_path / "c.seg.nrrd")
     assert b"run 1 (gaussian" in (tmp_path / "c.seg.nrrd").read_bytes()[:4000]
-    clicks = make_study("clicks", tmp_path / "clicked", crowd_files)
+    clicks = make_study("clicks", tmp_path / "clicked", originals)
     for form, name in (("geojson", "d"), ("coco", "d.json")):
         out = tmp_path / name
         call("export", clicks, "--what", "detections", "--run", 1, "--format", form, "-o", out)
@@ -300,8 +313,8 @@ def test_maps_and_outlines_name_their_run(tmp_path, crowd_files):
 
 
 @pytest.mark.parametrize("kind", ["clicks", "labels", "pairs"])
-def test_f5_repeats_the_run_shown_with_its_settings(tmp_path, crowd_files, window, qtbot, kind):
-    study = make_study(kind, tmp_path / kind, crowd_files)
+def test_f5_repeats_the_run_shown_with_its_settings(tmp_path, originals, window, qtbot, kind):
+    study = make_study(kind, tmp_path / kind, originals)
     open_study(window, qtbot, study)
     runs = window.workspace.runs
     for shown in (2, 1):  # the latest is shown first
@@ -316,8 +329,8 @@ def test_f5_repeats_the_run_shown_with_its_settings(tmp_path, crowd_files, windo
         assert (latest.algorithm, latest.settings) == (entries[shown].algorithm, entries[shown].settings)
 
 
-def test_what_was_set_in_the_panel_wins_over_the_run_shown(tmp_path, crowd_files, window, qtbot):
-    study = make_study("labels", tmp_path / "labels", crowd_files)
+def test_what_was_set_in_the_panel_wins_over_the_run_shown(tmp_path, originals, window, qtbot):
+    study = make_study("labels", tmp_path / "labels", originals)
     open_study(window, qtbot, study)
     runs, panel = window.workspace.runs, window.workspace.fuse_panel
     assert panel.algorithm.algorithm == "ibcc"
