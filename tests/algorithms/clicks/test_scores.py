@@ -10,10 +10,17 @@ import pytest
 from raterscope.algorithms.clicks import Clicks, Votes
 from raterscope.algorithms.clicks.assignment import cluster_scores
 from raterscope.algorithms.clicks.data import ClicksError
-from raterscope.algorithms.clicks.dem import dem
+from raterscope.algorithms.clicks.dem import DEMSettings
+from raterscope.algorithms.clicks.dem import dem as detect
 from raterscope.algorithms.clicks.fusion import fuse
 from raterscope.algorithms.clicks.negatives import score_notice
+from raterscope.algorithms.clicks.results import Detection
 from tests.algorithms.clicks.crowds import made
+
+
+def dem(votes: Votes) -> Detection:
+    """Detect with few draws for the intervals."""
+    return detect(votes, DEMSettings(interval_draws=20))
 
 
 def crowd(seed: int, structures: int, artefacts: int, people: int = 20) -> tuple[Votes, np.ndarray]:
