@@ -87,3 +87,13 @@ def test_a_replay_has_the_scores(path):
     given = replayed(clicks, "random", 4)
     np.testing.assert_array_equal(given.clicks(len(given.arrivals)).scores, clicks.scores)
     assert replace(clicks, scores=None).without({PROGRAM}).scores is None
+
+
+def test_scores_of_another_number_are_no_result(path):
+    with Study.open(path) as study:
+        made, _ = fused(study)
+        one = made.items[0]
+        fusion = study.result(made.id, one)
+        assert study.misfit(made, one, fusion) is None
+        for score in (fusion.score[1:], fusion.score + np.inf):
+            assert "the scores are not" in study.misfit(made, one, replace(fusion, score=score))
