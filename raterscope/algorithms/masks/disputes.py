@@ -281,15 +281,17 @@ def in_words(dispute: Dispute, names: Sequence[str], unit: str = "mm") -> str:
         verb = "draw" if out else "stay"
         words = f"{_listed(first, names)} {verb} up to {reach} {way} the consensus here"
     if second:
-        words += f", {_listed(second, names)} {'short of it' if out else 'beyond it'}"
+        verb = ("stays" if len(second) == 1 else "stay") if out else ("goes" if len(second) == 1 else "go")
+        words += f"; {_listed(second, names)} {verb} {'short of' if out else 'beyond'} it"
     return _with_weight(words, dispute, names, whose="that stretch" if len(first) == 1 else "")
 
 
 def _with_weight(words: str, dispute: Dispute, names: Sequence[str], whose: str = "") -> str:
     if np.isnan(dispute.weight):
         return words + "."
-    whose = whose or f"{names[dispute.leader]} there"
-    return f"{words}; the model gives {whose} {100 * dispute.weight:.0f} % weight."
+    if whose:
+        return f"{words}; the model gives {whose} {100 * dispute.weight:.0f} % weight."
+    return f"{words}. The model gives {names[dispute.leader]} {100 * dispute.weight:.0f} % weight here."
 
 
 def dispute_by_slice(fusion: MaskFusion, look: Look = no_look) -> FloatArray:
@@ -309,7 +311,7 @@ def dispute_by_slice(fusion: MaskFusion, look: Look = no_look) -> FloatArray:
 def _listed(raters: Sequence[int], names: Sequence[str]) -> str:
     words = [names[p] for p in raters]
     if len(words) > 3:
-        return f"{len(words)} of {len(names)} raters, {words[0]} the farthest,"
+        return f"{len(words)} of {len(names)} raters (most: {words[0]})"
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
