@@ -108,7 +108,7 @@ class Piles:
 
     def put(self, path: Path, others: list[Path]) -> None:
         """Put a file to those of points, of labels, or to others, with labels beside or without."""
-        if holds_scores(path):
+        if holds_scores(self.sources.open(path)):
             self.tables.append(path)
             return
         if self.put_points(path):

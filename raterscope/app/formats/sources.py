@@ -209,6 +209,7 @@ class LidcDocument(Document):
 def _parse(path: Path) -> Document | None:
     """Parse a JSON or XML file; None for a format that is not known."""
     from raterscope.app.formats import coco, cvat, geojson, label_studio, labelme
+    from raterscope.app.formats.points import scores
 
     if path.suffix.casefold() == ".xml":
         root = read_xml(path)
@@ -216,6 +217,8 @@ def _parse(path: Path) -> Document | None:
             return LidcDocument(root)
         return cvat.CvatDocument(path, root) if root.tag == "annotations" else None
     text = read_bytes(path)
+    if (scored := scores.recognize(path, text)) is not None:
+        return scored
     if coco.sniff(text[:_SNIFFED]) and (typed := coco.parse(path, text)) is not None:
         return typed
     content = json_content(path, text)

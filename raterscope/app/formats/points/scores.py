@@ -12,14 +12,16 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.annotations import Document
 from raterscope.app.formats.clicks import extents_of, first_lines, places
 from raterscope.app.formats.points.gathering import size_of
 from raterscope.app.formats.points.table import are_detections
 from raterscope.app.formats.records import PointTable, first_seen
+from raterscope.app.formats.sources import Source
 from raterscope.app.formats.strangers import is_number, json_content, read_bytes, text_of
 from raterscope.app.formats.tables import FARTHEST, Faults, Table, assign, assigned, names, read_table
 
-__all__ = ["are_scores", "holds_scores", "is_scored_coco", "read_scores", "scores_of"]
+__all__ = ["are_scores", "holds_scores", "is_scored_coco", "read_scores", "recognize", "scores_of"]
 
 NEEDED = ("image", "x", "y", "score")
 
@@ -39,15 +41,23 @@ def is_scored_coco(content: Any) -> bool:
     )
 
 
-def holds_scores(path: Path) -> bool:
-    """Tell whether a file is JSON of COCO with scores, and has no keypoints, as detections from here have."""
-    if path.suffix.casefold() != ".json":
+class ScoresDocument(Document):
+    """A file of COCO with scores: `read_scores` reads it."""
+
+
+def recognize(path: Path, text: bytes) -> ScoresDocument | None:
+    """Recognize COCO with scores and without keypoints, which detections from here have; None for others."""
+    if b'"score"' not in text or b'"keypoints"' in text:
+        return None
+    return ScoresDocument() if is_scored_coco(json_content(path, text)) else None
+
+
+def holds_scores(source: Source) -> bool:
+    """Tell whether a file is JSON of COCO with scores."""
+    if source.path.suffix.casefold() != ".json":
         return False
     try:
-        content = read_bytes(path)
-        if b'"score"' not in content or b'"keypoints"' in content:
-            return False
-        return is_scored_coco(json_content(path, content))
+        return isinstance(source.document(), ScoresDocument)
     except InputError:
         return False
 
