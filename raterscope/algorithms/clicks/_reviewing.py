@@ -9,11 +9,12 @@ is judged a structure is recorded with probability r, one that is judged none wi
 left without a decision with probability 1 - r t - r' (1 - t). Which of the two is how much smaller is summed
 over (`HABITS`). With r = r', what was left says nothing.
 
-Which clusters the expert looked at is recorded. Without a record, experts either went through the disputed
-clusters from the most disputed to the least, of the whole run or image by image, and looked at all that come
-before the last decided one; or they chose clusters, disputed ones or any, and nothing is known of what they
-looked at. The shortest description of the decided clusters says which. Outcomes that are all the same, and
-surprising, are a sign that decisions were recorded by their outcome in some order.
+Clusters that the expert selected are recorded as viewed, but experts also see clusters that they do not
+select. They either went through the disputed clusters from the most disputed to the least, of the whole run
+or image by image, and looked at all that come before the last decided one; or they chose clusters, disputed
+ones or any, and only the record tells what they looked at. The shortest description of the decided clusters
+says which. Outcomes that are all the same, and surprising, are a sign that decisions were recorded by their
+outcome in some order.
 
 References
 ----------
@@ -110,15 +111,13 @@ def reviews_of(
     ]
     problems = [problem for problem, _ in judged]
     known = [one.known & (one.control is not False) for one in problems]
-    if any(one.viewed is not None for one in problems):
-        left = [
-            np.zeros(len(one.known), dtype=np.bool_) if one.viewed is None else one.viewed & ~one.known
-            for one in problems
-        ]
-    else:
-        looking = apart if undecided is None else undecided
-        chance = [look * h for look, h in zip(looking, honest, strict=True)]
-        left = _passed(known, [one.truth for one in problems], chance)
+    looking = apart if undecided is None else undecided
+    chance = [look * h for look, h in zip(looking, honest, strict=True)]
+    passed = _passed(known, [one.truth for one in problems], chance)
+    left = [
+        (one | problem.viewed) & ~problem.known if problem.viewed is not None else one
+        for one, problem in zip(passed, problems, strict=True)
+    ]
     before, after = (
         [
             _review(problem, decided, place, look, skipped) if problem.prior.places else None

@@ -145,6 +145,21 @@ def test_views_tell_an_expert_who_rejects_only_from_a_run_of_artefacts():
     assert log_loss(fair, truth[free]) < log_loss(blunt, truth[free])
 
 
+def test_one_viewed_spot_does_not_undo_what_rejections_in_order_taught():
+    """Experts see spots that they do not select: the record of views adds to the order of decisions."""
+    run = run_of(SMEARS, seed=2)
+    truth = np.concatenate([one for _, one, _ in run])
+    before = everything(together(run))
+    order = np.argsort(abs(before - 0.5), kind="stable")
+    verdict = np.full(len(truth), -1)
+    verdict[order[~truth[order]][:8]] = 0
+    viewed = np.zeros(len(truth), dtype=bool)
+    viewed[order[truth[order]][0]] = True
+    without = everything(together(decided(run, verdict)))
+    recorded = everything(together(with_views(run, verdict, viewed)))
+    np.testing.assert_allclose(recorded, without, atol=0.02)
+
+
 def test_what_an_expert_leaves_who_records_both_says_nothing():
     run = run_of(SMEARS, seed=2)
     truth = np.concatenate([one for _, one, _ in run])
