@@ -199,7 +199,7 @@ def _unsettled(trace: LabelTrace) -> list[str]:
 
 
 def _warning(labels: Labels, fusion: LabelFusion) -> list[str]:
-    """Warn of what defeats the model: of two classes, who changes sides is told from the rest by chance."""
+    """Warn if many annotators changed between two classes: the model cannot tell which side is right."""
     if len(labels.classes) != 2 or labels.known is not None or fusion.drift is None or not len(labels):
         return []
     changed = moved(fusion.drift, labels, fusion) > _FAR
@@ -207,8 +207,8 @@ def _warning(labels: Labels, fusion: LabelFusion) -> list[str]:
     if share < _MUCH:
         return []
     return [
-        f"Annotators with {share:.0%} of the votes changed their ways. With two classes and no known truth it"
-        " cannot be told whether they or the others are right since then: decide some tasks by hand."
+        f"Annotators with {share:.0%} of the votes changed. With two classes and no ground truth, votes"
+        " cannot show whether they or the others are right afterwards: decide some tasks yourself."
     ]
 
 

@@ -130,7 +130,7 @@ def _behaviour_until(
         here = part(watch, step / len(SHARES), (step + 1) / len(SHARES), f"{percent(share)} of the votes: ")
         mean, votes = _until(labels, fusion, share, here)
         moments.append(communities(mean, votes, settings, here))
-    titles = [f"at {percent(share)}" for share in (*SHARES, 1.0)]
+    titles = [f"{percent(share)} of votes" for share in (*SHARES, 1.0)]
     return [*moments, last], titles, "of each one's votes"
 
 

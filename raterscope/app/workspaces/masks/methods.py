@@ -199,7 +199,10 @@ class Methods(QObject):
         figure, reference = panel.measure, panel.reference.mode
         alone = figure in ("bound", "seconds")
         shown = boxes(found, figure, reference)
-        views = [BoxView(box.name, box.values, faint=box.rater, starred=box.p_value < 0.05) for box in shown]
+        views = [
+            BoxView(_title(box.name, box.rater), box.values, faint=box.rater, starred=box.p_value < 0.05)
+            for box in shown
+        ]
         title = FIGURES[figure] if alone else f"{FIGURES[figure]} {REFERENCES[reference]}"
         unit = {"dice": "", "bound": "nats", "seconds": "s"}.get(figure, found.unit)
         star = f", * p < 0.05 against {BASELINE}" if any(view.starred for view in views) else ""
@@ -219,8 +222,7 @@ def _rows(found: ComparedMethods, reference: str) -> list[ComparisonRow]:
     for name, rater in names:
         figures = [_figures(table.get((name, rater))) for table in tables]
         p_value = tables[0][name, rater].p_value if (name, rater) in tables[0] else math.nan
-        title = name if rater else FUSERS[name].title
-        made.append(ComparisonRow(name, title, "", (*figures, (p_value, math.nan, math.nan))))
+        made.append(ComparisonRow(name, _title(name, rater), "", (*figures, (p_value, math.nan, math.nan))))
     return made
 
 
@@ -253,3 +255,7 @@ def _whole(value: float, _low: float, _high: float) -> str:
 
 def _seconds(value: float, _low: float, _high: float) -> str:
     return duration(value) if math.isfinite(value) else UNKNOWN
+
+
+def _title(name: str, rater: bool) -> str:
+    return name if rater else FUSERS[name].title
