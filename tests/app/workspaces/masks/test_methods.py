@@ -31,7 +31,7 @@ def test_methods_are_compared_on_the_case_on_screen(fused_masks, panel, qtbot):
     assert names == ["Laplace", "STAPLE", "majority vote", "pairs of raters"]
     assert all(len(box.values) == 4 for box in panel.plot._boxes[:3])
     panel.figure.setCurrentIndex(panel.figure.findData("bound"))
-    assert [(box.name, box.values.tolist()) for box in panel.plot._boxes] == [("laplace", [0.0])]
+    assert [(box.name, box.values.tolist()) for box in panel.plot._boxes] == [("Laplace", [0.0])]
     panel.figure.setCurrentIndex(panel.figure.findData("seconds"))
     assert [box.name for box in panel.plot._boxes] == ["Laplace", "STAPLE", "majority vote"]
     panel.view.set_mode("table")
