@@ -86,7 +86,7 @@ class Changes:
     ranks : int
         Of pairs: items that changed their place in the corrected ranking.
     decided : int
-        How many items were disputed before and are decided by the expert since; of pairs, annotators whom
+        How many items were disputed before and are decided by the expert since; of pairs, annotators that
         the expert flagged or cleared since.
     """
 

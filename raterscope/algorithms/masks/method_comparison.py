@@ -51,7 +51,7 @@ MEASURES = {
     "hausdorff": "Hausdorff distance",
     "mean_surface_distance": "mean surface distance",
 }
-"""What masks are compared by: attributes of `RaterAgreement`."""
+"""Measures of comparison: attributes of `RaterAgreement`."""
 
 FEWEST_CASES = 6
 """For a test of signed ranks: two-sided, fewer cannot fall below 0.05 however they come out."""
@@ -150,7 +150,7 @@ class MethodComparison:
         raters : (P, P - 1) float64
             Each rater with the others.
         methods : (M, P) float64
-            Each consensus with the raters, all of whom are part of it.
+            Each consensus with each rater; every rater is part of every consensus.
         """
         raters = len(self.annotators)
         table = self.table(measure)

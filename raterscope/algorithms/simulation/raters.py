@@ -213,7 +213,7 @@ def _around(
 def _lobe(
     scene: Scene, spacing: tuple[float, float, float], part: tuple[slice, slice, slice]
 ) -> Callable[[slice], NDArray[np.float32]]:
-    """Give what tells the height above the outline of the lobe that a leak adds, mm, in a slab of a part."""
+    """Return a function for the height above the outline of a leak's lobe, mm, in a slab of a part."""
     place = scene.centre + 1.1 * scene.radius * scene.outward
     z, y, x = (
         np.arange(cut.start, cut.stop) * side - at for cut, side, at in zip(part, spacing, place, strict=True)

@@ -135,12 +135,12 @@ def annotator_rows(names: Sequence[str], rates: AnnotatorRates) -> Iterator[Row]
 def judged(
     fusion: Fusion | None, annotator: NDArray[np.integer], threshold: float
 ) -> tuple[FloatArray, IntArray, IntArray]:
-    """Give what a fusion says of each of N clicks.
+    """Give the inlier probability, cluster and vote of each of N clicks.
 
     Parameters
     ----------
     fusion : Fusion or None
-        Without one nothing is said.
+        The values are NaN and -1 without one.
     annotator : (N,) int
         Who clicked, as the rows of `Fusion.marked` are numbered.
     threshold : float
@@ -149,12 +149,12 @@ def judged(
     Returns
     -------
     inlier : (N,) float64
-        Probability of being no outlier; NaN where nothing is said.
+        Probability of being no outlier; NaN where it is unknown.
     cluster : (N,) int64
         -1 for an outlier.
     vote : (N,) int64
         1 where the annotator counts as having marked the click's cluster, which asks that a click lies within
-        the cluster's ellipse; 0 where not, -1 where nothing is said.
+        the cluster's ellipse; 0 where not, -1 where it is unknown.
     """
     count = len(annotator)
     if fusion is None:

@@ -296,7 +296,7 @@ class Document:
         kind : Kind
             What is to be taken: shapes of other kinds need not be there.
         remarks : Remarks
-            Takes what is to be told.
+            Collects the remarks for the user.
         watch : Watch
 
         Raises

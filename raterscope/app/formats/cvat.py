@@ -84,7 +84,7 @@ class CvatDocument(Document):
 
 
 def _assignees(root: Any) -> tuple[str | None, dict[str, str]]:
-    """Give whom the file is assigned to, and whom each task of a project is."""
+    """Give the assignees of the file and of each task of a project."""
     meta = root.find("meta")
     if meta is None:
         return None, {}

@@ -346,7 +346,7 @@ def answers_of(table: Table, watch: Watch = silent) -> tuple[LabelTable | TrueLa
             names[subject] = subject_name(column["subject_data"][row], subject)
     tasks_of = _distinct_names(names)
     votes = list(_votes(table, column, several, watch))
-    # Where nothing was drawn looks as where nothing was chosen: what others drew tells.
+    # An empty answer may be to a drawing or to a choice: the answers of others show which.
     drawn = {vote.question for vote in votes if vote.answer is None}
     for vote in votes:
         if vote.answer is None or vote.question in drawn:

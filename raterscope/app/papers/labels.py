@@ -286,7 +286,7 @@ _EMERGING = Experiment(
     method="The simulated crowd of the paper's size, of which annotators change; DynIBCC on the votes so "
     "far, and communities by the latest matrix of each annotator with ten votes or more.",
     command="raterscope simulate crowd --hard 0 --study -o x && raterscope run x/crowd.rscope dynibcc",
-    remark="Most annotators have fewer than 20 votes, by which their behaviours cannot be told apart: fewer "
+    remark="Most annotators have fewer than 20 votes, too few to distinguish their behaviours: fewer "
     "communities are found than are planted, and one alone at the scale 1. The paper's volunteers gave up to "
     "29,651 votes.",
     instead="The Galaxy Zoo Supernovae votes are not published. A simulated crowd of the same size.",
