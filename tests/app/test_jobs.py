@@ -204,7 +204,7 @@ def test_partial_results_are_not_made_more_often_than_they_can_be_seen(jobs, qtb
     with qtbot.waitSignal(job.ended):
         pass
     assert made
-    assert np.all(np.diff(made) >= 0.15)
+    assert np.diff(made).min() > 0.15 - 0.025  # the window's thread may read the clock in between
 
 
 def test_closing_ends_jobs_and_leaves_no_thread(jobs, qtbot):
