@@ -10,10 +10,10 @@ from PySide6.QtCore import QEvent, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QAction, QContextMenuEvent, QGuiApplication, QImage, QKeySequence
 from PySide6.QtWidgets import QAbstractScrollArea, QWidget
 
+from raterscope.figures.table import PlotTable
 from raterscope.widgets.menu import Menu
 from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.picturing import Drawn, paint_svg, paint_to_image
-from raterscope.widgets.plot_table import PlotTable
 
 __all__ = ["DrawnMenu", "FigureMenu", "Leaving", "PictureMenu", "Plotted"]
 

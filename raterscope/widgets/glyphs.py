@@ -8,8 +8,8 @@ from functools import lru_cache
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPolygonF
 
+from raterscope.figures.colours import ANNOTATOR_COLOURS
 from raterscope.widgets import theme
-from raterscope.widgets.tokens import ANNOTATOR_COLOURS
 
 __all__ = ["paint_annotator", "paint_rater", "rater_colour", "readable", "symbol_path"]
 

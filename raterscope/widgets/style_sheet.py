@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from raterscope import resources
+from raterscope.figures.colours import Theme
 from raterscope.widgets.text_size import pixels
-from raterscope.widgets.tokens import Theme
 
 __all__ = ["style_sheet"]
 

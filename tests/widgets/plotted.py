@@ -5,27 +5,27 @@ from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
 from raterscope.algorithms.clicks.stopping import StoppingSettings
+from raterscope.widgets.figures.agreement_matrix import AgreementMatrix
+from raterscope.widgets.figures.bias_over_time import BiasOverTime, OverTimeView
+from raterscope.widgets.figures.bias_path import BiasPath
+from raterscope.widgets.figures.calibration_plot import CalibrationLine, CalibrationPlot
+from raterscope.widgets.figures.community_flow import CommunityFlow
+from raterscope.widgets.figures.confusion_matrix import ConfusionMatrix
+from raterscope.widgets.figures.confusion_wall import ConfusionWall
+from raterscope.widgets.figures.counts_plot import CountsPlot
+from raterscope.widgets.figures.curves_plot import Curve, CurvesPlot
+from raterscope.widgets.figures.dendrogram import Dendrogram
+from raterscope.widgets.figures.knockoff_bars import KnockoffBars
+from raterscope.widgets.figures.objective_plot import ObjectivePlot
+from raterscope.widgets.figures.participation_bars import ParticipationBars
+from raterscope.widgets.figures.ranking_shift import RankingShift
+from raterscope.widgets.figures.reliability_plot import ReliabilityPlot
+from raterscope.widgets.figures.row_lines import RowLines
+from raterscope.widgets.figures.side_counts import SideCounts
+from raterscope.widgets.figures.similarity_matrix import SimilarityMatrix
+from raterscope.widgets.figures.stream_curves import StreamCurves
+from raterscope.widgets.figures.ternary_plot import TernaryPlot
 from raterscope.widgets.panels.local_weight import LocalWeight
-from raterscope.widgets.plots.agreement_matrix import AgreementMatrix
-from raterscope.widgets.plots.bias_over_time import BiasOverTime, OverTimeView
-from raterscope.widgets.plots.bias_path import BiasPath
-from raterscope.widgets.plots.calibration_plot import CalibrationLine, CalibrationPlot
-from raterscope.widgets.plots.community_flow import CommunityFlow
-from raterscope.widgets.plots.confusion_matrix import ConfusionMatrix
-from raterscope.widgets.plots.confusion_wall import ConfusionWall
-from raterscope.widgets.plots.counts_plot import CountsPlot
-from raterscope.widgets.plots.curves_plot import Curve, CurvesPlot
-from raterscope.widgets.plots.dendrogram import Dendrogram
-from raterscope.widgets.plots.knockoff_bars import KnockoffBars
-from raterscope.widgets.plots.objective_plot import ObjectivePlot
-from raterscope.widgets.plots.participation_bars import ParticipationBars
-from raterscope.widgets.plots.ranking_shift import RankingShift
-from raterscope.widgets.plots.reliability_plot import ReliabilityPlot
-from raterscope.widgets.plots.row_lines import RowLines
-from raterscope.widgets.plots.side_counts import SideCounts
-from raterscope.widgets.plots.similarity_matrix import SimilarityMatrix
-from raterscope.widgets.plots.stream_curves import StreamCurves
-from raterscope.widgets.plots.ternary_plot import TernaryPlot
 from raterscope.widgets.volume.dispute_strip import DisputeStrip
 from tests.widgets import (
     test_bias_path,

@@ -6,9 +6,9 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QColor
 
 from raterscope.widgets import theme
-from raterscope.widgets.plots.behaviours import BAD, GOOD, UGLY
-from raterscope.widgets.plots.bias_path import BiasPath, PathView
-from raterscope.widgets.plots.line_raster import column_spans, cover, coverage_image
+from raterscope.widgets.figures.behaviours import BAD, GOOD, UGLY
+from raterscope.widgets.figures.bias_path import BiasPath, PathView
+from raterscope.widgets.figures.line_raster import column_spans, cover, coverage_image
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -201,7 +201,7 @@ def test_lines_above_each_other_are_more_opaque_than_one(qapp):
 
 @pytest.mark.parametrize("width", [220, 300, 380, 520])
 def test_words_about_the_path_never_lie_upon_each_other(path, qtbot, monkeypatch, width):
-    from raterscope.widgets.plots import behaviours, bias_path
+    from raterscope.widgets.figures import behaviours, bias_path
 
     written = []
 

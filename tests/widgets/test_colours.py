@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
+from raterscope.figures.colours import ANNOTATOR_COLOURS, UNNAMED
 from raterscope.widgets import theme
-from raterscope.widgets.tokens import ANNOTATOR_COLOURS, UNNAMED
 
 LEAST = 10.0
 """CIEDE2000; 1 is just noticed side by side, 10 at a glance."""

@@ -7,8 +7,8 @@ import pytest
 from PySide6.QtCore import QPointF, Qt
 
 from raterscope.widgets import theme
-from raterscope.widgets.plots.community_flow import CommunityFlow, FlowEvent, FlowView
-from raterscope.widgets.plots.flow_layout import BLOCK
+from raterscope.widgets.figures.community_flow import CommunityFlow, FlowEvent, FlowView
+from raterscope.widgets.figures.flow_layout import BLOCK
 
 pytestmark = pytest.mark.usefixtures("dark")
 

@@ -4,9 +4,9 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QColor
 
 from raterscope.widgets import theme
-from raterscope.widgets.plots.cells import short_rate
-from raterscope.widgets.plots.communities import community_colour, community_ink, contrast, ink_on
-from raterscope.widgets.plots.confusion_matrix import ConfusionMatrix, MatrixView
+from raterscope.widgets.figures.cells import short_rate
+from raterscope.widgets.figures.communities import community_colour, community_ink, contrast, ink_on
+from raterscope.widgets.figures.confusion_matrix import ConfusionMatrix, MatrixView
 from tests.widgets.pointing import centre
 
 

@@ -4,7 +4,7 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication
 
-from raterscope.widgets.plots.confusion_wall import ConfusionWall, Measure, WallView
+from raterscope.widgets.figures.confusion_wall import ConfusionWall, Measure, WallView
 
 LEFT = Qt.MouseButton.LeftButton
 CONTROL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier

@@ -3,9 +3,9 @@ import pytest
 from PySide6.QtCore import QPointF, Qt
 
 from raterscope.widgets import theme
+from raterscope.widgets.figures.row_lines import RowLines
+from raterscope.widgets.figures.ternary_plot import TernaryPlot
 from raterscope.widgets.panels.drift_panel import DriftPanel, DriftView
-from raterscope.widgets.plots.row_lines import RowLines
-from raterscope.widgets.plots.ternary_plot import TernaryPlot
 from tests.reading import visible_words
 
 pytestmark = pytest.mark.usefixtures("dark")

@@ -7,11 +7,11 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication
 from PySide6.QtWidgets import QApplication, QMenu
 
+from raterscope.figures.table import PlotTable
 from raterscope.widgets.canvas.image_canvas import ImageCanvas
 from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.panels.crop_view import CropView
 from raterscope.widgets.picturing import paint_svg, paint_to_image
-from raterscope.widgets.plot_table import PlotTable
 from tests.widgets.plotted import FIGURES
 
 pytestmark = pytest.mark.usefixtures("dark")
@@ -282,7 +282,7 @@ def test_the_canvas_is_copied_with_what_is_in_sight(qtbot):
 
 
 def test_a_click_near_the_curve_chooses_its_threshold_and_a_posterior_is_ringed(qtbot):
-    from raterscope.widgets.plots.curves_plot import Curve, CurvesPlot
+    from raterscope.widgets.figures.curves_plot import Curve, CurvesPlot
 
     plot = CurvesPlot()
     qtbot.addWidget(plot)

@@ -2,8 +2,8 @@
 
 from PySide6.QtCore import QCoreApplication, QSize
 
+from raterscope.widgets.figures.mode_switch import ModeSwitch
 from raterscope.widgets.parts import Header
-from raterscope.widgets.plots.mode_switch import ModeSwitch
 
 MODES = {"one": ("by behaviour", ""), "two": ("common tasks", "")}
 

@@ -5,10 +5,10 @@ from PySide6.QtCore import QCoreApplication, QPoint, Qt
 from PySide6.QtWidgets import QLabel
 
 from raterscope.widgets import theme
+from raterscope.widgets.figures.curves_plot import Curve, CurvesPlot
+from raterscope.widgets.figures.objective_plot import ObjectivePlot
+from raterscope.widgets.figures.reliability_plot import ReliabilityPlot
 from raterscope.widgets.picturing import paint_to_image
-from raterscope.widgets.plots.curves_plot import Curve, CurvesPlot
-from raterscope.widgets.plots.objective_plot import ObjectivePlot
-from raterscope.widgets.plots.reliability_plot import ReliabilityPlot
 from raterscope.widgets.text_size import set_text_size
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
 
-from raterscope.widgets.plots.similarity_matrix import SimilarityMatrix
+from raterscope.widgets.figures.similarity_matrix import SimilarityMatrix
 from tests.widgets.pointing import centre
 
 LEFT = Qt.MouseButton.LeftButton

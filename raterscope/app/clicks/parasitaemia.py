@@ -31,7 +31,7 @@ from raterscope.app.formats.export import write_table
 from raterscope.app.review import CountingSubject, Measures, Spot, fold, read_measures
 from raterscope.app.study import ImageEntry, Study
 from raterscope.resources.bibliography import bibliography
-from raterscope.widgets.figures import figure
+from raterscope.text.numbers import figure
 
 __all__ = ["SOURCE", "Field", "Told", "export_counts", "field_of", "note_of", "tell"]
 

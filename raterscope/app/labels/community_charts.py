@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from raterscope.algorithms.labels.constancy import Constancy
 from raterscope.algorithms.labels.data import ClassArray, Drift, FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.drift import row_over_time
-from raterscope.app.charts.lines import LINES
-from raterscope.app.charts.sheet import Chart, Key
-from raterscope.app.charts.ternary import ShareBars, TernaryChart, TernaryPath, TernaryPoint
 from raterscope.app.errors import plain
 from raterscope.app.formats.export import shortest
 from raterscope.app.labels.community_course import CommunityCourse
+from raterscope.figures.lines import LINES
+from raterscope.figures.sheet import Chart, Key
+from raterscope.figures.ternary import ShareBars, TernaryChart, TernaryPath, TernaryPoint
 
 __all__ = [
     "COURSE", "PARTICIPATION", "TRACES", "aligned_steps", "class_keys", "community_charts", "community_keys",

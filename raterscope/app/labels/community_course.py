@@ -18,7 +18,7 @@ from raterscope.algorithms.labels.drift import at
 from raterscope.algorithms.labels.rates import estimate_rates
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.labels.answers import Groups, names_of
-from raterscope.widgets.figures import percent
+from raterscope.text.numbers import percent
 
 __all__ = ["CommunityCourse", "communities_by_tasks", "follow_communities", "obstacle"]
 

@@ -11,7 +11,6 @@ from raterscope.algorithms.labels.constancy import constancy
 from raterscope.algorithms.labels.data import LabelFusion, Labels
 from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.charts.sheet import Chart, Key, sheet
 from raterscope.app.errors import InputError
 from raterscope.app.formats.export import write_table
 from raterscope.app.formats.whole import write_whole
@@ -32,6 +31,7 @@ from raterscope.app.labels.community_charts import (
     trace_rows,
 )
 from raterscope.app.labels.community_course import CommunityCourse, follow_communities, obstacle
+from raterscope.figures.sheet import Chart, Key, sheet
 
 __all__ = ["CHART_FILES", "WHAT", "GroupedAnswer", "write_all"]
 

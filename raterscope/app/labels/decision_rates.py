@@ -20,12 +20,12 @@ from raterscope.algorithms.clicks.decision_course import (
 )
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, Labels
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.charts.lines import DASHES, LINES, Line, LineChart
-from raterscope.app.charts.sheet import Chart, Key, sheet
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.export import shortest, write_table
 from raterscope.app.formats.whole import write_whole
 from raterscope.app.labels.running import Question
+from raterscope.figures.lines import DASHES, LINES, Line, LineChart
+from raterscope.figures.sheet import Chart, Key, sheet
 
 __all__ = [
     "ERRORS", "RATES_FILES", "ROWS", "DecisionRates", "Series", "course_of", "decisions_of",

@@ -22,13 +22,13 @@ from raterscope.algorithms.labels.folded_curves import (
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import SettingsError
-from raterscope.app.charts.lines import DASHES, LINES, Line, LineChart
-from raterscope.app.charts.sheet import Key, sheet
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.export import shortest, write_table
 from raterscope.app.formats.whole import write_whole
 from raterscope.app.labels.running import Question
 from raterscope.app.study import Study
+from raterscope.figures.lines import DASHES, LINES, Line, LineChart
+from raterscope.figures.sheet import Key, sheet
 
 __all__ = [
     "AREAS",

@@ -12,7 +12,7 @@ import numpy as np
 from raterscope.algorithms.masks.method_comparison import quartiles
 from raterscope.app.formats.whole import drafting
 from raterscope.app.masks.methods import BASELINE, FIGURES, REFERENCES, ComparedMethods, MethodBox, boxes
-from raterscope.widgets.tokens import LIGHT
+from raterscope.figures.colours import LIGHT
 
 __all__ = ["draw", "write_plots"]
 

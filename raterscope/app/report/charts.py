@@ -9,8 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from raterscope.app.charts.canvas import FINE, PixelCanvas
-from raterscope.app.charts.lines import (
+from raterscope.app.report.contents import Picture
+from raterscope.app.report.pictures import drawing
+from raterscope.figures.canvas import FINE, PixelCanvas
+from raterscope.figures.colours import LIGHT
+from raterscope.figures.lines import (
     HIGH,
     LINES,
     WIDE,
@@ -20,10 +23,7 @@ from raterscope.app.charts.lines import (
     place_in_axes,
     rounded,
 )
-from raterscope.app.charts.sheet import image_of
-from raterscope.app.report.contents import Picture
-from raterscope.app.report.pictures import drawing
-from raterscope.widgets.tokens import LIGHT
+from raterscope.figures.sheet import image_of
 
 __all__ = ["FINE", "LINES", "Frame", "Line", "draw_lines", "draw_rates", "framed", "rounded", "tint"]
 

@@ -14,7 +14,7 @@ from raterscope.app.report.charts import LINES, Line, draw_lines
 from raterscope.app.report.contents import Block, Gallery, Table, shortened
 from raterscope.app.report.counted import CountedImage
 from raterscope.app.report.units import NONE, share
-from raterscope.widgets.figures import estimate
+from raterscope.text.numbers import estimate
 
 __all__ = ["against_truth"]
 

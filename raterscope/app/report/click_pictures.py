@@ -15,7 +15,7 @@ from raterscope.app.report.units import significant
 from raterscope.app.review import Measures
 from raterscope.app.study import Study
 from raterscope.app.study.places import digest_of_file
-from raterscope.widgets.tokens import DARK
+from raterscope.figures.colours import DARK
 
 __all__ = ["images_found"]
 

@@ -19,7 +19,7 @@ from raterscope.app.report.contents import Table, shortened
 from raterscope.app.report.counted import CountedImage
 from raterscope.app.report.units import NONE, share, significant
 from raterscope.app.review import Measures, Weighed
-from raterscope.widgets.figures import estimate, part_of_one
+from raterscope.text.numbers import estimate, part_of_one
 
 __all__ = ["annotators_table", "counts_table", "measurements_table", "parasitaemia_table"]
 

@@ -6,12 +6,12 @@ import numpy as np
 
 from raterscope.algorithms.labels.catalogue import labeller_title
 from raterscope.algorithms.labels.folded_curves import FoldedCurves, mean_area
-from raterscope.app.charts.sheet import image_of
 from raterscope.app.errors import counted, plain
 from raterscope.app.labels.folded import area_in_words, curve_chart
 from raterscope.app.report.contents import Block, Gallery, Notices, Swatch, Table
 from raterscope.app.report.pictures import drawing
 from raterscope.app.report.units import NONE
+from raterscope.figures.sheet import image_of
 
 __all__ = ["folded_blocks"]
 

@@ -23,7 +23,7 @@ from raterscope.app.labels.exporting import Settled
 from raterscope.app.report.charts import tint
 from raterscope.app.report.contents import Cell, Table
 from raterscope.app.report.units import NONE, named, p_value, share, signed, significant
-from raterscope.widgets.figures import estimate, figure
+from raterscope.text.numbers import estimate, figure
 
 __all__ = [
     "annotators_table",

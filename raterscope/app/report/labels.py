@@ -11,7 +11,6 @@ from raterscope.algorithms.labels.data import OPEN, FloatArray
 from raterscope.algorithms.labels.drift import change_points, row_over_time
 from raterscope.algorithms.labels.folded_curves import FoldedCurves
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.charts.sheet import image_of
 from raterscope.app.convergence import of_labels
 from raterscope.app.errors import counted, plain
 from raterscope.app.labels.answers import Answered, Groups
@@ -33,6 +32,7 @@ from raterscope.app.report.label_tables import (
 from raterscope.app.report.pictures import drawing
 from raterscope.app.report.runs import run_in_words
 from raterscope.app.report.units import named, significant
+from raterscope.figures.sheet import image_of
 
 __all__ = ["question_section"]
 

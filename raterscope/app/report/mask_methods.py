@@ -29,8 +29,8 @@ from raterscope.app.report.charts import FINE, Frame, framed, rounded
 from raterscope.app.report.contents import Gallery, Notices, Picture, Section, Table
 from raterscope.app.report.units import NONE
 from raterscope.app.study import Study
-from raterscope.widgets.figures import duration, small_figure
-from raterscope.widgets.tokens import LIGHT
+from raterscope.figures.colours import LIGHT
+from raterscope.text.numbers import duration, small_figure
 
 __all__ = ["compared_methods_section"]
 

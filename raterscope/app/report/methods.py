@@ -12,7 +12,7 @@ from raterscope.app.report.runs import flat, plan_in_words
 from raterscope.app.review import Decision, ReviewState, fold
 from raterscope.app.study import RunEntry
 from raterscope.resources.bibliography import cite, cited_keys, references_text
-from raterscope.widgets.figures import part_of_one
+from raterscope.text.numbers import part_of_one
 
 __all__ = ["methods_section"]
 

@@ -11,7 +11,7 @@ from raterscope.algorithms.pairs import PairFusion, Pairs
 from raterscope.algorithms.pairs.data import FloatArray
 from raterscope.app.report.charts import FINE, framed, rounded
 from raterscope.app.report.contents import Picture
-from raterscope.widgets.tokens import LIGHT
+from raterscope.figures.colours import LIGHT
 
 __all__ = ["COLOURS", "draw_path", "draw_sides"]
 

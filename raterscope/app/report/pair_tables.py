@@ -11,7 +11,7 @@ from raterscope.app.report.compared import ComparedQuestion
 from raterscope.app.report.contents import Table
 from raterscope.app.report.units import NONE, p_value, share, signed
 from raterscope.resources.bibliography import cite
-from raterscope.widgets.figures import estimate, percent
+from raterscope.text.numbers import estimate, percent
 
 __all__ = ["flagged_table", "ranking_table", "truth_table"]
 

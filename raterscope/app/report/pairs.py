@@ -16,7 +16,7 @@ from raterscope.app.report.pair_charts import COLOURS, draw_path, draw_sides
 from raterscope.app.report.pair_tables import flagged_table, ranking_table, truth_table
 from raterscope.app.report.runs import run_in_words
 from raterscope.app.report.units import share
-from raterscope.widgets.figures import percent
+from raterscope.text.numbers import percent
 
 __all__ = ["compared_section"]
 

@@ -8,7 +8,7 @@ import math
 from PIL import Image, ImageDraw, ImageFont
 
 from raterscope.app.report.contents import Picture
-from raterscope.widgets.tokens import DARK
+from raterscope.figures.colours import DARK
 
 __all__ = ["drawing", "photograph", "scale_bar"]
 

@@ -18,7 +18,7 @@ from raterscope.app.report.contents import Block, Gallery, Picture, Section, Swa
 from raterscope.app.report.slices import colour_of
 from raterscope.app.report.units import NONE
 from raterscope.app.study import RunEntry
-from raterscope.widgets.tokens import LIGHT
+from raterscope.figures.colours import LIGHT
 
 __all__ = ["draw_tree", "rater_trees_section"]
 

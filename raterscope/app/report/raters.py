@@ -18,7 +18,7 @@ from raterscope.app.report.figures import Figures
 from raterscope.app.report.slices import colour_of
 from raterscope.app.report.units import NONE, Units, share, signed
 from raterscope.app.review import Region
-from raterscope.widgets.figures import small_figure
+from raterscope.text.numbers import small_figure
 
 __all__ = ["alternatives_table", "band_table", "dice_table", "disputes_table", "model_table", "raters_table"]
 

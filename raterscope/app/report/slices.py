@@ -14,7 +14,7 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.report import Report
 from raterscope.app.report.contents import Picture
 from raterscope.app.report.pictures import photograph, scale_bar
-from raterscope.widgets.tokens import ANNOTATOR_COLOURS, DARK
+from raterscope.figures.colours import ANNOTATOR_COLOURS, DARK
 from raterscope.widgets.volume.contours import contours
 from raterscope.widgets.volume.levels import Levels
 from raterscope.widgets.volume.plane import Plane, planes_of

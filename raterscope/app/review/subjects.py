@@ -12,7 +12,7 @@ from typing import ClassVar, get_args
 
 from raterscope.app.coding import Coding
 from raterscope.app.review.measuring_subjects import CountingSubject, ScaleSubject, ShapeSubject
-from raterscope.widgets.figures import part_of_one
+from raterscope.text.numbers import part_of_one
 
 __all__ = [
     "SUBJECTS",

@@ -19,8 +19,8 @@ from raterscope.app.formats.whole import write_whole
 from raterscope.app.jobs import Jobs
 from raterscope.app.study import RunEntry
 from raterscope.app.study.shown import run_name
+from raterscope.figures.table import PlotTable
 from raterscope.widgets.figure_menu import Leaving, PictureMenu
-from raterscope.widgets.plot_table import PlotTable
 
 __all__ = ["Figures"]
 

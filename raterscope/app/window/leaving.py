@@ -12,7 +12,7 @@ from raterscope.app.document import Document
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.window.asking import ask
 from raterscope.app.window.keeping import Keeping
-from raterscope.widgets.figures import time_left
+from raterscope.text.numbers import time_left
 
 __all__ = ["Leaving"]
 

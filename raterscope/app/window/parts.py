@@ -19,8 +19,8 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.app.jobs import Job
+from raterscope.text.numbers import time_left
 from raterscope.widgets import theme
-from raterscope.widgets.figures import time_left
 from raterscope.widgets.parts import ElidedLabel
 from raterscope.widgets.text_size import set_lengths
 

@@ -13,9 +13,9 @@ from raterscope.app.jobs import Job
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.trust import FEW, Trust, trust_of
 from raterscope.app.trust.shape import bin_intervals
+from raterscope.widgets.figures.calibration_plot import CalibrationLine
 from raterscope.widgets.panels.queue_panel import QueueFrame
 from raterscope.widgets.panels.trust_panel import TrustPanel
-from raterscope.widgets.plots.calibration_plot import CalibrationLine
 
 __all__ = ["Trusting"]
 

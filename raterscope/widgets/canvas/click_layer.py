@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPixmap
 
+from raterscope.figures.colours import ANNOTATOR_COLOURS, ANNOTATOR_SYMBOLS
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.grid_index import GridIndex
 from raterscope.widgets.canvas.marks import ClickMarks
 from raterscope.widgets.canvas.viewport import Viewport
 from raterscope.widgets.glyphs import symbol_path
-from raterscope.widgets.tokens import ANNOTATOR_COLOURS, ANNOTATOR_SYMBOLS
 
 __all__ = ["ClickLayer"]
 

@@ -10,8 +10,8 @@ from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QButtonGroup, QVBoxLayout, QWidget
 
+from raterscope.text.numbers import percent
 from raterscope.widgets import theme
-from raterscope.widgets.figures import percent
 from raterscope.widgets.glyphs import paint_rater
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.panels.card_row import CardRow

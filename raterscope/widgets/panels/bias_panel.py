@@ -9,14 +9,14 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
+from raterscope.text.numbers import UNKNOWN, decimals, figure, percent
 from raterscope.widgets import theme
-from raterscope.widgets.figures import UNKNOWN, decimals, figure, percent
+from raterscope.widgets.figures.behaviours import BAD, UGLY
+from raterscope.widgets.figures.bias_over_time import BiasOverTime
 from raterscope.widgets.key_cap import KeyButton
 from raterscope.widgets.panels.annotator_list import CLEARED, DECISIONS, OPEN
 from raterscope.widgets.panels.pair_grid import PairGrid
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label, rule
-from raterscope.widgets.plots.behaviours import BAD, UGLY
-from raterscope.widgets.plots.bias_over_time import BiasOverTime
 from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["BiasPanel", "BiasView"]

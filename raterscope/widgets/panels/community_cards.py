@@ -11,13 +11,13 @@ from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFocusEvent, QFontMetrics, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
+from raterscope.text.numbers import count, percent
 from raterscope.widgets import theme
-from raterscope.widgets.figures import count, percent
+from raterscope.widgets.figures.cells import paint_rates
+from raterscope.widgets.figures.communities import community_ink, paint_community
 from raterscope.widgets.painting import in_lines, paint_words
 from raterscope.widgets.panels.card_row import CardRow
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label, plain_tip
-from raterscope.widgets.plots.cells import paint_rates
-from raterscope.widgets.plots.communities import community_ink, paint_community
 from raterscope.widgets.text_size import enlarge, set_lengths
 
 __all__ = ["CommunitiesView", "CommunityCards"]

@@ -8,9 +8,9 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve, CrowdSizeSettings
+from raterscope.widgets.figures.crowd_size_plot import CrowdSizePlot
+from raterscope.widgets.figures.mode_switch import ModeSwitch
 from raterscope.widgets.panels.form_beside_plot import FormBesidePlot
-from raterscope.widgets.plots.crowd_size_plot import CrowdSizePlot
-from raterscope.widgets.plots.mode_switch import ModeSwitch
 
 __all__ = ["CrowdSizePanel"]
 

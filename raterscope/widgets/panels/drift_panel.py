@@ -8,15 +8,15 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QHideEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSlider, QStackedWidget, QVBoxLayout, QWidget
 
+from raterscope.text.numbers import count
 from raterscope.widgets import theme
-from raterscope.widgets.figures import count
+from raterscope.widgets.figures.drift_view import DriftView
+from raterscope.widgets.figures.mode_switch import ModeSwitch
+from raterscope.widgets.figures.row_lines import RowLines
+from raterscope.widgets.figures.ternary_plot import TernaryPlot
 from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.panels.change_list import ChangeLine, ChangeList
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label, plain_tip
-from raterscope.widgets.plots.drift_view import DriftView
-from raterscope.widgets.plots.mode_switch import ModeSwitch
-from raterscope.widgets.plots.row_lines import RowLines
-from raterscope.widgets.plots.ternary_plot import TernaryPlot
 from raterscope.widgets.text_size import pixels, set_lengths
 
 __all__ = ["DriftPanel", "DriftView"]

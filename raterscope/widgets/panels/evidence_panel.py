@@ -20,8 +20,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from raterscope.text.numbers import UNKNOWN, figure
 from raterscope.widgets import theme
-from raterscope.widgets.figures import UNKNOWN, figure
 from raterscope.widgets.key_cap import KeyButton
 from raterscope.widgets.panels.crop_view import SIDE, CropView
 from raterscope.widgets.panels.evidence_lines import TONES, WORDS, EvidenceLine

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QPainter
 
+from raterscope.text.numbers import count
 from raterscope.widgets import theme
-from raterscope.widgets.figures import count
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.panels.lists import LineKind
 

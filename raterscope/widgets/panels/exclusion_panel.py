@@ -8,15 +8,15 @@ from PySide6.QtCore import QModelIndex, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QVBoxLayout, QWidget
 
+from raterscope.text.numbers import part_of_one
 from raterscope.widgets import theme
-from raterscope.widgets.figures import part_of_one
+from raterscope.widgets.figures.mode_switch import ModeSwitch
 from raterscope.widgets.key_cap import KeyButton
 from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.panels.exclusion_changes import Change, ChangeKind, Preview
 from raterscope.widgets.panels.lists import LongList
 from raterscope.widgets.panels.reason_field import ReasonField
 from raterscope.widgets.parts import ElidedLabel, plain_label
-from raterscope.widgets.plots.mode_switch import ModeSwitch
 from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["REASONS", "ExclusionPanel"]

@@ -6,8 +6,8 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from raterscope.algorithms.settings import Settings
+from raterscope.text.numbers import percent
 from raterscope.widgets import theme
-from raterscope.widgets.figures import percent
 from raterscope.widgets.panels.settings_form import SettingsForm
 from raterscope.widgets.parts import plain_label
 from raterscope.widgets.text_size import set_lengths

@@ -20,8 +20,8 @@ from PySide6.QtWidgets import (
 
 from raterscope.algorithms.catalogue import Algorithm
 from raterscope.algorithms.settings import Settings
+from raterscope.text.numbers import time_left
 from raterscope.widgets import theme
-from raterscope.widgets.figures import time_left
 from raterscope.widgets.panels.algorithm_picker import AlgorithmPicker
 from raterscope.widgets.panels.run_list import RunLine, RunList
 from raterscope.widgets.panels.settings_form import SettingsForm

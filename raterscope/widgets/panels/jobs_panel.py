@@ -16,8 +16,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from raterscope.text.numbers import time_left
 from raterscope.widgets import theme
-from raterscope.widgets.figures import time_left
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label
 from raterscope.widgets.text_size import set_lengths
 

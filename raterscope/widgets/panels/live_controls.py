@@ -8,8 +8,8 @@ from PySide6.QtCore import QElapsedTimer, QTimer, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
+from raterscope.text.numbers import count, duration
 from raterscope.widgets import theme
-from raterscope.widgets.figures import count, duration
 from raterscope.widgets.parts import ElidedLabel, plain_label
 from raterscope.widgets.text_size import set_lengths
 from raterscope.widgets.wrapping import WrappingRow, beside

@@ -8,14 +8,14 @@ from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QPaintEngine, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
+from raterscope.figures.table import PlotTable
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.pictures import to_picture
 from raterscope.widgets.colour_maps import CIVIDIS
 from raterscope.widgets.figure_menu import FigureMenu
+from raterscope.widgets.figures.colour_bar import BAR_HEIGHT, colours_of, paint_colour_bar
+from raterscope.widgets.figures.mode_switch import ModeSwitch
 from raterscope.widgets.parts import Header, plain_label
-from raterscope.widgets.plot_table import PlotTable
-from raterscope.widgets.plots.colour_bar import BAR_HEIGHT, colours_of, paint_colour_bar
-from raterscope.widgets.plots.mode_switch import ModeSwitch
 from raterscope.widgets.text_size import enlarge, set_lengths, text_size
 
 __all__ = ["LocalWeight"]

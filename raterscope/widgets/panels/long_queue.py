@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QModelIndex, Signal
 from PySide6.QtWidgets import QWidget
 
-from raterscope.widgets.figures import count
+from raterscope.text.numbers import count
 from raterscope.widgets.panels.lists import LongList
 from raterscope.widgets.panels.queue_panel import QueueFrame, QueueItem, QueueKind
 from raterscope.widgets.parts import ChoiceBox

@@ -16,13 +16,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from raterscope.figures.table import PlotTable
 from raterscope.widgets import theme
 from raterscope.widgets.figure_menu import Leaving
+from raterscope.widgets.figures.method_boxes import MethodBoxes
+from raterscope.widgets.figures.mode_switch import ModeSwitch
 from raterscope.widgets.glyphs import paint_rater
 from raterscope.widgets.parts import ChoiceBox, ElidedLabel, plain_tip
-from raterscope.widgets.plot_table import PlotTable
-from raterscope.widgets.plots.method_boxes import MethodBoxes
-from raterscope.widgets.plots.mode_switch import ModeSwitch
 from raterscope.widgets.tables.comparison_table import ComparisonTable
 from raterscope.widgets.text_size import set_lengths
 

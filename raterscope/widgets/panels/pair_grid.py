@@ -13,11 +13,11 @@ from PySide6.QtGui import QColor, QImage, QPainter, QPen, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
+from raterscope.widgets.figures.mode_switch import ModeSwitch
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.panels.lists import LineKind, LongList
 from raterscope.widgets.parts import Header, plain_label
 from raterscope.widgets.picture_shelf import PictureShelf
-from raterscope.widgets.plots.mode_switch import ModeSwitch
 from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["PairGrid", "PairLine", "PairsView"]

@@ -10,10 +10,10 @@ from PySide6.QtGui import QFontMetrics, QPainter
 from PySide6.QtWidgets import QDoubleSpinBox, QFormLayout, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
+from raterscope.widgets.figures.mode_switch import ModeSwitch
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import let_wheel_pass, plain_label, plain_tip
-from raterscope.widgets.plots.mode_switch import ModeSwitch
 from raterscope.widgets.text_size import set_lengths
 from raterscope.widgets.wrapping import Pair, WrappingRow
 

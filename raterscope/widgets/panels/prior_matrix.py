@@ -30,11 +30,11 @@ from PySide6.QtWidgets import (
 
 from raterscope.algorithms.labels.data import Confusion
 from raterscope.algorithms.labels.intervals import credible
+from raterscope.text.numbers import decimals
 from raterscope.widgets import theme
-from raterscope.widgets.figures import decimals
+from raterscope.widgets.figures.cells import paint_cell, rate_table
+from raterscope.widgets.figures.communities import ink_on
 from raterscope.widgets.parts import plain_tip
-from raterscope.widgets.plots.cells import paint_cell, rate_table
-from raterscope.widgets.plots.communities import ink_on
 from raterscope.widgets.text_size import enlarge, pixels, set_lengths
 
 __all__ = ["LEAST", "MOST", "PriorMatrix"]

@@ -8,8 +8,8 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
+from raterscope.widgets.figures.dendrogram import Dendrogram
 from raterscope.widgets.parts import ChoiceBox, plain_label
-from raterscope.widgets.plots.dendrogram import Dendrogram
 
 __all__ = ["RaterTreePanel"]
 

@@ -9,8 +9,8 @@ from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
+from raterscope.text.numbers import count
 from raterscope.widgets import theme
-from raterscope.widgets.figures import count
 from raterscope.widgets.key_cap import KeyButton
 from raterscope.widgets.menu import Menu
 from raterscope.widgets.panels.region_votes import RegionVote, RegionVotes

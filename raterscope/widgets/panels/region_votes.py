@@ -10,8 +10,8 @@ from PySide6.QtCore import QModelIndex, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QWidget
 
+from raterscope.text.numbers import percent
 from raterscope.widgets import theme
-from raterscope.widgets.figures import percent
 from raterscope.widgets.glyphs import paint_rater, rater_colour, readable
 from raterscope.widgets.painting import paint_bar, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList

@@ -8,10 +8,10 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QPushButton, QSlider, QVBoxLayout, QWidget
 
+from raterscope.text.numbers import count
 from raterscope.widgets import theme
-from raterscope.widgets.figures import count
+from raterscope.widgets.figures.mode_switch import ModeSwitch
 from raterscope.widgets.parts import ChoiceBox, plain_label
-from raterscope.widgets.plots.mode_switch import ModeSwitch
 from raterscope.widgets.text_size import set_lengths
 from raterscope.widgets.wrapping import Pair, WrappingRow, beside
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QModelIndex, Signal
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
-from raterscope.widgets.figures import count
+from raterscope.text.numbers import count
 from raterscope.widgets.key_cap import KeyButton
 from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.panels.card_grid import CardGrid

@@ -8,15 +8,15 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout
 
 from raterscope.algorithms.clicks.history import StreamHistory
 from raterscope.algorithms.clicks.stopping import StoppingSettings
+from raterscope.text.numbers import count
 from raterscope.widgets import theme
-from raterscope.widgets.figures import count
+from raterscope.widgets.figures.stream_words import outlook_in_words, state_in_words
 from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.panels.live_controls import LiveControls, LiveLine
 from raterscope.widgets.panels.replay_controls import ReplayControls, ReplayLine
 from raterscope.widgets.panels.settings_form import SettingsForm
 from raterscope.widgets.panels.stream_offers import Offers
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label, rule
-from raterscope.widgets.plots.stream_words import outlook_in_words, state_in_words
 from raterscope.widgets.text_size import set_lengths
 from raterscope.widgets.wrapping import Pair
 

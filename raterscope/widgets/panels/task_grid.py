@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtWidgets import QWidget
 
-from raterscope.widgets.figures import count
+from raterscope.text.numbers import count
 from raterscope.widgets.panels.card_grid import CardGrid
 from raterscope.widgets.panels.card_view import Card
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtWidgets import QWidget
 
-from raterscope.widgets.figures import count
+from raterscope.text.numbers import count
 from raterscope.widgets.panels.long_queue import LongQueue
 from raterscope.widgets.panels.queue_panel import QueueItem
 from raterscope.widgets.telling_names import telling_names

@@ -11,8 +11,8 @@ from PySide6.QtCore import QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QImage, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
+from raterscope.text.numbers import count
 from raterscope.widgets import theme
-from raterscope.widgets.figures import count
 from raterscope.widgets.key_cap import KeyButton
 from raterscope.widgets.panels.class_bars import ClassBar, ClassBars, keys_of
 from raterscope.widgets.panels.task_votes import TaskVote, TaskVotes

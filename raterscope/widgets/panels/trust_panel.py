@@ -9,8 +9,8 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
 from raterscope.widgets import theme
+from raterscope.widgets.figures.calibration_plot import CalibrationLine, CalibrationPlot
 from raterscope.widgets.parts import Header, plain_label
-from raterscope.widgets.plots.calibration_plot import CalibrationLine, CalibrationPlot
 
 __all__ = ["TrustPanel"]
 

@@ -10,8 +10,8 @@ from PySide6.QtCore import QModelIndex, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QFontMetrics, QPainter
 from PySide6.QtWidgets import QWidget
 
+from raterscope.text.numbers import part_of_one
 from raterscope.widgets import theme
-from raterscope.widgets.figures import part_of_one
 from raterscope.widgets.glyphs import paint_annotator
 from raterscope.widgets.painting import paint_bar, paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList

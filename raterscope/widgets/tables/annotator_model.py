@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, Qt
 
-from raterscope.widgets.figures import UNKNOWN, estimate, part_of_one
+from raterscope.text.numbers import UNKNOWN, estimate, part_of_one
 from raterscope.widgets.parts import plain_tip
 from raterscope.widgets.tables.course import Course
 from raterscope.widgets.tables.rows import ROW, Index, RowsModel

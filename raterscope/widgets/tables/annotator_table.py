@@ -8,8 +8,8 @@ from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, Qt, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QHBoxLayout, QHeaderView, QLineEdit, QVBoxLayout, QWidget
 
+from raterscope.text.numbers import count
 from raterscope.widgets import theme
-from raterscope.widgets.figures import count
 from raterscope.widgets.menu import Menu
 from raterscope.widgets.parts import Header
 from raterscope.widgets.tables.annotator_delegate import AnnotatorDelegate

@@ -11,8 +11,8 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 from PySide6.QtGui import QFocusEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QVBoxLayout, QWidget
 
+from raterscope.text.numbers import UNKNOWN, estimate
 from raterscope.widgets import theme
-from raterscope.widgets.figures import UNKNOWN, estimate
 from raterscope.widgets.parts import Header, plain_label, plain_tip
 from raterscope.widgets.tables.comparison_delegate import ComparisonDelegate
 from raterscope.widgets.text_size import set_lengths

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF, QTransform
 
+from raterscope.text.numbers import count, figure
 from raterscope.widgets import theme
-from raterscope.widgets.figures import count, figure
 
 __all__ = ["Course", "paint_course"]
 

@@ -18,8 +18,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from raterscope.text.numbers import small_figure
 from raterscope.widgets import theme
-from raterscope.widgets.figures import small_figure
 from raterscope.widgets.glyphs import paint_rater
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.parts import Header, plain_label, plain_tip

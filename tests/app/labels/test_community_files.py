@@ -5,10 +5,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from raterscope.app.charts.canvas import VectorCanvas
-from raterscope.app.charts.ternary import ShareBars, TernaryChart, TernaryPoint
 from raterscope.app.labels.community_charts import corners_of
 from raterscope.app.labels.community_files import CHART_FILES
+from raterscope.figures.canvas import VectorCanvas
+from raterscope.figures.ternary import ShareBars, TernaryChart, TernaryPoint
 from tests.app.commands import run
 from tests.app.labels.made import LIAR, PEOPLE, write_votes
 from tests.app.tables import rows_of

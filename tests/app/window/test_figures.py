@@ -13,9 +13,9 @@ from raterscope.algorithms.evaluation import calibration, curves
 from raterscope.algorithms.matching import true_detections
 from raterscope.widgets.canvas.canvas_view import CanvasView
 from raterscope.widgets.figure_menu import FigureMenu, PictureMenu
+from raterscope.widgets.figures.figure_panel import Figure
+from raterscope.widgets.figures.plot import Plot
 from raterscope.widgets.picturing import HEADING
-from raterscope.widgets.plots.figure_panel import Figure
-from raterscope.widgets.plots.plot import Plot
 from tests.app.conftest import DISPUTED, PARASITES
 from tests.app.driving import LONG, idle
 

@@ -20,8 +20,8 @@ from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.app.workspaces.clicks.spots import Known
 from raterscope.app.workspaces.queueing import Queueing
-from raterscope.widgets.plots.agreement_matrix import AgreementMatrix
-from raterscope.widgets.plots.mode_switch import ModeSwitch
+from raterscope.widgets.figures.agreement_matrix import AgreementMatrix
+from raterscope.widgets.figures.mode_switch import ModeSwitch
 
 __all__ = ["Agreeing"]
 

@@ -18,7 +18,7 @@ from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.app.workspaces.clicks.spots import Known
 from raterscope.app.workspaces.queueing import Queueing
-from raterscope.widgets.figures import percent
+from raterscope.text.numbers import percent
 from raterscope.widgets.panels.ask_list import AskLine
 
 __all__ = ["Asking"]

@@ -22,13 +22,13 @@ from raterscope.app.study import Study
 from raterscope.app.study.settings import LARGEST_RADIUS
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.lines import run_title
+from raterscope.text.numbers import count
 from raterscope.widgets import theme
-from raterscope.widgets.figures import count
+from raterscope.widgets.figures.curves_plot import NOTHING as NO_CURVES
+from raterscope.widgets.figures.curves_plot import Curve, CurvesPlot
+from raterscope.widgets.figures.mode_switch import ModeSwitch
+from raterscope.widgets.figures.plot import Plot
 from raterscope.widgets.parts import ElidedLabel
-from raterscope.widgets.plots.curves_plot import NOTHING as NO_CURVES
-from raterscope.widgets.plots.curves_plot import Curve, CurvesPlot
-from raterscope.widgets.plots.mode_switch import ModeSwitch
-from raterscope.widgets.plots.plot import Plot
 from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
 from raterscope.widgets.text_size import set_lengths
 

@@ -19,8 +19,8 @@ from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.app.workspaces.clicks.spots import spots_of
+from raterscope.text.numbers import part_of_one
 from raterscope.widgets.dialogs.exclusion import HALF, ExclusionDialog
-from raterscope.widgets.figures import part_of_one
 from raterscope.widgets.panels.exclusion_changes import Change
 
 __all__ = ["Excluding"]

@@ -22,7 +22,7 @@ from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.app.workspaces.clicks.spots import Known, spots_of
 from raterscope.app.workspaces.queueing import Queueing
-from raterscope.widgets.plots.counts_plot import CountsView
+from raterscope.widgets.figures.counts_plot import CountsView
 
 __all__ = ["Plotting"]
 

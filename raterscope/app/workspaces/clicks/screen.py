@@ -8,6 +8,10 @@ from raterscope.algorithms.clicks import CLUSTERERS, DETECTORS
 from raterscope.algorithms.clicks.assignment import AssignmentSettings
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.canvas.image_canvas import ImageCanvas
+from raterscope.widgets.figures.counts_plot import CountsPlot
+from raterscope.widgets.figures.objective_plot import ObjectivePlot
+from raterscope.widgets.figures.reliability_plot import ReliabilityPlot
+from raterscope.widgets.figures.stream_curves import StreamCurves
 from raterscope.widgets.panels.ask_list import AskList
 from raterscope.widgets.panels.crowd_size_panel import CrowdSizePanel
 from raterscope.widgets.panels.evidence_panel import EvidencePanel
@@ -19,10 +23,6 @@ from raterscope.widgets.panels.queue_panel import QueueFilter, QueuePanel
 from raterscope.widgets.panels.spot_grid import SpotGrid
 from raterscope.widgets.panels.stream_panel import StreamPanel
 from raterscope.widgets.panels.trust_panel import TrustPanel
-from raterscope.widgets.plots.counts_plot import CountsPlot
-from raterscope.widgets.plots.objective_plot import ObjectivePlot
-from raterscope.widgets.plots.reliability_plot import ReliabilityPlot
-from raterscope.widgets.plots.stream_curves import StreamCurves
 from raterscope.widgets.scrolled import Scrolled
 from raterscope.widgets.tables.annotator_table import AnnotatorTable
 

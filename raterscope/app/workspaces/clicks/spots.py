@@ -15,7 +15,7 @@ from raterscope.algorithms.clicks.results import Fusion
 from raterscope.app import review
 from raterscope.app.disputes import DISPUTED
 from raterscope.app.study.outlines import Answers
-from raterscope.widgets.figures import figure
+from raterscope.text.numbers import figure
 
 __all__ = [
     "Known",

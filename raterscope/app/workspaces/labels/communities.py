@@ -15,11 +15,11 @@ from raterscope.app.workspaces.labels.alike import Alike, alike
 from raterscope.app.workspaces.labels.grouping import BASES, METHODS, Way, find_groups, way_of
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
+from raterscope.text.numbers import percent
 from raterscope.widgets import theme
-from raterscope.widgets.figures import percent
+from raterscope.widgets.figures.mode_switch import ModeSwitch
+from raterscope.widgets.figures.participation_bars import ParticipationBars
 from raterscope.widgets.panels.community_cards import CommunitiesView, CommunityCards
-from raterscope.widgets.plots.mode_switch import ModeSwitch
-from raterscope.widgets.plots.participation_bars import ParticipationBars
 
 __all__ = ["Grouping", "Similar", "show_cards", "show_participation"]
 

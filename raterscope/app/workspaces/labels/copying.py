@@ -12,7 +12,7 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.jobs import Jobs
 from raterscope.app.workspaces.labels.scene import Scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
-from raterscope.widgets.figures import percent
+from raterscope.text.numbers import percent
 
 __all__ = ["Copies", "in_words"]
 

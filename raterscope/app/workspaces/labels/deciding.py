@@ -18,7 +18,7 @@ from raterscope.app.labels.decision_rates import ERRORS, ROWS, course_of, series
 from raterscope.app.study import Study
 from raterscope.app.workspaces.labels.scene import Scene
 from raterscope.app.workspaces.labels.view import name_of
-from raterscope.widgets.plots.decision_plot import CourseLine, DecisionKind, DecisionPlot, DecisionView
+from raterscope.widgets.figures.decision_plot import CourseLine, DecisionKind, DecisionPlot, DecisionView
 
 __all__ = ["Deciding", "found_of", "view_of"]
 

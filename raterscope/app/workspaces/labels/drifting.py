@@ -12,9 +12,9 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.labels.community_charts import aligned_steps
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.labels.view import name_of, time_of
-from raterscope.widgets.figures import count
+from raterscope.text.numbers import count
+from raterscope.widgets.figures.drift_view import DriftView
 from raterscope.widgets.panels.change_list import ChangeLine
-from raterscope.widgets.plots.drift_view import DriftView
 
 __all__ = ["Changed", "change_line", "drift_view", "who_changed"]
 

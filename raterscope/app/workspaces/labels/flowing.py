@@ -13,8 +13,8 @@ from raterscope.app.labels.answers import Groups
 from raterscope.app.workspaces.labels.grouping import Course, follow_groups, obstacle, triangles_now
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
+from raterscope.text.numbers import percent
 from raterscope.widgets import theme
-from raterscope.widgets.figures import percent
 
 __all__ = ["Flowing"]
 

@@ -19,8 +19,8 @@ from raterscope.app.labels.running import Question
 from raterscope.app.workspaces.labels.comparing import curves_of
 from raterscope.app.workspaces.labels.excluding import with_known
 from raterscope.app.workspaces.labels.scene import Scene
+from raterscope.widgets.figures.curves_plot import Curve
 from raterscope.widgets.panels.folds_panel import FoldsPanel
-from raterscope.widgets.plots.curves_plot import Curve
 from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow
 
 __all__ = ["Folding", "question_of_scene"]

@@ -17,8 +17,8 @@ from raterscope.app.labels.community_charts import corners_of
 from raterscope.app.labels.community_course import CommunityCourse, communities_by_tasks, follow_communities
 from raterscope.app.labels.community_course import obstacle as reason
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
-from raterscope.widgets.plots.community_flow import FlowEvent, FlowView
-from raterscope.widgets.plots.community_triangles import TrianglesView
+from raterscope.widgets.figures.community_flow import FlowEvent, FlowView
+from raterscope.widgets.figures.community_triangles import TrianglesView
 
 __all__ = [
     "BASES", "METHODS", "Course", "Way", "find_groups", "follow_groups", "obstacle", "triangles_now",

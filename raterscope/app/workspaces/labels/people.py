@@ -18,8 +18,8 @@ from raterscope.app.workspaces.labels.drifting import Changed, change_line, drif
 from raterscope.app.workspaces.labels.flowing import Flowing
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
-from raterscope.widgets.figures import count
-from raterscope.widgets.plots.drift_view import DriftView
+from raterscope.text.numbers import count
+from raterscope.widgets.figures.drift_view import DriftView
 
 __all__ = ["People"]
 

@@ -10,6 +10,15 @@ from raterscope.algorithms.labels.fusion import QuestionSettings
 from raterscope.app.workspaces.labels.comparing import Comparing
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets import theme
+from raterscope.widgets.figures.community_flow import CommunityFlow
+from raterscope.widgets.figures.community_triangles import CommunityTriangles
+from raterscope.widgets.figures.confusion_matrix import ConfusionMatrix
+from raterscope.widgets.figures.confusion_wall import ConfusionWall
+from raterscope.widgets.figures.curves_plot import CurvesPlot
+from raterscope.widgets.figures.decision_plot import DecisionPlot
+from raterscope.widgets.figures.objective_plot import ObjectivePlot
+from raterscope.widgets.figures.participation_bars import ParticipationBars
+from raterscope.widgets.figures.similarity_matrix import SimilarityMatrix
 from raterscope.widgets.panels.ask_list import AskList
 from raterscope.widgets.panels.community_cards import CommunityCards
 from raterscope.widgets.panels.drift_panel import DriftPanel
@@ -22,15 +31,6 @@ from raterscope.widgets.panels.task_list import TaskList
 from raterscope.widgets.panels.task_panel import TaskPanel
 from raterscope.widgets.panels.trust_panel import TrustPanel
 from raterscope.widgets.parts import ChoiceBox
-from raterscope.widgets.plots.community_flow import CommunityFlow
-from raterscope.widgets.plots.community_triangles import CommunityTriangles
-from raterscope.widgets.plots.confusion_matrix import ConfusionMatrix
-from raterscope.widgets.plots.confusion_wall import ConfusionWall
-from raterscope.widgets.plots.curves_plot import CurvesPlot
-from raterscope.widgets.plots.decision_plot import DecisionPlot
-from raterscope.widgets.plots.objective_plot import ObjectivePlot
-from raterscope.widgets.plots.participation_bars import ParticipationBars
-from raterscope.widgets.plots.similarity_matrix import SimilarityMatrix
 from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["LabelsScreen"]

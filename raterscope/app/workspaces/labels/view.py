@@ -13,11 +13,11 @@ from raterscope.algorithms.labels import OPEN
 from raterscope.algorithms.labels.catalogue import labeller_title
 from raterscope.algorithms.labels.data import ClassArray, FloatArray
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
-from raterscope.widgets.figures import count, estimate, figure
+from raterscope.text.numbers import count, estimate, figure
+from raterscope.widgets.figures.confusion_matrix import MatrixView
+from raterscope.widgets.figures.confusion_wall import Measure, WallView
 from raterscope.widgets.panels.task_list import TasksView
 from raterscope.widgets.panels.task_panel import TaskView, TaskVote
-from raterscope.widgets.plots.confusion_matrix import MatrixView
-from raterscope.widgets.plots.confusion_wall import Measure, WallView
 from raterscope.widgets.telling_names import telling_names
 
 __all__ = [

@@ -31,8 +31,8 @@ from raterscope.app.workspaces.masks.measuring import (
     summarize,
 )
 from raterscope.app.workspaces.masks.scene import Scene
+from raterscope.text.numbers import UNKNOWN, count, decimals, estimate
 from raterscope.widgets import theme
-from raterscope.widgets.figures import UNKNOWN, count, decimals, estimate
 from raterscope.widgets.parts import ChoiceBox, ElidedLabel
 from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
 

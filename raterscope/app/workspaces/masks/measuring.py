@@ -18,7 +18,7 @@ from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.masks import assemble, mask_entries, read_masks
 from raterscope.app.study.records import MaskRecord
 from raterscope.app.workspaces.masks.regions import length_unit, unit_of
-from raterscope.widgets.figures import figure
+from raterscope.text.numbers import figure
 from raterscope.widgets.tables.comparison_table import NOT_KNOWN, Figures
 
 __all__ = [

@@ -34,10 +34,10 @@ from raterscope.app.masks.running import Inputs, gather
 from raterscope.app.workspaces.masks.comparing import p_value_in_words, stacked
 from raterscope.app.workspaces.masks.scene import Scene
 from raterscope.app.workspaces.masks.screen import MasksScreen
-from raterscope.widgets.figures import UNKNOWN, count, duration
+from raterscope.figures.table import PlotTable
+from raterscope.text.numbers import UNKNOWN, count, duration
+from raterscope.widgets.figures.method_boxes import BoxView
 from raterscope.widgets.glyphs import rater_colour
-from raterscope.widgets.plot_table import PlotTable
-from raterscope.widgets.plots.method_boxes import BoxView
 from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow, Figures, Measure
 from raterscope.widgets.volume.layers import Outline
 

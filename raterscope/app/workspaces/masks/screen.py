@@ -9,6 +9,9 @@ from raterscope.app.masks.methods import FIGURES
 from raterscope.app.masks.rater_clusters import BASES
 from raterscope.app.workspaces.masks.maps import MapBar
 from raterscope.app.workspaces.screen import WorkspaceScreen
+from raterscope.widgets.figures.agreement_matrix import AgreementMatrix
+from raterscope.widgets.figures.dendrogram import Dendrogram
+from raterscope.widgets.figures.objective_plot import ObjectivePlot
 from raterscope.widgets.panels.alternatives_panel import AlternativesPanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.local_weight import LocalWeight
@@ -18,9 +21,6 @@ from raterscope.widgets.panels.rater_tree_panel import RaterTreePanel
 from raterscope.widgets.panels.region_panel import RegionPanel
 from raterscope.widgets.panels.trust_panel import TrustPanel
 from raterscope.widgets.parts import rule
-from raterscope.widgets.plots.agreement_matrix import AgreementMatrix
-from raterscope.widgets.plots.dendrogram import Dendrogram
-from raterscope.widgets.plots.objective_plot import ObjectivePlot
 from raterscope.widgets.tables.model_table import ModelTable
 from raterscope.widgets.tables.rater_table import RaterTable
 from raterscope.widgets.volume.volume_view import VolumeView

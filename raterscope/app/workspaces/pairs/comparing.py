@@ -21,7 +21,7 @@ from raterscope.app.pairs.ranking_agreement import agreements
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.true_rankings import true_ranking_of
 from raterscope.app.workspaces.pairs.scene import Scene
-from raterscope.widgets.figures import count
+from raterscope.text.numbers import count
 from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow, ComparisonTable, Measure
 
 __all__ = ["MEASURES", "NOTHING", "Comparing"]

@@ -8,16 +8,16 @@ from PySide6.QtWidgets import QSplitter, QWidget
 from raterscope.algorithms.pairs.catalogue import PATHS
 from raterscope.app.workspaces.pairs.comparing import MEASURES, NOTHING
 from raterscope.app.workspaces.screen import WorkspaceScreen
+from raterscope.widgets.figures.bias_path import BiasPath
+from raterscope.widgets.figures.knockoff_bars import KnockoffBars
+from raterscope.widgets.figures.ranking_shift import RankingShift
+from raterscope.widgets.figures.side_counts import SideCounts
 from raterscope.widgets.panels.annotator_list import AnnotatorList
 from raterscope.widgets.panels.bias_panel import BiasPanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.pair_grid import PairGrid
 from raterscope.widgets.panels.trust_panel import TrustPanel
 from raterscope.widgets.parts import ChoiceBox
-from raterscope.widgets.plots.bias_path import BiasPath
-from raterscope.widgets.plots.knockoff_bars import KnockoffBars
-from raterscope.widgets.plots.ranking_shift import RankingShift
-from raterscope.widgets.plots.side_counts import SideCounts
 from raterscope.widgets.tables.comparison_table import ComparisonTable
 
 __all__ = ["PairsScreen"]

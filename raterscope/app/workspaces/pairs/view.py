@@ -13,15 +13,15 @@ from raterscope.algorithms.pairs.data import BEHAVIOURS, BoolArray
 from raterscope.algorithms.pairs.evidence import Evidence, OverTime, Side, Speaking
 from raterscope.algorithms.pairs.knockoffs import UNTESTED
 from raterscope.app.workspaces.pairs.scene import OPEN, Analysis, Cut, Ranking, Scene
-from raterscope.widgets.figures import count
+from raterscope.text.numbers import count
+from raterscope.widgets.figures.bias_over_time import OverTimeView
+from raterscope.widgets.figures.bias_path import PathView
+from raterscope.widgets.figures.ranking_layout import RankingView
+from raterscope.widgets.figures.side_counts import SidesView
+from raterscope.widgets.figures.statistic_bars import RateCut, StatisticsView
 from raterscope.widgets.panels.annotator_list import AnnotatorsView
 from raterscope.widgets.panels.bias_panel import BiasView
 from raterscope.widgets.panels.pair_grid import PairsView
-from raterscope.widgets.plots.bias_over_time import OverTimeView
-from raterscope.widgets.plots.bias_path import PathView
-from raterscope.widgets.plots.ranking_layout import RankingView
-from raterscope.widgets.plots.side_counts import SidesView
-from raterscope.widgets.plots.statistic_bars import RateCut, StatisticsView
 
 __all__ = [
     "COVERED",

@@ -1,0 +1,1 @@
+"""Numbers, units and names written as text."""

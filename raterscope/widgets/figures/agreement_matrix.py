@@ -1,0 +1,234 @@
+"""How well every two raters agree, as a heat map."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
+from PySide6.QtWidgets import QWidget
+
+from raterscope.figures.table import PlotTable
+from raterscope.widgets import theme
+from raterscope.widgets.colour_maps import VIRIDIS
+from raterscope.widgets.figures.colour_bar import BAR_HEIGHT, colours_of, paint_colour_bar
+from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
+from raterscope.widgets.glyphs import paint_rater
+from raterscope.widgets.painting import paint_words
+
+__all__ = ["AgreementMatrix"]
+
+NOTHING = "How well every two raters agree is drawn here: it takes two who marked the same case."
+LARGEST_CELL = 40
+GAP = 1.0
+TOUCHING = 5.0
+"""Cells smaller than this touch."""
+NAMES_FROM = 18
+"""A cell that is lower has no room for a name at its edge: a piece of the rater's line stands there."""
+
+
+class AgreementMatrix(FigurePanel):
+    """A click on a cell chooses its two raters; one rater's row and column can be set off.
+
+    Parameters
+    ----------
+    title, nothing : str
+    who : str
+        What one of them is called in its table: "rater", "annotator".
+
+    Signals
+    -------
+    pair_chosen : str, str
+        Names of the raters of row and column.
+    """
+
+    pair_chosen = Signal(str, str)
+
+    def __init__(
+        self,
+        title: str = "Pairwise agreement",
+        parent: QWidget | None = None,
+        *,
+        nothing: str = NOTHING,
+        who: str = "rater",
+    ) -> None:
+        self.figure = _Matrix(title, who)
+        super().__init__(title, self.figure, nothing, parent)
+        self.figure.chosen.connect(self.pair_chosen)
+        self.set_filled(False)
+
+    def set_matrix(
+        self,
+        names: Sequence[str],
+        numbers: Sequence[int],
+        values: NDArray[np.floating],
+        label: str = "Dice",
+        words: Callable[[int, int], str] | None = None,
+    ) -> None:
+        """Show the agreement of raters.
+
+        Parameters
+        ----------
+        names : sequence of str, P
+        numbers : sequence of int, P
+            Their numbers, which give the colours.
+        values : (P, P) float
+            1 for perfect agreement, NaN where two have no case in common.
+        label : str
+            What the values are: "Dice".
+        words : callable, optional
+            ``words(row, column)`` says what stands in a cell, "Dice 0.83, on 14 spots".
+        """
+        values = np.asarray(values, dtype=float)
+        if values.shape != (len(names), len(names)) or len(numbers) != len(names):
+            raise ValueError(f"values of shape {values.shape} for {len(names)} names, {len(numbers)} numbers")
+        self.header.set_title(f"Pairwise {label}")
+        self.figure.setAccessibleName(f"Pairwise {label}")
+        self.figure.show_matrix(tuple(names), tuple(numbers), values, label, words)
+        self.set_filled(len(names) > 1)
+
+    def select(self, name: str | None) -> None:
+        """Set off a rater's row and column, without a signal."""
+        self.figure.select(name)
+
+
+class _Matrix(Figure[tuple[int, int]]):
+    chosen = Signal(str, str)
+
+    def __init__(self, name: str, who: str) -> None:
+        super().__init__(name)
+        self._who = who
+        self._names: tuple[str, ...] = ()
+        self._numbers: tuple[int, ...] = ()
+        self._values: NDArray[np.floating] = np.empty((0, 0))
+        self._label = ""
+        self._said: Callable[[int, int], str] | None = None
+        self._selected: str | None = None
+        self._low = 0.0
+
+    def show_matrix(
+        self,
+        names: tuple[str, ...],
+        numbers: tuple[int, ...],
+        values: NDArray[np.floating],
+        label: str,
+        said: Callable[[int, int], str] | None,
+    ) -> None:
+        self._names, self._numbers, self._values, self._label = names, numbers, values, label
+        self._said = said
+        known = values[~np.eye(len(names), dtype=bool) & np.isfinite(values)]
+        # The scale begins at a round number below the least agreement, never at its own least: 0.93 is no 0.
+        self._low = min(0.5, np.floor(10 * known.min()) / 10) if known.size else 0.0
+        self.pointed = None
+        self.update()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self._names
+
+    def select(self, name: str | None) -> None:
+        self._selected = name
+        self.update()
+
+    def words(self, part: tuple[int, int]) -> str:
+        row, column = part
+        first, second = self._names[row], self._names[column]
+        if row == column:
+            return f"{first} with itself"
+        if self._said is not None:
+            return f"{first} and {second}: {self._said(row, column)}"
+        value = self._values[row, column]
+        said = f"{self._label} {value:.2f}" if np.isfinite(value) else "no case in common"
+        return f"{first} and {second}: {said}"
+
+    def part_at(self, place: QPointF) -> tuple[int, int] | None:
+        grid, side = self._grid()
+        if side <= 0 or not grid.contains(place):
+            return None
+        last = len(self._names) - 1
+        row, column = (place.y() - grid.top()) / side, (place.x() - grid.left()) / side
+        return min(int(row), last), min(int(column), last)
+
+    def step(self, part: tuple[int, int] | None, across: int, down: int) -> tuple[int, int]:
+        if part is None:
+            return 0, min(1, len(self._names) - 1)
+        row, column = part
+        last = len(self._names) - 1
+        return min(max(row + down, 0), last), min(max(column + across, 0), last)
+
+    def choose(self, part: tuple[int, int]) -> None:
+        row, column = part
+        self.chosen.emit(self._names[row], self._names[column])
+
+    def table(self) -> PlotTable:
+        with_others = np.where(np.eye(len(self._names), dtype=bool), np.nan, self._values)
+        return PlotTable.of_cells(
+            {self._who: self._names, f"other {self._who}": self._names}, {self._label: with_others}
+        )
+
+    def _edge(self) -> int:
+        """Give the room for names at the left, at most a third of the width."""
+        metrics = QFontMetrics(theme.font(theme.CAPTION, bold=True))  # as a chosen name is
+        longest = max((metrics.horizontalAdvance(name) for name in self._names), default=0)
+        return round(min(longest + 12, self.room.width() / 3))
+
+    def _grid(self) -> tuple[QRectF, float]:
+        """Give where the cells lie, and how wide one is."""
+        people = max(len(self._names), 1)
+        edge = self._edge()
+        room = QRectF(edge, 12, self.room.width() - edge - 2, self.room.height() - 12 - BAR_HEIGHT - 8)
+        side = min(LARGEST_CELL, room.width() / people, room.height() / people)
+        return QRectF(room.left(), room.top(), side * people, side * people), side
+
+    def draw(self, painter: QPainter) -> None:
+        look = theme.current()
+        grid, side = self._grid()
+        colours = colours_of(self._values, self._low, 1.0, VIRIDIS)
+        small = theme.font(theme.CAPTION)
+        fits = QFontMetrics(small).horizontalAdvance("0.00") + 4 <= side
+        painter.setFont(small)
+        at = self._names.index(self._selected) if self._selected in self._names else -1
+        inner = side - GAP if side >= TOUCHING else side
+        for row in range(len(self._names)):
+            for column in range(len(self._names)):
+                cell = QRectF(grid.left() + column * side, grid.top() + row * side, inner, inner)
+                value = self._values[row, column]
+                if row == column or not np.isfinite(value):
+                    painter.fillRect(cell, QColor(look.raised))
+                    continue
+                dimmed = at >= 0 and at not in (row, column)
+                red, green, blue = (int(part) for part in colours[row, column])
+                painter.fillRect(cell, QColor(red, green, blue, 90 if dimmed else 255))
+                if fits:
+                    dark = 0.3 * red + 0.59 * green + 0.11 * blue > 125
+                    painter.setPen(QColor(look.second if dimmed else "#0d0f11" if dark else "#ffffff"))
+                    painter.drawText(cell, Qt.AlignmentFlag.AlignCenter, f"{value:.2f}")
+        self._draw_edges(painter, grid, side, at)
+        if self.pointed is not None:
+            row, column = self.pointed
+            painter.setPen(QPen(QColor(look.text), 2))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(
+                QRectF(grid.left() + column * side, grid.top() + row * side, side - GAP, side - GAP)
+            )
+        bar = QRectF(grid.left(), grid.bottom() + 8, max(grid.width(), 90), BAR_HEIGHT)
+        paint_colour_bar(painter, bar, VIRIDIS, self._low, 1.0, self._label)
+
+    def _draw_edges(self, painter: QPainter, grid: QRectF, side: float, at: int) -> None:
+        look = theme.current()
+        lowest = min(NAMES_FROM, QFontMetrics(painter.font()).height())
+        for place, (name, number) in enumerate(zip(self._names, self._numbers, strict=True)):
+            chosen = place == at
+            top = QRectF(grid.left() + place * side, 1, side - GAP, 10)
+            paint_rater(painter, top, number)
+            box = QRectF(4, grid.top() + place * side, grid.left() - 10, side - GAP)
+            if side < lowest:
+                box.setLeft(max(0.0, box.right() - 14))
+                paint_rater(painter, box, number)
+                continue
+            painter.setFont(theme.font(theme.CAPTION, bold=chosen))
+            tone = look.text if chosen else look.second
+            right, middle = Qt.AlignmentFlag.AlignRight, Qt.TextElideMode.ElideMiddle
+            paint_words(painter, box, name, tone, side=right, elide=middle)

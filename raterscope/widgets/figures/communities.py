@@ -1,0 +1,88 @@
+"""How a community of annotators is told from the others: by its number, a colour and a shape."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QColor, QPainter
+
+from raterscope.figures.colours import ANNOTATOR_COLOURS, ANNOTATOR_SYMBOLS, UNNAMED, Theme
+from raterscope.widgets import theme
+from raterscope.widgets.glyphs import symbol_path
+
+__all__ = [
+    "community_colour",
+    "community_ink",
+    "community_word",
+    "contrast",
+    "ink_on",
+    "mixed",
+    "paint_community",
+]
+
+READABLE = 4.5
+
+
+def community_colour(number: int) -> str:
+    """Give a community's colour, hexadecimal: by Okabe and Ito, beyond their eight grey."""
+    return ANNOTATOR_COLOURS[number] if 0 <= number < len(ANNOTATOR_COLOURS) else UNNAMED
+
+
+def community_ink(number: int) -> QColor:
+    """Give a community's colour as words are written in it: moved towards the text's until it is readable."""
+    return QColor(_ink(theme.current(), number))
+
+
+def community_word(number: int) -> str:
+    """Say which community: counted from 1; a negative number is none."""
+    return f"community {number + 1}" if number >= 0 else "no community"
+
+
+def paint_community(painter: QPainter, centre: QPointF, number: int, radius: float) -> None:
+    """Paint a community's shape in its colour."""
+    painter.save()
+    painter.translate(centre)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(community_ink(number))
+    painter.drawPath(symbol_path(ANNOTATOR_SYMBOLS[max(number, 0) % len(ANNOTATOR_SYMBOLS)], radius))
+    painter.restore()
+
+
+def contrast(first: QColor, second: QColor) -> float:
+    """Give the contrast of two colours, 1 to 21, as the accessibility guidelines (WCAG 2.1) define it."""
+    light, dark = sorted((_luminance(first), _luminance(second)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def mixed(first: QColor, second: QColor, share: float) -> QColor:
+    """Mix two colours, the second's share being 0 to 1."""
+    return QColor.fromRgbF(
+        (1 - share) * first.redF() + share * second.redF(),
+        (1 - share) * first.greenF() + share * second.greenF(),
+        (1 - share) * first.blueF() + share * second.blueF(),
+    )
+
+
+def ink_on(ground: QColor) -> QColor:
+    """Give black or white, whichever is read better on a ground."""
+    black, white = QColor(theme.DARK.canvas), QColor("#ffffff")
+    return black if contrast(black, ground) >= contrast(white, ground) else white
+
+
+def _luminance(colour: QColor) -> float:
+    parts = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+        for part in (colour.redF(), colour.greenF(), colour.blueF())
+    )
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), parts, strict=True))
+
+
+@lru_cache(maxsize=128)
+def _ink(look: Theme, number: int) -> str:
+    hue, words, ground = QColor(community_colour(number)), QColor(look.text), QColor(look.raised)
+    for share in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8):
+        tried = mixed(hue, words, share)
+        if contrast(tried, ground) >= READABLE:
+            return tried.name()
+    return look.text

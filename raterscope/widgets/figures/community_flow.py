@@ -1,0 +1,379 @@
+"""How communities change over time: a column a moment, bands for the annotators who go between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
+from PySide6.QtWidgets import QWidget
+
+from raterscope.figures.colours import Theme
+from raterscope.figures.table import PlotTable
+from raterscope.text.numbers import count
+from raterscope.widgets import theme
+from raterscope.widgets.figures.cells import paint_rates
+from raterscope.widgets.figures.communities import community_colour, community_ink, mixed
+from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
+from raterscope.widgets.figures.flow_layout import BLOCK, Block, Layout, Part, lay_out
+from raterscope.widgets.painting import in_two_lines, paint_words
+from raterscope.widgets.parts import plain_label, plain_tip
+from raterscope.widgets.text_size import set_lengths
+
+__all__ = ["CommunityFlow", "FlowEvent", "FlowView"]
+
+NOTHING = "Find communities to see how they change over time."
+SAME = "Every community goes on from the first moment to the last."
+TOLD = 4
+"""So many events are told, the others in the tooltip."""
+
+HEAD = 20.0
+LINE = 15.0
+STRIP, PAD = 4.0, 5.0
+LEAST_LINE, LEAST_MATRIX = 11.0, 24.0
+BAND, FAINT = 120, 36
+TINT = 0.1
+"""Of a block's ground: more, and what is written on it in its colour is not read easily."""
+
+MOST_SAID = 12
+
+
+@dataclass(frozen=True)
+class FlowEvent:
+    """What happens to a community.
+
+    Attributes
+    ----------
+    moment : int
+    number : int
+        Lasting number.
+    words : str
+        A sentence.
+    leaves : bool
+        It is gone at the moment, and was there at the one before.
+    """
+
+    moment: int
+    number: int
+    words: str
+    leaves: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class FlowView:
+    """Communities at T moments.
+
+    Attributes
+    ----------
+    moments : tuple of T str
+        When each is: "at 40 %".
+    caption : str
+        What the moments are: "of each one's votes".
+    numbers : tuple of T arrays, (C_t,) int
+        The lasting number of each community of a moment, from 0.
+    flows : tuple of T - 1 arrays, (C_t + 1, C_t+1 + 1) int
+        How many annotators go from each community to each; the last row and column are those in none.
+    names : tuple of str
+        By lasting number.
+    events : tuple of FlowEvent
+    prototypes : tuple of T arrays, (C_t, J, L) float, optional
+    classes, outputs : tuple of J and L names
+        Of the prototypes.
+    sizes : tuple of T arrays, (C_t,) int
+        How many are in each community; it follows from the flows.
+    """
+
+    moments: tuple[str, ...]
+    caption: str
+    numbers: tuple[NDArray[np.integer], ...]
+    flows: tuple[NDArray[np.integer], ...]
+    names: tuple[str, ...]
+    events: tuple[FlowEvent, ...] = ()
+    prototypes: tuple[NDArray[np.floating], ...] | None = None
+    classes: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    sizes: tuple[NDArray[np.integer], ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        many = len(self.moments)
+        if many < 2 or len(self.numbers) != many or len(self.flows) != many - 1:
+            raise ValueError(
+                f"{many} moments, {len(self.numbers)} of numbers, {len(self.flows)} flows between"
+            )
+        for at, flow in enumerate(self.flows):
+            shape = len(self.numbers[at]) + 1, len(self.numbers[at + 1]) + 1
+            if flow.shape != shape:
+                raise ValueError(f"flow {at} of shape {flow.shape}; expected {shape}")
+        if any(len(each) and not 0 <= each.min() <= each.max() < len(self.names) for each in self.numbers):
+            raise ValueError("a community's number has no name")
+        if self.prototypes is not None:
+            for each, numbers in zip(self.prototypes, self.numbers, strict=True):
+                if each.shape != (len(numbers), len(self.classes), len(self.outputs)):
+                    raise ValueError(f"prototypes of shape {each.shape} for {len(numbers)} communities")
+        sizes = (*(flow.sum(axis=1) for flow in self.flows), self.flows[-1].sum(axis=0))
+        object.__setattr__(self, "sizes", sizes)
+
+
+class CommunityFlow(FigurePanel):
+    """A click on a block chooses who is in a community at a moment; on a band, who goes that way.
+
+    Signals
+    -------
+    block_chosen(int moment, int community)
+        By its number within the moment; the number of communities for those in none.
+    band_chosen(int moment, int community, int goal)
+        Those who go from a community to one of the next moment.
+    """
+
+    block_chosen = Signal(int, int)
+    band_chosen = Signal(int, int, int)
+
+    def __init__(self, title: str = "Communities over time", parent: QWidget | None = None) -> None:
+        self.figure = _Flow(title)
+        super().__init__(title, self.figure, NOTHING, parent)
+        self._told = plain_label("", "small", wrap=True)
+        column = self.layout()
+        assert column is not None
+        column.addWidget(self._told)
+        self.figure.chosen.connect(self._on_chosen)
+        self.show_nothing(NOTHING)
+
+    def show_flow(self, view: FlowView) -> None:
+        """Show communities over time."""
+        self.figure.show_flow(view)
+        told = [event.words for event in view.events]
+        more = "" if len(told) <= TOLD else f" And {len(told) - TOLD:,} more."
+        self._told.setText(" ".join(told[:TOLD]) + more or SAME)
+        self._told.setToolTip(plain_tip(" ".join(told)) if more else "")
+        self._told.show()
+        self.header.set_aside(view.caption)
+        self.set_filled(True)
+
+    def show_nothing(self, words: str) -> None:
+        """Say in a sentence why there is nothing to show."""
+        self.figure.show_flow(None)
+        self._nothing.setText(words)
+        self._told.hide()
+        self.header.set_aside("")
+        self.set_filled(False)
+
+    @property
+    def told(self) -> str:
+        """What is said below the figure, or in its place."""
+        return self._told.text() if self.filled else self._nothing.text()
+
+    def select_community(self, number: int | None) -> None:
+        """Set off a community by its lasting number, without a signal."""
+        self.figure.select(number)
+
+    def _on_chosen(self, moment: int, community: int, goal: int) -> None:
+        if goal == BLOCK:
+            self.block_chosen.emit(moment, community)
+        else:
+            self.band_chosen.emit(moment, community, goal)
+
+
+class _Flow(Figure[Part]):
+    """A part is a moment, a community of it, and one of the next moment for a band or `BLOCK`."""
+
+    chosen = Signal(int, int, int)
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        set_lengths(self, minimumWidth=240, minimumHeight=140)
+        self._view: FlowView | None = None
+        self._selected: int | None = None
+        self._layout: tuple[QRectF, Layout] | None = None
+
+    def show_flow(self, view: FlowView | None) -> None:
+        self._view = view
+        self._layout = None
+        self.point(None)
+        self.redraw()
+
+    def select(self, number: int | None) -> None:
+        self._selected = number
+        self.redraw()
+
+    @property
+    def laid(self) -> Layout | None:
+        """Where everything lies."""
+        if self._view is None:
+            return None
+        if self._layout is None or self._layout[0] != self.room:
+            room = QRectF(1, HEAD, max(self.room.width() - 2, 1), max(self.room.height() - HEAD - 2, 1))
+            self._layout = self.room, lay_out(self._view.numbers, self._view.flows, room)
+        return self._layout[1]
+
+    def part_at(self, place: QPointF) -> Part | None:
+        return None if self.laid is None else self.laid.part_at(place)
+
+    def step(self, part: Part | None, across: int, down: int) -> Part | None:
+        return None if self.laid is None else self.laid.step(part, across, down)
+
+    def choose(self, part: Part) -> None:
+        self.chosen.emit(*part)
+
+    def words(self, part: Part) -> str:
+        view = self._view
+        assert view is not None
+        moment, community, goal = part
+        if goal == BLOCK:
+            said = f"{view.moments[moment]}: {self._called(moment, community)}, "
+            said += count(int(view.sizes[moment][community]), "annotator") + self._rates(moment, community)
+            return said + "".join(f"; {words}" for words in self._events_of(moment, community))
+        many = count(int(view.flows[moment][community, goal]), "annotator")
+        here, there = self._called(moment, community), self._called(moment + 1, goal)
+        when = f"{view.moments[moment]}, then {view.moments[moment + 1]}"
+        if self._number(moment, community) == self._number(moment + 1, goal):
+            return f"{when}: {many} stay in {there}"
+        return f"{when}: {many} from {here} to {there}"
+
+    def table(self) -> PlotTable:
+        view = self._view
+        assert view is not None
+        bands = [
+            (moment, community, goal, int(view.flows[moment][community, goal]))
+            for moment in range(len(view.flows))
+            for community, goal in np.argwhere(view.flows[moment]).tolist()
+        ]
+        return PlotTable.of(
+            {
+                "from": [view.moments[moment] for moment, *_ in bands],
+                "community": [self._called(moment, community) for moment, community, *_ in bands],
+                "to": [view.moments[moment + 1] for moment, *_ in bands],
+                "other community": [self._called(moment + 1, goal) for moment, _, goal, _ in bands],
+                "annotators": [many for *_, many in bands],
+            }
+        )
+
+    def _number(self, moment: int, community: int) -> int:
+        assert self._view is not None
+        numbers = self._view.numbers[moment]
+        return int(numbers[community]) if community < len(numbers) else -1
+
+    def _called(self, moment: int, community: int) -> str:
+        assert self._view is not None
+        number = self._number(moment, community)
+        if number < 0:
+            return "no community"
+        plain, name = f"community {number + 1}", self._view.names[number]
+        return plain if name == plain else f"{plain}, {name}"
+
+    def _rates(self, moment: int, community: int) -> str:
+        view = self._view
+        assert view is not None
+        if view.prototypes is None or community == len(view.numbers[moment]):
+            return ""
+        matrix = view.prototypes[moment][community]
+        if matrix.size > MOST_SAID:
+            return ""
+        rows = zip(view.classes, matrix, strict=True)
+        return "".join(
+            f"; true {name}: "
+            + ", ".join(f"{said} {rate:.2f}" for said, rate in zip(view.outputs, row, strict=True))
+            for name, row in rows
+        )
+
+    def _events_of(self, moment: int, community: int) -> list[str]:
+        assert self._view is not None
+        number = self._number(moment, community)
+        return [
+            event.words
+            for event in self._view.events
+            if event.number == number and event.moment - event.leaves == moment
+        ]
+
+    def draw(self, painter: QPainter) -> None:
+        if self._view is None:
+            return
+        self.paint_still(painter, self._draw_all)
+        if self.pointed is not None and self.laid is not None:
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QPen(QColor(theme.current().text), 1.5))
+            painter.drawPath(self.laid.path(self.pointed))
+
+    def _draw_all(self, painter: QPainter) -> None:
+        laid, view = self.laid, self._view
+        assert laid is not None
+        assert view is not None
+        look = theme.current()
+        painter.setFont(theme.font(theme.CAPTION))
+        for moment, (left, width) in enumerate(laid.columns):
+            paint_words(painter, QRectF(left, 0, width, HEAD - 4), view.moments[moment], look.second)
+        painter.setPen(Qt.PenStyle.NoPen)
+        for part in laid.bands:
+            painter.setBrush(self._band_colour(part))
+            painter.drawPath(laid.path(part))
+        for block in laid.blocks.values():
+            self._draw_block(painter, block)
+
+    def _band_colour(self, part: Part) -> QColor:
+        moment, community, goal = part
+        here, there = self._number(moment, community), self._number(moment + 1, goal)
+        colour = QColor(theme.current().third if here < 0 else community_colour(here))
+        lit = self._selected is None or self._selected in (here, there)
+        colour.setAlpha(FAINT if not lit or here < 0 or there < 0 else BAND)
+        return colour
+
+    def _draw_block(self, painter: QPainter, block: Block) -> None:
+        view, look, box = self._view, theme.current(), block.box
+        assert view is not None
+        painter.setOpacity(1.0 if self._selected is None or block.number == self._selected else 0.3)
+        hue = QColor(look.third if block.number < 0 else community_colour(block.number))
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(_ground(look, hue.name()))
+        painter.drawRoundedRect(box, 4, 4)
+        painter.fillRect(QRectF(box.left(), box.top(), STRIP, box.height()), hue)
+        for event in view.events:
+            if event.number == block.number and event.moment - event.leaves == block.moment:
+                x = box.right() if event.leaves else box.left()
+                painter.fillRect(QRectF(x - 2, box.top() - 2, 4, box.height() + 4), QColor(look.text))
+        self._write(painter, block)
+        painter.setOpacity(1.0)
+
+    def _write(self, painter: QPainter, block: Block) -> None:
+        """Write number and size on a block, below them its name, then its matrix, as far as they fit."""
+        view, look = self._view, theme.current()
+        assert view is not None
+        inner = block.box.adjusted(STRIP + PAD, 0, -PAD, 0)
+        if inner.height() < LEAST_LINE:
+            return
+        line = QRectF(inner.left(), inner.top() + 1, inner.width(), min(LINE, inner.height() - 1))
+        many = f"{int(view.sizes[block.moment][block.community]):,}"
+        name = "none" if block.number < 0 else f"{block.number + 1}"
+        ink = look.second if block.number < 0 else community_ink(block.number).name()
+        painter.setFont(theme.font(theme.CAPTION))
+        paint_words(painter, line, many, look.second, side=Qt.AlignmentFlag.AlignRight)
+        room = inner.width() - QFontMetrics(painter.font()).horizontalAdvance(many) - 4
+        painter.setFont(theme.font(theme.CAPTION, bold=True))
+        paint_words(painter, QRectF(line.left(), line.top(), room, line.height()), name, ink)
+        if block.number < 0:
+            return
+        painter.setFont(theme.font(theme.CAPTION))
+        rest = inner.bottom() - 3
+        matrix = LEAST_MATRIX if view.prototypes is not None else 0.0
+        for words in self._name(block, int((rest - line.bottom() - matrix) / LINE)):
+            line.translate(0, LINE - 1)
+            paint_words(painter, line, words, ink)
+        left = QRectF(inner.left(), line.bottom() + 2, inner.width(), rest - line.bottom() - 2)
+        if view.prototypes is not None and left.height() >= LEAST_MATRIX - 2:
+            paint_rates(painter, left, view.prototypes[block.moment][block.community])
+
+    def _name(self, block: Block, lines: int) -> list[str]:
+        """Give a community's name in one or two lines of words; the last one may be too long."""
+        assert self._view is not None
+        name = self._view.names[block.number]
+        room = block.box.width() - STRIP - 2 * PAD
+        if name == f"community {block.number + 1}" or block.box.height() < 2 * LINE:
+            return []
+        metrics = QFontMetrics(theme.font(theme.CAPTION))
+        return [name] if lines < 2 else in_two_lines(name, metrics, room)
+
+
+@lru_cache(maxsize=64)
+def _ground(look: Theme, hue: str) -> QColor:
+    return mixed(QColor(look.surface), QColor(hue), TINT)

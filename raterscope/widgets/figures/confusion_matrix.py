@@ -1,0 +1,405 @@
+"""What annotators say of each true class: rates with their intervals, counts, or what sets them off."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPen
+from PySide6.QtWidgets import QWidget
+
+from raterscope.figures.table import PlotTable
+from raterscope.text.numbers import decimals
+from raterscope.widgets import theme
+from raterscope.widgets.colour_maps import PUOR
+from raterscope.widgets.figures.cells import cell_gap, paint_cell, rate_table
+from raterscope.widgets.figures.colour_bar import BAR_HEIGHT, colours_of, paint_colour_bar
+from raterscope.widgets.figures.communities import ink_on
+from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
+from raterscope.widgets.figures.mode_switch import ModeSwitch
+from raterscope.widgets.painting import paint_words
+from raterscope.widgets.parts import ElidedLabel, plain_tip
+from raterscope.widgets.telling_names import telling_names
+
+__all__ = ["ConfusionMatrix", "MatrixView"]
+
+LARGEST = (88.0, 64.0)
+SPLIT = "true ↓  said →"
+NAMES_FROM = 10.0
+TURNED_FROM, TURNED_ROOM = 12.0, 64.0
+LONGEST_TITLE = 30
+MODES = {
+    "rates": ("rates", "How often each answer is given where the true class is the row's"),
+    "counts": ("counts", "The expected numbers of votes"),
+    "difference": ("difference", "The rates less those of the crowd"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixView:
+    """The confusion matrix of one annotator, or of several together.
+
+    Attributes
+    ----------
+    title : str
+        "Annotator 79142".
+    subtitle : str
+        "2,965 votes | accuracy 0.88 (0.85 to 0.91)".
+    classes, outputs : tuple of J and L names
+        The true classes, a row each, and what may be said, a column each.
+    mean, low, high : (J, L) float
+        Rate of each output where the class is true, and the ends of its interval; NaN where not known.
+    counts : (J, L) float
+        The expected numbers of votes behind them.
+    crowd : (J, L) float or None
+        The rates of everybody.
+    name : str
+        Of the annotator, as it is written, where the title is without it.
+    """
+
+    title: str
+    subtitle: str
+    classes: tuple[str, ...]
+    outputs: tuple[str, ...]
+    mean: NDArray[np.floating]
+    low: NDArray[np.floating]
+    high: NDArray[np.floating]
+    counts: NDArray[np.floating]
+    crowd: NDArray[np.floating] | None = None
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        shape = (len(self.classes), len(self.outputs))
+        given = {"mean": self.mean, "low": self.low, "high": self.high, "counts": self.counts}
+        if self.crowd is not None:
+            given["crowd"] = self.crowd
+        for name, values in given.items():
+            if np.shape(values) != shape:
+                raise ValueError(f"{name} of shape {np.shape(values)} for {shape} classes and outputs")
+
+
+class ConfusionMatrix(FigurePanel):
+    """A click on a cell chooses the votes behind it.
+
+    Signals
+    -------
+    cell_chosen : int, int
+        True class and output.
+    """
+
+    cell_chosen = Signal(int, int)
+
+    def __init__(self, title: str = "Confusion matrix", parent: QWidget | None = None) -> None:
+        self.figure = _Matrix(title)
+        nothing = "Select an annotator to see their confusion matrix."
+        super().__init__(title, self.figure, nothing, parent)
+        self.modes = ModeSwitch(MODES)
+        self.header.row.addWidget(self.modes)
+        self._subtitle = ElidedLabel()
+        self.layout().insertWidget(1, self._subtitle)  # type: ignore[union-attr]
+        self._title = title
+        self.modes.chosen.connect(self.figure.set_mode)
+        self.figure.chosen.connect(self.cell_chosen)
+        self.clear()
+
+    def show_matrix(self, view: MatrixView) -> None:
+        """Show a matrix; the mode stays, where it can."""
+        self.header.set_title(_shortened(view.title), view.name)
+        self.header.setToolTip(plain_tip(view.title) if len(view.title) > LONGEST_TITLE else "")
+        self.figure.setAccessibleName(
+            f"Confusion matrix: {' '.join((view.title, view.name)).strip()}, {view.subtitle}"
+        )
+        self._subtitle.setText(view.subtitle)
+        self._subtitle.setVisible(bool(view.subtitle))
+        self.figure.show_view(view)
+        self.modes.set_available(
+            "difference", view.crowd is not None, "There is no crowd to compare with here."
+        )
+        self.modes.show()
+        self.set_filled(True)
+
+    def clear(self) -> None:
+        """Show nobody."""
+        self.header.set_title(self._title)
+        self.header.setToolTip("")
+        self._subtitle.hide()
+        self.modes.hide()
+        self.set_filled(False)
+
+    def set_mode(self, mode: str) -> None:
+        """Show "rates", "counts" or the "difference" from the crowd."""
+        self.modes.set_mode(mode)
+
+    def select_cell(self, true: int | None, given: int | None = None) -> None:
+        """Outline a cell, or the whole row of a class, without a signal; None for no class."""
+        self.figure.select(true, given)
+
+
+def _shortened(text: str) -> str:
+    half = LONGEST_TITLE // 2
+    return text if len(text) <= LONGEST_TITLE else f"{text[:half]}…{text[-half:]}"
+
+
+@dataclass(frozen=True)
+class _Lettering:
+    """How numbers are written in the cells; without a font they are not."""
+
+    font: QFont | None
+    under: bool = False
+    short: bool = False
+
+
+class _Matrix(Figure[tuple[int, int]]):
+    chosen = Signal(int, int)
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._view: MatrixView | None = None
+        self._mode = "rates"
+        self._selected: tuple[int | None, int | None] = (None, None)
+
+    def show_view(self, view: MatrixView) -> None:
+        if self._view is None or (self._view.classes, self._view.outputs) != (view.classes, view.outputs):
+            self._selected = (None, None)
+            self.pointed = None
+        self._view = view
+        self.update()
+
+    def set_mode(self, mode: str) -> None:
+        self._mode = mode
+        if self.pointed is not None:
+            self.setAccessibleDescription(self.words(self.pointed))
+        self.update()
+
+    def select(self, true: int | None, given: int | None) -> None:
+        self._selected = (true, given)
+        self.update()
+
+    def words(self, part: tuple[int, int]) -> str:
+        view = self._view
+        assert view is not None
+        where = f"true {view.classes[part[0]]}, said {view.outputs[part[1]]}"
+        main, interval = self._rate(part)
+        said = f"{where}: {main}{f' ({interval})' if interval else ''}, {self._count(part)}"
+        if view.crowd is None or not np.isfinite(view.crowd[part]):
+            return said
+        within = view.low[part] <= view.crowd[part] <= view.high[part]
+        beside = ", within the interval" if within else f", difference {self._difference(part)}"
+        return f"{said}; the crowd {view.crowd[part]:.2f}{beside}"
+
+    def _places(self, part: tuple[int, int]) -> int:
+        view = self._view
+        assert view is not None
+        return min(2, decimals(float(view.low[part]), float(view.high[part])))
+
+    def _rate(self, part: tuple[int, int]) -> tuple[str, str]:
+        view, places = self._view, self._places(part)
+        assert view is not None
+        mean, low, high = float(view.mean[part]), float(view.low[part]), float(view.high[part])
+        if not np.isfinite(mean):
+            return "not known", ""
+        ends = f"{low:.{places}f} to {high:.{places}f}" if np.isfinite(low + high) else ""
+        return f"{mean:.{places}f}", ends
+
+    def _count(self, part: tuple[int, int]) -> str:
+        view = self._view
+        assert view is not None
+        number = float(view.counts[part])
+        if not np.isfinite(number):
+            return "votes not known"
+        if 0 < number < 0.5:
+            return "less than one vote"
+        whole = round(number)
+        return f"{whole:,} vote" + ("" if whole == 1 else "s")
+
+    def _difference(self, part: tuple[int, int]) -> str:
+        view = self._view
+        assert view is not None
+        assert view.crowd is not None
+        gap, places = float(view.mean[part] - view.crowd[part]), self._places(part)
+        if not np.isfinite(gap):
+            return ""
+        text = f"{abs(gap):.{places}f}"
+        return text if not text.strip("0.") else f"{'+' if gap > 0 else '−'}{text}"
+
+    def _text(self, part: tuple[int, int]) -> tuple[str, str]:
+        """Give what stands in a cell, and what stands under it."""
+        view = self._view
+        assert view is not None
+        if self._mode == "counts":
+            number = float(view.counts[part])
+            return ("" if not np.isfinite(number) else "<1" if 0 < number < 0.5 else f"{number:,.0f}"), ""
+        if self._mode == "difference":
+            assert view.crowd is not None
+            return self._difference(part), f"of {view.crowd[part]:.2f}"
+        main, ends = self._rate(part)
+        return ("" if main == "not known" else main), ends.replace(" to ", " – ")
+
+    def _scale(self) -> tuple[NDArray[np.floating], float, float, NDArray[np.uint8], str]:
+        """Give what the colours stand for: values, ends, table, words."""
+        view = self._view
+        assert view is not None
+        if self._mode == "counts":
+            most = float(np.nanmax(view.counts, initial=0.0))
+            return view.counts, 0.0, max(1.0, float(np.ceil(most))), rate_table(), "votes"
+        if self._mode == "difference":
+            assert view.crowd is not None
+            gap = np.asarray(view.mean - view.crowd)
+            span = max(0.1, float(np.ceil(10 * np.nanmax(np.abs(gap), initial=0.0)) / 10))
+            return gap, -span, span, PUOR, "rate less the crowd's"
+        return view.mean, 0.0, 1.0, rate_table(), "rate"
+
+    def part_at(self, place: QPointF) -> tuple[int, int] | None:
+        grid, width, height, _ = self._grid()
+        if self._view is None or not grid.contains(place):
+            return None
+        row = int((place.y() - grid.top()) / height)
+        column = int((place.x() - grid.left()) / width)
+        return min(row, len(self._view.classes) - 1), min(column, len(self._view.outputs) - 1)
+
+    def step(self, part: tuple[int, int] | None, across: int, down: int) -> tuple[int, int] | None:
+        if self._view is None:
+            return None
+        if part is None:
+            row, column = self._selected
+            return row or 0, column or 0
+        last = len(self._view.classes) - 1, len(self._view.outputs) - 1
+        return min(max(part[0] + down, 0), last[0]), min(max(part[1] + across, 0), last[1])
+
+    def choose(self, part: tuple[int, int]) -> None:
+        self.chosen.emit(*part)
+
+    def table(self) -> PlotTable:
+        view = self._view
+        assert view is not None
+        values = {"rate": view.mean, "low": view.low, "high": view.high, "votes": view.counts}
+        axes = {"true": view.classes, "said": view.outputs}
+        return PlotTable.of_cells(axes, {**values, "rate of the crowd": view.crowd})
+
+    def _grid(self) -> tuple[QRectF, float, float, bool]:
+        """Give where the cells lie, how wide and high one is, and whether the names above are turned."""
+        view = self._view
+        if view is None:
+            return QRectF(), 1.0, 1.0, False
+        rows, columns = len(view.classes), len(view.outputs)
+        metrics = QFontMetrics(theme.font(theme.CAPTION))
+        longest = max(metrics.horizontalAdvance(name) for name in (*view.classes, SPLIT))
+        left = min(longest + 10.0, self.room.width() / 3)
+        width = min(LARGEST[0], (self.room.width() - left - 2) / columns)
+        widest = max(metrics.horizontalAdvance(name) for name in view.outputs)
+        turned = TURNED_FROM <= width < min(30.0, widest + 4.0)
+        top = min(TURNED_ROOM, widest + 6.0) if turned else 20.0
+        height = min(LARGEST[1], (self.room.height() - top - BAR_HEIGHT - 8) / rows)
+        height = max(min(height, width) if rows > 5 else height, 1.0)
+        return QRectF(left, top, width * columns, height * rows), max(width, 1.0), height, turned
+
+    def draw(self, painter: QPainter) -> None:
+        view = self._view
+        if view is None:
+            return
+        look = theme.current()
+        grid, width, height, turned = self._grid()
+        values, low, high, table, words = self._scale()
+        colours = colours_of(values, low, high, table)
+        gap = cell_gap(min(width, height))
+        lettering = self._lettering(width - gap, height - gap)
+        for row in range(len(view.classes)):
+            for column in range(len(view.outputs)):
+                box = self._box(grid, width, height, row, column)
+                known = bool(np.isfinite(values[row, column]))
+                ground = QColor(*map(int, colours[row, column])) if known else QColor(look.raised)
+                paint_cell(painter, box, ground)
+                self._draw_numbers(painter, box, lettering, (row, column), ink_on(ground))
+        self._draw_names(painter, grid, width, height, turned)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        true, given = self._selected
+        if true is not None:
+            painter.setPen(QPen(QColor(look.text), 2))
+            first = self._box(grid, width, height, true, 0 if given is None else given)
+            last = self._box(grid, width, height, true, len(view.outputs) - 1 if given is None else given)
+            painter.drawRoundedRect(first.united(last).adjusted(-2, -2, 2, 2), 4, 4)
+        if self.pointed is not None:
+            painter.setPen(QPen(QColor(look.text), 1, Qt.PenStyle.DashLine))
+            painter.drawRect(self._box(grid, width, height, *self.pointed).adjusted(-1, -1, 1, 1))
+        bar = QRectF(grid.left(), grid.bottom() + 6, min(max(grid.width(), 150.0), 260.0), BAR_HEIGHT)
+        bar.setRight(min(bar.right(), self.room.width() - 2.0))
+        paint_colour_bar(painter, bar, table, low, high, words)
+
+    @staticmethod
+    def _box(grid: QRectF, width: float, height: float, row: int, column: int) -> QRectF:
+        gap = cell_gap(min(width, height))
+        return QRectF(grid.left() + column * width, grid.top() + row * height, width - gap, height - gap)
+
+    def _lettering(self, width: float, height: float) -> _Lettering:
+        """Choose the largest way of writing that every cell has room for."""
+        view = self._view
+        assert view is not None
+        texts = [
+            self._text((row, column))
+            for row in range(len(view.classes))
+            for column in range(len(view.outputs))
+        ]
+        large, small = theme.font(theme.FIGURE, bold=True), theme.font(theme.CAPTION)
+        main = max(QFontMetrics(large).horizontalAdvance(text) for text, _ in texts)
+        under = max(QFontMetrics(small).horizontalAdvance(text) for _, text in texts)
+        if under and max(main, under) + 6 <= width and height >= 38:
+            return _Lettering(large, under=True)
+        if main + 6 <= width and height >= 20:
+            return _Lettering(large)
+        least = max(QFontMetrics(small).horizontalAdvance(_without_zero(text)) for text, _ in texts)
+        if least + 2 <= width and height >= 13:
+            return _Lettering(small, short=True)
+        return _Lettering(None)
+
+    def _draw_numbers(
+        self, painter: QPainter, box: QRectF, lettering: _Lettering, part: tuple[int, int], ink: QColor
+    ) -> None:
+        if lettering.font is None:
+            return
+        main, under = self._text(part)
+        painter.setPen(ink)
+        painter.setFont(lettering.font)
+        if not lettering.under:
+            text = _without_zero(main) if lettering.short else main
+            painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
+            return
+        middle = box.center().y()
+        painter.drawText(QRectF(box.left(), middle - 18, box.width(), 20), Qt.AlignmentFlag.AlignCenter, main)
+        painter.setFont(theme.font(theme.CAPTION))
+        painter.drawText(QRectF(box.left(), middle + 3, box.width(), 14), Qt.AlignmentFlag.AlignCenter, under)
+
+    def _draw_names(self, painter: QPainter, grid: QRectF, width: float, height: float, turned: bool) -> None:
+        view, look = self._view, theme.current()
+        assert view is not None
+        painter.setFont(theme.font(theme.CAPTION))
+        corner = QRectF(0, grid.top() - 20, grid.left() - 6, 16)
+        paint_words(painter, corner, SPLIT, look.third)
+        brief, middle = telling_names((*view.classes, *view.outputs)), Qt.TextElideMode.ElideMiddle
+        every = max(math.ceil(NAMES_FROM / height), 1)  # of many classes some are named
+        for row, name in list(enumerate(view.classes))[::every]:
+            box = QRectF(0, grid.top() + row * height, grid.left() - 6, max(height, NAMES_FROM))
+            if every > 1:
+                box.moveTop(grid.top() + (row + 0.5) * height - NAMES_FROM / 2)
+            paint_words(painter, box, name, look.second, elide=middle, brief=brief[name])
+        if not turned and width < TURNED_FROM:
+            return
+        for column, name in enumerate(view.outputs):
+            box = self._box(grid, width, height, 0, column)
+            if turned:
+                painter.save()
+                painter.translate(box.center().x(), grid.top() - 4)
+                painter.rotate(-90)
+                upright = QRectF(0, -8, grid.top() - 4, 16)
+                paint_words(painter, upright, name, look.second, brief=brief[name])
+                painter.restore()
+            else:
+                above = QRectF(box.left(), grid.top() - 20, box.width(), 16)
+                centre = Qt.AlignmentFlag.AlignHCenter
+                paint_words(painter, above, name, look.second, side=centre, brief=brief[name])
+
+
+def _without_zero(text: str) -> str:
+    return text.replace("0.", ".", 1) if text.lstrip("+−").startswith("0.") else text

@@ -1,0 +1,390 @@
+"""Everybody's confusion matrix at once, sorted by what one wants to know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QLineEdit, QStackedWidget, QToolButton, QVBoxLayout, QWidget
+
+from raterscope.figures.table import PlotTable
+from raterscope.text.numbers import count
+from raterscope.widgets.figure_menu import FigureMenu
+from raterscope.widgets.figures.cells import rate_table
+from raterscope.widgets.figures.colour_bar import BAR_HEIGHT, paint_colour_bar
+from raterscope.widgets.figures.communities import community_word
+from raterscope.widgets.figures.wall_painter import Tiles
+from raterscope.widgets.figures.wall_tiles import WallTiles
+from raterscope.widgets.parts import ChoiceBox, Header, leave_keys_to, plain_label, plain_tip
+from raterscope.widgets.text_size import enlarge, set_lengths
+
+__all__ = ["ConfusionWall", "Measure", "WallView"]
+
+NOTHING = "Press Fuse (F5) to see every annotator's confusion matrix."
+NARROW = (740, 620, 540, 360)
+"""Below these widths go, one after the other: the scale, the word at the right, the button's words."""
+NOBODY = "No annotator has such a name."
+MOST_SAID = 12
+
+
+class Measure(NamedTuple):
+    """What the wall can be sorted by.
+
+    Attributes
+    ----------
+    label : str
+        "accuracy".
+    values : (M,) float
+        NaN where not known: those come last either way.
+    format : str
+        How Python writes a value: ".2f".
+    """
+
+    label: str
+    values: NDArray[np.floating]
+    format: str = ".2f"
+
+
+@dataclass(frozen=True, eq=False)
+class WallView:
+    """The confusion matrices of M annotators.
+
+    Attributes
+    ----------
+    numbers : (M,) int
+        What the signals name them by.
+    names : tuple of M str
+    mean : (M, J, L) float
+        Rate of each output where a class is true; NaN where not known.
+    votes : (M,) int
+    measures : tuple of Measure, or of equal triples
+        At least one; the first is sorted by at first.
+    excluded : (M,) bool
+    community : (M,) int
+        -1 for none.
+    classes, outputs : tuple of J and L names
+    aliases : tuple of M str
+        What they are called while names are hidden; without any, by their numbers.
+    """
+
+    numbers: NDArray[np.integer]
+    names: tuple[str, ...]
+    mean: NDArray[np.floating]
+    votes: NDArray[np.integer]
+    measures: tuple[Measure | tuple[str, NDArray[np.floating], str], ...]
+    excluded: NDArray[np.bool_]
+    community: NDArray[np.integer]
+    classes: tuple[str, ...]
+    outputs: tuple[str, ...]
+    aliases: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        many = len(self.numbers)
+        if self.mean.shape != (many, len(self.classes), len(self.outputs)):
+            raise ValueError(f"matrices of shape {self.mean.shape} for {many} annotators")
+        if not self.measures:
+            raise ValueError("nothing to sort by")
+        lengths = [len(values) for values in (self.names, self.votes, self.excluded, self.community)]
+        if {*lengths, *(len(values) for _, values, _ in self.measures)} != {many}:
+            raise ValueError(f"not as much of everything as there are annotators: {many}")
+
+
+class ConfusionWall(QWidget):
+    """Click, Ctrl and Shift select; arrows walk; letters find by name; Ctrl and the wheel, + and - zoom.
+
+    Signals
+    -------
+    selection_changed : tuple of int
+        Numbers of the annotators, in the order shown.
+    activated : int
+        Number of the annotator that Return or a double click asks for.
+    """
+
+    selection_changed = Signal(object)
+    activated = Signal(int)
+
+    def __init__(self, title: str = "Annotators", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._title, self._blind, self._falling = title, False, True
+        self._view: WallView | None = None
+        self._lit: frozenset[int] = frozenset()
+        self._place_of: dict[int, int] = {}
+        self._names: tuple[str, ...] = ()
+        self._folded: list[str] = []
+        self.header = Header(title)
+        self.scale = _Scale()
+        self.filter = _Filter()
+        self.filter.setPlaceholderText("find by name")
+        self.filter.setClearButtonEnabled(True)
+        self.filter.setAccessibleName("Find annotators by name")
+        set_lengths(self.filter, maximumWidth=120)
+        self.measure = ChoiceBox()
+        self.measure.setAccessibleName("Sort by")
+        self.measure.setMinimumContentsLength(12)
+        self.direction = QToolButton()
+        self.direction.setAccessibleName("Order")
+        self.header.row.setContentsMargins(0, 0, 8, 0)
+        for widget in (self.scale, self.filter, self.measure, self.direction):
+            self.header.row.addWidget(widget)
+        set_lengths(self.header, minimumWidth=NARROW[-1])
+        self.tiles = _NamedTiles(self._words)
+        self.menu = FigureMenu(self, self.tiles)
+        self._nothing = plain_label(NOTHING, "second", wrap=True)
+        self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._nothing.setContentsMargins(8, 8, 8, 8)
+        self._pages = QStackedWidget()
+        self._pages.addWidget(self._nothing)
+        self._pages.addWidget(self.tiles)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleName(title)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 8, 4, 0)
+        column.setSpacing(4)
+        column.addWidget(self.header)
+        column.addWidget(self._pages, 1)
+        self.filter.textChanged.connect(self._arrange)
+        self.filter.left.connect(self._on_filter_left)
+        self.measure.currentIndexChanged.connect(self._arrange)
+        self.direction.clicked.connect(self._on_direction)
+        self.tiles.selection_changed.connect(self._on_selected)
+        self.tiles.activated.connect(self._on_activated)
+        self.tiles.typed.connect(self._on_typed)
+        self._settle()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Leave out of the header what there is no room for."""
+        super().resizeEvent(event)
+        self._settle()
+
+    def set_wall(self, view: WallView | None) -> None:
+        """Show annotators; who is selected, the order and the filter stay. None shows nobody."""
+        kept, chosen = self.selected, self.measure.currentData()
+        self._view = view
+        if view is None:
+            self._place_of = {}
+            self._settle()
+            return
+        self._place_of = {number: place for place, number in enumerate(view.numbers.tolist())}
+        labels = [label for label, _, _ in view.measures]
+        blocked = self.measure.blockSignals(True)
+        self.measure.clear()
+        for label in labels:
+            self.measure.addItem(f"by {label}", label)
+        self.measure.setCurrentIndex(labels.index(chosen) if chosen in labels else 0)
+        self.measure.blockSignals(blocked)
+        most = np.log1p(max(float(np.max(view.votes, initial=0)), 1.0))
+        size = np.log1p(np.maximum(view.votes, 0)) / most
+        self._name()
+        self.tiles.set_tiles(Tiles(view.mean, size, view.excluded, view.community), self._names)
+        self._dim()
+        self._arrange()
+        self.select(kept)
+
+    def set_blind(self, blind: bool) -> None:
+        """Hide the names: everybody is a number."""
+        self._blind = blind
+        if self._view is not None:
+            self._name()
+            self.tiles.set_captions(self._names)
+            self._arrange()
+
+    def sort_by(self, label: str, *, falling: bool = True) -> None:
+        """Sort by a measure, the highest or the lowest first; what is not known comes last.
+
+        Raises
+        ------
+        KeyError
+            Where there is no such measure.
+        """
+        place = self.measure.findData(label)
+        if place < 0:
+            raise KeyError(label)
+        self._falling = falling
+        self.measure.setCurrentIndex(place)
+        self._arrange()
+
+    def select(self, numbers: Iterable[int]) -> None:
+        """Select annotators without a signal; those who are not on the wall are passed over."""
+        self.tiles.select([self._place_of[number] for number in numbers if number in self._place_of])
+
+    @property
+    def selected(self) -> tuple[int, ...]:
+        """Numbers of the annotators selected."""
+        return self._numbers(self.tiles.selected) if self._place_of else ()
+
+    @property
+    def shown(self) -> tuple[int, ...]:
+        """Numbers of the annotators shown, in order."""
+        return self._numbers(self.tiles.order) if self._place_of else ()
+
+    def highlight(self, numbers: Iterable[int] | None) -> None:
+        """Dim all but these, as the members of a community; None, or nobody, dims none."""
+        self._lit = frozenset(numbers or ())
+        self._dim()
+        self._settle()
+
+    def heading(self) -> tuple[str, str]:
+        """Give the title and the word beside it."""
+        return self.header.words()
+
+    def picture_size(self) -> QSize:
+        """Give how much of the wall is in sight."""
+        return self.tiles.room()
+
+    def paint_picture(self, painter: QPainter) -> None:
+        """Paint what is in sight."""
+        size = self.picture_size()
+        painter.setClipRect(0, 0, size.width(), size.height())
+        self.tiles.paint(painter, 0, size.height() - 1)
+
+    def table(self) -> PlotTable:
+        """Give every cell of those shown, in order, with what they can be sorted by."""
+        view = self._view
+        assert view is not None
+        order = list(self.tiles.order)
+        axes = {"annotator": [self._names[place] for place in order], "true": view.classes,
+                "said": view.outputs}  # fmt: skip
+        columns = {"rate": view.mean[order], "votes": view.votes[order, None, None]}
+        columns |= {
+            label: np.asarray(values)[order, None, None]
+            for label, values, _ in view.measures
+            if label not in ("votes", "community")
+        }
+        if (view.community >= 0).any():
+            columns["community"] = view.community[order, None, None] + 1
+        return PlotTable.of_cells(axes, {**columns, "excluded": view.excluded[order, None, None]})
+
+    def _dim(self) -> None:
+        self.tiles.light([self._place_of[number] for number in self._lit if number in self._place_of] or None)
+
+    def _numbers(self, places: Iterable[int]) -> tuple[int, ...]:
+        view = self._view
+        return () if view is None else tuple(view.numbers[list(places)].tolist())
+
+    def _name(self) -> None:
+        view = self._view
+        assert view is not None
+        aliases = view.aliases or tuple(f"annotator {n + 1}" for n in view.numbers.tolist())
+        self._names = aliases if self._blind else view.names
+        self._folded = [name.casefold() for name in self._names]
+
+    def _words(self, place: int) -> str:
+        view = self._view
+        assert view is not None
+        parts = [self._names[place]]
+        parts += [
+            f"{label} {format(float(values[place]), spec)}"
+            for label, values, spec in view.measures
+            if label not in ("votes", "community") and np.isfinite(values[place])
+        ]
+        parts.append(count(int(view.votes[place]), "vote"))
+        if view.community[place] >= 0:
+            parts.append(community_word(int(view.community[place])))
+        if view.excluded[place]:
+            parts.append("excluded")
+        said = ", ".join(parts)
+        rates = view.mean[place]
+        if rates.size > MOST_SAID or np.isnan(rates).any():
+            return said
+        rows = [
+            f"{name}: "
+            + ", ".join(f"{given} {rate:.2f}" for given, rate in zip(view.outputs, row, strict=True))
+            for name, row in zip(view.classes, rates, strict=True)
+        ]
+        return f"{said}; true " + "; true ".join(rows)
+
+    def _arrange(self) -> None:
+        """Filter and sort anew."""
+        view = self._view
+        if view is None:
+            return
+        values = np.asarray(view.measures[max(self.measure.currentIndex(), 0)][1], dtype=float)
+        order = np.argsort(-values if self._falling else values, kind="stable")
+        wanted = self.filter.text().strip().casefold()
+        if wanted:
+            passes = np.array([wanted in name for name in self._folded], dtype=bool)
+            order = order[passes[order]]
+        self.tiles.set_order(order)
+        self._settle()
+
+    def _settle(self) -> None:
+        view = self._view
+        many = 0 if view is None else len(view.numbers)
+        shown = len(self.tiles.order) if many else 0
+        self.header.set_title(self._title + (f" {many:,}" if many else ""))
+        self._nothing.setText(NOBODY if many else NOTHING)
+        leave_keys_to(self, self.tiles if shown else None)
+        self._pages.setCurrentIndex(int(shown > 0))
+        for widget in (self.filter, self.measure, self.direction):
+            widget.setVisible(many > 0)
+        self.scale.setVisible(many > 0 and self.width() >= NARROW[0])
+        words, sign = ("highest first", "↓") if self._falling else ("lowest first", "↑")
+        self.direction.setText(words if self.width() >= NARROW[2] else sign)
+        self.direction.setAccessibleDescription(words)
+        self.direction.setToolTip(words)
+        told = [f"{len(self._lit.intersection(self._place_of)):,} of {many:,}"] if self._lit else []
+        told += [f"{shown:,} found"] if shown < many else []
+        told += ["size = votes"] if many and self.width() >= NARROW[1] else []
+        self.header.set_aside(" | ".join(told))
+        self.tiles.setAccessibleName(f"Confusion matrices of {count(shown, 'annotator')}")
+
+    def _on_direction(self) -> None:
+        self._falling = not self._falling
+        self._arrange()
+
+    def _on_selected(self, places: tuple[int, ...]) -> None:
+        self.selection_changed.emit(self._numbers(places))
+
+    def _on_activated(self, place: int) -> None:
+        self.activated.emit(self._numbers((place,))[0])
+
+    def _on_typed(self, letters: str) -> None:
+        self.filter.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self.filter.setText(letters)
+
+    def _on_filter_left(self) -> None:
+        if self.tiles.order:
+            self.tiles.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+
+class _NamedTiles(WallTiles):
+    def __init__(self, words: Callable[[int], str]) -> None:
+        super().__init__()
+        self._said = words
+
+    def words(self, place: int) -> str:
+        return self._said(place)
+
+
+class _Filter(QLineEdit):
+    """Escape empties it; Return, Down or a second Escape leave it for the wall."""
+
+    left = Signal()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        key = event.key()
+        if key == Qt.Key.Key_Escape and self.text():
+            self.clear()
+        elif key in (Qt.Key.Key_Escape, Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Down):
+            self.left.emit()
+        else:
+            super().keyPressEvent(event)
+
+
+class _Scale(QWidget):
+    """What the colours stand for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        set_lengths(self, width=90, height=BAR_HEIGHT)
+        self.setToolTip(plain_tip("Row: the true class. Column: what was said. Colour: how often."))
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        with QPainter(self) as painter:
+            box = enlarge(painter, self.rect()).adjusted(0, 2, 0, 0)
+            paint_colour_bar(painter, box, rate_table(), 0.0, 1.0, "rate")

@@ -1,0 +1,248 @@
+"""How many of every image's spots are structures: what is expected, within which numbers, what is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
+from PySide6.QtWidgets import QFrame, QScrollArea, QWidget
+
+from raterscope.figures.table import PlotTable
+from raterscope.text.numbers import count
+from raterscope.widgets import theme
+from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
+from raterscope.widgets.figures.numbered import row_of
+from raterscope.widgets.figures.stream_scale import round_up
+from raterscope.widgets.painting import paint_words
+from raterscope.widgets.text_size import set_lengths, usual
+
+__all__ = ["CountsPlot", "CountsView"]
+
+NOTHING = "Press Fuse (F5) to see the expected number of structures on each image."
+ROW, HEAD, EDGE = 20, 20, 6
+DOT = 3.5
+NAME_SHARE = 0.34
+
+
+@dataclass(frozen=True, eq=False)
+class CountsView:
+    """The counts of n images, in the order shown.
+
+    Attributes
+    ----------
+    numbers : (n,) int
+        What the signal names them by.
+    names : sequence of n str
+    expected, low, high : (n,) float
+        Structures among the spots: the posteriors' sum and the ends of the 95 % interval; NaN where an image
+        is not fused.
+    known : (n,) float
+        Known places; NaN where there are none.
+    """
+
+    numbers: NDArray[np.integer]
+    names: Sequence[str]
+    expected: NDArray[np.floating]
+    low: NDArray[np.floating]
+    high: NDArray[np.floating]
+    known: NDArray[np.floating]
+
+    def __post_init__(self) -> None:
+        lengths = {len(each) for each in (self.numbers, self.expected, self.low, self.high, self.known)}
+        if lengths != {len(self.names)}:
+            raise ValueError(f"not as much of everything as there are images: {len(self.names)}")
+
+    def words(self, row: int) -> str:
+        """Say a row: "smear 12: 27.3 of its spots expected to be structures, 24 to 31; 29 known"."""
+        if not np.isfinite(self.expected[row]):
+            said = "not fused yet"
+        else:
+            ends = f"{self.low[row]:,.0f} to {self.high[row]:,.0f}"
+            said = f"{self.expected[row]:.1f} of its spots expected to be structures, {ends}"
+        known = f"; {self.known[row]:,.0f} known" if np.isfinite(self.known[row]) else ""
+        return f"{self.names[row]}: {said}{known}"
+
+
+class CountsPlot(FigurePanel):
+    """A row an image: a dot at what is expected, its interval, a tick at what is known.
+
+    Signals
+    -------
+    chosen : int
+        Number of the image of a row clicked.
+    """
+
+    chosen = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        self.figure = _Rows()
+        super().__init__("Counts by image", self.figure, NOTHING, parent, brief="Counts")
+        self._scroll = QScrollArea()
+        self._scroll.setFrameShape(QFrame.Shape.NoFrame)
+        self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._scroll.setWidgetResizable(True)
+        self._scroll.setWidget(self.figure)
+        for part in (self._scroll.viewport(), self.figure):
+            part.setAutoFillBackground(False)
+        self._pages.addWidget(self._scroll)
+        self.figure.chosen.connect(self.chosen)
+        self.figure.sighted.connect(self._on_sighted)
+
+    def show_counts(self, view: CountsView | None) -> None:
+        """Show images, or that there are none; which is selected stays."""
+        filled = view is not None and bool(np.isfinite(view.expected).any())
+        self.figure.show_counts(view if filled else None)
+        self.header.set_aside(_total(view) if view is not None and filled else "")
+        self.set_filled(filled)
+
+    def select(self, number: int | None) -> None:
+        """Mark the image that is on screen, without a signal, and bring it in sight."""
+        self.figure.select(number)
+
+    def _on_sighted(self, top: int, bottom: int) -> None:
+        self._scroll.ensureVisible(0, (top + bottom) // 2, 0, bottom - top)
+
+
+class _Rows(Figure[int]):
+    """A part is a row. Only what is in sight is painted."""
+
+    chosen = Signal(int)
+    sighted = Signal(int, int)
+
+    def __init__(self) -> None:
+        super().__init__("Counts by image")
+        self._view: CountsView | None = None
+        self._selected: int | None = None
+        self._most = 1.0
+        self._names_width = 0.0
+
+    def show_counts(self, view: CountsView | None) -> None:
+        self.point(None)
+        self._view = view
+        if view is not None:
+            ends = np.concatenate([view.high, view.known])
+            self._most = round_up(float(np.nanmax(ends, initial=1.0)))
+            advance = QFontMetrics(theme.font(theme.CAPTION)).horizontalAdvance
+            self._names_width = max(map(advance, view.names), default=0) + 12.0
+            set_lengths(self, minimumHeight=HEAD + ROW * len(view.names) + EDGE)
+        self.update()
+
+    def select(self, number: int | None) -> None:
+        self._selected = number
+        row = None if self._view is None else row_of(self._view.numbers, number)
+        if row is not None:
+            self._show(row)
+        self.update()
+
+    def words(self, part: int) -> str:
+        return "" if self._view is None else self._view.words(part)
+
+    def part_at(self, place: QPointF) -> int | None:
+        row = int((place.y() - HEAD) // ROW)
+        return row if self._view is not None and 0 <= row < len(self._view.names) else None
+
+    def step(self, part: int | None, across: int, down: int) -> int | None:
+        view = self._view
+        if view is None:
+            return None
+        here = row_of(view.numbers, self._selected) if part is None else part
+        row = min(max((0 if here is None else here) + across + down, 0), len(view.names) - 1)
+        self._show(row)
+        return row
+
+    def choose(self, part: int) -> None:
+        assert self._view is not None
+        self.chosen.emit(int(self._view.numbers[part]))
+
+    def table(self) -> PlotTable:
+        view = self._view
+        assert view is not None
+        return PlotTable.of(
+            {
+                "image": view.names,
+                "structures expected among the spots": view.expected,
+                "low": view.low,
+                "high": view.high,
+                "known": view.known,
+            }
+        )
+
+    def _show(self, row: int) -> None:
+        top = HEAD + row * ROW
+        self.sighted.emit(0 if not row else top, top + ROW)
+
+    def _room(self) -> QRectF:
+        """Give where the dots lie: between the names and the numbers."""
+        metrics = QFontMetrics(theme.font(theme.CAPTION))
+        left = min(self._names_width, NAME_SHARE * self.room.width())
+        digits = f"{self._most:,.0f}.0 ({self._most:,.0f}-{self._most:,.0f})"
+        right = metrics.horizontalAdvance(digits) + 20.0
+        return QRectF(left, HEAD, max(self.room.width() - left - right, 40.0), self.room.height() - HEAD)
+
+    def draw(self, painter: QPainter) -> None:
+        view = self._view
+        if view is None:
+            return
+        look, room = theme.current(), self._room()
+        painter.setFont(theme.font(theme.CAPTION))
+        self._draw_scale(painter, room)
+        seen = self.room
+        if not self._picturing:
+            part = QRectF(self.visibleRegion().boundingRect())
+            seen = QRectF(usual(part.topLeft()), usual(part.bottomRight()))
+        first = max(int((seen.top() - HEAD) // ROW), 0)
+        last = min(int((seen.bottom() - HEAD) // ROW) + 1, len(view.names))
+        selected = row_of(view.numbers, self._selected)
+        for row in range(first, last):
+            line = QRectF(0, HEAD + row * ROW, self.room.width(), ROW)
+            if row in (selected, self.pointed):
+                painter.setPen(Qt.PenStyle.NoPen)
+                painter.setBrush(QColor(look.raised))
+                painter.drawRoundedRect(line, 4, 4)
+            name = QRectF(4, line.top(), room.left() - 10, ROW)
+            tone = look.text if row == selected else look.second
+            paint_words(painter, name, view.names[row], tone, elide=Qt.TextElideMode.ElideMiddle)
+            self._draw_count(painter, room, line, row)
+
+    def _draw_scale(self, painter: QPainter, room: QRectF) -> None:
+        look = theme.current()
+        painter.setPen(QPen(QColor(look.line), 1))
+        for share in (0.0, 0.5, 1.0):
+            x = round(room.left() + share * room.width()) + 0.5
+            painter.drawLine(QPointF(x, HEAD), QPointF(x, self.room.height()))
+        for share, side in ((0.0, Qt.AlignmentFlag.AlignLeft), (1.0, Qt.AlignmentFlag.AlignRight)):
+            box = QRectF(room.left(), 2, room.width(), HEAD - 4)
+            paint_words(painter, box, f"{share * self._most:,.0f}", look.third, side=side)
+
+    def _draw_count(self, painter: QPainter, room: QRectF, line: QRectF, row: int) -> None:
+        view, look, y = self._view, theme.current(), line.center().y()
+        assert view is not None
+        scale = room.width() / self._most
+        known = float(view.known[row])
+        if np.isfinite(known):
+            x = room.left() + known * scale
+            painter.setPen(QPen(QColor(look.text), 1.6))
+            painter.drawLine(QPointF(x, y - 6), QPointF(x, y + 6))
+        words = QRectF(room.right() + 8, line.top(), self.room.width() - room.right() - 12, ROW)
+        if not np.isfinite(view.expected[row]):
+            paint_words(painter, words, "not fused", look.third)
+            return
+        at, low, high = (float(each[row]) for each in (view.expected, view.low, view.high))
+        painter.setPen(QPen(QColor(look.accent), 2))
+        painter.drawLine(QPointF(room.left() + low * scale, y), QPointF(room.left() + high * scale, y))
+        painter.setBrush(QColor(look.accent))
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.drawEllipse(QPointF(room.left() + at * scale, y), DOT, DOT)
+        paint_words(painter, words, f"{at:.1f} ({low:,.0f}-{high:,.0f})", look.second)
+
+
+def _total(view: CountsView) -> str:
+    """Say how many structures all spots together are expected to be, and what the ticks are."""
+    told = np.isfinite(view.expected)
+    total = f"{view.expected[told].sum():,.0f} among the spots of {count(int(told.sum()), 'image')}"
+    return f"{total}; tick: known" if np.isfinite(view.known).any() else total

@@ -1,0 +1,233 @@
+"""Which raters draw alike over many cases, as a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
+from PySide6.QtWidgets import QWidget
+
+from raterscope.figures.table import PlotTable
+from raterscope.widgets import theme
+from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
+from raterscope.widgets.glyphs import paint_rater
+
+__all__ = ["Dendrogram"]
+
+NEAR = 5.0
+LEAF_ROOM = 34
+TOP = 8.0
+
+
+class Dendrogram(FigurePanel):
+    """A click on a branch chooses the raters under it, on a leaf the one rater.
+
+    Signals
+    -------
+    branch_chosen : tuple of str
+        Names of the raters.
+    """
+
+    branch_chosen = Signal(object)
+
+    def __init__(self, title: str = "Raters over cases", parent: QWidget | None = None) -> None:
+        self.figure = _Tree(title)
+        super().__init__(title, self.figure, "Needs three raters who share cases.", parent)
+        self.figure.chosen.connect(self.branch_chosen)
+        self.set_filled(False)
+
+    def set_tree(
+        self,
+        linkage: NDArray[np.floating],
+        names: Sequence[str],
+        numbers: Sequence[int],
+        label: str = "complete linkage",
+        unit: str = "",
+    ) -> None:
+        """Show a tree.
+
+        Parameters
+        ----------
+        linkage : (P - 1, 4) float
+            As scipy's: each row joins two of the raters 0 to P - 1 or of the rows before it, numbered
+            from P, at a height; the heights rise. No rows for no tree.
+        names, numbers : sequence, P
+            The raters, and the numbers that give their colours.
+        label : str
+            How the tree was made.
+        unit : str
+            Of the heights.
+        """
+        linkage = np.asarray(linkage, dtype=float)
+        if len(names) < 3 or len(linkage) == 0:
+            self.header.set_aside("")
+            self.set_filled(False)
+            return
+        if linkage.shape != (len(names) - 1, 4) or len(numbers) != len(names):
+            raise ValueError(f"a linkage of shape {linkage.shape} for {len(names)} names")
+        self.header.set_aside(label)
+        self.figure.show_tree(linkage, tuple(names), tuple(numbers), unit)
+        self.set_filled(True)
+
+    def set_title(self, title: str) -> None:
+        """Say what the tree is over: "Raters over 40 cases"."""
+        self.header.set_title(title)
+        self.figure.setAccessibleName(title)
+
+    def select(self, names: Sequence[str]) -> None:
+        """Set off raters, without a signal."""
+        self.figure.select(frozenset(names))
+
+
+class _Tree(Figure[int]):
+    """A part is a rater's place, or P and more for a branch."""
+
+    chosen = Signal(object)
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._names: tuple[str, ...] = ()
+        self._numbers: tuple[int, ...] = ()
+        self._unit = ""
+        self._selected: frozenset[str] = frozenset()
+        self._members: list[tuple[int, ...]] = []
+        self._halves: list[tuple[int, int]] = []
+        self._height = np.empty(0)
+        self._across = np.empty(0)
+
+    def show_tree(
+        self, linkage: NDArray[np.floating], names: tuple[str, ...], numbers: tuple[int, ...], unit: str
+    ) -> None:
+        people = len(names)
+        self._names, self._numbers, self._unit = names, numbers, unit
+        self._halves = [(int(first), int(second)) for first, second in linkage[:, :2]]
+        self._members = [(leaf,) for leaf in range(people)]
+        for first, second in self._halves:
+            self._members.append(self._members[first] + self._members[second])
+        self._height = np.concatenate([np.zeros(people), linkage[:, 2]])
+        across = np.zeros(2 * people - 1)
+        across[list(self._members[-1])] = np.arange(people)
+        for place, (first, second) in enumerate(self._halves, people):
+            across[place] = (across[first] + across[second]) / 2
+        self._across = across
+        self.pointed = None
+        self.update()
+
+    def select(self, names: frozenset[str]) -> None:
+        self._selected = names
+        self.update()
+
+    def words(self, part: int) -> str:
+        members = self._said(part)
+        if part < len(self._names):
+            return members
+        return f"{members}: joined at {self._height[part]:.3g}{' ' if self._unit else ''}{self._unit}"
+
+    def part_at(self, place: QPointF) -> int | None:
+        people = len(self._names)
+        if place.y() > self._floor():
+            step = self._step()
+            leaf = round((place.x() - self._left()) / step - 0.5)
+            return self._members[-1][leaf] if 0 <= leaf < people else None
+        nearest, least = None, NEAR
+        for part in range(len(self._members)):
+            for start, end in self._strokes(part):
+                across = max(start.x() - place.x(), 0.0, place.x() - end.x())
+                down = max(start.y() - place.y(), 0.0, place.y() - end.y())
+                distance = float(np.hypot(across, down))
+                if distance < least:
+                    nearest, least = part, distance
+        return nearest
+
+    def step(self, part: int | None, across: int, down: int) -> int:
+        people = len(self._names)
+        if part is None:
+            return len(self._members) - 1
+        if down > 0 and part >= people:
+            return self._halves[part - people][0]
+        above = next((row + people for row, pair in enumerate(self._halves) if part in pair), part)
+        if down < 0 or above == part:
+            return above if down < 0 else part
+        halves = sorted(self._halves[above - people], key=self._across.__getitem__)
+        return halves[0 if across < 0 else 1] if across else part
+
+    def choose(self, part: int) -> None:
+        self.chosen.emit(tuple(self._names[leaf] for leaf in self._members[part]))
+
+    def table(self) -> PlotTable:
+        people = len(self._names)
+        halves = [[self._said(half) for half in pair] for pair in self._halves]
+        height = f"joined at ({self._unit})" if self._unit else "joined at"
+        first, second = zip(*halves, strict=True)
+        return PlotTable.of({"one": first, "other": second, height: self._height[people:]})
+
+    def _said(self, part: int) -> str:
+        return ", ".join(self._names[leaf] for leaf in self._members[part])
+
+    def _left(self) -> float:
+        return 8.0 + QFontMetrics(theme.font(theme.CAPTION)).horizontalAdvance(self._top_words())
+
+    def _top_words(self) -> str:
+        return f"{self._height.max(initial=0.0):.3g} {self._unit}".strip()
+
+    def _step(self) -> float:
+        return (self.room.width() - self._left()) / max(len(self._names), 1)
+
+    def _floor(self) -> float:
+        return self.room.height() - LEAF_ROOM
+
+    def _place(self, part: int) -> QPointF:
+        top = self._height.max(initial=0.0) or 1.0
+        x = self._left() + (self._across[part] + 0.5) * self._step()
+        return QPointF(x, self._floor() - (self._floor() - TOP) * self._height[part] / top)
+
+    def _strokes(self, part: int) -> list[tuple[QPointF, QPointF]]:
+        """Give a branch's lines, each from its upper left end: across, and down to its two halves."""
+        people = len(self._names)
+        if part < people:
+            return []
+        joint = self._place(part)
+        ends = sorted((self._place(half) for half in self._halves[part - people]), key=QPointF.x)
+        corners = [QPointF(end.x(), joint.y()) for end in ends]
+        return [(corners[0], corners[1]), *zip(corners, ends, strict=True)]
+
+    def draw(self, painter: QPainter) -> None:
+        look = theme.current()
+        people = len(self._names)
+        painter.setFont(theme.font(theme.CAPTION))
+        painter.setPen(QColor(look.third))
+        painter.drawText(QPointF(4, TOP + 6), self._top_words())
+        painter.drawText(QPointF(4, self._floor()), "0")
+        lit = set(self._under(self.pointed)) if self.pointed is not None else set()
+        for part in range(people, len(self._members)):
+            hit = part in lit or self._selected.issuperset(self._names[leaf] for leaf in self._members[part])
+            painter.setPen(QPen(QColor(look.accent if hit else look.second), 2.4 if hit else 1.6))
+            for start, end in self._strokes(part):
+                painter.drawLine(start, end)
+        for leaf in range(people):
+            self._draw_leaf(painter, leaf, leaf in lit)
+
+    def _under(self, part: int) -> list[int]:
+        """Give a part and all parts under it."""
+        people, parts = len(self._names), [part]
+        for above in parts:
+            if above >= people:
+                parts.extend(self._halves[above - people])
+        return parts
+
+    def _draw_leaf(self, painter: QPainter, leaf: int, lit: bool) -> None:
+        chosen = lit or self._names[leaf] in self._selected
+        place, step = self._place(leaf), self._step()
+        paint_rater(painter, QRectF(place.x() - 9, place.y() + 3, 18, 8), self._numbers[leaf])
+        font = theme.font(theme.CAPTION, bold=chosen)
+        painter.setFont(font)
+        metrics, name = QFontMetrics(font), self._names[leaf]
+        if metrics.horizontalAdvance(name) > step - 4:
+            # The number says what a few letters of a name would not.
+            name = str(self._numbers[leaf] + 1)
+        painter.setPen(QColor(theme.current().text if chosen else theme.current().second))
+        box = QRectF(place.x() - step / 2, place.y() + 12, step, LEAF_ROOM - 14)
+        painter.drawText(box, Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop, name)

@@ -1,0 +1,384 @@
+"""Which annotators behave alike: everybody with everybody, ordered by community, or as a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QImage, QPainter, QPen
+from PySide6.QtWidgets import QWidget
+
+from raterscope.figures.table import PlotTable
+from raterscope.text.numbers import count
+from raterscope.widgets import theme
+from raterscope.widgets.colour_maps import VIRIDIS
+from raterscope.widgets.figures.colour_bar import BAR_HEIGHT, paint_colour_bar
+from raterscope.widgets.figures.communities import community_ink, community_word, mixed, paint_community
+from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
+from raterscope.widgets.figures.mode_switch import ModeSwitch
+
+__all__ = ["SimilarityMatrix"]
+
+NOTHING = "Find communities to see which annotators behave alike."
+MODES = {
+    "matrix": ("matrix", "A row and a column for every annotator; communities stand together"),
+    "graph": ("graph", "A mark for every annotator; lines join those who are alike"),
+}
+STRIP = 18.0
+NEAR = 12.0
+FEW_LINES, FEW_MARKS = 400, 60
+STRENGTHS = (0.15, 0.35, 0.7)
+"""How far the lines of the weakest, middle and strongest third are from the ground to words."""
+MOST_LINES = 4000
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    values: NDArray[np.floating]
+    edges: NDArray[np.integer]
+    names: Sequence[str]
+    communities: Sequence[int]
+    label: str
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Network:
+    positions: NDArray[np.floating]
+    edges: NDArray[np.integer]
+    weights: NDArray[np.floating]
+    names: Sequence[str]
+    communities: NDArray[np.integer]
+
+
+class SimilarityMatrix(FigurePanel):
+    """A click on a cell chooses the annotators of its row and column; on a mark of the graph, the one.
+
+    Signals
+    -------
+    rows_chosen : int, int
+        Row and column; twice the same number for a mark of the graph.
+    """
+
+    rows_chosen = Signal(int, int)
+
+    def __init__(self, title: str = "Similarity", parent: QWidget | None = None) -> None:
+        self.figure = _Similarity(title)
+        super().__init__(title, self.figure, NOTHING, parent)
+        self.modes = ModeSwitch(MODES)
+        self.header.row.addWidget(self.modes)
+        self.modes.chosen.connect(self.figure.set_mode)
+        self.figure.chosen.connect(self.rows_chosen)
+        self.clear()
+
+    def show_similarity(
+        self,
+        values: NDArray[np.floating],
+        edges: NDArray[np.integer],
+        names: Sequence[str],
+        communities: Sequence[int] | None = None,
+        label: str = "similarity",
+        high: float = 1.0,
+    ) -> None:
+        """Show how alike the annotators of every two rows are.
+
+        Parameters
+        ----------
+        values : (m, m) float
+            0 to 1, NaN where not known; rows and columns ordered by community. At most some thousand rows: of
+            more annotators, means over neighbours.
+        edges : (C + 1,) int
+            Where each community's rows begin; the last is m.
+        names : sequence of m str
+            Who stands in a row: a name, or "12 annotators".
+        communities : sequence of C int, optional
+            Their numbers, -1 for those of none; 0 to C - 1 without.
+        label : str
+            What the values are.
+        high : float
+            What is drawn the brightest, as are values above it.
+        """
+        many, blocks = len(names), len(edges) - 1
+        if values.shape != (many, many):
+            raise ValueError(f"values of shape {values.shape} for {many} rows")
+        if blocks < 0 or (many and (edges[0] != 0 or edges[-1] != many or np.any(np.diff(edges) < 0))):
+            raise ValueError(f"communities begin at {list(edges)}; expected 0 to {many}, rising")
+        numbers = tuple(range(blocks)) if communities is None else tuple(communities)
+        if len(numbers) != blocks:
+            raise ValueError(f"{len(numbers)} numbers for {blocks} communities")
+        self.figure.show_table(_Table(values, np.asarray(edges), names, numbers, label, high))
+        self._settle("matrix", many > 1)
+
+    def show_graph(
+        self,
+        positions: NDArray[np.floating],
+        edges: NDArray[np.integer],
+        weights: NDArray[np.floating],
+        names: Sequence[str],
+        communities: NDArray[np.integer],
+    ) -> None:
+        """Show the same as a graph.
+
+        Parameters
+        ----------
+        positions : (m, 2) float
+            Of the marks, in any unit; larger numbers lie further right and further down.
+        edges : (e, 2) int
+            The two marks that each line joins.
+        weights : (e,) float
+            The stronger the line; of more than 4,000 the strongest are drawn.
+        names : sequence of m str
+        communities : (m,) int
+            -1 for none.
+        """
+        many = len(names)
+        if positions.shape != (many, 2) or len(communities) != many:
+            raise ValueError(f"positions of shape {positions.shape} for {many} names")
+        if edges.shape != (len(weights), 2) or (edges.size and not 0 <= edges.min() <= edges.max() < many):
+            raise ValueError(f"lines of shape {edges.shape} for {len(weights)} weights and {many} marks")
+        self.figure.show_network(_Network(positions, edges, weights, names, np.asarray(communities)))
+        self._settle("graph", many > 0)
+
+    def clear(self) -> None:
+        """Show nothing."""
+        self.figure.clear()
+        self.modes.hide()
+        self.header.set_aside("")
+        self.set_filled(False)
+
+    def select_community(self, number: int | None) -> None:
+        """Set off a community, without a signal."""
+        self.figure.select(number)
+
+    def _settle(self, mode: str, filled: bool) -> None:
+        table, graph = self.figure.has("matrix"), self.figure.has("graph")
+        self.modes.setVisible(table and graph)
+        if not (table and graph):
+            self.modes.set_mode(mode)
+        self.header.set_aside(count(self.figure.rows, "row") if self.figure.rows else "")
+        self.set_filled(filled)
+
+
+class _Similarity(Figure[tuple[int, int]]):
+    chosen = Signal(int, int)
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._table: _Table | None = None
+        self._network: _Network | None = None
+        self._mode = "matrix"
+        self._selected: int | None = None
+        self._picture = QImage()
+
+    def has(self, mode: str) -> bool:
+        return (self._table if mode == "matrix" else self._network) is not None
+
+    @property
+    def rows(self) -> int:
+        shown = self._table if self._mode == "matrix" else self._network
+        return len(shown.names) if shown is not None else 0
+
+    def clear(self) -> None:
+        self._table = self._network = None
+        self._anew()
+
+    def show_table(self, table: _Table) -> None:
+        shades = np.asarray(table.values, dtype=np.float32) * np.float32(255 / table.high)
+        shades = np.clip(np.nan_to_num(shades, copy=False), 0, 255, out=shades)
+        pixels = np.ascontiguousarray(shades.astype(np.uint8))
+        many = len(pixels)
+        self._picture = QImage(pixels.data, many, many, many, QImage.Format.Format_Indexed8).copy()
+        self._picture.setColorTable([QColor(*map(int, colour)).rgb() for colour in VIRIDIS])
+        self._table = table
+        self._anew()
+
+    def show_network(self, network: _Network) -> None:
+        self._network = network
+        self._anew()
+
+    def set_mode(self, mode: str) -> None:
+        self._mode = mode
+        self._anew()
+
+    def select(self, community: int | None) -> None:
+        self._selected = community
+        self.redraw()
+
+    def _anew(self) -> None:
+        self.point(None)
+        self.redraw()
+
+    def words(self, part: tuple[int, int]) -> str:
+        row, column = part
+        if self._mode == "graph":
+            assert self._network is not None
+            joined = int((self._network.edges == row).any(axis=1).sum())
+            community = community_word(int(self._network.communities[row]))
+            return f"{self._network.names[row]}: {community}, alike to {joined:,}"
+        table = self._table
+        assert table is not None
+        value = table.values[row, column]
+        digits = 2 if table.high > 0.5 else 4
+        said = f"{table.label} {value:.{digits}f}" if np.isfinite(value) else "not known"
+        first, second = (f"{table.names[at]} ({community_word(self._community(at))})" for at in part)
+        return f"{first} with itself" if row == column else f"{first} and {second}: {said}"
+
+    def _community(self, row: int) -> int:
+        assert self._table is not None
+        return self._table.communities[int(np.searchsorted(self._table.edges, row, side="right")) - 1]
+
+    def table(self) -> PlotTable:
+        if self._mode == "graph":
+            network = self._network
+            assert network is not None
+            one, other = ([network.names[at] for at in ends] for ends in network.edges.T.tolist())
+            return PlotTable.of({"annotator": one, "other annotator": other, "weight": network.weights})
+        table = self._table
+        assert table is not None
+        return PlotTable.of_cells(
+            {"annotator": table.names, "other annotator": table.names}, {table.label: table.values}
+        )
+
+    def choose(self, part: tuple[int, int]) -> None:
+        self.chosen.emit(*part)
+
+    def part_at(self, place: QPointF) -> tuple[int, int] | None:
+        if self._mode == "graph":
+            return self._mark_at(place)
+        if self._table is None or not self._square().contains(place):
+            return None
+        square, many = self._square(), len(self._table.names)
+        row = int((place.y() - square.top()) / square.height() * many)
+        column = int((place.x() - square.left()) / square.width() * many)
+        return min(row, many - 1), min(column, many - 1)
+
+    def step(self, part: tuple[int, int] | None, across: int, down: int) -> tuple[int, int] | None:
+        if not self.rows:
+            return None
+        if part is None:
+            return 0, 0
+        if self._mode == "graph":
+            return self._towards(part[0], across, down)
+        last = self.rows - 1
+        return min(max(part[0] + down, 0), last), min(max(part[1] + across, 0), last)
+
+    def _mark_at(self, place: QPointF) -> tuple[int, int] | None:
+        places = self._places()
+        if not len(places):
+            return None
+        distance = np.hypot(places[:, 0] - place.x(), places[:, 1] - place.y())
+        nearest = int(distance.argmin())
+        return (nearest, nearest) if distance[nearest] <= NEAR else None
+
+    def _towards(self, mark: int, across: int, down: int) -> tuple[int, int]:
+        """Give the mark that lies nearest in a direction, sideways counting double; or the same one."""
+        away = self._places() - self._places()[mark]
+        ahead = away @ np.array([across, down], dtype=float)
+        aside = np.abs(away @ np.array([down, across], dtype=float))
+        cost = np.where(ahead > 0, ahead + 2 * aside, np.inf)
+        best = int(cost.argmin())
+        return (best, best) if np.isfinite(cost[best]) else (mark, mark)
+
+    def _square(self) -> QRectF:
+        side = max(min(self.room.width() - STRIP - 4, self.room.height() - STRIP - BAR_HEIGHT - 10), 1.0)
+        return QRectF(STRIP, STRIP, side, side)
+
+    def _places(self) -> NDArray[np.float64]:
+        """Give where the marks lie, (m, 2), in pixels."""
+        if self._network is None or not len(self._network.names):
+            return np.empty((0, 2))
+        positions = np.asarray(self._network.positions, dtype=float)
+        low, high = positions.min(axis=0), positions.max(axis=0)
+        share = (positions - low) / np.where(high > low, high - low, 1.0)
+        share[:, high <= low] = 0.5
+        return np.asarray(12 + share * (np.array([self.room.width(), self.room.height()]) - 24.0))
+
+    def draw(self, painter: QPainter) -> None:
+        self.paint_still(painter, self._draw_graph if self._mode == "graph" else self._draw_matrix)
+        if self.pointed is not None:
+            self._draw_pointed(painter, self.pointed)
+
+    def _draw_pointed(self, painter: QPainter, part: tuple[int, int]) -> None:
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        if self._mode == "graph":
+            painter.setPen(QPen(QColor(theme.current().text), 2))
+            painter.drawEllipse(QPointF(*self._places()[part[0]]), 9, 9)
+            return
+        square, many = self._square(), self.rows
+        side = square.width() / many
+        row, column = square.top() + part[0] * side, square.left() + part[1] * side
+        for pen in (QPen(QColor("#0d0f11"), 3), QPen(QColor("#ffffff"), 1)):
+            painter.setPen(pen)
+            painter.drawRect(QRectF(column, row, max(side, 5), max(side, 5)))
+        painter.setPen(QPen(QColor(theme.current().accent), 2))
+        painter.drawLine(QPointF(square.left() - 3, row), QPointF(square.left() - 3, row + max(side, 3)))
+        painter.drawLine(QPointF(column, square.top() - 3), QPointF(column + max(side, 3), square.top() - 3))
+
+    def _draw_matrix(self, painter: QPainter) -> None:
+        table, square = self._table, self._square()
+        if table is None:
+            return
+        many = len(table.names)
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, many > square.width())
+        painter.drawImage(square, self._picture)
+        side = square.width() / max(many, 1)
+        painter.setFont(theme.font(theme.CAPTION))
+        for begin, end, number in zip(table.edges[:-1], table.edges[1:], table.communities, strict=True):
+            if begin == end:
+                continue
+            start, length = float(begin) * side, float(end - begin) * side
+            ink = community_ink(number) if number >= 0 else QColor(theme.current().line)
+            painter.fillRect(QRectF(square.left() - 5, square.top() + start, 4, length), ink)
+            painter.fillRect(QRectF(square.left() + start, square.top() - 5, length, 4), ink)
+            if length >= 12 and number >= 0:
+                painter.setPen(ink)
+                middle, word = Qt.AlignmentFlag.AlignCenter, str(number + 1)
+                painter.drawText(QRectF(0, square.top() + start, STRIP - 6, length), middle, word)
+                painter.drawText(QRectF(square.left() + start, 0, length, STRIP - 6), middle, word)
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            block = QRectF(square.left() + start, square.top() + start, length, length)
+            if number == self._selected:
+                painter.setPen(QPen(QColor("#ffffff"), 2))
+                painter.drawRect(block)
+            elif begin > 0:
+                painter.setPen(QPen(QColor(255, 255, 255, 150), 1))
+                painter.drawLine(
+                    QLineF(square.left() + start, square.top(), square.left() + start, square.bottom())
+                )
+                painter.drawLine(
+                    QLineF(square.left(), square.top() + start, square.right(), square.top() + start)
+                )
+        bar = QRectF(square.left(), square.bottom() + 6, max(square.width(), 110.0), BAR_HEIGHT)
+        paint_colour_bar(painter, bar, VIRIDIS, 0.0, table.high, table.label)
+
+    def _draw_graph(self, painter: QPainter) -> None:
+        network, places = self._network, self._places()
+        if network is None:
+            return
+        order = np.argsort(network.weights, kind="stable")[-MOST_LINES:]
+        lines = np.hstack([places[network.edges[order, 0]], places[network.edges[order, 1]]])
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, len(lines) <= FEW_LINES)
+        ground, words = QColor(theme.current().surface), QColor(theme.current().third)
+        for strength, third in zip(STRENGTHS, np.array_split(lines, len(STRENGTHS)), strict=True):
+            # Mixed, not see-through: that would take ten times as long.
+            painter.setPen(QPen(mixed(ground, words, strength), 1))
+            painter.drawLines([QLineF(*line) for line in third.tolist()])
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        radius = 5.0 if len(places) <= 200 else 3.5
+        for number, (x, y) in zip(network.communities.tolist(), places.tolist(), strict=True):
+            dimmed = self._selected is not None and number != self._selected
+            painter.setOpacity(0.25 if dimmed else 1.0)
+            paint_community(painter, QPointF(x, y), number, radius)
+        painter.setOpacity(1.0)
+        painter.setFont(theme.font(theme.CAPTION, bold=True))
+        for number in sorted(set(network.communities.tolist()) - {-1}):
+            middle = np.median(places[network.communities == number], axis=0)
+            lift = 0 if len(places) > FEW_MARKS else 20  # so that it covers no mark
+            box = QRectF(middle[0] - 11, max(middle[1] - 8 - lift, 1.0), 22, 16)
+            painter.setPen(QPen(community_ink(number), 1))
+            painter.setBrush(QColor(theme.current().raised))
+            painter.drawRoundedRect(box, 4, 4)
+            painter.drawText(box, Qt.AlignmentFlag.AlignCenter, str(number + 1))

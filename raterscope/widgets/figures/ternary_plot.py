@@ -1,0 +1,255 @@
+"""How an annotator with three answers moved: a path a true class in a triangle."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyqtgraph as pg
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QPainter, QPen, QResizeEvent
+from PySide6.QtWidgets import QWidget
+
+from raterscope.figures.table import PlotTable
+from raterscope.widgets import theme
+from raterscope.widgets.figures.drift_view import (
+    DriftView,
+    label_colour,
+    line_width,
+    marker_radius,
+    paint_label,
+)
+from raterscope.widgets.figures.figure_panel import Figure
+from raterscope.widgets.figures.triangle import corners_in, paint_triangle, places_in
+from raterscope.widgets.glyphs import symbol_path
+from raterscope.widgets.painting import paint_words
+from raterscope.widgets.text_size import set_lengths
+
+__all__ = ["TernaryPlot"]
+
+TOP, BOTTOM, SIDE = 20.0, 22.0, 10.0
+NAME = 84.0
+REACH = 10.0
+MOST_POINTS = 1200
+"""Of all paths together: what is drawn anew in a frame."""
+
+FAINT = 80
+STAR, APART = 4.5, 40.0
+"""Size of the markers that join classes, and how far apart those with a number are at least."""
+COARSEST = 24.0
+SMOOTH = 640
+"""Paths of no more points together have little to and fro."""
+
+Part = tuple[int, int]
+
+
+class TernaryPlot(Figure[Part]):
+    """Each corner is an answer always given; a point is a row of the confusion matrix after a vote.
+
+    The way that was gone up to the present step is drawn in full, what comes after it faintly. Markers stand
+    where the votes on tasks of the class reach 1, 2, 5, 10 ..., and grow with them; rings stand where a row
+    changed. A click on any of them goes to that step.
+
+    Signals
+    -------
+    step_chosen : int
+        The step of the marker clicked.
+    """
+
+    step_chosen = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("Drift in a triangle", parent)
+        set_lengths(self, minimumWidth=180, minimumHeight=88)
+        self._view: DriftView | None = None
+        self._step = 0
+        self._corners = np.zeros((3, 2))
+        self._paths: list[tuple[NDArray[np.int64], NDArray[np.floating]]] = []
+        self._marks: list[NDArray[np.int64]] = []
+
+    def show_drift(self, view: DriftView | None) -> None:
+        """Show an annotator, or nobody; it takes three outputs."""
+        if view is not None and len(view.outputs) != 3:
+            raise ValueError(f"{len(view.outputs)} outputs; a triangle has three corners")
+        self._view = view
+        self._step = 0 if view is None else view.step
+        self._marks = [] if view is None else [self._marked(at) for at in range(len(view.classes))]
+        self.point(None)
+        self._lay_out()
+        self.update()
+
+    def set_step(self, step: int) -> None:
+        """Go to another step."""
+        self._step = step
+        self.update()
+
+    def words(self, part: Part) -> str:
+        """Say a row after a vote."""
+        return "" if self._view is None else self._view.words(*part)
+
+    def part_at(self, place: QPointF) -> Part | None:
+        """Give the marker at a place, the nearest of several: (class, step)."""
+        best, nearest = None, REACH
+        for at, marks in enumerate(self._marks):
+            steps = np.append(marks, self._step)
+            x, y = self._places(at, steps).T
+            away = np.hypot(x - place.x(), y - place.y())
+            if away.min() < nearest:
+                nearest, best = float(away.min()), (at, int(steps[away.argmin()]))
+        return best
+
+    def step(self, part: Part | None, across: int, down: int) -> Part | None:
+        """Lead from marker to marker along a path, and from class to class."""
+        if not self._marks:
+            return None
+        if part is None:
+            return 0, self._step
+        at, step = part
+        if down:
+            return min(max(at + down, 0), len(self._marks) - 1), self._step
+        steps = np.union1d(self._marks[at], [self._step])
+        row = int(np.searchsorted(steps, step)) + across
+        return at, int(steps[min(max(row, 0), len(steps) - 1)])
+
+    def choose(self, part: Part) -> None:
+        """Go to the step of a marker."""
+        self.step_chosen.emit(part[1])
+
+    def table(self) -> PlotTable:
+        """Give every class's row after every vote."""
+        assert self._view is not None
+        return self._view.table(range(len(self._view.classes)))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Lay the paths out anew."""
+        super().resizeEvent(event)
+        self._lay_out()
+
+    def draw(self, painter: QPainter) -> None:
+        """Paint triangle, paths and markers."""
+        if self._view is None:
+            return
+        self._draw_frame(painter)
+        for at in range(len(self._paths)):
+            self._draw_path(painter, at)
+        self._draw_together(painter)
+        for at in range(len(self._paths)):
+            self._draw_marks(painter, at)
+        if self.pointed is not None:
+            at, step = self.pointed
+            painter.setPen(QPen(QColor(theme.current().text), 1.6))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawEllipse(self._place(at, step), REACH, REACH)
+
+    def _marked(self, at: int) -> NDArray[np.int64]:
+        assert self._view is not None
+        changed = [step for step, of, _ in self._view.changes if of == at]
+        return np.union1d(self._view.milestones(at), changed).astype(np.int64)
+
+    def _lay_out(self) -> None:
+        width, height = self.room.width() - 2 * SIDE, self.room.height() - TOP - BOTTOM
+        self._corners = corners_in(QRectF(SIDE, TOP, width, height))
+        self._paths = []
+        if self._view is None:
+            return
+        for at in range(len(self._view.classes)):
+            most = max(MOST_POINTS // len(self._view.classes), 8)
+            # Far more points than can be drawn are not even looked at.
+            steps = np.arange(0, len(self._view.mean), max(1, len(self._view.mean) // (4 * most)))
+            places = self._places(at, steps)
+            kept = _thinned(places, most)
+            self._paths.append((steps[kept], places[kept]))
+
+    def _places(self, at: int, steps: NDArray[np.int64]) -> NDArray[np.floating]:
+        """Give where a class's row stands after steps, (S, 2) pixels."""
+        assert self._view is not None
+        return places_in(self._corners, self._view.mean[steps, at])
+
+    def _place(self, at: int, step: int) -> QPointF:
+        ((x, y),) = self._places(at, np.array([step]))
+        return QPointF(x, y)
+
+    def _draw_frame(self, painter: QPainter) -> None:
+        assert self._view is not None
+        paint_triangle(painter, self._corners, self._view.outputs)
+        self._draw_legend(painter)
+
+    def _draw_legend(self, painter: QPainter) -> None:
+        assert self._view is not None
+        look, room = theme.current(), int(max(self.room.height() / 2 - TOP, 17) // 17)
+        names = self._view.classes[:room]
+        for at, name in enumerate(names):
+            middle = TOP / 2 + 17 * at
+            # The triangle grows wider below: a name ends where its side begins.
+            share = (middle + 9 - self._corners[1, 1]) / max(self._corners[0, 1] - self._corners[1, 1], 1.0)
+            end = self._corners[1, 0] + share * (self._corners[0, 0] - self._corners[1, 0])
+            end = min(end, self._corners[1, 0] - NAME / 2)
+            paint_label(painter, QPointF(8, middle), at, 4)
+            left_out = len(self._view.classes) - room
+            words = name if at < room - 1 or left_out <= 0 else f"and {left_out + 1} more"
+            paint_words(painter, QRectF(18, middle - 8, end - 22, 16), words, look.second)
+
+    def _draw_path(self, painter: QPainter, at: int) -> None:
+        kept, places = self._paths[at]
+        gone = int(np.searchsorted(kept, self._step, side="right"))
+        present = self._places(at, np.array([self._step]))
+        colour, faint = label_colour(at), label_colour(at)
+        faint.setAlpha(FAINT)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        width = line_width(smooth=sum(len(path) for path, _ in self._paths) <= SMOOTH)
+        for ink, way in ((faint, (present, places[gone:])), (colour, (places[:gone], present))):
+            x, y = np.concatenate(way).T
+            painter.setPen(QPen(ink, width))
+            painter.drawPolyline(pg.functions.arrayToQPolygonF(x, y))
+
+    def _draw_together(self, painter: QPainter) -> None:
+        """Join the rows of all classes at some moments, each with its number."""
+        assert self._view is not None
+        look, named = theme.current(), QPointF(-NAME, -NAME)
+        painter.setFont(theme.font(theme.CAPTION))
+        for step, words in self._view.together:
+            places = [self._place(at, step) for at in range(len(self._view.classes))]
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QPen(theme.colour(look.accent, 255 if step <= self._step else FAINT), 1.2))
+            painter.drawPolyline(places)
+            painter.save()
+            painter.setBrush(QColor(look.accent))
+            for place in places:
+                painter.translate(place)
+                painter.drawPath(symbol_path("star", STAR))
+                painter.translate(-place)
+            painter.restore()
+            if (places[0] - named).manhattanLength() > APART:
+                named = places[0]
+                box = QRectF(named.x() + 6, named.y() - 17, NAME, 14)
+                paint_words(painter, box, words, look.second)
+
+    def _draw_marks(self, painter: QPainter, at: int) -> None:
+        assert self._view is not None
+        look = theme.current()
+        changed = {step for step, of, _ in self._view.changes if of == at}
+        for step in self._marks[at].tolist():
+            place = self._place(at, step)
+            if step in changed:
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.setPen(QPen(QColor(look.text if step <= self._step else look.third), 1.6))
+                painter.drawEllipse(place, 8, 8)
+            else:
+                radius = marker_radius(float(self._view.informed[step, at]))
+                paint_label(painter, place, at, radius, filled=step <= self._step)
+        radius = marker_radius(float(self._view.informed[self._step, at])) + 3
+        paint_label(painter, self._place(at, self._step), at, radius, edge=look.text)
+
+
+def _thinned(places: NDArray[np.floating], most: int) -> NDArray[np.int64]:
+    """Give the points (S, 2) that tell a path apart on the screen, as few as asked for: their indices."""
+    cell, kept = 0.5, np.arange(len(places))
+    while True:
+        at = np.floor(places[kept] / cell)
+        moved = np.ones(len(kept), dtype=bool)
+        moved[1:-1] = (at[1:-1] != at[:-2]).any(axis=1)
+        kept = kept[moved]
+        if len(kept) <= most:
+            return kept
+        if cell > COARSEST:
+            return kept[:: -(-len(kept) // most)]
+        cell *= 1.5

@@ -1,0 +1,400 @@
+"""The tiles of the wall of confusion matrices: painted where they are seen, walked and chosen by keyboard."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QFocusEvent,
+    QHelpEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QResizeEvent,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QAbstractScrollArea, QToolTip, QWidget
+
+from raterscope.widgets import theme
+from raterscope.widgets.figures.wall_painter import Grid, TilePainter, Tiles
+from raterscope.widgets.own_keys import OwnKeys
+from raterscope.widgets.parts import plain_tip
+from raterscope.widgets.text_size import enlarge, set_lengths, text_size, usual
+
+__all__ = ["WallTiles"]
+
+MARGIN = 8
+SMALLEST, USUAL, LARGEST = 20, 66, 220
+ZOOM = 1.2
+MOST_BY_ITSELF = 160
+
+
+class WallTiles(QAbstractScrollArea):
+    """A tile an annotator, in the order given; places are the annotators' rows in the `Tiles`.
+
+    Signals
+    -------
+    selection_changed : tuple of int
+        Places, in the order shown.
+    activated : int
+        Place that Return or a double click asks for.
+    typed : str
+        Letters that are no command here.
+    """
+
+    selection_changed = Signal(object)
+    activated = Signal(int)
+    typed = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFrameShape(QAbstractScrollArea.Shape.NoFrame)
+        self.setAccessibleName("Annotators")
+        set_lengths(self, minimumWidth=120, minimumHeight=80)
+        nobody = Tiles(np.empty((0, 1, 1)), np.empty(0), np.empty(0, bool), np.empty(0, np.int16))
+        self._painter = TilePainter(nobody, ())
+        self._order: NDArray[np.int64] = np.empty(0, np.int64)
+        self._selected: set[int] = set()
+        self._lit: frozenset[int] | None = None
+        self._current = -1
+        self._anchor = 0
+        self._side: int | None = None
+        self.verticalScrollBar().setSingleStep(24)
+        theme.notifier().changed.connect(self._settle)
+
+    def words(self, place: int) -> str:
+        """Say a tile; the wall replaces this by what it knows."""
+        return self._painter.captions[place]
+
+    def set_tiles(self, tiles: Tiles, captions: Sequence[str]) -> None:
+        """Show annotators, none of them selected; `set_order` says in which order."""
+        self._painter = TilePainter(tiles, captions)
+        self._selected, self._lit, self._current = set(), None, -1
+        self._order = np.empty(0, np.int64)
+
+    def set_captions(self, captions: Sequence[str]) -> None:
+        """Show other names."""
+        self._painter.captions = captions
+        self._say()
+        self.viewport().update()
+
+    def set_order(self, order: NDArray[np.integer]) -> None:
+        """Show these places, in this order; the current one stays current, where it is among them."""
+        kept = self.current
+        self._order = np.asarray(order, dtype=np.int64)
+        found = np.flatnonzero(self._order == (-1 if kept is None else kept))
+        self._current = int(found[0]) if len(found) else -1
+        self._anchor = max(self._current, 0)
+        self._settle()
+        if self._current >= 0:
+            self._show(self._current)
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The places shown, in order."""
+        return tuple(self._order.tolist())
+
+    @property
+    def current(self) -> int | None:
+        """The place that the keys are at."""
+        return int(self._order[self._current]) if 0 <= self._current < len(self._order) else None
+
+    @property
+    def selected(self) -> tuple[int, ...]:
+        """The selected places: those shown, in order, then the others."""
+        shown = [place for place in self._order.tolist() if place in self._selected]
+        return (*shown, *sorted(self._selected.difference(shown)))
+
+    def select(self, places: Iterable[int]) -> None:
+        """Select places without a signal, and show the first."""
+        self._selected = set(places)
+        found = np.flatnonzero(np.isin(self._order, list(self._selected)))
+        self._current = int(found[0]) if len(found) else -1
+        self._anchor = max(self._current, 0)
+        if self._current >= 0:
+            self._show(self._current)
+        self._say()
+        self.viewport().update()
+
+    def light(self, places: Iterable[int] | None) -> None:
+        """Dim all places but these; None dims none."""
+        self._lit = None if places is None else frozenset(places)
+        self.viewport().update()
+
+    @property
+    def side(self) -> int:
+        """How wide or high the largest matrix is, in pixels."""
+        return self._side if self._side is not None else self._fitting()
+
+    def zoom(self, steps: int) -> None:
+        """Make the tiles larger or, by negative steps, smaller; 0 as large as suits their number."""
+        room = QRectF(QRect(QPoint(), self.room()))
+        seen = self._current >= 0 and self._box(self._current).intersects(room)
+        kept = self._current if seen else self._first_seen()
+        self._side = None if not steps else round(min(max(self.side * ZOOM**steps, SMALLEST), LARGEST))
+        self._settle()
+        self._show(kept)
+
+    def place_at(self, point: QPoint) -> int | None:
+        """Give the place at a point of the room."""
+        index = self._index_at(point)
+        return None if index is None else int(self._order[index])
+
+    def box_of(self, place: int) -> QRectF:
+        """Give where in the room a place's tile is; an empty box where it is not shown."""
+        found = np.flatnonzero(self._order == place)
+        return self._box(int(found[0])) if len(found) else QRectF()
+
+    # -- where the tiles are
+
+    def room(self) -> QSize:
+        """Give how much is in sight, in pixels of the usual size of the text, as all that is drawn in it."""
+        seen, size = self.viewport().size(), text_size()
+        return QSize(round(seen.width() / size), round(seen.height() / size))
+
+    def _grid(self, side: int | None = None) -> Grid:
+        _, rows, cells = self._painter.tiles.mean.shape
+        room = self.room().width() - 2 * MARGIN
+        return Grid.of(self.side if side is None else side, rows, cells, room)
+
+    def _height(self, grid: Grid) -> int:
+        return -(-len(self._order) // grid.columns) * grid.down + 2 * MARGIN
+
+    def _fitting(self) -> int:
+        """Give the usual size, or for a few annotators a larger one that shows them all without scrolling."""
+        _, rows, cells = self._painter.tiles.mean.shape
+        usual = min(max(USUAL, 4 * rows, 4 * cells), LARGEST)
+        return next(
+            (
+                side
+                for side in range(MOST_BY_ITSELF, usual, -6)
+                if self._height(self._grid(side)) <= self.room().height()
+            ),
+            usual,
+        )
+
+    def _settle(self) -> None:
+        """Fit the scroll bar to the tiles."""
+        bar = self.verticalScrollBar()
+        bar.setPageStep(self.room().height())
+        bar.setRange(0, max(0, self._height(self._grid()) - self.room().height()))
+        self.viewport().update()
+
+    def _box(self, index: int, grid: Grid | None = None) -> QRectF:
+        grid = self._grid() if grid is None else grid
+        line, column = divmod(index, grid.columns)
+        top = MARGIN + line * grid.down - self.verticalScrollBar().value()
+        return QRectF(MARGIN + column * grid.across, top, grid.across, grid.down)
+
+    def _index_at(self, point: QPoint) -> int | None:
+        grid = self._grid()
+        column = (point.x() - MARGIN) // grid.across
+        line = (point.y() - MARGIN + self.verticalScrollBar().value()) // grid.down
+        index = line * grid.columns + column
+        return index if 0 <= column < grid.columns and 0 <= index < len(self._order) else None
+
+    def _first_seen(self) -> int:
+        grid = self._grid()
+        return max(0, self.verticalScrollBar().value() - MARGIN) // grid.down * grid.columns
+
+    def _show(self, index: int) -> None:
+        box, bar = self._box(index), self.verticalScrollBar()
+        if box.top() < 0:
+            bar.setValue(bar.value() + round(box.top()) - MARGIN)
+        elif box.bottom() > self.room().height():
+            bar.setValue(bar.value() + round(box.bottom()) - self.room().height())
+
+    # -- choosing
+
+    def _move(self, index: int, modifiers: Qt.KeyboardModifier) -> None:
+        self._current = min(max(index, 0), len(self._order) - 1)
+        self._show(self._current)
+        if modifiers & Qt.KeyboardModifier.ShiftModifier:
+            first, last = sorted((self._anchor, self._current))
+            self._choose(self._order[first : last + 1].tolist())
+        else:
+            self._anchor = self._current
+            if modifiers & Qt.KeyboardModifier.ControlModifier:
+                self._say()
+                self.viewport().update()
+            else:
+                self._choose([int(self._order[self._current])])
+
+    def _choose(self, places: Iterable[int]) -> None:
+        self._selected = set(places)
+        self._say()
+        self.viewport().update()
+        self.selection_changed.emit(self.selected)
+
+    def _toggle(self) -> None:
+        place = self.current
+        if place is not None:
+            self._choose(self._selected ^ {place})
+
+    def _say(self) -> None:
+        place = self.current
+        marked = ", selected" if place in self._selected else ""
+        self.setAccessibleDescription("" if place is None else self.words(place) + marked)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Select one; with Ctrl one more or less, with Shift all up to it; on the ground none."""
+        if event.button() != Qt.MouseButton.LeftButton:
+            return
+        index = self._index_at(usual(event.position()).toPoint())
+        if index is None:
+            self._choose(())
+        elif event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            self._current = self._anchor = index
+            self._toggle()
+        else:
+            self._move(index, event.modifiers())
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """Ask for an annotator."""
+        place = self.place_at(usual(event.position()).toPoint())
+        if place is not None and event.button() == Qt.MouseButton.LeftButton:
+            self.activated.emit(place)
+
+    OWN_KEYS = OwnKeys(
+        "On the wall of annotators",
+        (
+            ("Arrows", "walk; with Shift select"),
+            ("Ctrl+A", "all annotators"),
+            ("+", "larger matrices"),
+            ("-", "smaller matrices"),
+            ("Ctrl+0", "matrices at normal size"),
+            ("Return", "go to the annotator"),
+            ("Space", "select, or no longer"),
+            ("Letters", "find a name"),
+            ("Esc", "select nobody"),
+        ),
+    )
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Walk, select, zoom; letters are handed on."""
+        key, modifiers = Qt.Key(event.key()), event.modifiers()
+        control = bool(modifiers & Qt.KeyboardModifier.ControlModifier)
+        goal = self._goal(key)
+        if key == Qt.Key.Key_A and control:
+            self._choose(self._order.tolist())
+        elif key in (Qt.Key.Key_Plus, Qt.Key.Key_Equal):
+            self.zoom(1)
+        elif key == Qt.Key.Key_Minus:
+            self.zoom(-1)
+        elif key == Qt.Key.Key_0 and control:
+            self.zoom(0)
+        elif key == Qt.Key.Key_Space:
+            self._toggle()
+        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.current is not None:
+            self.activated.emit(self.current)
+        elif key == Qt.Key.Key_Escape and self._selected:
+            self._choose(())
+        elif goal is not None and len(self._order):
+            self._move(goal, modifiers)
+        elif event.text().isprintable() and event.text() and not control:
+            self.typed.emit(event.text())
+        else:
+            super().keyPressEvent(event)
+
+    def _goal(self, key: Qt.Key) -> int | None:
+        """Give where a key leads to."""
+        grid = self._grid()
+        columns = grid.columns
+        page = columns * max(1, self.room().height() // grid.down)
+        if key in (Qt.Key.Key_Home, Qt.Key.Key_End):
+            return 0 if key == Qt.Key.Key_Home else len(self._order) - 1
+        steps = {
+            Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_Up: -columns, Qt.Key.Key_Down: columns,
+            Qt.Key.Key_PageUp: -page, Qt.Key.Key_PageDown: page,
+        }  # fmt: skip
+        if key not in steps:
+            return None
+        if self._current < 0:
+            return self._first_seen()
+        goal = self._current + steps[key]
+        one_line = key in (Qt.Key.Key_Up, Qt.Key.Key_Down) and not 0 <= goal < len(self._order)
+        return self._current if one_line else goal
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Scroll, or zoom with Ctrl."""
+        if event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            turned = event.angleDelta().y()
+            if turned:
+                self.zoom(1 if turned > 0 else -1)
+            event.accept()
+        else:
+            super().wheelEvent(event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Lay the tiles anew."""
+        super().resizeEvent(event)
+        self._settle()
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        """Show where the keys are."""
+        super().focusInEvent(event)
+        self.viewport().update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        """Show that the keys are elsewhere."""
+        super().focusOutEvent(event)
+        self.viewport().update()
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        """Say in a tooltip who is under the pointer."""
+        if event.type() == QEvent.Type.ToolTip:
+            assert isinstance(event, QHelpEvent)
+            place = self.place_at(usual(QPointF(event.pos())).toPoint())
+            QToolTip.showText(
+                event.globalPos(), plain_tip(self.words(place)) if place is not None else "", self
+            )
+            return True
+        return super().viewportEvent(event)
+
+    # -- painting
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Paint the tiles in view."""
+        with QPainter(self.viewport()) as painter:
+            seen = enlarge(painter, event.rect())
+            painter.save()
+            self.paint(painter, math.floor(seen.top()), math.ceil(seen.bottom()))
+            painter.restore()
+            if self.hasFocus() and self.current is None:  # else a tile shows that the keys are here
+                painter.setPen(QPen(QColor(theme.current().accent), 1))
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.drawRect(QRectF(QRect(QPoint(), self.room())).adjusted(0.5, 0.5, -0.5, -0.5))
+
+    def paint(self, painter: QPainter, top: int, bottom: int) -> None:
+        """Paint what lies between two heights of the room."""
+        painter.fillRect(0, top, self.room().width() + 1, bottom - top + 1, QColor(theme.current().window))
+        grid = self._grid()
+        begin = MARGIN - self.verticalScrollBar().value()
+        first = max(0, (top - begin) // grid.down) * grid.columns
+        places = self._order[first : ((bottom - begin) // grid.down + 1) * grid.columns]
+        for step, place in enumerate(places.tolist()):
+            at_keys = first + step == self._current and self.hasFocus()
+            if at_keys or place in self._selected:
+                self._paint_frame(painter, self._box(first + step, grid), at_keys)
+        painter.translate(MARGIN, 0)
+        self._painter.paint(painter, grid, places, first, begin, self._selected, self._lit)
+
+    def _paint_frame(self, painter: QPainter, box: QRectF, at_keys: bool) -> None:
+        look = theme.current()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        pen = QPen(QColor(look.accent), 2)
+        if at_keys and len(self._selected) != 1:
+            pen = QPen(QColor(look.text), 1.5, Qt.PenStyle.DashLine)
+        painter.setPen(pen)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawRoundedRect(box.adjusted(1, 1, -1, -1), 4, 4)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
