@@ -1,4 +1,4 @@
-.PHONY: demo run test check test-without-qt benchmark clean to-work
+.PHONY: demo run test check docs test-without-qt benchmark clean to-work
 
 environment := .venv
 python := $(environment)/bin/python
@@ -20,7 +20,7 @@ run:
 
 # One environment for whoever works on it, made once also where several of these are made at a time.
 to-work:
-	scripts/environment $(environment) test,check
+	scripts/environment $(environment) test,check,docs
 
 test: to-work
 	$(python) -m pytest $(on_all_processors)
@@ -30,6 +30,10 @@ check: to-work
 	$(python) -m ruff format --check .
 	$(python) -m mypy
 	$(environment)/bin/lint-imports
+
+# The documentation site, in build/site; a warning is an error.
+docs: to-work
+	$(python) -W error -m mkdocs build --quiet --clean
 
 # The algorithms must be of use where no Qt is installed.
 test-without-qt: to-work

@@ -90,8 +90,8 @@ def test_tests_that_are_named_exist():
 
 def test_every_entry_says_where_users_see_it():
     for page, part, _, _, seen, _ in _entries():
-        for topic in re.findall(r"\]\(([\w/]+)\)", seen):
-            assert (GUIDE / f"{topic}.md").is_file(), (page, part, topic)
+        for link in re.findall(r"\]\(([\w/.]+)\)", seen):
+            assert (GUIDE / "papers" / link).is_file(), (page, part, link)
         for command in re.findall(r"`raterscope (.+?)`", seen):
             assert command.split()[0] in COMMANDS, (page, part, command)
 

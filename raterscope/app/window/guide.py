@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from operator import attrgetter
-from pathlib import Path
 
 from PySide6.QtWidgets import QTabWidget, QWidget
 
-from raterscope import resources
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.app.workspaces.screen import WorkspaceScreen
-from raterscope.resources.bibliography import bibliography, cite, cited_keys, references_text
+from raterscope.resources.guide_text import REFERENCES, linked_by_topic, page_text, page_title, topics
 from raterscope.widgets.guide_view import GuidePage
 
 __all__ = ["REFERENCES", "TOPICS", "mark_topics", "pages", "topic_of"]
 
 PROPERTY = "helpTopic"
-FIRST, REFERENCES = "window/start", "window/references"
+FIRST = "window/start"
 
 CHAPTERS = {
     "window": "The window",
@@ -26,9 +23,6 @@ CHAPTERS = {
     "papers": "The papers",
 }
 """Titles of the chapters by their folders, in the order of the contents."""
-
-_SUBJECTS = {**{kind: one.title for kind, one in WORKSPACES.items()}, "program": "The program"}
-"""Headings of the list of references, by the first keyword of a reference."""
 
 EVERYWHERE = {
     "history": "window/history",
@@ -120,40 +114,12 @@ TOPICS: dict[str, dict[str, str]] = {
 @cache
 def pages() -> dict[str, GuidePage]:
     """Read all pages, by topic, in the order of the contents: a chapter's overview, then the others."""
-    folder = Path(resources.__path__[0]) / "guide"
     read = {}
-    for chapter, words in CHAPTERS.items():
-        files = sorted((folder / chapter).glob("*.md"), key=lambda file: (file.stem != "start", file.stem))
-        for file in files:
-            text = file.read_text(encoding="utf-8")
-            title = text.partition("\n")[0].removeprefix("# ").strip()
-            topic = f"{chapter}/{file.stem}"
-            read[topic] = GuidePage(topic, words, title, with_references(text))
-        if chapter == "window":
-            read[REFERENCES] = GuidePage(REFERENCES, words, "References", _all_references())
+    for topic in topics():
+        text = linked_by_topic(topic, page_text(topic))
+        chapter = CHAPTERS[topic.partition("/")[0]]
+        read[topic] = GuidePage(topic, chapter, page_title(text), text)
     return read
-
-
-def with_references(text: str) -> str:
-    """Render the citations of a page, with the works that it cites in full at its end."""
-    keys = cited_keys([text])
-    return cite(text) + (f"\n\n## References\n\n{_list(keys)}\n" if keys else "")
-
-
-def _all_references() -> str:
-    parts = [
-        "# References",
-        "What Raterscope builds on. Each page of the guide ends with the works it cites.",
-    ]
-    every = bibliography()
-    for words, title in _SUBJECTS.items():
-        keys = [key for key, one in every.items() if one.fields["keywords"].split(", ")[0] == words]
-        parts += [f"## {title}", _list(keys)]
-    return "\n\n".join(parts) + "\n"
-
-
-def _list(keys: Sequence[str]) -> str:
-    return "\n".join(f"- {line.replace('_', chr(92) + '_')}" for line in references_text(keys))
 
 
 def mark_topics(workspace: WorkspaceScreen, kind: str) -> None:

@@ -1,0 +1,64 @@
+"""Pages of the documentation site that live elsewhere in the tree, added without copies (a hook of MkDocs)."""
+
+import re
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+from raterscope.resources.bibliography import bibliography
+from raterscope.resources.guide_text import CHAPTERS, FOLDER, REFERENCES, page_text, page_title, topics
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = (
+    "algorithms.clicks",
+    "algorithms.masks",
+    "algorithms.labels",
+    "algorithms.pairs",
+    "algorithms.evaluation",
+    "algorithms.settings",
+    "algorithms.progress",
+    "app.study",
+)
+"""Packages and modules whose public names make up the reference."""
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """List all pages in the navigation, the guide's in the order of its contents."""
+    config.nav = [
+        {"Overview": "index.md"},
+        {"Guide": [{_chapter(name): _pages_of(name)} for name in CHAPTERS]},
+        {"Reference": [f"reference/{name}.md" for name in PACKAGES]},
+        {"Develop": ["CONTRIBUTING.md", "architecture.md", "CHANGELOG.md"]},
+    ]
+    config.watch.append(str(FOLDER))
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the project's pages and the guide's, from where they are, and one page of reference a package."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    files.append(File.generated(config, "index.md", content=readme.replace("](docs/", "](")))
+    for name in ("CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff", "LICENSE"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        files.append(File.generated(config, name, content=text.replace("](docs/", "](")))
+    for topic in topics():
+        files.append(File.generated(config, f"guide/{topic}.md", content=page_text(topic)))
+    for name in PACKAGES:
+        text = f"# {name}\n\n::: raterscope.{name}\n"
+        files.append(File.generated(config, f"reference/{name}.md", content=text))
+    return files
+
+
+def on_page_content(html: str, **_: object) -> str:
+    """Render the references of docstrings, which reStructuredText writes as ``[key]_`` and ``.. [key]``."""
+    html = re.sub(r"\[([a-z]+\d{4})\]_", lambda cited: bibliography()[cited[1]].short, html)
+    return re.sub(r"\.\. \[[a-z]+\d{4}\] ", "<br>", html)
+
+
+def _chapter(name: str) -> str:
+    return page_title(page_text(f"{name}/start"))
+
+
+def _pages_of(chapter: str) -> list[str]:
+    return [f"guide/{topic}.md" for topic in topics() if topic.startswith(f"{chapter}/")]
