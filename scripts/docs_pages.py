@@ -1,4 +1,4 @@
-"""Pages of the documentation site that live elsewhere in the tree, added without copies (a hook of MkDocs)."""
+"""Pages of the documentation site that live elsewhere in the tree, without copies (a hook of MkDocs)."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 from raterscope.resources.bibliography import bibliography
-from raterscope.resources.guide_text import CHAPTERS, FOLDER, REFERENCES, page_text, page_title, topics
+from raterscope.resources.guide_text import CHAPTERS, FOLDER, page_text, page_title, topics
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = (
