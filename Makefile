@@ -1,4 +1,4 @@
-.PHONY: demo run test check docs test-without-qt benchmark clean to-work
+.PHONY: demo run test check docs architecture test-without-qt benchmark clean to-work
 
 environment := .venv
 python := $(environment)/bin/python
@@ -34,6 +34,10 @@ check: to-work
 # The documentation site, in build/site; a warning is an error.
 docs: to-work
 	$(python) -W error -m mkdocs build --quiet --clean
+
+# The picture of the architecture page, from the imports.
+architecture: to-work
+	$(python) scripts/draw_architecture.py
 
 # The algorithms must be of use where no Qt is installed.
 test-without-qt: to-work
