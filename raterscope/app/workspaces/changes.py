@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject
 
 from raterscope.app.changes import Changes, changes_of_run
 from raterscope.app.document import Document
-from raterscope.app.jobs import Job
+from raterscope.app.session import LatestTask
 from raterscope.app.study.shown import run_name
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.panels.changes_panel import NEXT
@@ -31,7 +31,7 @@ class RunChanges(QObject):
         super().__init__(screen)
         self._document = document
         self._screen = screen
-        self._job: Job | None = None
+        self._task = LatestTask()
         self.changes: Changes | None = None
         """What the last fusion of this session changed."""
         screen.changes_panel.chosen.connect(self._on_chosen)
@@ -42,14 +42,13 @@ class RunChanges(QObject):
 
     def find(self, run: int, chosen: int | None) -> None:
         """Compare a run that came with what was shown before; `chosen` was chosen when it was asked for."""
-        self._cancel()
         work = partial(changes_of_run, run, chosen)
-        self._job = self._document.read_beside("Comparing with the run before", work, quiet=True)
-        self._job.finished.connect(partial(self._on_found, self._job))
+        job = self._document.read_beside("Comparing with the run before", work, quiet=True)
+        self._task.follow(job, self._on_found)
 
     def forget(self) -> None:
         """Drop what changed: another study."""
-        self._cancel()
+        self._task.cancel()
         self._show(None)
 
     def step(self, step: int) -> None:
@@ -85,12 +84,10 @@ class RunChanges(QObject):
             return 0
         return found.after.id if self._screen.runs.shown == found.before.id else found.before.id
 
-    def _on_found(self, job: Job, found: Changes | None) -> None:
-        if job is self._job:
-            self._job = None
-            self._show(found)
-            if found is not None:
-                self._screen.said.emit(f"{_how(found)}: {found.in_words()}.{_next_step(found)}")
+    def _on_found(self, found: Changes | None) -> None:
+        self._show(found)
+        if found is not None:
+            self._screen.said.emit(f"{_how(found)}: {found.in_words()}.{_next_step(found)}")
 
     def _show(self, found: Changes | None) -> None:
         self.changes = found
@@ -126,11 +123,6 @@ class RunChanges(QObject):
     def _on_chosen(self, number: int) -> None:
         if self.changes is not None and number < len(self.changes.listed):
             self._screen.go_to_change(self.changes.listed[number])
-
-    def _cancel(self) -> None:
-        job, self._job = self._job, None
-        if job is not None:
-            job.cancel()
 
 
 def _how(found: Changes) -> str:

@@ -14,6 +14,7 @@ from raterscope.app.document import Document, Unsaved
 from raterscope.app.errors import InputError, plain
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.outcome import Outcome
+from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
 
 __all__ = ["Fusing", "FusionWork"]
@@ -92,8 +93,7 @@ class Fusing(QObject):
         self._document = document
         self._jobs = jobs
         self._job: Job | None = None
-        self._reading: Job | None = None
-        self._forgotten: set[Job] = set()
+        self._reading, self._task = LatestTask(), LatestTask()
 
     @property
     def job(self) -> Job | None:
@@ -104,39 +104,32 @@ class Fusing(QObject):
         """Fuse items, in this order."""
         self.forget()
         reading = self._document.ask(f"Reading the {work.kind}", partial(work.gather, tuple(items)))
-        self._reading = reading
-        reading.finished.connect(partial(self._on_gathered, work, reading))
+        self._reading.follow(reading, partial(self._on_gathered, work))
 
     def cancel(self) -> None:
         """Stop the fusion under way; the study stays as it was."""
-        self._reading = None
-        if self._job is not None:
-            self._job.cancel()
+        self._reading.cancel()
+        self._task.stop()
 
     def forget(self) -> None:
         """Stop the fusion under way without a word: its study is left, or another takes its place."""
-        job, self._job, self._reading = self._job, None, None
-        if job is not None:
-            self._forgotten.add(job)
-            job.cancel()
-            self.changed.emit(None)
+        self._reading.cancel()
+        self._task.cancel()
+        if self._job is not None:
+            self._end()
 
-    def _on_gathered(self, work: FusionWork, reading: Job, inputs: Inputs) -> None:
-        if reading is not self._reading:
-            return
-        self._reading = None
+    def _on_gathered(self, work: FusionWork, inputs: Inputs) -> None:
         title = f"Fusing {_of(list(inputs.items), work.noun)}"
         job = self._jobs.start(title, partial(_fuse, work, inputs), costly=True)
         self._job = job
-        job.progressed.connect(partial(self._on_progress, job))
         job.partial.connect(partial(self._on_partial, inputs))
-        job.finished.connect(partial(self._on_fused, work))
-        job.ended.connect(partial(self._on_ended, job))
+        self._task.follow(
+            job,
+            partial(self._on_fused, work),
+            progressed=self.changed.emit,
+            stopped=partial(self._on_stopped, job),
+        )
         self.changed.emit(job)
-
-    def _on_progress(self, job: Job) -> None:
-        if job is self._job:
-            self.changed.emit(job)
 
     def _on_partial(self, inputs: Inputs, draft: Draft) -> None:
         self.partial.emit(inputs.items[draft.item], draft)
@@ -150,19 +143,20 @@ class Fusing(QObject):
         what = f"the finished fusion of {_of(list(answer.outcomes), work.noun)}"
         keep = partial(work.keep, answer)
         self._document.keep(Unsaved(contents.path, "Keeping the run", what, keep, self._on_stored))
+        self._end()
 
     def _on_stored(self, run: int) -> None:
         self.stored.emit(run)
 
-    def _on_ended(self, job: Job) -> None:
-        if job is self._job:
-            self._job = None
-            self.changed.emit(None)
-        if job in self._forgotten:
-            self._forgotten.discard(job)
-        elif job.state == "failed":
+    def _end(self) -> None:
+        self._job = None
+        self.changed.emit(None)
+
+    def _on_stopped(self, job: Job) -> None:
+        self._end()
+        if job.state == "failed":
             self.refused.emit(job.error)
-        elif job.state == "cancelled":
+        else:
             self.said.emit("The fusion was cancelled; the study is as it was.")
 
 

@@ -12,6 +12,7 @@ from raterscope.app.contents import Contents
 from raterscope.app.disputes import MATTERS
 from raterscope.app.document import Document
 from raterscope.app.review import ReviewState
+from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
 from raterscope.app.workspaces.order import Part, left_in_words
 from raterscope.app.workspaces.runs import Runs
@@ -59,14 +60,14 @@ class QuestionsLeft(QObject):
         self._read, self._settled = read, settled
         self._noun, self._tip = noun, tip
         self._disputed: Mapping[int, Collection[str] | None] = {}
-        self._asked = 0
+        self._task = LatestTask()
         self._current: int | None = None
         runs.changed.connect(self.reread)
         runs.chosen.connect(self.reread)
 
     def reread(self) -> None:
         """Read the results again: others came, went or are shown."""
-        self._asked += 1
+        self._task.cancel()
         contents = self._document.contents
         if contents is None:
             self._disputed = {}
@@ -74,7 +75,7 @@ class QuestionsLeft(QObject):
             return
         numbers = tuple(one.id for one in contents.of(self._kind))
         job = self._document.ask("Counting what is left", partial(_read_all, self._read, numbers))
-        job.finished.connect(partial(self._on_read, self._asked))
+        self._task.follow(job, self._on_read)
 
     def select(self, question: int | None) -> None:
         """Name the question on screen."""
@@ -127,10 +128,9 @@ class QuestionsLeft(QObject):
             matter = sum(value >= MATTERS and name not in decided for name, value in disputed.items())
         return Part("", len(disputed), len(disputed) - done - skipped, skipped, matter)
 
-    def _on_read(self, asked: int, disputed: Mapping[int, Collection[str] | None]) -> None:
-        if asked == self._asked:
-            self._disputed = disputed
-            self.recount()
+    def _on_read(self, disputed: Mapping[int, Collection[str] | None]) -> None:
+        self._disputed = disputed
+        self.recount()
 
 
 def _read_all(

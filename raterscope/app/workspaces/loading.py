@@ -17,6 +17,7 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.formats.pyramids import is_large
 from raterscope.app.jobs import Job, Jobs
+from raterscope.app.session import LatestTask, TaskGroup
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.places import has_changed
 
@@ -86,8 +87,7 @@ class SceneLoader(QObject):
         self._read = read
         self._load_pixels = load
         self._wanted: int | None = None
-        self._generation = 0
-        self._studies = 0
+        self._reading, self._loads = LatestTask(), TaskGroup()
         self._pixels: OrderedDict[int, Pixels] = OrderedDict()
         self._loading: set[int] = set()
         self._scene: Scene | None = None
@@ -95,8 +95,8 @@ class SceneLoader(QObject):
 
     def forget(self) -> None:
         """Drop everything: another study is open."""
-        self._generation += 1
-        self._studies += 1  # their images bear the same numbers
+        self._reading.cancel()
+        self._loads.cancel()  # images of another study bear the same numbers
         self._wanted = self._scene = None
         self._again.clear()
         self._pixels.clear()
@@ -104,10 +104,9 @@ class SceneLoader(QObject):
 
     def show(self, image: int, run: int | None = None) -> None:
         """Ask for an image's scene with the fusion of a run, or of the latest one that has it."""
-        self._generation += 1
         self._wanted = image
         job = self._document.ask("Reading an image", partial(self._read, image, run))
-        job.finished.connect(partial(self._on_scene, self._generation))
+        self._reading.follow(job, self._on_scene)
 
     def load_again(self) -> None:
         """Load the pixels of the image shown anew, once: what was kept of them turned out damaged."""
@@ -121,11 +120,9 @@ class SceneLoader(QObject):
         """Load the pixels of an image that is likely to be next."""
         if entry.id not in self._pixels and entry.id not in self._loading:
             job = self._document.ask("Looking for an image", partial(_locate, entry))
-            job.finished.connect(partial(self._on_located, self._studies, entry))
+            self._loads.follow(job, partial(self._load, entry))
 
-    def _on_scene(self, generation: int, scene: Scene) -> None:
-        if generation != self._generation:
-            return
+    def _on_scene(self, scene: Scene) -> None:
         self._scene = scene
         self.loaded.emit(scene)
         if scene.image.id in self._pixels:
@@ -134,10 +131,6 @@ class SceneLoader(QObject):
         else:
             self._load(scene.image, scene.path)
 
-    def _on_located(self, study: int, entry: ImageEntry, path: Path | None) -> None:
-        if study == self._studies:
-            self._load(entry, path)
-
     def _load(self, entry: ImageEntry, path: Path | None) -> None:
         image = entry.id
         if path is None or image in self._loading:
@@ -145,34 +138,34 @@ class SceneLoader(QObject):
         self._loading.add(image)
         quiet = not is_large(entry.width, entry.height)  # else it takes seconds, and may be cancelled
         job = self._jobs.start(f"Loading {path.name}", partial(self._load_pixels, entry, path), quiet=quiet)
-        job.finished.connect(partial(self._on_pixels, self._studies, image))
-        job.failed.connect(partial(self._on_no_pixels, self._studies, image))
-        job.ended.connect(partial(self._on_load_ended, self._studies, image))
-        if not quiet:
-            job.progressed.connect(partial(self._on_progress, self._studies, image, job))
+        self._loads.follow(
+            job,
+            partial(self._on_pixels, image),
+            progressed=None if quiet else partial(self._on_progress, image),
+            failed=partial(self._on_no_pixels, image),
+            stopped=partial(self._on_load_ended, image),
+        )
 
-    def _on_pixels(self, study: int, image: int, array: Pixels) -> None:
-        if study != self._studies:
-            return
+    def _on_pixels(self, image: int, array: Pixels) -> None:
         self._pixels[image] = array
         while len(self._pixels) > 1 and sum(kept.nbytes for kept in self._pixels.values()) > PIXELS_KEPT:
             self._pixels.popitem(last=False)
         if image == self._wanted:
             self.pixels.emit(image, array)
+        self._on_load_ended(image)
 
-    def _on_no_pixels(self, study: int, image: int, sentence: str) -> None:
-        if study == self._studies and image == self._wanted:
+    def _on_no_pixels(self, image: int, sentence: str) -> None:
+        if image == self._wanted:
             self.refused.emit(sentence)
 
-    def _on_progress(self, study: int, image: int, job: Job) -> None:
-        if study == self._studies and image == self._wanted:
+    def _on_progress(self, image: int, job: Job) -> None:
+        if image == self._wanted:
             self.loading.emit(f"{job.words}: {job.fraction:.0%}")
 
-    def _on_load_ended(self, study: int, image: int) -> None:
-        if study == self._studies:
-            self._loading.discard(image)
-            if image == self._wanted:
-                self.loading.emit("")
+    def _on_load_ended(self, image: int) -> None:
+        self._loading.discard(image)
+        if image == self._wanted:
+            self.loading.emit("")
 
 
 def apart(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -15,6 +15,7 @@ from PySide6.QtGui import QImage
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
+from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
 from raterscope.app.study.records import ImageEntry
 
@@ -44,8 +45,7 @@ class Pictures(QObject):
         self._kept: OrderedDict[int, QImage] = OrderedDict()
         self._wanted: list[int] = []
         self._missing: set[int] = set()
-        self._reading = False
-        self._generation = 0
+        self._task = LatestTask()
 
     def forget(self) -> None:
         """Drop everything: another study."""
@@ -57,10 +57,9 @@ class Pictures(QObject):
         self._shown = shown
         self._missing.clear()
         if other:
-            self._generation += 1
+            self._task.cancel()
             self._kept.clear()
             self._wanted.clear()
-            self._reading = False
 
     def lacks(self, task: int) -> bool:
         """Say whether a task is known to have no picture that can be read."""
@@ -77,9 +76,8 @@ class Pictures(QObject):
         return None
 
     def _read_on(self) -> None:
-        if self._reading or not self._wanted:
+        if self._task.busy or not self._wanted:
             return
-        self._reading = True
         # Those that were wanted last are on screen now.
         batch, self._wanted = (
             self._wanted[-AT_ONCE:],
@@ -87,19 +85,13 @@ class Pictures(QObject):
         )
         entries = {task: self._shown[task] for task in batch}
         job = self._document.ask("Looking for pictures", partial(_locate, entries))
-        job.finished.connect(partial(self._on_located, self._generation))
-        job.failed.connect(partial(self._on_pictures, self._generation, {}))
+        self._task.follow(job, self._on_located, stopped=self._read_on)
 
-    def _on_located(self, generation: int, paths: Mapping[int, Path | None]) -> None:
-        if generation != self._generation:
-            return
+    def _on_located(self, paths: Mapping[int, Path | None]) -> None:
         job = self._jobs.start("Reading pictures", partial(_read, paths), quiet=True)
-        job.finished.connect(partial(self._on_pictures, generation))
+        self._task.follow(job, self._on_pictures, stopped=self._read_on)
 
-    def _on_pictures(self, generation: int, read: Mapping[int, NDArray[np.uint8] | None]) -> None:
-        if generation != self._generation:
-            return
-        self._reading = False
+    def _on_pictures(self, read: Mapping[int, NDArray[np.uint8] | None]) -> None:
         for task, pixels in read.items():
             if pixels is None:
                 self._missing.add(task)

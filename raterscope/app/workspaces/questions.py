@@ -10,7 +10,8 @@ from PySide6.QtCore import QObject, Signal
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
-from raterscope.app.jobs import Job, Jobs
+from raterscope.app.jobs import Jobs
+from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.records import Item
 from raterscope.app.workspaces.runs import Runs
@@ -82,8 +83,7 @@ class Questions(QObject):
         self._analyse = analyse
         self.current: int | None = None
         """The study's number of the question on screen."""
-        self._asked = 0
-        self._looking: Job | None = None
+        self._task = LatestTask()
         box.activated.connect(self._on_chosen)
         runs.chosen.connect(self.again)
 
@@ -123,31 +123,19 @@ class Questions(QObject):
 
     def again(self) -> None:
         """Read the question on screen with the answer that is to be shown."""
-        self._asked += 1
-        if self._looking is not None:
-            self._looking.cancel()
-            self._looking = None
+        self._task.cancel()
         if self.current is None:
             self.arrived.emit(None, None)
             return
         run = self._runs.run_of(self.current)
         job = self._document.ask(f"Reading {self._noun}", partial(self._read, self.current, run))
-        job.finished.connect(partial(self._on_scene, self._asked))
+        self._task.follow(job, self._on_scene)
 
     def _on_chosen(self, place: int) -> None:
         self.current = self._box.itemData(place)
         self.again()
 
-    def _on_scene(self, asked: int, scene: Scene) -> None:
-        if asked != self._asked:
-            return
+    def _on_scene(self, scene: Scene) -> None:
         self._runs.list_runs(scene.question, scene.run)
         job = self._jobs.start(f"Looking at the {self._noun}", partial(self._analyse, scene), quiet=True)
-        self._looking = job
-        job.finished.connect(partial(self._on_analysis, asked, scene))
-        job.failed.connect(self.refused)
-
-    def _on_analysis(self, asked: int, scene: Scene, analysis: object) -> None:
-        if asked == self._asked:
-            self._looking = None
-            self.arrived.emit(scene, analysis)
+        self._task.follow(job, partial(self.arrived.emit, scene), failed=self.refused.emit)

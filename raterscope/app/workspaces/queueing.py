@@ -12,6 +12,7 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.errors import counted
 from raterscope.app.review import ReviewState
+from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
 from raterscope.app.workspaces.order import Part, left_in_words
 from raterscope.widgets.panels.queue_panel import QueueItem, QueuePanel
@@ -119,14 +120,13 @@ class Queueing(QObject):
         self._results: dict[int, Any] = {}
         self._outlines: dict[int, Any] = {}
         """What lines are made from until results are read."""
-        self._studies = 0
+        self._outlining, self._reading = LatestTask(), LatestTask()
         self._summaries: dict[int, Summary] = {}
         self._lines: dict[int, QueueItem] = {}
         self._changed: dict[int, None] = {}
         """Images that wait to be counted anew."""
         self._order: tuple[int, ...] = ()
         self._waiting: list[int] = []
-        self._reading = False
         self.current: int | None = None
         self._part = ""
 
@@ -137,8 +137,8 @@ class Queueing(QObject):
 
     def reset(self) -> None:
         """Begin anew: another study."""
-        self._studies += 1  # their images bear the same numbers
-        self._reading = False
+        self._outlining.cancel()  # images of another study bear the same numbers
+        self._reading.cancel()
         self._results.clear()
         self._outlines.clear()
         self._summaries.clear()
@@ -165,8 +165,7 @@ class Queueing(QObject):
             self._read_on()
             return
         job = self._document.ask("Reading answers", partial(self._outline, tuple(self._waiting)))
-        job.finished.connect(partial(self._on_outlines, self._studies))
-        job.ended.connect(partial(self._on_outlined, self._studies))
+        self._outlining.follow(job, self._on_outlines, stopped=self._on_outlined)
 
     def decided(self, *images: int) -> None:
         """Count anew after a decision on images: of many, some at a time, so that events come between."""
@@ -226,7 +225,7 @@ class Queueing(QObject):
         known = [self._summary(image) for image in self._order]
         image, item = self._nouns
         unfused = sum(not one.fused for one in known)
-        if self._reading or self._waiting:
+        if self._reading.busy or self._waiting:
             return "Results are still being read; try again in a moment."
         if any(one.disputed for one in known):
             return f"No other disputed {item} is left in this study."
@@ -238,43 +237,41 @@ class Queueing(QObject):
         return "Nothing disputed is left in this study."
 
     def _read_on(self) -> None:
-        if self._reading or not self._waiting:
+        if self._reading.busy or not self._waiting:
             return
-        self._reading = True
         batch, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
         job = self._document.ask("Reading results", partial(self._read, batch))
-        job.finished.connect(partial(self._on_results, self._studies))
-        job.ended.connect(partial(self._on_read, self._studies))
+        self._reading.follow(job, self._on_results, stopped=self._on_read)
 
     def take(self, results: Mapping[int, Any]) -> None:
         """Let lines say what images have come to beside the study, until they are read again."""
-        self._on_results(self._studies, results)
+        self._take_results(results)
 
-    def _on_outlines(self, study: int, outlines: Mapping[int, Any]) -> None:
-        if study == self._studies:
-            self._outlines = {image: one for image, one in outlines.items() if image not in self._results}
-            self._take_up(self._outlines)
+    def _on_outlines(self, outlines: Mapping[int, Any]) -> None:
+        self._outlines = {image: one for image, one in outlines.items() if image not in self._results}
+        self._take_up(self._outlines)
+        self._on_outlined()
 
-    def _on_outlined(self, study: int) -> None:
-        if study == self._studies and self._document.contents is not None:
+    def _on_outlined(self) -> None:
+        if self._document.contents is not None:
             if set(self._waiting) <= self._outlines.keys():
                 self.ordered.emit()
             self._read_on()
 
-    def _on_results(self, study: int, results: Mapping[int, Any]) -> None:
-        if study == self._studies:
-            self._results.update(results)
-            for image in results:
-                self._outlines.pop(image, None)
-            self._take_up(results)
+    def _on_results(self, results: Mapping[int, Any]) -> None:
+        self._take_results(results)
+        self._on_read()
 
-    def _on_read(self, study: int) -> None:
-        if study != self._studies:
-            return
-        self._reading = False
+    def _take_results(self, results: Mapping[int, Any]) -> None:
+        self._results.update(results)
+        for image in results:
+            self._outlines.pop(image, None)
+        self._take_up(results)
+
+    def _on_read(self) -> None:
         if self._document.contents is not None:
             self._read_on()
-            if not self._reading:
+            if not self._reading.busy:
                 self.ordered.emit()
                 self.all_read.emit()
 

@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, QTimer
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
-from raterscope.app.jobs import Job
+from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.trust import FEW, Trust, trust_of
 from raterscope.app.trust.shape import bin_intervals
@@ -52,7 +52,7 @@ class Trusting(QObject):
         self._trust: Trust | None = None
         self._doubtful = self._due = self._stale = False
         self._decided = 0
-        self._job: Job | None = None
+        self._task = LatestTask()
         self._wait = QTimer(self, singleShot=True, interval=_WAIT)
         self._wait.timeout.connect(self.look)
         panel.seen.connect(self.look)
@@ -79,7 +79,7 @@ class Trusting(QObject):
         self._doubtful = doubtful
         if (_key(run), self._items) == before:
             return
-        self._stop()
+        self._task.cancel()
         self._due = self._stale = run is not None
         self._say(None)
         self.look()
@@ -105,27 +105,15 @@ class Trusting(QObject):
         may = self._doubtful or self._decided >= FEW or (not self._costly and self._stale)
         if not (may or self._panel.isVisible()):
             return
-        self._stop()
         self._due = self._stale = False
         work = partial(_trust, self._kind, self._items)
         job = self._document.read_beside("Calibrating", work, quiet=True)
-        self._job = job
-        job.finished.connect(partial(self._on_trust, job))
+        self._task.follow(job, self._say)
 
     def _on_changed(self) -> None:
         """Compare again: there may be other truths, or another radius."""
         self._due = self._stale = self._run is not None
         self.look()
-
-    def _stop(self) -> None:
-        if self._job is not None:
-            self._job.cancel()
-            self._job = None
-
-    def _on_trust(self, job: Job, trust: Trust | None) -> None:
-        if job is self._job:
-            self._job = None
-            self._say(trust)
 
     def _say(self, trust: Trust | None) -> None:
         self._trust = trust

@@ -18,6 +18,7 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.clicks.other_images import others_in_words
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
+from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.app.workspaces.queueing import Queueing
@@ -37,7 +38,7 @@ class AbsenceNote(QObject):
     def __init__(self, document: Document, jobs: Jobs, screen: ClicksScreen, queueing: Queueing) -> None:
         super().__init__(screen)
         self._jobs, self._notes, self._queueing = jobs, screen.notes, queueing
-        self._asked = 0
+        self._task = LatestTask()
         queueing.all_read.connect(self._look)
         self._document = document
         document.replaced.connect(self._forget)
@@ -58,20 +59,18 @@ class AbsenceNote(QObject):
         self._notes.set_note(OTHERS, "" if run is None else others_in_words(run.log))
 
     def _forget(self) -> None:
-        self._asked += 1
+        self._task.cancel()
         for tag in (NOTE, SCORED, GROUPED):
             self._notes.set_note(tag, "")
 
     def _look(self) -> None:
-        self._asked += 1
         fusions = [one.fusion for one in self._queueing.results.values() if one.fusion is not None]
         job = self._jobs.start("Looking for signs of structures", partial(_look, fusions), quiet=True)
-        job.finished.connect(partial(self._on_looked, self._asked))
+        self._task.follow(job, self._on_looked)
 
-    def _on_looked(self, asked: int, notices: Mapping[str, str | None]) -> None:
-        if asked == self._asked:
-            for tag, notice in notices.items():
-                self._notes.set_note(tag, notice or "")
+    def _on_looked(self, notices: Mapping[str, str | None]) -> None:
+        for tag, notice in notices.items():
+            self._notes.set_note(tag, notice or "")
 
 
 def _look(fusions: Sequence[Fusion], watch: Watch) -> dict[str, str | None]:

@@ -15,6 +15,7 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.errors import counted
 from raterscope.app.jobs import Jobs
+from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.clicks.annotators import Annotators, alias
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
@@ -86,7 +87,7 @@ class Agreeing(QObject):
         for switch in (self.measures, self.scopes):
             self.matrix.header.row.addWidget(switch)
         self._scene: Scene | None = None
-        self._asked = 0
+        self._task = LatestTask()
         self._made_from: Mapping[int, Known] | None = None
         self._pages: dict[str, _Page] = {}
         screen.middle_tabs.addTab(self.matrix, "Agreement")
@@ -111,9 +112,8 @@ class Agreeing(QObject):
         if self._made_from is not None and _same(wanted, self._made_from):
             return
         self._made_from = wanted
-        self._asked += 1
         job = self._jobs.start("Comparing annotators", partial(_compare, wanted), quiet=True)
-        job.finished.connect(partial(self._on_compared, self._asked))
+        self._task.follow(job, self._on_compared)
 
     def _wanted(self) -> Mapping[int, Known]:
         if self.scopes.mode == "study":
@@ -123,10 +123,9 @@ class Agreeing(QObject):
             return {}
         return {scene.image.id: Known(scene.fusion, scene.clicks.annotators)}
 
-    def _on_compared(self, asked: int, pages: dict[str, _Page]) -> None:
-        if asked == self._asked:
-            self._pages = pages
-            self._show()
+    def _on_compared(self, pages: dict[str, _Page]) -> None:
+        self._pages = pages
+        self._show()
 
     def _show(self) -> None:
         page, contents = self._pages.get(self.measures.mode), self._document.contents

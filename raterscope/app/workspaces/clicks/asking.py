@@ -13,6 +13,7 @@ from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
+from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.clicks.annotators import alias
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
@@ -40,7 +41,7 @@ class Asking(QObject):
         self._screen = screen
         self._queueing = queueing
         self._scene: Scene | None = None
-        self._asked = 0
+        self._task = LatestTask()
         self._done = False
         self._found: NextAnnotators | None = None
         document.names_changed.connect(self._show)
@@ -49,7 +50,7 @@ class Asking(QObject):
     def show(self, scene: Scene | None) -> None:
         """Take another image, run or step."""
         self._scene = scene
-        self._asked += 1
+        self._task.cancel()
         self._done = False
         self._found = None
         self._look()
@@ -66,12 +67,11 @@ class Asking(QObject):
         if not self._screen.ask.list.lines:
             self._screen.ask.show_lines((), LOOKING)
         job = self._jobs.start("Weighing whom to ask", partial(_ask, scene, others), quiet=True)
-        job.finished.connect(partial(self._on_found, self._asked))
+        self._task.follow(job, self._on_found)
 
-    def _on_found(self, asked: int, found: NextAnnotators) -> None:
-        if asked == self._asked:
-            self._found = found
-            self._show()
+    def _on_found(self, found: NextAnnotators) -> None:
+        self._found = found
+        self._show()
 
     def _show(self) -> None:
         found, contents = self._found, self._document.contents

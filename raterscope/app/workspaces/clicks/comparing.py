@@ -17,7 +17,8 @@ from raterscope.algorithms.matching import RADIUS
 from raterscope.algorithms.progress import Watch
 from raterscope.app.clicks.accuracy import Accuracy, measure_runs
 from raterscope.app.document import Document
-from raterscope.app.jobs import Job, Jobs
+from raterscope.app.jobs import Jobs
+from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
 from raterscope.app.study.settings import LARGEST_RADIUS
 from raterscope.app.workspaces.clicks.scene import Scene
@@ -84,8 +85,7 @@ class Comparing(QWidget):
         self._document = document
         self._jobs = jobs
         self._scene: Scene | None = None
-        self._generation = 0
-        self._job: Job | None = None
+        self._drawing, self._measuring = LatestTask(), LatestTask()
         self._runs: tuple[int, ...] = ()
         self._known = False
         """Whether any image has ground truth."""
@@ -139,20 +139,13 @@ class Comparing(QWidget):
         self._measure(runs)
 
     def _measure(self, runs: Sequence[int]) -> None:
-        self._stop()
         self._runs = tuple(runs)
         work = partial(measure_runs, self._runs, self._radius)
-        self._job = self._document.read_beside("Comparing runs", work)
-        self._job.finished.connect(self._on_measured)
-
-    def _stop(self) -> None:
-        if self._job is not None:
-            self._job.cancel()
-            self._job = None
+        self._measuring.follow(self._document.read_beside("Comparing runs", work), self._on_measured)
 
     def forget(self) -> None:
         """Drop what was compared: another study."""
-        self._stop()
+        self._measuring.cancel()
         self._runs = ()
         self.table.set_rows(())
         self._known = False
@@ -213,7 +206,7 @@ class Comparing(QWidget):
         self._say()
 
     def _draw_curves(self) -> None:
-        self._generation += 1
+        self._drawing.cancel()
         scene = self._scene
         if scene is None or scene.fusion is None or scene.run is None or not len(scene.truth):
             self.plot.set_curves(())
@@ -221,25 +214,20 @@ class Comparing(QWidget):
             return
         work = partial(_curves, scene.fusion, scene.truth, self._radius)
         job = self._jobs.start("Drawing curves", work, quiet=True)
-        job.finished.connect(partial(self._on_curves, self._generation, run_title(scene.run)))
-        job.failed.connect(self.refused)
+        self._drawing.follow(job, partial(self._on_curves, run_title(scene.run)), failed=self.refused.emit)
 
-    def _on_curves(self, generation: int, title: str, drawn: Curves) -> None:
-        if generation == self._generation:
-            self.plot.set_curves(
-                (
-                    Curve(
-                        title=title,
-                        false_positive_rate=drawn.false_positive_rate,
-                        true_positive_rate=drawn.sensitivity,
-                        recall=drawn.sensitivity,
-                        precision=drawn.precision,
-                        area=drawn.roc_area,
-                        threshold=drawn.threshold,
-                    ),
-                )
-            )
-            self._say()
+    def _on_curves(self, title: str, drawn: Curves) -> None:
+        curve = Curve(
+            title=title,
+            false_positive_rate=drawn.false_positive_rate,
+            true_positive_rate=drawn.sensitivity,
+            recall=drawn.sensitivity,
+            precision=drawn.precision,
+            area=drawn.roc_area,
+            threshold=drawn.threshold,
+        )
+        self.plot.set_curves((curve,))
+        self._say()
 
     @property
     def _radius(self) -> float:
@@ -263,7 +251,6 @@ class Comparing(QWidget):
             self._measure(self._runs)
 
     def _on_measured(self, answer: tuple[int, int, tuple[Accuracy, ...]]) -> None:
-        self._job = None
         places, images, measured = answer
         if not places:
             self.refused.emit("There is nothing to compare with: import ground truth (image, x, y) first.")

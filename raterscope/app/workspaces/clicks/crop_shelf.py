@@ -16,6 +16,7 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.errors import InputError
 from raterscope.app.jobs import Jobs
+from raterscope.app.session import LatestTask
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.workspaces.clicks.crops import Crop, crop_of
 from raterscope.app.workspaces.clicks.scene import load_pixels
@@ -58,16 +59,15 @@ class CropShelf(QObject):
         self._places: Mapping[int, Place] = {}
         self._kept: OrderedDict[int, Crop | None] = OrderedDict()
         self._wanted: list[int] = []
-        self._busy = False
-        self._generation = 0
+        self._task = LatestTask()
         self._size: float | None = None
         self.half = AT_LEAST
         """Half a crop's width in pixels; in pixels of `_size` micrometres where images have their own."""
 
     def forget(self) -> None:
         """Drop everything: another study."""
-        self._generation += 1
-        self._places, self._busy = {}, False
+        self._task.cancel()
+        self._places = {}
         self._kept.clear()
         self._wanted.clear()
 
@@ -110,23 +110,19 @@ class CropShelf(QObject):
     def _cut_on(self) -> None:
         while self._wanted and (self._wanted[-1] not in self._places or self._wanted[-1] in self._kept):
             self._wanted.pop()
-        if self._busy or not self._wanted:
+        if self._task.busy or not self._wanted:
             return
-        self._busy = True
         # What was wanted last is on screen now.
         image = self._places[self._wanted[-1]].image
         here = {number: one for number, one in self._places.items() if one.image.id == image.id}
         job = self._document.ask("Looking for an image", partial(_locate, image))
-        job.finished.connect(partial(self._on_located, self._generation, image, here))
-        job.failed.connect(partial(self._on_failed, self._generation, tuple(here)))
+        self._task.follow(
+            job, partial(self._on_located, image, here), stopped=partial(self._on_cut, dict.fromkeys(here))
+        )
 
-    def _on_located(
-        self, generation: int, image: ImageEntry, here: Mapping[int, Place], path: Path | None
-    ) -> None:
-        if generation != self._generation:
-            return
+    def _on_located(self, image: ImageEntry, here: Mapping[int, Place], path: Path | None) -> None:
         if path is None:
-            self._on_cut(generation, dict.fromkeys(here))
+            self._on_cut(dict.fromkeys(here))
             return
         half = self.half * (self._size / image.pixel_size if self._size and image.pixel_size else 1.0)
         wanted = [number for number in self._wanted if number in here]
@@ -134,16 +130,9 @@ class CropShelf(QObject):
             _cut, image, path, {number: (one.x, one.y) for number, one in here.items()}, wanted, half
         )
         job = self._jobs.start("Cutting out spots", work, quiet=True)
-        job.finished.connect(partial(self._on_cut, generation))
-        job.failed.connect(partial(self._on_failed, generation, tuple(here)))
+        self._task.follow(job, self._on_cut, stopped=partial(self._on_cut, dict.fromkeys(here)))
 
-    def _on_failed(self, generation: int, numbers: Sequence[int], _sentence: str) -> None:
-        self._on_cut(generation, dict.fromkeys(numbers))
-
-    def _on_cut(self, generation: int, crops: Mapping[int, Crop | None]) -> None:
-        if generation != self._generation:
-            return
-        self._busy = False
+    def _on_cut(self, crops: Mapping[int, Crop | None]) -> None:
         asked = set(self._wanted)
         for number, crop in crops.items():
             self._kept[number] = crop

@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject, Signal
 from raterscope.algorithms.progress import Watch
 from raterscope.app.formats.pyramids import PyramidReader
 from raterscope.app.jobs import Jobs
+from raterscope.app.session import LatestTask
 
 __all__ = ["Crops", "Image", "crop_of"]
 
@@ -38,6 +39,7 @@ class Crops(QObject):
         super().__init__(parent)
         self._jobs = jobs
         self._image: Image | None = None
+        self._task = LatestTask()
         self._wanted: _Square | None = None
         self._read: tuple[_Square, Crop | None] | None = None
 
@@ -48,6 +50,7 @@ class Crops(QObject):
 
     def set_image(self, image: Image | None) -> None:
         """Take another image, or none."""
+        self._task.cancel()
         self._image, self._wanted, self._read = image, None, None
         if image is not None:
             self.arrived.emit()
@@ -62,13 +65,12 @@ class Crops(QObject):
         if self._wanted != square:
             self._wanted = square
             job = self._jobs.start("Reading a part of the image", partial(_crop, image, square), quiet=True)
-            job.finished.connect(partial(self._on_read, image, square))
+            self._task.follow(job, partial(self._on_read, square))
         return None
 
-    def _on_read(self, image: Image, square: _Square, crop: Crop | None) -> None:
-        if image is self._image and square == self._wanted:
-            self._read = square, crop
-            self.arrived.emit()
+    def _on_read(self, square: _Square, crop: Crop | None) -> None:
+        self._read = square, crop
+        self.arrived.emit()
 
 
 def crop_of(image: Image | None, x: float, y: float, radius: float) -> Crop | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
@@ -14,6 +15,7 @@ from raterscope.app.document import Document
 from raterscope.app.errors import counted
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.review import Decision, WeightSubject
+from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.clicks.annotators import alias
 from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.scene import Scene
@@ -82,7 +84,7 @@ class Excluding(QObject):
         self._name = ""
         self._scene: Scene | None = None
         """What was on screen when the dialog was opened: a change may have been gone to since."""
-        self._job: Job | None = None
+        self._task = LatestTask()
         self._inputs: RunInputs | None = None
         self._found: dict[float | None, Recount] = {}
         """What was worked out while the dialog is open, by weight."""
@@ -132,7 +134,7 @@ class Excluding(QObject):
         contents = self._document.contents
         if contents is None:
             return
-        self._stop()
+        self._task.cancel()
         self._name = contents.annotators[number]
         self._scene = self._reviewing.scene
         who = alias(number) if contents.hidden else self._name
@@ -155,19 +157,17 @@ class Excluding(QObject):
         weight = dialog.panel.weight
         why_not = _why_not(scene, self._name, weight)
         if scene is None or scene.run is None or why_not:
-            self._stop()
+            self._task.cancel()
             dialog.panel.show_unknown(why_not)
         elif weight in self._found:
-            self._stop()
+            self._task.cancel()
             self._preview(self._found[weight])
         elif self._inputs is not None:
-            self._stop()
             self._recount(weight)
-        elif self._job is None:
+        elif not self._task.busy:
             dialog.panel.set_working(0.0, "reading the run")
             job = self._document.ask("Reading the run", partial(gather_run, scene.run.id))
-            self._follow(job)
-            job.finished.connect(partial(self._on_gathered, job))
+            self._follow(job, self._on_gathered)
 
     def _recount(self, weight: float | None) -> None:
         contents, inputs = self._document.contents, self._inputs
@@ -176,33 +176,27 @@ class Excluding(QObject):
         self._dialog.panel.set_working(0.0, "fusing")
         title = "Fusing without an annotator" if weight is None else "Fusing with an annotator counting less"
         job = self._jobs.start(title, partial(recount, inputs, self._name, weight, contents.review))
-        self._follow(job)
-        job.finished.connect(partial(self._on_found, job, weight))
+        self._follow(job, partial(self._on_found, weight))
 
-    def _follow(self, job: Job) -> None:
-        self._job = job
-        job.progressed.connect(partial(self._on_progress, job))
-        job.failed.connect(partial(self._on_failed, job))
+    def _follow(self, job: Job, deliver: Callable[[Any], None]) -> None:
+        self._task.follow(job, deliver, progressed=self._on_progress, failed=self._on_failed)
 
     def _on_progress(self, job: Job) -> None:
-        if job is self._job and self._dialog is not None and job.state == "running":
+        if self._dialog is not None:
             self._dialog.panel.set_working(job.fraction, job.words)
 
-    def _on_failed(self, job: Job, sentence: str) -> None:
-        if job is self._job and self._dialog is not None:
-            self._job = None
+    def _on_failed(self, sentence: str) -> None:
+        if self._dialog is not None:
             self._dialog.panel.show_unknown(f"What would change is not known: {sentence}")
 
-    def _on_gathered(self, job: Job, inputs: RunInputs) -> None:
-        if job is self._job and self._dialog is not None:
-            self._job, self._inputs = None, inputs
+    def _on_gathered(self, inputs: RunInputs) -> None:
+        if self._dialog is not None:
+            self._inputs = inputs
             self._recount(self._dialog.panel.weight)
 
-    def _on_found(self, job: Job, weight: float | None, found: Recount) -> None:
-        if job is self._job and self._dialog is not None:
-            self._job = None
-            self._found[weight] = found
-            self._preview(found)
+    def _on_found(self, weight: float | None, found: Recount) -> None:
+        self._found[weight] = found
+        self._preview(found)
 
     def _preview(self, found: Recount) -> None:
         if self._dialog is not None and self._scene is not None:
@@ -221,8 +215,8 @@ class Excluding(QObject):
             self._screen.go_to(one.image)
 
     def _on_cancelled(self) -> None:
-        if self._job is not None and self._dialog is not None:
-            self._stop()
+        if self._task.busy and self._dialog is not None:
+            self._task.cancel()
             self._dialog.panel.show_unknown("What would change is not known: working it out was cancelled.")
 
     def _on_decided(self, name: str, dialog: ExclusionDialog) -> None:
@@ -231,14 +225,9 @@ class Excluding(QObject):
         self._document.record(Decision(verb=verb, subject=subject, annotators=(name,), reason=dialog.reason))
 
     def _on_closed(self) -> None:
-        self._stop()
+        self._task.cancel()
         self._dialog, self._scene, self._inputs, self._changed = None, None, None, ()
         self._found = {}
-
-    def _stop(self) -> None:
-        if self._job is not None:
-            self._job.cancel()
-            self._job = None
 
 
 def _why_not(scene: Scene | None, name: str, weight: float | None) -> str:

@@ -17,6 +17,7 @@ from raterscope.app.errors import plain
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.formats.growing import Growth
 from raterscope.app.jobs import Job, Jobs
+from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
 
 __all__ = ["Live"]
@@ -60,7 +61,9 @@ class Live(QObject):
         super().__init__(parent)
         self._document = document
         self._jobs = jobs
-        self._under_way: Job | None = None
+        self._task = LatestTask()
+        self._binding = False
+        """Whether the step under way is done in the study's thread, and is not cut short."""
         self._stopping = False
         self._moved = True
         self._more = False
@@ -99,7 +102,7 @@ class Live(QObject):
         self.paused = paused
         if paused:
             self._wait.stop()
-        elif self._under_way is None and self.following is not None:
+        elif not self._task.busy and self.following is not None:
             self._look()
         self.changed.emit()
 
@@ -107,17 +110,16 @@ class Live(QObject):
         """Keep what it has come to as a run, and end."""
         self._stopping = True
         self._wait.stop()
-        if self._under_way is None:
+        if not self._task.busy:
             self._keep_run()
-        elif not self._under_way.binding:
-            self._under_way.cancel()
+        elif not self._binding:
+            self._task.stop()
 
     def forget(self) -> None:
         """Leave the study, whatever is under way: it goes on from what is kept another time."""
         self._wait.stop()
-        job, self._under_way, self.following = self._under_way, None, None
-        if job is not None:
-            job.cancel()
+        self._task.cancel()
+        self.following = None
 
     def _look(self) -> None:
         following = self.following
@@ -228,20 +230,11 @@ class Live(QObject):
 
     def _then(self, job: Job, go_on: Callable[[Any], None]) -> None:
         """Let a job be the one under way; what is late or of another watch is dropped."""
-        self._under_way = job
-        job.finished.connect(partial(self._on_finished, job, go_on))
-        job.ended.connect(partial(self._on_ended, job))
+        self._binding = job.binding
+        self._task.follow(job, go_on, stopped=partial(self._on_stopped, job))
 
-    def _on_finished(self, job: Job, go_on: Callable[[Any], None], result: Any) -> None:
-        if job is self._under_way:
-            self._under_way = None
-            go_on(result)
-
-    def _on_ended(self, job: Job) -> None:
+    def _on_stopped(self, job: Job) -> None:
         """End where it failed, and go on to keep the run where it was cancelled for that."""
-        if job is not self._under_way:
-            return
-        self._under_way = None
         if job.state == "cancelled" and self._stopping:
             self._keep_run()
             return

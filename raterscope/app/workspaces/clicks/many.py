@@ -18,6 +18,7 @@ from raterscope.app.document import Document
 from raterscope.app.formats.export import harmless
 from raterscope.app.jobs import Jobs
 from raterscope.app.review import Decision, ReviewState, SpotOf, SpotsSubject, SpotSubject
+from raterscope.app.session import LatestTask
 from raterscope.app.study import ImageEntry
 from raterscope.app.workspaces.clicks import view
 from raterscope.app.workspaces.clicks.crop_shelf import CropShelf, Place
@@ -78,7 +79,7 @@ class Many(QObject):
         self._listed: dict[int, Listed] = {}
         self._number_of: dict[tuple[int, int | None, int], int] = {}
         self._read: dict[int, _Read] = {}
-        self._asked = 0
+        self._task = LatestTask()
         self._writing = False
         self._anew = True
         self.shelf = CropShelf(document, jobs, self)
@@ -91,7 +92,7 @@ class Many(QObject):
 
     def forget(self) -> None:
         """Begin anew: another study."""
-        self._asked += 1
+        self._task.cancel()
         self._listed, self._number_of, self._read = {}, {}, {}
         self._writing = False
         self.shelf.forget()
@@ -106,7 +107,7 @@ class Many(QObject):
     def refresh(self) -> None:
         """List the spots that are wanted as they stand now."""
         contents, scene = self._document.contents, self._reviewing.scene
-        self._asked += 1
+        self._task.cancel()
         if contents is None:
             return
         if not self._grid.everywhere:
@@ -114,12 +115,12 @@ class Many(QObject):
             spots = () if scene is None else self._reviewing.spots
             kind, blind = self._grid.kind, self._reviewing.blind
             here = [Listed(scene.image.id, run, spot) for spot in spots if _is(spot, kind)] if scene else []
-            self._show(self._asked, _in_order(here, blind=blind))
+            self._show(_in_order(here, blind=blind))
             return
         known, state = self._queueing.results, contents.review
         work = partial(_everywhere, known, self._read, state, self._grid.kind, self._reviewing.blind)
         job = self._jobs.start("Listing spots", work, quiet=True)
-        job.finished.connect(partial(self._on_listed, self._asked))
+        self._task.follow(job, self._on_listed)
 
     def decide(self, verb: str) -> None:
         """Settle all that are chosen by one decision."""
@@ -153,14 +154,13 @@ class Many(QObject):
     def _on_written(self) -> None:
         self._writing = False
 
-    def _on_listed(self, asked: int, found: tuple[dict[int, _Read], list[Listed]]) -> None:
-        if asked == self._asked:
-            self._read = found[0]
-            self._show(asked, found[1])
+    def _on_listed(self, found: tuple[dict[int, _Read], list[Listed]]) -> None:
+        self._read = found[0]
+        self._show(found[1])
 
-    def _show(self, asked: int, found: Sequence[Listed]) -> None:
+    def _show(self, found: Sequence[Listed]) -> None:
         contents = self._document.contents
-        if asked != self._asked or contents is None:
+        if contents is None:
             return
         wanted = {one.image for one in found}
         images = {

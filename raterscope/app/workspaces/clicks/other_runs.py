@@ -12,6 +12,7 @@ from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.progress import Watch
 from raterscope.app import review
 from raterscope.app.document import Document
+from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.spots import Spot, spots_of
@@ -51,13 +52,13 @@ class OtherRuns(QObject):
         self._of: tuple[int, int | None] | None = None
         self._waiting: list[RunEntry] = []
         self._said: list[_Said] | None = None
-        self._asked = 0
+        self._task = LatestTask()
 
     def show(self, scene: Scene | None) -> None:
         """Take another image, or the same with another run."""
         self._of = None if scene is None else (scene.image.id, None if scene.run is None else scene.run.id)
         self._said = None
-        self._asked += 1
+        self._task.cancel()
 
     @property
     def reading(self) -> bool:
@@ -84,20 +85,18 @@ class OtherRuns(QObject):
         return found
 
     def _read_on(self) -> None:
-        if self._of is None or not self._waiting:
+        if self._of is None or self._said is None or not self._waiting:
             self.read.emit()
             return
         # One at a time, so that a decision never waits behind all of them.
         run = self._waiting.pop()
         job = self._document.ask("Reading another run", partial(_read, run, self._of[0]))
-        job.finished.connect(partial(self._on_read, self._asked, run))
+        self._task.follow(job, partial(self._on_read, self._said, run))
 
-    def _on_read(self, asked: int, run: RunEntry, fusion: Fusion | None) -> None:
-        if asked != self._asked or self._said is None:
-            return
+    def _on_read(self, said: list[_Said], run: RunEntry, fusion: Fusion | None) -> None:
         if fusion is not None:
             spots = spots_of(fusion, len(fusion.marked), ())
-            self._said.append(_Said(run, spots, fusion.clustering.mean, fusion.clustering.covariance))
+            said.append(_Said(run, spots, fusion.clustering.mean, fusion.clustering.covariance))
         self._read_on()
 
 

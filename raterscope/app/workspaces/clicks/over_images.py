@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
+from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.clicks.annotators import Annotators
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.app.workspaces.clicks.spots import Known
@@ -29,14 +30,14 @@ class OverImages(QObject):
         super().__init__(screen)
         self._document, self._jobs, self._screen = document, jobs, screen
         self._queueing, self._annotators = queueing, annotators
-        self._asked = 0
+        self._task = LatestTask()
         self._stale = True
         queueing.all_read.connect(self._on_read)
         document.replaced.connect(self._on_replaced)
         screen.middle_tabs.currentChanged.connect(self._look)
 
     def _on_replaced(self) -> None:
-        self._asked += 1
+        self._task.cancel()
         self._annotators.forget()
 
     def _on_read(self) -> None:
@@ -49,7 +50,7 @@ class OverImages(QObject):
         if not self._stale or contents is None or not seen:
             return
         self._stale = False
-        self._asked += 1
+        self._task.cancel()
         results = self._queueing.results
         fused = [
             (one.name, results[one.id])
@@ -60,11 +61,7 @@ class OverImages(QObject):
             self._annotators.set_courses({})
             return
         job = self._jobs.start("Following annotators", partial(_courses, fused), quiet=True)
-        job.finished.connect(partial(self._on_found, self._asked))
-
-    def _on_found(self, asked: int, courses: dict[str, Course]) -> None:
-        if asked == self._asked:
-            self._annotators.set_courses(courses)
+        self._task.follow(job, self._annotators.set_courses)
 
 
 def _courses(fused: Sequence[tuple[str, Known]], watch: Watch) -> dict[str, Course]:

@@ -14,7 +14,8 @@ from raterscope.algorithms.progress import Watch, without_partials
 from raterscope.app.clicks.replaying import Order, replayed
 from raterscope.app.clicks.settling import refit
 from raterscope.app.clicks.watching import Waiting, Watched, WatchPlan, follow
-from raterscope.app.jobs import Job, Jobs
+from raterscope.app.jobs import Jobs
+from raterscope.app.session import LatestTask
 
 __all__ = ["Replay"]
 
@@ -38,7 +39,7 @@ class Replay(QObject):
     def __init__(self, jobs: Jobs, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._jobs = jobs
-        self._job: Job | None = None
+        self._task = LatestTask()
         self._timer = QTimer(self)
         self._timer.timeout.connect(self._play_on)
         self.set_speed(5.0)
@@ -84,18 +85,15 @@ class Replay(QObject):
         self.steps, self.measured = [], []
         self.position = 0
         work = partial(_work_out, self.given, plan, places, radius, experience, self.steps, self.measured)
-        self._job = self._jobs.start("Replaying clicks", work)
-        self._job.partial.connect(self._on_step)
-        self._job.failed.connect(self.refused)
-        self._job.ended.connect(partial(self._on_ended, self._job))
+        job = self._jobs.start("Replaying clicks", work)
+        job.partial.connect(self._on_step)
+        self._task.follow(job, self._on_step, failed=self.refused.emit, stopped=self.changed.emit)
         self.play(True)
 
     def leave(self) -> None:
         """Play nothing any more."""
         self._timer.stop()
-        job, self._job = self._job, None
-        if job is not None:
-            job.cancel()
+        self._task.cancel()
         self.given = None
         self.steps, self.measured = [], []
         self.position = 0
@@ -124,16 +122,11 @@ class Replay(QObject):
 
     def _play_on(self) -> None:
         self.go_to(self.position + 1)
-        if self._job is None and self.position >= len(self.steps):
+        if not self._task.busy and self.position >= len(self.steps):
             self.play(False)
 
-    def _on_step(self, _count: int) -> None:
+    def _on_step(self, _count: int | None) -> None:
         self.changed.emit()
-
-    def _on_ended(self, job: Job) -> None:
-        if job is self._job:
-            self._job = None
-            self.changed.emit()
 
 
 def _work_out(

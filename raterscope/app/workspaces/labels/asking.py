@@ -10,6 +10,7 @@ from raterscope.algorithms.labels import OPEN
 from raterscope.algorithms.labels.asking import NextVotes, next_votes
 from raterscope.algorithms.progress import Watch
 from raterscope.app.jobs import Jobs
+from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.labels import view
 from raterscope.app.workspaces.labels.scene import Scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
@@ -34,14 +35,14 @@ class Asking(QObject):
         self._jobs = jobs
         self._screen = screen
         self._scene: Scene | None = None
-        self._asked = 0
+        self._task = LatestTask()
         self._found: NextVotes | None = None
         self._blind = False
         screen.left_tabs.currentChanged.connect(self._look)
 
     def show(self, scene: Scene | None) -> None:
         """Take another question or answer."""
-        self._asked += 1
+        self._task.cancel()
         self._scene = scene
         self._found = None
         fused = scene is not None and scene.fusion is not None
@@ -59,12 +60,11 @@ class Asking(QObject):
         if not seen or scene is None or scene.fusion is None or self._found is not None:
             return
         job = self._jobs.start("Looking for votes to ask for", partial(_ask, scene), quiet=True)
-        job.finished.connect(partial(self._on_found, self._asked))
+        self._task.follow(job, self._on_found)
 
-    def _on_found(self, asked: int, found: NextVotes) -> None:
-        if asked == self._asked:
-            self._found = found
-            self._show()
+    def _on_found(self, found: NextVotes) -> None:
+        self._found = found
+        self._show()
 
     def _show(self) -> None:
         scene, found = self._scene, self._found

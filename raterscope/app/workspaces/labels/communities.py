@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QPushButton
 
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.labels.answers import Groups
+from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.labels import view
 from raterscope.app.workspaces.labels.alike import Alike, alike
 from raterscope.app.workspaces.labels.grouping import BASES, METHODS, Way, find_groups, way_of
@@ -47,7 +48,7 @@ class Grouping(QObject):
         self._scene: Scene | None = None
         self._analysis: Analysis | None = None
         self._kept: dict[Way, Groups] = {}
-        self._job: Job | None = None
+        self._task = LatestTask()
         self.way = STORED
         self.bases, self.methods = ModeSwitch(BASES), ModeSwitch(METHODS)
         self.bases.setAccessibleName("What communities have in common")
@@ -101,13 +102,11 @@ class Grouping(QObject):
 
     def cancel(self) -> None:
         """Give up the search under way; what is shown stays."""
-        if self._job is not None:
-            self._job.cancel()
+        self._task.stop()
 
     def _on_switched(self, _mode: str) -> None:
         wanted = (self.bases.mode, self.methods.mode)
-        self.cancel()
-        self._job = None
+        self._task.cancel()
         if wanted in self._kept:
             self._take(wanted)
         else:
@@ -119,30 +118,24 @@ class Grouping(QObject):
             return
         title = f"Grouping annotators {_in_words(way)}"
         job = self._jobs.start(title, partial(find_groups, scene, analysis, way))
-        self._job = job
-        job.progressed.connect(partial(self._on_progress, job))
-        job.finished.connect(partial(self._on_found, job, way))
-        job.failed.connect(self._screen.refused)
-        job.ended.connect(partial(self._on_ended, job))
+        self._task.follow(
+            job, partial(self._on_found, way), progressed=self._on_progress,
+            failed=self._screen.refused.emit, stopped=self._on_stopped,
+        )  # fmt: skip
         self.find.hide()
         self.stop.show()
         self._screen.cards.set_working("grouping …")
 
     def _on_progress(self, job: Job) -> None:
-        if job is self._job:
-            self._screen.cards.set_working(f"grouping: {percent(job.fraction)}")
+        self._screen.cards.set_working(f"grouping: {percent(job.fraction)}")
 
-    def _on_found(self, job: Job, way: Way, found: Groups) -> None:
-        if job is self._job:
-            self._job = None
-            self._kept[way] = found
-            self._take(way)
+    def _on_found(self, way: Way, found: Groups) -> None:
+        self._kept[way] = found
+        self._take(way)
 
-    def _on_ended(self, job: Job) -> None:
-        if job is self._job:
-            self._job = None
-            self._screen.cards.set_working("")
-            self._settle()
+    def _on_stopped(self) -> None:
+        self._screen.cards.set_working("")
+        self._settle()
 
     def _take(self, way: Way) -> None:
         self.way = way
@@ -151,13 +144,13 @@ class Grouping(QObject):
 
     def _settle(self) -> None:
         """Let the switches say what is shown."""
-        if self._job is None:
+        if not self._task.busy:
             for switch, mode in zip((self.bases, self.methods), self.way, strict=True):
                 with QSignalBlocker(switch):
                     switch.set_mode(mode)
         able = self._scene is not None and self._scene.fusion is not None
-        self.stop.setVisible(self._job is not None)
-        self.find.setVisible(able and self._job is None and self.way not in self._kept)
+        self.stop.setVisible(self._task.busy)
+        self.find.setVisible(able and not self._task.busy and self.way not in self._kept)
 
 
 def _answer_of(scene: Scene | None) -> tuple[int, int] | None:
@@ -236,7 +229,7 @@ class Similar(QObject):
         self._screen = screen
         self._scene: Scene | None = None
         self._analysis: Analysis | None = None
-        self._asked = 0
+        self._task = LatestTask()
         self._drawn: Alike | None = None
         self._blind = False
         screen.middle_tabs.currentChanged.connect(self._draw)
@@ -244,7 +237,7 @@ class Similar(QObject):
 
     def show(self, scene: Scene | None, analysis: Analysis | None) -> None:
         """Take another question, answer or grouping."""
-        self._asked += 1
+        self._task.cancel()
         self._scene, self._analysis = scene, analysis
         self._drawn = None
         self._screen.similarity.clear()
@@ -263,15 +256,13 @@ class Similar(QObject):
             or seen is None or not seen.isAncestorOf(self._screen.similarity)
         ):  # fmt: skip
             return
-        self._asked += 1
         work = partial(alike, scene, analysis, analysis.groups)
         job = self._jobs.start("Comparing annotators", work, quiet=True)
-        job.finished.connect(partial(self._on_alike, self._asked))
+        self._task.follow(job, self._on_alike)
 
-    def _on_alike(self, asked: int, drawn: Alike) -> None:
-        if asked == self._asked:
-            self._drawn = drawn
-            self._show(drawn)
+    def _on_alike(self, drawn: Alike) -> None:
+        self._drawn = drawn
+        self._show(drawn)
 
     def _show(self, drawn: Alike) -> None:
         assert self._scene is not None

@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Signal
 from raterscope.algorithms.labels.copying import Copying, copies
 from raterscope.algorithms.progress import Watch
 from raterscope.app.jobs import Jobs
+from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.labels.scene import Scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
 from raterscope.text.numbers import percent
@@ -32,23 +33,23 @@ class Copies(QObject):
         super().__init__(screen)
         self._jobs = jobs
         self._cards = screen.cards
-        self._scene: Scene | None = None
+        self._task = LatestTask()
         self._groups: tuple[tuple[int, ...], ...] = ()
         self._next = 0
         self._cards.copies.clicked.connect(self._on_clicked)
 
     def show(self, scene: Scene | None) -> None:
         """Take another question or answer."""
-        self._scene, self._groups, self._next = scene, (), 0
+        self._task.cancel()
+        self._groups, self._next = (), 0
         self._cards.tell_copies("")
         if scene is not None and scene.fusion is not None:
             job = self._jobs.start("Comparing annotators", partial(_copies, scene), quiet=True)
-            job.finished.connect(partial(self._on_found, scene))
+            self._task.follow(job, self._on_found)
 
-    def _on_found(self, scene: Scene, found: Copying) -> None:
-        if scene is self._scene:
-            self._groups = found.groups()
-            self._cards.tell_copies(in_words(found))
+    def _on_found(self, found: Copying) -> None:
+        self._groups = found.groups()
+        self._cards.tell_copies(in_words(found))
 
     def _on_clicked(self) -> None:
         if self._groups:

@@ -13,8 +13,8 @@ from raterscope.algorithms.clicks.decision_course import METHODS, OPENING, Decis
 from raterscope.algorithms.labels import Labels
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
-from raterscope.app.jobs import Job
 from raterscope.app.labels.decision_rates import ERRORS, ROWS, course_of, series_of
+from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
 from raterscope.app.workspaces.labels.scene import Scene
 from raterscope.app.workspaces.labels.view import name_of
@@ -40,14 +40,13 @@ class Deciding(QObject):
         self._wanted = False
         self._blind = False
         self._chosen = -1
-        self._asked = 0
-        self._job: Job | None = None
+        self._task = LatestTask()
         plot.came_in_sight.connect(self.look)
         plot.class_chosen.connect(self._on_class)
 
     def show(self, scene: Scene | None, *, blind: bool = False) -> None:
         """Take another question, or other votes."""
-        self._stop()
+        self._task.cancel()
         if scene is None or self._scene is None or scene.question.id != self._scene.question.id:
             self._chosen = -1
         self._scene, self._blind, self._wanted = scene, blind, scene is not None
@@ -63,20 +62,10 @@ class Deciding(QObject):
         if self._chosen < 0:
             self._chosen = len(scene.labels.classes) - 1
         work = partial(_read, scene.labels, scene.question.id, self._chosen)
-        self._job = self._document.read_beside("Following decisions", work, quiet=True)
-        self._job.finished.connect(partial(self._on_found, self._asked))
+        job = self._document.read_beside("Following decisions", work, quiet=True)
+        self._task.follow(job, partial(self._on_found, scene))
 
-    def _stop(self) -> None:
-        self._asked += 1
-        if self._job is not None:
-            self._job.cancel()
-            self._job = None
-
-    def _on_found(self, asked: int, found: Found) -> None:
-        scene = self._scene
-        if asked != self._asked or scene is None:
-            return
-        self._job = None
+    def _on_found(self, scene: Scene, found: Found) -> None:
         if isinstance(found, str):
             self._plot.set_view(None, found)
             return
@@ -85,7 +74,7 @@ class Deciding(QObject):
 
     def _on_class(self, place: int) -> None:
         if place != self._chosen:
-            self._stop()
+            self._task.cancel()
             self._chosen, self._wanted = place, True
             self.look()
 

@@ -17,6 +17,7 @@ from raterscope.app.document import Document
 from raterscope.app.errors import counted
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.review import Decision
+from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.labels import view
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
@@ -45,14 +46,14 @@ class Excluding(QObject):
         self._chosen: tuple[str, ...] = ()
         self._who = ""
         self._blind = False
-        self._job: Job | None = None
+        self._task = LatestTask()
         self._panel.preview_wanted.connect(self.begin)
         self._panel.decided.connect(self._on_excluded)
         self._panel.cancelled.connect(self._on_cancelled)
 
     def show(self, scene: Scene | None, _analysis: Analysis | None) -> None:
         """Take another question or answer."""
-        self._stop()
+        self._task.cancel()
         self._scene = scene
         self._chosen = ()
         self._who = ""
@@ -60,7 +61,7 @@ class Excluding(QObject):
 
     def choose(self, annotators: tuple[int, ...]) -> None:
         """Take those who are chosen."""
-        self._stop()
+        self._task.cancel()
         names = () if self._scene is None else self._scene.labels.annotators
         self._chosen = tuple(names[one] for one in annotators)
         self._name()
@@ -69,7 +70,7 @@ class Excluding(QObject):
     def set_blind(self, blind: bool) -> None:
         """Hide the annotators' names; a preview that is shown goes."""
         self._blind = blind
-        self._stop()
+        self._task.cancel()
         self._name()
         self.refresh()
 
@@ -113,25 +114,19 @@ class Excluding(QObject):
         except SettingsError as error:
             self._panel.show_failure(f"The run's settings cannot be read: {error}")
             return
-        self._stop()
         work = partial(_preview, scene, plan, frozenset(self._chosen))
         job = self._jobs.start("Fusing without them", work)
-        self._job = job
         self._panel.set_working(0.0, "fusing without them")
         self._screen.make_room(True)
-        job.progressed.connect(partial(self._on_progress, job))
-        job.finished.connect(partial(self._on_preview, job))
-        job.failed.connect(self._panel.show_failure)
+        self._task.follow(
+            job, partial(self._on_preview, scene), progressed=self._on_progress,
+            failed=self._panel.show_failure,
+        )  # fmt: skip
 
     def _on_progress(self, job: Job) -> None:
-        if job is self._job:
-            self._panel.set_working(job.fraction, job.words)
+        self._panel.set_working(job.fraction, job.words)
 
-    def _on_preview(self, job: Job, found: ExclusionPreview) -> None:
-        scene = self._scene
-        if job is not self._job or scene is None:
-            return
-        self._job = None
+    def _on_preview(self, scene: Scene, found: ExclusionPreview) -> None:
         self._panel.show_preview(
             Preview(found.task, found.before, found.after, scene.labels.tasks, scene.classes)
         )
@@ -143,13 +138,8 @@ class Excluding(QObject):
             self._document.record(Decision(verb="exclude", annotators=names, reason=reason))
 
     def _on_cancelled(self) -> None:
-        self._stop()
+        self._task.cancel()
         self.refresh()
-
-    def _stop(self) -> None:
-        if self._job is not None:
-            self._job.cancel()
-            self._job = None
 
 
 def _preview(scene: Scene, plan: LabelPlan, names: frozenset[str], watch: Watch) -> ExclusionPreview:

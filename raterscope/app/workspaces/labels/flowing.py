@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QPushButton
 
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.labels.answers import Groups
+from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.labels.grouping import Course, follow_groups, obstacle, triangles_now
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
@@ -40,7 +41,7 @@ class Flowing(QObject):
         self._scene: Scene | None = None
         self._analysis: Analysis | None = None
         self._kept: WeakKeyDictionary[Groups, Course] = WeakKeyDictionary()
-        self._job: Job | None = None
+        self._task = LatestTask()
         self._stopped = False
         self.follow, self.stop = QPushButton("Follow them"), QPushButton("Cancel")
         for button in (self.follow, self.stop):
@@ -70,8 +71,7 @@ class Flowing(QObject):
         self._scene, self._analysis = scene, analysis
         if self._groups is before and before is not None:
             return
-        self.cancel()
-        self._job = None
+        self._task.cancel()
         self._stopped = False
         groups = self._groups
         self._screen.triangles.show_triangles(
@@ -88,24 +88,22 @@ class Flowing(QObject):
 
     def cancel(self) -> None:
         """Give up the search under way."""
-        if self._job is not None:
-            self._job.cancel()
+        self._task.stop()
 
     def _draw(self) -> None:
         scene, analysis, groups = self._scene, self._analysis, self._groups
         if (
             scene is None or analysis is None or groups is None or groups in self._kept or self._stopped
-            or self._job is not None or obstacle(scene, groups)
+            or self._task.busy or obstacle(scene, groups)
             or self._screen.middle_tabs.currentWidget() not in (self._screen.flow, self._screen.triangles)
         ):  # fmt: skip
             return
         work = partial(follow_groups, scene, analysis, groups)
         job = self._jobs.start("Following communities over time", work)
-        self._job = job
-        job.progressed.connect(partial(self._on_progress, job))
-        job.finished.connect(partial(self._on_followed, job, groups))
-        job.failed.connect(self._screen.refused)
-        job.ended.connect(partial(self._on_ended, job))
+        self._task.follow(
+            job, partial(self._on_followed, groups), progressed=self._on_progress,
+            failed=self._screen.refused.emit, stopped=self._on_stopped,
+        )  # fmt: skip
         self._say("Finding the communities of earlier moments.")
         self._settle()
 
@@ -114,32 +112,27 @@ class Flowing(QObject):
         self._draw()
 
     def _on_progress(self, job: Job) -> None:
-        if job is self._job:
-            self._say(f"Finding the communities of earlier moments: {percent(job.fraction)}.")
+        self._say(f"Finding the communities of earlier moments: {percent(job.fraction)}.")
 
-    def _on_followed(self, job: Job, groups: Groups, course: Course) -> None:
-        if job is self._job:
-            self._job = None
-            self._kept[groups] = course
-            self._show(course)
-            self._settle()
+    def _on_followed(self, groups: Groups, course: Course) -> None:
+        self._kept[groups] = course
+        self._show(course)
+        self._settle()
 
     def _show(self, course: Course) -> None:
         self._screen.flow.show_flow(course.view)
         self._screen.triangles.show_triangles(course.triangles)
 
-    def _on_ended(self, job: Job) -> None:
-        if job is self._job:
-            self._job = None
-            self._stopped = True
-            self._say(STOPPED)
-            self._settle()
+    def _on_stopped(self) -> None:
+        self._stopped = True
+        self._say(STOPPED)
+        self._settle()
 
     def _say(self, words: str) -> None:
         self._screen.flow.show_nothing(words or NO_GROUPS)
 
     def _settle(self) -> None:
-        self.stop.setVisible(self._job is not None)
+        self.stop.setVisible(self._task.busy)
         self.follow.setVisible(self._stopped)
 
     def _on_block(self, moment: int, community: int) -> None:

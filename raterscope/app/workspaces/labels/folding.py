@@ -16,6 +16,7 @@ from raterscope.app.jobs import Job, Jobs
 from raterscope.app.labels.answers import plan_of
 from raterscope.app.labels.folded import KeptFolds, fold_question, keep_folds, kept_folds
 from raterscope.app.labels.running import Question
+from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.labels.comparing import curves_of
 from raterscope.app.workspaces.labels.excluding import with_known
 from raterscope.app.workspaces.labels.scene import Scene
@@ -40,7 +41,7 @@ class Folding(QObject):
         super().__init__(parent)
         self._document, self._jobs, self._panel = document, jobs, panel
         self._scene: Scene | None = None
-        self._job: Job | None = None
+        self._task, self._reading = LatestTask(), LatestTask()
         panel.measure_wanted.connect(self._on_wanted)
         panel.cancelled.connect(self.stop)
 
@@ -49,17 +50,17 @@ class Folding(QObject):
         before, self._scene = self._scene, scene
         if before is None or scene is None or _rests_on(before) != _rests_on(scene):
             self.stop()
+            self._reading.cancel()
             self._panel.show_curves((), ())
             self._panel.set_facts("")
             if scene is not None:
                 question = scene.question.id
                 job = self._document.ask("Reading what was measured", partial(kept_folds, question))
-                job.finished.connect(partial(self._on_kept, question))
+                self._reading.follow(job, self._on_kept)
 
     def stop(self) -> None:
         """Cancel what is under way."""
-        if self._job is not None:
-            self._job.cancel()
+        self._task.stop()
 
     def _on_wanted(self) -> None:
         scene, settings = self._scene, self._panel.form.settings()
@@ -68,30 +69,26 @@ class Folding(QObject):
             return
         plan = None if scene.run is None else plan_of(scene.run)
         work = partial(fold_question, question_of_scene(scene), settings, plan)
-        self._job = job = self._jobs.start("Cross-validating all methods", work, costly=True)
-        job.progressed.connect(partial(self._on_progress, job))
-        job.finished.connect(partial(self._on_measured, job))
-        job.failed.connect(self.refused)
-        job.ended.connect(partial(self._on_ended, job))
+        job = self._jobs.start("Cross-validating all methods", work, costly=True)
+        self._task.follow(
+            job, partial(self._on_measured, scene.question.id), progressed=self._on_progress,
+            failed=self.refused.emit, stopped=partial(self._panel.set_busy, False),
+        )  # fmt: skip
         self._panel.set_busy(True)
 
     def _on_progress(self, job: Job) -> None:
-        if job is self._job:
-            self._panel.set_busy(True, job.fraction)
+        self._panel.set_busy(True, job.fraction)
 
-    def _on_measured(self, job: Job, found: FoldedCurves) -> None:
-        if job is not self._job:
-            return
+    def _on_measured(self, question: int, found: FoldedCurves) -> None:
+        self._panel.set_busy(False)
         self._draw(found)
-        if self._scene is not None:
-            question = self._scene.question.id
-            job = self._document.ask("Keeping what was measured", partial(keep_folds, question, found))
-            job.finished.connect(partial(self._on_kept, question))
+        keeping = self._document.ask("Keeping what was measured", partial(keep_folds, question, found))
+        self._reading.follow(keeping, self._on_kept, must_finish=True)
         if found.failed:
             self.refused.emit(" ".join(found.failed))
 
-    def _on_kept(self, question: int, kept: KeptFolds | None) -> None:
-        if kept is not None and self._scene is not None and self._scene.question.id == question:
+    def _on_kept(self, kept: KeptFolds | None) -> None:
+        if kept is not None:
             self._draw(kept.curves)
             self._panel.set_facts(kept.facts)
 
@@ -100,11 +97,6 @@ class Folding(QObject):
         if found.settings.subsample:
             of_what += f" of the subsample: {counted(found.votes, 'vote')}, {found.annotators:,} annotators"
         self._panel.show_curves(_curves(found), [_row(one) for one in found.ranked()], of_what)
-
-    def _on_ended(self, job: Job) -> None:
-        if job is self._job:
-            self._job = None
-            self._panel.set_busy(False)
 
 
 def question_of_scene(scene: Scene) -> Question:

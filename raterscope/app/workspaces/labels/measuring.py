@@ -13,9 +13,9 @@ from raterscope.algorithms.labels.catalogue import labeller_title
 from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
-from raterscope.app.jobs import Job
 from raterscope.app.labels.answers import truth_about
 from raterscope.app.labels.running import measured
+from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
 from raterscope.app.study.labels import labels_of
 from raterscope.app.study.records import Scheme
@@ -41,16 +41,12 @@ class Measuring(QObject):
         self._document = document
         self._screen = screen
         self.trusting = Trusting(document, screen.trust, screen.queue, "labels")
-        self._asked = 0
-        self._job: Job | None = None
+        self._task = LatestTask()
         self._known: Known = {}
 
     def stop(self) -> None:
         """Drop what is under way: something else is about to be shown."""
-        self._asked += 1
-        if self._job is not None:
-            self._job.cancel()
-            self._job = None
+        self._task.cancel()
 
     def show(self, scene: Scene | None, analysis: Analysis | None) -> None:
         """Take another question or answer."""
@@ -67,7 +63,7 @@ class Measuring(QObject):
         runs = [run.id for run in contents.runs_of("labels") if scene.question.id in run.items]
         wanted = scene.question.id, (*runs[-MOST_RUNS:], None)
         job = self._document.ask("Measuring runs", partial(_known, *wanted, dict(self._known)))
-        job.finished.connect(partial(self._on_known, self._asked, wanted))
+        self._task.follow(job, partial(self._on_known, wanted))
 
     def _draw(self, scene: Scene | None, analysis: Analysis | None) -> None:
         screen = self._screen
@@ -89,23 +85,17 @@ class Measuring(QObject):
             ]
         )  # fmt: skip
 
-    def _on_known(
-        self, asked: int, wanted: tuple[int, tuple[int | None, ...]], found: list[Measured] | None
-    ) -> None:
-        if asked != self._asked:
-            return
+    def _on_known(self, wanted: tuple[int, tuple[int | None, ...]], found: list[Measured] | None) -> None:
         if found is not None:
             self._screen.comparing.show_runs(found)
             return
         work = partial(_measured, *wanted, dict(self._known))
-        self._job = self._document.read_beside("Measuring runs", work, quiet=True)
-        self._job.finished.connect(partial(self._on_measured, asked))
+        job = self._document.read_beside("Measuring runs", work, quiet=True)
+        self._task.follow(job, self._on_measured)
 
-    def _on_measured(self, asked: int, known: Known) -> None:
-        if asked == self._asked:
-            self._job = None
-            self._known = known
-            self._screen.comparing.show_runs([one for _, one in known.values() if one is not None])
+    def _on_measured(self, known: Known) -> None:
+        self._known = known
+        self._screen.comparing.show_runs([one for _, one in known.values() if one is not None])
 
 
 def _rests_on(question: int, run: int | None, study: Study) -> object:

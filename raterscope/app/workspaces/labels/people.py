@@ -12,6 +12,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
+from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.labels import communities, view
 from raterscope.app.workspaces.labels.copying import Copies
 from raterscope.app.workspaces.labels.drifting import Changed, change_line, drift_view, who_changed
@@ -61,7 +62,7 @@ class People(QObject):
         self._screen = screen
         self._scene: Scene | None = None
         self._analysis: Analysis | None = None
-        self._asked = 0
+        self._task = LatestTask()
         self._changed: tuple[Changed, ...] | None = None
         """Who changed over time; None until somebody has looked."""
         self.current: tuple[int, ...] = ()
@@ -203,7 +204,7 @@ class People(QObject):
 
     def _show_drift(self) -> None:
         scene = self._scene
-        self._asked += 1
+        self._task.cancel()
         panel = self._screen.drift
         if scene is None or scene.fusion is None:
             panel.show_drift(None)
@@ -214,7 +215,7 @@ class People(QObject):
         else:
             work = partial(_drift, scene, self._analysis, self.current[0])
             job = self._jobs.start("Following an annotator", work, quiet=True)
-            job.finished.connect(partial(self._on_drift, self._asked, self.current[0]))
+            self._task.follow(job, partial(self._on_drift, scene, self._analysis, self.current[0]))
 
     def _show_changed(self) -> None:
         """Show who of those chosen changed, or of all where nobody is."""
@@ -225,29 +226,26 @@ class People(QObject):
             panel.show_changed((), LOOKING)
             work = partial(who_changed, scene, analysis)
             job = self._jobs.start("Looking for who changed", work, quiet=True)
-            job.finished.connect(partial(self._on_changed, self._asked))
+            self._task.follow(job, self._on_changed)
         else:
             among = [one for one in self._changed if not self.current or one.annotator in self.current]
             lines = [change_line(scene, one, blind=self.blind) for one in among]
             words = CHANGED if lines else UNCHANGED
             panel.show_changed(lines, words if scene.labels.time is not None else f"{words} {NO_TIMES}")
 
-    def _on_changed(self, asked: int, found: tuple[Changed, ...]) -> None:
-        if asked == self._asked:
-            self._changed = found
-            self._show_changed()
+    def _on_changed(self, found: tuple[Changed, ...]) -> None:
+        self._changed = found
+        self._show_changed()
 
     def _on_changed_chosen(self, annotator: int) -> None:
         self.choose((annotator,))
 
-    def _on_drift(self, asked: int, annotator: int, drawn: DriftView | None) -> None:
-        if asked != self._asked or self._scene is None or self._analysis is None:
-            return
+    def _on_drift(self, scene: Scene, analysis: Analysis, annotator: int, drawn: DriftView | None) -> None:
         if drawn is not None:
             self._screen.drift.show_drift(drawn)
             return
-        name = view.name_of(self._scene, annotator, blind=self.blind)
-        left_out = int(self._analysis.left_out[annotator])
+        name = view.name_of(scene, annotator, blind=self.blind)
+        left_out = int(analysis.left_out[annotator])
         words = (
             EXCLUDED.format(name=name, votes=count(left_out, "vote"))
             if left_out

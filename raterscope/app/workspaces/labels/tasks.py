@@ -15,6 +15,7 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.review import Decision, TaskSubject
+from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.labels import view
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.order import ELSEWHERE, Elsewhere, ends, next_item
@@ -74,7 +75,7 @@ class Tasks(QObject):
         self._scene: Scene | None = None
         self._analysis: Analysis | None = None
         self._order: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-        self._asked = 0
+        self._sorting = LatestTask()
         self._wanted = DISPUTED
         self._members: frozenset[int] = frozenset()
         self._writing = False
@@ -110,6 +111,7 @@ class Tasks(QObject):
         before = self._scene
         self._scene, self._analysis = scene, analysis
         if scene is None or analysis is None:
+            self._sorting.cancel()
             self._queue.set_tasks(None)
             self._queue.select(None)
             self._show_task()
@@ -275,7 +277,6 @@ class Tasks(QObject):
     def _sort(self) -> None:
         if self._scene is None or self._analysis is None:
             return
-        self._asked += 1
         work = partial(
             in_order,
             self._scene,
@@ -286,11 +287,9 @@ class Tasks(QObject):
             self._skipped(),
         )
         job = self._jobs.start("Sorting tasks", work, quiet=True)
-        job.finished.connect(partial(self._on_sorted, self._asked))
+        self._sorting.follow(job, self._on_sorted)
 
-    def _on_sorted(self, asked: int, order: NDArray[np.int64]) -> None:
-        if asked != self._asked:
-            return
+    def _on_sorted(self, order: NDArray[np.int64]) -> None:
         self._order = order
         self._list()
         entering, self._entering = self._entering, None

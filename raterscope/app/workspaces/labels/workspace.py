@@ -20,6 +20,7 @@ from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.labels.running import Answer, Draft, Inputs, fuse_questions, gather, keep
 from raterscope.app.review import Decision, ReviewState, TaskSubject
+from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.fusing import FusionWork
 from raterscope.app.workspaces.hiding import Hiding
 from raterscope.app.workspaces.labels import view
@@ -67,6 +68,7 @@ class LabelsWorkspace(LabelsScreen):
         """The change to be looked at once its question is on screen."""
         self._cell: tuple[tuple[int, ...], int, int] | None = None
         """Whose cell the tasks shown are behind, true class and output."""
+        self._finding = LatestTask()
         self.runs = Runs(document, jobs, self, "labels")
         self.fusing = self.runs.fusing
         self.questions = Questions(
@@ -198,6 +200,7 @@ class LabelsWorkspace(LabelsScreen):
         self.asking.show(scene)
         self.folding.show(scene)
         self._cell = None
+        self._finding.cancel()
         self.behind.show_tasks(None)
         self.behind.forget_pictures()
         if self._change is not None:
@@ -264,11 +267,7 @@ class LabelsWorkspace(LabelsScreen):
             return
         work = partial(_behind, self.scene, *self._cell, self.hiding.on)
         job = self._jobs.start("Finding the tasks of a cell", work, quiet=True)
-        job.finished.connect(partial(self._on_behind, self._cell))
-
-    def _on_behind(self, cell: tuple[tuple[int, ...], int, int], found: GridView) -> None:
-        if cell is self._cell:
-            self.behind.show_tasks(found)
+        self._finding.follow(job, self.behind.show_tasks)
 
     def _on_picture_wanted(self, task: int) -> None:
         picture = self.pictures.get(task)

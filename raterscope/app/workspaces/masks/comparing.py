@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QShowEvent
@@ -17,6 +16,7 @@ from raterscope.algorithms.masks.metrics import Comparison
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.jobs import Job, Jobs
+from raterscope.app.session import LatestTask
 from raterscope.app.study.records import MaskRecord
 from raterscope.app.workspaces import lines
 from raterscope.app.workspaces.masks.measuring import (
@@ -69,14 +69,12 @@ class Comparing(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._document = document
         self._jobs = jobs
-        self._job: Job | None = None
-        self._generation = 0
+        self._task, self._standing_task = LatestTask(), LatestTask()
         self._plan: Plan | None = None
         self._progress = ""
         self._measured: tuple[Measured, ...] = ()
         self._scene: Scene | None = None
         self._structure = ""
-        self._scenes = 0
         self._read_out = True
         self._standing = ""
         self.words = ElidedLabel("", "small")
@@ -111,39 +109,21 @@ class Comparing(QWidget):
         """Measure runs over the cases that all of them have."""
         self.forget()
         job = self._document.read_beside(TITLE, partial(compare_runs, tuple(runs)), quiet=True)
-        job.progressed.connect(partial(self._on_progress, job))
-        self._follow(job, self._on_compared)
+        self._task.follow(job, self._on_compared, progressed=self._on_progress, failed=self._on_failed)
         self._say("looking for cases that all runs have")
 
     def forget(self) -> None:
         """Drop what was compared or is being measured."""
-        self._generation += 1
-        if self._job is not None:
-            self._job.cancel()
+        self._task.cancel()
         self._plan, self._measured = None, ()
         self._offer(())
         self.table.set_rows(())
         self._say("")
 
-    def _follow(self, job: Job, then: Callable[[int, Any], None]) -> None:
-        self._job = job
-        job.finished.connect(partial(then, self._generation))
-        job.failed.connect(partial(self._on_failed, self._generation))
-        job.ended.connect(partial(self._on_ended, job))
-
-    def _work(self, work: Callable[[Watch], Any], then: Callable[[int, Any], None]) -> None:
-        """Do something outside of the study's thread."""
-        job = self._jobs.start(TITLE, work, quiet=True)
-        job.failed.connect(self.refused)
-        self._follow(job, then)
-
     def _on_progress(self, job: Job) -> None:
-        if job is self._job and job.state == "running":
-            self._say(job.words)
+        self._say(job.words)
 
-    def _on_compared(self, generation: int, compared: tuple[Plan, tuple[Measured, ...]]) -> None:
-        if generation != self._generation:
-            return
+    def _on_compared(self, compared: tuple[Plan, tuple[Measured, ...]]) -> None:
         plan, measured = compared
         if not measured:
             self.forget()
@@ -159,13 +139,14 @@ class Comparing(QWidget):
     def _summarize(self) -> None:
         if not self._measured or self._progress:
             return
-        self._generation += 1
         work = partial(_summarized, self._measured, self.structure.currentData())
-        self._work(work, self._on_summary)
+        job = self._jobs.start(TITLE, work, quiet=True)
+        job.failed.connect(self.refused)
+        self._task.follow(job, self._on_summary, failed=self._on_failed)
 
-    def _on_summary(self, generation: int, summary: Summary) -> None:
+    def _on_summary(self, summary: Summary) -> None:
         contents, plan = self._document.contents, self._plan
-        if generation != self._generation or contents is None or plan is None:
+        if contents is None or plan is None:
             return
         named = {line.key: line for line in lines.run_lines(contents, "masks", None)}
         rows = []
@@ -180,13 +161,8 @@ class Comparing(QWidget):
         self.table.set_rows(rows, f"{against}, {cases}", _measures(summary))
         self._say("")
 
-    def _on_failed(self, generation: int, _sentence: str) -> None:
-        if generation == self._generation:
-            self.forget()
-
-    def _on_ended(self, job: Job) -> None:
-        if job is self._job:
-            self._job = None
+    def _on_failed(self, _sentence: str) -> None:
+        self.forget()
 
     def _on_changed(self) -> None:
         """Leave out runs that were deleted."""
@@ -230,7 +206,7 @@ class Comparing(QWidget):
     def show_scene(self, scene: Scene | None, structure: str) -> None:
         """Take another case, run or structure: how it stands to the truth is said, once this is on screen."""
         self._scene, self._structure = scene, structure
-        self._scenes += 1
+        self._standing_task.cancel()
         self._stand("")
         self._read_out = False
         if self.isVisible():
@@ -252,12 +228,10 @@ class Comparing(QWidget):
         grid = scene.image.lattice
         work = partial(measure_one, mask, scene.truth[structure], grid, structure)
         job = self._jobs.start("Measuring against truth", work, quiet=True)
-        job.finished.connect(partial(self._on_standing, self._scenes, grid))
-        job.failed.connect(self.refused)
+        self._standing_task.follow(job, partial(self._on_standing, grid), failed=self.refused.emit)
 
-    def _on_standing(self, scenes: int, grid: Grid, compared: Comparison) -> None:
-        if scenes == self._scenes:
-            self._stand(f"Against truth: {in_words(compared, grid)}")
+    def _on_standing(self, grid: Grid, compared: Comparison) -> None:
+        self._stand(f"Against truth: {in_words(compared, grid)}")
 
     def _stand(self, words: str) -> None:
         self._standing = words

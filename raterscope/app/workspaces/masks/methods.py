@@ -31,6 +31,7 @@ from raterscope.app.masks.methods import (
     rows,
 )
 from raterscope.app.masks.running import Inputs, gather
+from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.masks.comparing import p_value_in_words, stacked
 from raterscope.app.workspaces.masks.scene import Scene
 from raterscope.app.workspaces.masks.screen import MasksScreen
@@ -67,8 +68,7 @@ class Methods(QObject):
         self._scene: Scene | None = None
         self._structure = ""
         self._found: ComparedMethods | None = None
-        self._job: Job | None = None
-        self._asked = 0
+        self._reading, self._task = LatestTask(), LatestTask()
         self._read = False
         panel = self._panel
         panel.requested.connect(self._on_requested)
@@ -90,7 +90,7 @@ class Methods(QObject):
         if scene is not None and not self._read:
             self._read = True
             job = self._document.ask("Reading compared methods", kept_methods)
-            job.finished.connect(partial(self._on_kept, self._asked))
+            self._reading.follow(job, self._on_kept)
         self._panel.set_outlines_available(self._here() is not None)
 
     def outlines(self) -> list[Outline] | None:
@@ -122,12 +122,11 @@ class Methods(QObject):
             return
         images = [self._scene.image.id] if scope == "one" else [item.id for item in contents.of("masks")]
         plans = [self._plan_of_run(plan) for plan in methods_plans(methods)]
-        self._asked += 1
+        self._reading.cancel()
         self._panel.set_busy(True)
         self._panel.set_progress("reading the masks")
         job = self._document.ask("Reading masks", partial(gather, images))
-        job.finished.connect(partial(self._on_read, self._asked, plans))
-        job.failed.connect(partial(self._on_failed, self._asked))
+        self._task.follow(job, partial(self._on_read, plans), stopped=partial(self._panel.set_busy, False))
 
     def _plan_of_run(self, plan: MaskPlan) -> MaskPlan:
         """Take the settings of the run on screen for its own algorithm, else the defaults."""
@@ -139,37 +138,23 @@ class Methods(QObject):
         except SettingsError:  # of an older version
             return plan
 
-    def _on_read(self, asked: int, plans: Sequence[MaskPlan], inputs: Inputs) -> None:
-        if asked != self._asked:
-            return
-        self._job = self._jobs.start(TITLE, partial(_compare, inputs, plans), costly=True)
-        self._job.progressed.connect(partial(self._on_progress, self._job))
-        self._job.finished.connect(partial(self._on_compared, asked))
-        self._job.failed.connect(self.refused)
-        self._job.ended.connect(partial(self._on_ended, asked))
+    def _on_read(self, plans: Sequence[MaskPlan], inputs: Inputs) -> None:
+        job = self._jobs.start(TITLE, partial(_compare, inputs, plans), costly=True)
+        self._task.follow(
+            job, self._on_compared, progressed=self._on_progress, failed=self.refused.emit,
+            stopped=partial(self._panel.set_busy, False),
+        )  # fmt: skip
 
     def _stop(self) -> None:
-        self._asked += 1
-        if self._job is not None:
-            self._job.cancel()
-        self._job = None
+        self._reading.cancel()
+        self._task.cancel()
         self._panel.set_busy(False)
 
     def _on_progress(self, job: Job) -> None:
-        if job is self._job and job.state == "running":
-            self._panel.set_progress(job.words)
+        self._panel.set_progress(job.words)
 
-    def _on_failed(self, asked: int, _words: str) -> None:
-        self._on_ended(asked)
-
-    def _on_ended(self, asked: int) -> None:
-        if asked == self._asked:
-            self._job = None
-            self._panel.set_busy(False)
-
-    def _on_compared(self, asked: int, found: ComparedMethods) -> None:
-        if asked != self._asked:
-            return
+    def _on_compared(self, found: ComparedMethods) -> None:
+        self._panel.set_busy(False)
         if not found.cases:
             self.refused.emit(found.problems[0])
             return
@@ -179,8 +164,8 @@ class Methods(QObject):
             more = f" ({len(found.problems) - 1} more like it)" if len(found.problems) > 1 else ""
             self.said.emit(f"{found.problems[0]}{more}")
 
-    def _on_kept(self, asked: int, found: ComparedMethods | None) -> None:
-        if asked == self._asked and found is not None and self._found is None:
+    def _on_kept(self, found: ComparedMethods | None) -> None:
+        if found is not None and self._found is None:
             self._take(found)
 
     def _take(self, found: ComparedMethods) -> None:

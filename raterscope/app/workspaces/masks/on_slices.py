@@ -13,6 +13,7 @@ from raterscope.algorithms.masks.grid import describe_slices
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
+from raterscope.app.session import LatestTask
 from raterscope.app.study.records import MaskRecord
 from raterscope.app.workspaces.loading import SceneLoader
 from raterscope.app.workspaces.masks import view
@@ -50,7 +51,7 @@ class OnSlices(QObject):
         self._document, self._jobs, self._screen = document, jobs, screen
         self._reviewing, self._raters = reviewing, raters
         self._volume, self._maps = screen.volume, screen.maps
-        self._maps_asked = 0
+        self._task = LatestTask()
         self.other_outlines: Callable[[], list[Outline] | None] = lambda: None
         """Gives outlines that take the place of the raters'; None for the raters'."""
         loader.pixels.connect(self._on_pixels)
@@ -182,20 +183,19 @@ class OnSlices(QObject):
 
     def _show_map(self) -> None:
         scene, structure = self._reviewing.scene, self._reviewing.structure
-        self._maps_asked += 1
+        self._task.cancel()
         if scene is None or self._maps.chosen == "none" or self._reviewing.covered:
             self._volume.set_heat_map(None)
             return
         asked = (scene, structure, self._maps.chosen, self._raters.current, self._raters.pair)
         job = self._jobs.start("Making a map", partial(_make_map, *asked), quiet=True)
-        job.finished.connect(partial(self._on_map, self._maps_asked))
+        self._task.follow(job, self._on_map)
 
-    def _on_map(self, asked: int, answer: tuple[HeatMap | None, str]) -> None:
-        if asked == self._maps_asked:
-            found, why = answer
-            self._volume.set_heat_map(found)
-            if why:
-                self._screen.said.emit(why)
+    def _on_map(self, answer: tuple[HeatMap | None, str]) -> None:
+        found, why = answer
+        self._volume.set_heat_map(found)
+        if why:
+            self._screen.said.emit(why)
 
     def _show_band(self) -> None:
         scene, covered = self._reviewing.scene, self._maps.covered

@@ -15,6 +15,7 @@ from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.masks.rater_clusters import CONSENSUS, DICE, agreements_of_runs
 from raterscope.app.review import Decision
+from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.masks import view
 from raterscope.app.workspaces.masks.regions import length_unit
 from raterscope.app.workspaces.masks.scene import Scene
@@ -46,8 +47,7 @@ class Raters(QObject):
         super().__init__(screen)
         self._document = document
         self._jobs = jobs
-        self._trees = 0
-        """How many trees were asked for: only the last is shown."""
+        self._task = LatestTask()
         self._screen = screen
         self.current: str | None = None
         self.pair: tuple[str, str] | None = None
@@ -68,7 +68,7 @@ class Raters(QObject):
         """Take another case, run or structure; while it is covered, nothing of it is seen."""
         contents = self._document.contents
         screen = self._screen
-        self._trees += 1
+        self._task.cancel()
         for place in (screen.table, screen.model_table, screen.matrix, screen.tree, screen.alternatives):
             place.set_nothing(view.HIDDEN if covered else "")
         self._shown = (None, "") if covered else (scene, structure)
@@ -154,7 +154,7 @@ class Raters(QObject):
     def _on_basis(self, _basis: str) -> None:
         contents = self._document.contents
         if contents is not None and self._here:
-            self._trees += 1
+            self._task.cancel()
             self._show_tree(contents)
 
     def _show_tree(self, contents: Contents) -> None:
@@ -168,11 +168,9 @@ class Raters(QObject):
             self._screen.tree.set_tree(np.zeros((0, 4)), (), ())
         else:
             job = self._jobs.start("Joining raters", partial(_clustered, tables), quiet=True)
-            job.finished.connect(partial(self._on_tree, self._trees, contents.numbers, basis))
+            self._task.follow(job, partial(self._on_tree, contents.numbers, basis))
 
-    def _on_tree(self, asked: int, numbers: Mapping[str, int], basis: str, tree: RaterTree) -> None:
-        if asked != self._trees:
-            return
+    def _on_tree(self, numbers: Mapping[str, int], basis: str, tree: RaterTree) -> None:
         scale, unit = UNITS[basis]
         leaves = [numbers.get(name, 0) for name in tree.names]
         linkage = tree.linkage * (1.0, 1.0, scale, 1.0)

@@ -16,8 +16,8 @@ from raterscope.algorithms.pairs.ranking import ranks
 from raterscope.algorithms.pairs.selection import t_test_flags
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
-from raterscope.app.jobs import Job
 from raterscope.app.pairs.ranking_agreement import agreements
+from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.true_rankings import true_ranking_of
 from raterscope.app.workspaces.pairs.scene import Scene
@@ -102,18 +102,14 @@ class Comparing(QObject):
         super().__init__(parent)
         self._document = document
         self._table = table
-        self._asked = 0
+        self._task = LatestTask()
         self._wanted: Scene | None = None
-        self._job: Job | None = None
         table.header.set_title("Methods")
         table.run_chosen.connect(self._on_chosen)
 
     def show(self, scene: Scene | None) -> None:
         """Take another question or answer."""
-        self._asked += 1
-        if self._job is not None:
-            self._job.cancel()
-            self._job = None
+        self._task.cancel()
         self._wanted = scene if scene is not None and scene.run is not None else None
         if self._wanted is None:
             self._table.set_rows(())
@@ -129,13 +125,11 @@ class Comparing(QObject):
         runs = [run.id for run in contents.runs_of("pairs") if question in run.items][-MOST_RUNS:]
         if scene.run.id not in runs:
             runs = [scene.run.id, *runs[1:]]
-        self._job = self._document.read_beside("Reading runs", partial(_read, question, runs), quiet=True)
-        self._job.finished.connect(partial(self._on_read, self._asked, scene.run.id))
+        job = self._document.read_beside("Reading runs", partial(_read, question, runs), quiet=True)
+        self._task.follow(job, partial(self._on_read, scene.run.id))
 
-    def _on_read(self, asked: int, shown: int, found: Sequence[Outcome]) -> None:
-        if asked == self._asked:
-            self._job = None
-            self._table.set_rows(rows_of(found, shown), count(len(found), "run"))
+    def _on_read(self, shown: int, found: Sequence[Outcome]) -> None:
+        self._table.set_rows(rows_of(found, shown), count(len(found), "run"))
 
     def _on_chosen(self, key: object) -> None:
         if isinstance(key, int):

@@ -13,7 +13,8 @@ from raterscope.algorithms.pairs.flip_test import FlipTest
 from raterscope.algorithms.pairs.knockoffs import SortedDraws
 from raterscope.algorithms.pairs.ranking import Linked
 from raterscope.algorithms.progress import Watch, part
-from raterscope.app.jobs import Job, Jobs
+from raterscope.app.jobs import Jobs
+from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.pairs.scene import (
     Analysis,
     Cut,
@@ -67,9 +68,8 @@ class Cutting(QObject):
         self._linked: Linked | None = None
         self._flagged: BoolArray | None = None
         self._due = False
-        self._job: Job | None = None
+        self._ranking_task, self._detecting = LatestTask(), LatestTask()
         self._test: FlipTest | None = None
-        self._detecting: Job | None = None
         self._detected_at = float("nan")
         """The rate that the detectable biases of the cut belong to."""
         self._rest = QTimer(self)
@@ -106,12 +106,8 @@ class Cutting(QObject):
     def _stop(self) -> None:
         self._rest.stop()
         self._due = False
-        if self._job is not None:
-            self._job.cancel()
-            self._job = None
-        if self._detecting is not None:
-            self._detecting.cancel()
-            self._detecting = None
+        self._ranking_task.cancel()
+        self._detecting.cancel()
 
     def _on_rest(self) -> None:
         self.rested.emit()
@@ -121,28 +117,19 @@ class Cutting(QObject):
         self._due = False
         work = partial(_rank, self._scene, self._linked, self._flagged)
         job = self._jobs.start("Ranking the items", work, quiet=True)
-        self._job = job
-        job.finished.connect(partial(self._on_ranked, job))
-        job.failed.connect(self.refused)
+        self._ranking_task.follow(job, self._on_ranked, failed=self.refused.emit)
 
     def _detect(self) -> None:
         """Find what is detectable at a rate other than the run's."""
         scene, cut = self._scene, self.cut
         if scene is None or cut is None or cut.detectable is None or cut.rate == self._detected_at:
             return
-        if self._detecting is not None:
-            self._detecting.cancel()
         job = self._jobs.start(
             "Finding detectable biases", partial(_detect, scene, self._test, cut.rate), quiet=True
         )
-        self._detecting = job
-        job.finished.connect(partial(self._on_detected, job, cut.rate))
-        job.failed.connect(self.refused)
+        self._detecting.follow(job, partial(self._on_detected, cut.rate), failed=self.refused.emit)
 
-    def _on_detected(self, job: Job, rate: float, found: Detected) -> None:
-        if job is not self._detecting or self._scene is None:
-            return
-        self._detecting = None
+    def _on_detected(self, rate: float, found: Detected) -> None:
         self._test = found.test
         if self.cut is None or self.cut.rate != rate:
             return
@@ -151,12 +138,10 @@ class Cutting(QObject):
             self.cut = replace(self.cut, detectable=found.detectable, decidable=found.decidable)
             self.detected.emit()
 
-    def _on_ranked(self, job: Job, found: tuple[Linked, Ranking]) -> None:
-        if job is self._job:
-            self._job = None
-            linked, self.ranking = found
-            self._linked = linked if sum(one.nbytes for one in linked.inverse) <= MOST_KEPT else None
-            self.ranked.emit()
+    def _on_ranked(self, found: tuple[Linked, Ranking]) -> None:
+        linked, self.ranking = found
+        self._linked = linked if sum(one.nbytes for one in linked.inverse) <= MOST_KEPT else None
+        self.ranked.emit()
 
 
 @dataclass(frozen=True, eq=False)

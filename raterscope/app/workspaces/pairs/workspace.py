@@ -24,6 +24,7 @@ from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.pairs.running import Answer, Inputs, fuse_questions, gather, keep
 from raterscope.app.review import BiasSubject, Decision, ReviewState
+from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.fusing import FusionWork
 from raterscope.app.workspaces.hiding import Hiding
 from raterscope.app.workspaces.left import QuestionsLeft
@@ -62,7 +63,7 @@ class PairsWorkspace(PairsScreen):
         self.scene: Scene | None = None
         self.analysis: Analysis | None = None
         self._evidence: Evidence | None = None
-        self._looks = 0
+        self._gathering = LatestTask()
         self.hiding = Hiding(document, "pairs", self, "Hide names", "Names are hidden.", "Names are shown.")
         self._between: tuple[int, int] | None = None
         """The items whose comparisons are listed."""
@@ -330,7 +331,7 @@ class PairsWorkspace(PairsScreen):
         self.evidence.over_time.setVisible(not self._covers(annotator))
         self._evidence = None
         self._show_bias()
-        self._looks += 1
+        self._gathering.cancel()
         index = None if self.analysis is None else self.analysis.index
         if annotator is None or index is None:
             self.evidence.over_time.set_nothing(view.UNFUSED)
@@ -338,14 +339,13 @@ class PairsWorkspace(PairsScreen):
             self.evidence.pairs.show_pairs(None)
             return
         job = self._jobs.start("Gathering evidence", partial(_evidence, index, annotator), quiet=True)
-        job.finished.connect(partial(self._on_evidence, self._looks))
+        self._gathering.follow(job, self._on_evidence)
 
-    def _on_evidence(self, look: int, found: Evidence) -> None:
-        if look == self._looks and self.scene is not None:
-            self._evidence = found
-            self._show_bias()
-            self._show_course()
-            self._show_speaking()
+    def _on_evidence(self, found: Evidence) -> None:
+        self._evidence = found
+        self._show_bias()
+        self._show_course()
+        self._show_speaking()
 
     def _show_speaking(self) -> None:
         scene, found = self.scene, self._evidence
