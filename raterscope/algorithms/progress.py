@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 __all__ = [
     "Cancelled",
@@ -13,9 +13,11 @@ __all__ = [
     "part",
     "repeating",
     "silent",
+    "wait_watching",
     "without_partials",
     "wrapping",
 ]
+
 
 Look = Callable[[], object]
 """What a step of the work calls at least every 100 ms; it may raise `Cancelled`."""
@@ -141,3 +143,40 @@ def without_partials(watch: Watch) -> Watch:
         watch(fraction, words, objective=objective)
 
     return report
+
+
+_FRESH = 0.05
+
+T = TypeVar("T")
+
+
+def wait_watching(
+    work: Callable[[], T], watch: Watch, fraction: float, words: str, *, small: bool = False
+) -> T:
+    """Run a library call in another thread, and report progress while it works.
+
+    Parameters
+    ----------
+    work : callable
+    watch : Watch
+        Called every 50 ms with `fraction` and `words`.
+    fraction : float
+    words : str
+    small : bool
+        Run the call in this thread: it takes less than 50 ms.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    if small:
+        return work()
+    pool = ThreadPoolExecutor(1)
+    try:
+        waiting = pool.submit(work)
+        while True:
+            watch(fraction, words)
+            try:
+                return waiting.result(timeout=_FRESH)
+            except TimeoutError:
+                continue
+    finally:
+        pool.shutdown(wait=False)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import ndimage
 
+from raterscope.algorithms.evaluation import match
 from raterscope.algorithms.labels import OPEN
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.masks.data import OPEN as UNSETTLED
@@ -19,7 +20,6 @@ from raterscope.algorithms.masks.data import MaskFusion
 from raterscope.algorithms.masks.disputes import least_volume, tolerance_of
 from raterscope.algorithms.masks.metrics import placed
 from raterscope.algorithms.masks.report import CaseResult
-from raterscope.algorithms.matching import match
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.clicks.deciding import decided_on
 from raterscope.app.disputes import DISPUTED, disputed_tasks

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from raterscope.algorithms.matching import match, true_detections
+from raterscope.algorithms.evaluation import match, true_detections
 
 
 def best_by_search(found, truth, radius):

@@ -24,8 +24,7 @@ from raterscope.algorithms.clicks.decision_streams import (
     map_rule,
 )
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
-from raterscope.algorithms.evaluation import calibration, evaluate
-from raterscope.algorithms.matching import true_detections
+from raterscope.algorithms.evaluation import calibration, evaluate, true_detections
 from raterscope.algorithms.simulation.mixtures import (
     JOINING,
     STREAMS,

@@ -18,7 +18,7 @@ import numpy as np
 from raterscope.algorithms.pairs import PairFusion
 from raterscope.algorithms.pairs.fusion import PairPlan, fuse
 from raterscope.algorithms.pairs.knockoffs import cuts, selected, shares
-from raterscope.algorithms.pairs.testing import benjamini_hochberg
+from raterscope.algorithms.pairs.selection import benjamini_hochberg
 from raterscope.algorithms.simulation.pair_crowds import study_crowd
 from raterscope.app.papers.open_data import pairs_of
 

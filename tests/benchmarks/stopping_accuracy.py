@@ -24,8 +24,7 @@ from raterscope.algorithms.clicks.experience import Experience, experience_of
 from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.clicks.stopping import Outlook, StoppingSettings, changed, outlook
 from raterscope.algorithms.clicks.stream import advance, begin
-from raterscope.algorithms.evaluation import calibration, evaluate
-from raterscope.algorithms.matching import true_detections
+from raterscope.algorithms.evaluation import calibration, evaluate, true_detections
 from tests.algorithms.clicks.crowds import RealImage, iguanas, in_order, quantius, until
 
 RADIUS = 4.0

@@ -6,7 +6,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QLabel
 
-from raterscope.algorithms.pairs.knockoffs import HIGHEST_RATE
+from raterscope.algorithms.pairs.data import HIGHEST_RATE
 from raterscope.widgets import theme
 from raterscope.widgets.figures.knockoff_bars import KnockoffBars
 from raterscope.widgets.figures.statistic_bars import RateCut, StatisticsView

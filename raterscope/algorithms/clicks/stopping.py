@@ -21,7 +21,7 @@ from raterscope.algorithms.clicks.experience import Experience, informed
 from raterscope.algorithms.clicks.history import StreamHistory
 from raterscope.algorithms.clicks.learning import can_learn
 from raterscope.algorithms.clicks.results import Fusion, Votes
-from raterscope.algorithms.matching import match
+from raterscope.algorithms.evaluation import match
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number
 

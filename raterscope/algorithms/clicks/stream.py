@@ -20,7 +20,7 @@ from raterscope.algorithms.clicks.fusion import FusionPlan, conclude
 from raterscope.algorithms.clicks.learning import can_learn
 from raterscope.algorithms.clicks.oem import OEMSettings, oem, weighs_evidence
 from raterscope.algorithms.clicks.results import Clustering, Detection, Fusion, Votes
-from raterscope.algorithms.matching import match
+from raterscope.algorithms.evaluation import match
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, SettingsError, choice, number
 

@@ -15,6 +15,7 @@ from raterscope.algorithms.annotators.communities import (
     CommunitySettings,
     communities,
 )
+from raterscope.algorithms.catalogue import Plan
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.constancy import changes_in_words, constancy
 from raterscope.algorithms.labels.copying import copies, copying_in_words
@@ -26,7 +27,6 @@ from raterscope.algorithms.labels.rates import rates_of
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.tempering import choose_tempering, is_modelled, tempered
 from raterscope.algorithms.labels.unvoted import bar_unvoted
-from raterscope.algorithms.plan import Plan
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, SettingsError, choice, integer, number, switch
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from raterscope.algorithms.catalogue import Plan
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import OPEN, MaskFusion, Masks
 from raterscope.algorithms.masks.distance import domain, occupied
@@ -16,7 +17,6 @@ from raterscope.algorithms.masks.mixture import MixtureSettings
 from raterscope.algorithms.masks.multiclass import multiclass
 from raterscope.algorithms.masks.robust import LaplaceSettings, RobustSettings
 from raterscope.algorithms.masks.voting import MajoritySettings, majority
-from raterscope.algorithms.plan import Plan
 from raterscope.algorithms.progress import Look, Watch, part, silent
 from raterscope.algorithms.settings import Settings
 

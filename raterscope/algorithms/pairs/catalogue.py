@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from raterscope.algorithms.catalogue import Algorithm
 from raterscope.algorithms.pairs import paths
-from raterscope.algorithms.pairs._fitting import fit
-from raterscope.algorithms.pairs.data import PairFusion, Pairs
-from raterscope.algorithms.pairs.settings import LBISettings, PairSettings
+from raterscope.algorithms.pairs.data import LBISettings, PairFusion, Pairs, PairSettings
+from raterscope.algorithms.pairs.fitting import fit
 from raterscope.algorithms.progress import Watch, silent
 
 __all__ = ["PATHS", "path_title"]

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.pairs._links import starts_of, sums, totals
-from raterscope.algorithms.pairs._waiting import waited
 from raterscope.algorithms.pairs.data import FloatArray, Pairs
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.pairs.ranking import starts_of, sums, totals
+from raterscope.algorithms.progress import Watch, part, silent, wait_watching
 
 __all__ = ["ChoiceModel", "Scoring", "fit_choices", "scoring"]
 
@@ -227,13 +226,13 @@ def _solver(
         )
     small = model.items <= _SMALL
     matrix = _laplacian(model, weight)
-    factor = waited(
+    factor = wait_watching(
         lambda: cho_factor(matrix, lower=True, check_finite=False), watch, 0.2,
         "fitting scores and biases", small=small,
     )  # fmt: skip
     if once:
         return lambda right: np.asarray(cho_solve(factor, right, check_finite=False))
-    inverse = waited(
+    inverse = wait_watching(
         lambda: cho_solve(factor, np.eye(model.items), check_finite=False), watch, 0.3,
         "fitting scores and biases", small=small,
     )  # fmt: skip

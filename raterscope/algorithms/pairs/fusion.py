@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from raterscope.algorithms.catalogue import Plan
 from raterscope.algorithms.pairs.catalogue import PATHS
-from raterscope.algorithms.pairs.data import PairFusion, Pairs
-from raterscope.algorithms.pairs.settings import PairSettings
-from raterscope.algorithms.plan import Plan
+from raterscope.algorithms.pairs.data import PairFusion, Pairs, PairSettings
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import Settings
 

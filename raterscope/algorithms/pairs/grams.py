@@ -9,11 +9,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.pairs._links import groups_of, table
-from raterscope.algorithms.pairs._waiting import waited
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, Pairs, PairsError
-from raterscope.algorithms.pairs.ranking import MOST_LINKED, components
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.pairs.ranking import MOST_LINKED, components, groups_of, table
+from raterscope.algorithms.progress import Watch, silent, wait_watching
 
 __all__ = [
     "MOST_TESTED",
@@ -133,7 +131,7 @@ def grams(
         small = len(kept) * len(some) <= _SMALL**2
         fraction = 0.4 + 0.6 * (done + 0.5 * len(kept)) / max(int((component >= 0).sum()), 1)
         done += len(kept) + 1
-        shared = waited(explained, watch, fraction, f"projecting out {len(kept):,} items", small=small)
+        shared = wait_watching(explained, watch, fraction, f"projecting out {len(kept):,} items", small=small)
         rank += len(kept)
         gram[np.ix_(some, some)] -= shared[:-1, :-1]
         pull[some] -= shared[:-1, -1]
@@ -176,7 +174,7 @@ def factors(
         block[np.diag_indices_from(block)] += np.asarray(laplacian[kept].sum(axis=1)).ravel()
         factored = partial(cholesky, block, lower=True, overwrite_a=True, check_finite=False)
         watch(fraction, words)
-        lower = waited(factored, watch, fraction, words, small=len(kept) <= _SMALL)
+        lower = wait_watching(factored, watch, fraction, words, small=len(kept) <= _SMALL)
         done += len(group)
         yield kept, lower
 

@@ -1,4 +1,8 @@
-"""Scores of items from their comparisons, with and without the biases of some annotators."""
+"""Scores of items from their comparisons, with and without the biases of some annotators.
+
+Comparisons are counted in tables of items and annotators, and items that comparisons link form components.
+Scores of different components cannot be compared.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.pairs._links import groups_of, table
-from raterscope.algorithms.pairs._waiting import waited
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, Pairs, PairsError
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, part, silent, wait_watching
 
 __all__ = [
     "MOST_LINKED",
@@ -19,12 +21,73 @@ __all__ = [
     "Scores",
     "bradley_terry",
     "components",
+    "groups_of",
     "inconsistency",
     "link",
     "ranks",
     "scores",
     "scores_of",
+    "starts_of",
+    "sums",
+    "table",
+    "totals",
 ]
+
+
+_DENSE = 4_000_000
+
+
+def table(
+    row: NDArray[np.integer],
+    column: NDArray[np.integer],
+    shape: tuple[int, int],
+    value: FloatArray | None = None,
+) -> Any:
+    """Add values, or ones, up where rows and columns meet.
+
+    Small tables are added up in a dense one, which takes a fifth of the time that sorting does.
+
+    Returns
+    -------
+    scipy.sparse.csr_array of float64
+    """
+    from scipy.sparse import coo_array, csr_array
+
+    if shape[0] * shape[1] <= _DENSE:
+        place = np.asarray(row, dtype=np.int64) * shape[1] + column
+        dense = np.bincount(place, weights=value, minlength=shape[0] * shape[1])
+        return csr_array(dense.astype(np.float64, copy=False).reshape(shape))
+    return coo_array((np.ones(len(row)) if value is None else value, (row, column)), shape=shape).tocsr()
+
+
+def sums(owner: NDArray[np.integer], value: NDArray[Any], many: int) -> FloatArray:
+    """Add up the values of each of so many owners; (many,)."""
+    return np.asarray(np.bincount(owner, weights=value, minlength=many), dtype=np.float64)
+
+
+def starts_of(owner: NDArray[np.integer], many: int) -> NDArray[np.int64]:
+    """Give where the values of each of so many owners begin, (many + 1,), of values sorted by owner."""
+    return np.searchsorted(owner, np.arange(many + 1)).astype(np.int64)
+
+
+def totals(start: NDArray[np.int64], value: NDArray[Any]) -> FloatArray:
+    """Add up values sorted by owner, whose places are ``start[i]:start[i + 1]``; (many,).
+
+    It takes a tenth of the time of `sums`.
+    """
+    found = np.zeros(len(start) - 1)
+    some = np.flatnonzero(np.diff(start))
+    if len(some):
+        found[some] = np.add.reduceat(value, start[some], dtype=np.float64)
+    return found
+
+
+def groups_of(component: IndexArray) -> list[NDArray[np.int64]]:
+    """Give the items of each component; those below 0 are of none."""
+    order = np.argsort(component, kind="stable")
+    order = order[component[order] >= 0]
+    return np.split(order, np.flatnonzero(np.diff(component[order])) + 1) if len(order) else []
+
 
 MOST_LINKED = 6000
 """Items of one component that are ranked: their Gram matrix has 8 bytes for each two of them."""
@@ -280,14 +343,14 @@ def _pseudo_inverse(links: Any, items: NDArray[np.int64], watch: Watch, fraction
         inverse -= 1.0 / (weight * many * many)
         return np.asarray(inverse)
 
-    inverse = waited(inverted, watch, fraction, f"scoring {many:,} items", small=many <= _SMALL)
+    inverse = wait_watching(inverted, watch, fraction, f"scoring {many:,} items", small=many <= _SMALL)
     return np.asarray(inverse)
 
 
 def _symmetric_inverse(gram: FloatArray, scale: float, watch: Watch) -> tuple[FloatArray, FloatArray]:
     """Give the pseudo-inverse, and the vectors that have none."""
     gram = (gram + gram.T) / 2
-    value, vector = waited(
+    value, vector = wait_watching(
         lambda: np.linalg.eigh(gram), watch, 0.85, "estimating biases", small=len(gram) <= _SMALL
     )
     good = value > _SINGULAR * scale
@@ -394,7 +457,7 @@ def bradley_terry(pairs: Pairs, watch: Watch = silent) -> FloatArray:
     design = _stacked(design, design[:1])
     model = LogisticRegression(C=_PRIOR_VARIANCE, fit_intercept=False, tol=1e-7, max_iter=5000)
     with threadpool_limits(1, "blas"):
-        fitted = waited(
+        fitted = wait_watching(
             lambda: model.fit(
                 design, np.append(won, ~won[0]), sample_weight=np.append(weight, np.finfo(float).tiny)
             ),

@@ -19,8 +19,8 @@ from raterscope.algorithms.evaluation import (
     compare,
     curves,
     evaluate,
+    true_detections,
 )
-from raterscope.algorithms.matching import true_detections
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.outcome import Outcome
 from raterscope.app.study import RunEntry, Study

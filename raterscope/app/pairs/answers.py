@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from raterscope.algorithms.pairs import PairFusion, Pairs
-from raterscope.algorithms.pairs.behaviour import behaviours, match
 from raterscope.algorithms.pairs.data import BoolArray
+from raterscope.algorithms.pairs.evidence import behaviours, match
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.pairs.ranking import scores
 from raterscope.algorithms.progress import Watch, silent

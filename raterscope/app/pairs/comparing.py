@@ -11,8 +11,8 @@ import numpy as np
 from raterscope.algorithms.pairs import PairFusion, Pairs
 from raterscope.algorithms.pairs.data import BoolArray
 from raterscope.algorithms.pairs.fusion import PairPlan
-from raterscope.algorithms.pairs.hodge import Consistency, consistency
 from raterscope.algorithms.pairs.ranking import bradley_terry, scores
+from raterscope.algorithms.pairs.ranking_agreement import Consistency, consistency
 from raterscope.algorithms.pairs.selection import t_test_flags
 from raterscope.algorithms.progress import Watch, part, silent
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from raterscope.algorithms.pairs.behaviour import match
+from raterscope.algorithms.pairs.evidence import match
 from raterscope.algorithms.pairs.selection import draw_shares
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError

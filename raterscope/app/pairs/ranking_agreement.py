@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from raterscope.algorithms.pairs.data import FloatArray, IndexArray
-from raterscope.algorithms.pairs.true_ranking import RankingAgreement, TrueRanking, compare_rankings
+from raterscope.algorithms.pairs.ranking_agreement import RankingAgreement, TrueRanking, compare_rankings
 
 __all__ = ["Agreements", "agreements"]
 

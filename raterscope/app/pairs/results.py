@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from raterscope.algorithms.pairs import PairFusion, Pairs
-from raterscope.algorithms.pairs.behaviour import match
+from raterscope.algorithms.pairs.evidence import match
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.pairs.selection import draw_shares
 from raterscope.algorithms.progress import Watch, silent

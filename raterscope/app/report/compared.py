@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs import PairFusion, Pairs
-from raterscope.algorithms.pairs.behaviour import behaviours, crowd_match, match
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray
+from raterscope.algorithms.pairs.evidence import behaviours, crowd_match, match
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.pairs.ranking import ranks, scores
 from raterscope.algorithms.pairs.selection import draw_shares

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from raterscope.algorithms.pairs.behaviour import BAD_SHARE
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
+from raterscope.algorithms.pairs.evidence import BAD_SHARE
 from raterscope.app.errors import plain
 from raterscope.app.report.compared import ComparedQuestion
 from raterscope.app.report.contents import Table

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from raterscope.algorithms.clicks.data import FloatArray
-from raterscope.algorithms.measuring import area_of, length_of
+from raterscope.algorithms.geometry import area_of, length_of
 from raterscope.app.review.decision import Decision
 from raterscope.app.review.journal import ReviewState
 from raterscope.app.review.measuring_subjects import CountingSubject, ScaleSubject, ShapeSubject

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from raterscope.algorithms.matching import RADIUS
+from raterscope.algorithms.evaluation import RADIUS
 from raterscope.app.study.asked import StudyQuestions
 from raterscope.app.study.records import StudyError
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.pairs.true_ranking import TrueRanking
+from raterscope.algorithms.pairs.ranking_agreement import TrueRanking
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.pairs.true_rankings import RankingTable

@@ -17,9 +17,9 @@ from scipy.stats import binom
 from raterscope.algorithms.evaluation import Calibration
 from raterscope.algorithms.labels.assessment import wilson
 from raterscope.algorithms.pairs import PairFusion, Pairs
+from raterscope.algorithms.pairs.data import PairSettings
 from raterscope.algorithms.pairs.fusion import PairPlan
-from raterscope.algorithms.pairs.random_sides import LEVELS, RedrawnSides, check_redrawn_sides
-from raterscope.algorithms.pairs.settings import PairSettings
+from raterscope.algorithms.pairs.selection import LEVELS, RedrawnSides, check_redrawn_sides
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import counted
 from raterscope.app.pairs.answers import Answered, plan_of, read_answer

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPen
 
-from raterscope.algorithms.measuring import simplified
+from raterscope.algorithms.geometry import simplified
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.image_canvas import DRAG_FROM, FINE_STEP, ImageCanvas
 from raterscope.widgets.canvas.shape_marks import paint_shape, paint_tag, polygon_of, tag_box

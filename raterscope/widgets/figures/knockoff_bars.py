@@ -13,7 +13,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from raterscope.algorithms.pairs.knockoffs import HIGHEST_RATE
+from raterscope.algorithms.pairs.data import HIGHEST_RATE
 from raterscope.text.numbers import count
 from raterscope.widgets import theme
 from raterscope.widgets.figures.mode_switch import ModeSwitch

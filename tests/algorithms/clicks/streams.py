@@ -8,7 +8,7 @@ import numpy as np
 
 from raterscope.algorithms.clicks import Clicks
 from raterscope.algorithms.clicks.stream import StreamPlan, advance, begin
-from raterscope.algorithms.matching import match
+from raterscope.algorithms.evaluation import match
 from tests.algorithms.clicks.crowds import in_order, made, until
 
 PLAN = StreamPlan()

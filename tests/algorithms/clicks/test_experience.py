@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 from raterscope.algorithms.clicks import FusionPlan, Votes, fuse
 from raterscope.algorithms.clicks.dem import DEMSettings, decide, problem_of
 from raterscope.algorithms.clicks.experience import Experience, experience_of, informed
-from raterscope.algorithms.matching import match
+from raterscope.algorithms.evaluation import match
 from raterscope.algorithms.progress import silent
 from tests.algorithms.clicks.crowds import made, quantius, until
 

@@ -11,7 +11,7 @@ from raterscope.algorithms.clicks.cem import CEMSettings, cem
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
 from raterscope.algorithms.clicks.results import Clustering
-from raterscope.algorithms.matching import match
+from raterscope.algorithms.evaluation import match
 from raterscope.algorithms.progress import Cancelled
 from raterscope.algorithms.simulation.mixtures import overlapping_crowd, separated_crowd
 

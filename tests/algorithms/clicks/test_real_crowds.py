@@ -10,8 +10,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from raterscope.algorithms.clicks import Fusion, FusionPlan, fuse
-from raterscope.algorithms.evaluation import Evaluation, calibration, evaluate
-from raterscope.algorithms.matching import match, true_detections
+from raterscope.algorithms.evaluation import Evaluation, calibration, evaluate, match, true_detections
 from tests.algorithms.clicks.crowds import RealImage, iguanas, quantius
 
 RADIUS = 4.0  # as the study that the spots come from

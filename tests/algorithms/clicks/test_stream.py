@@ -12,8 +12,7 @@ from raterscope.algorithms.clicks import ClicksError, FusionPlan, KnownSpots, fu
 from raterscope.algorithms.clicks.experience import experience_of
 from raterscope.algorithms.clicks.oem import oem
 from raterscope.algorithms.clicks.stream import StreamPlan, advance, begin
-from raterscope.algorithms.evaluation import evaluate
-from raterscope.algorithms.matching import match
+from raterscope.algorithms.evaluation import evaluate, match
 from raterscope.algorithms.progress import Cancelled
 from raterscope.algorithms.settings import SettingsError
 from raterscope.algorithms.simulation.mixtures import separated_crowd

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from raterscope.algorithms.pairs.behaviour import behaviours, crowd_match, match, one_sided, side_share
 from raterscope.algorithms.pairs.data import BEHAVIOURS
+from raterscope.algorithms.pairs.evidence import behaviours, crowd_match, match, one_sided, side_share
 from raterscope.algorithms.pairs.ranking import scores
 from raterscope.algorithms.simulation.pair_crowds import WAYS, PairCrowd, simulate_pairs, study_crowd
 from tests.algorithms.pairs.test_ranking import BOTH_SIDES, ONE_SIDE, TABLE_8, compared, real

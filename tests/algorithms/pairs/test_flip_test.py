@@ -10,7 +10,7 @@ import pytest
 from raterscope.algorithms.pairs import Pairs
 from raterscope.algorithms.pairs.choice_model import fit_choices, scoring
 from raterscope.algorithms.pairs.flip_test import flip_test, sign_flip_probability
-from raterscope.algorithms.pairs.testing import false_discovery_rates, simes
+from raterscope.algorithms.pairs.selection import false_discovery_rates, simes
 
 
 def crowd(

@@ -5,8 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from raterscope.algorithms.pairs.model_test import choice_probability
-from raterscope.algorithms.pairs.testing import crowd_probability, simes
+from raterscope.algorithms.pairs.flip_test import choice_probability
+from raterscope.algorithms.pairs.selection import crowd_probability, simes
 
 
 def test_probability_lies_between_those_of_at_least_and_of_more():

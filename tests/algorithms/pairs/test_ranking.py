@@ -8,7 +8,6 @@ import pytest
 from scipy import optimize, stats
 
 from raterscope.algorithms.pairs import Pairs
-from raterscope.algorithms.pairs.hodge import consistency
 from raterscope.algorithms.pairs.ranking import (
     bradley_terry,
     components,
@@ -18,6 +17,7 @@ from raterscope.algorithms.pairs.ranking import (
     scores,
     scores_of,
 )
+from raterscope.algorithms.pairs.ranking_agreement import consistency
 from raterscope.algorithms.progress import Cancelled
 from raterscope.algorithms.simulation.pair_crowds import PairCrowd, simulate_pairs, study_crowd
 

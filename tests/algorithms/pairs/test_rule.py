@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.pairs import Pairs
-from raterscope.algorithms.pairs.data import BEHAVIOURS
+from raterscope.algorithms.pairs.data import BEHAVIOURS, PairSettings
 from raterscope.algorithms.pairs.fusion import PairPlan, fuse
 from raterscope.algorithms.pairs.selection import flip_flags
-from raterscope.algorithms.pairs.settings import PairSettings
 from tests.algorithms.pairs.test_flip_test import crowd
 
 GOOD, UNDECIDABLE = BEHAVIOURS.index("good"), BEHAVIOURS.index("not decidable")

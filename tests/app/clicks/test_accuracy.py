@@ -4,7 +4,7 @@ import csv
 
 import pytest
 
-from raterscope.algorithms.matching import RADIUS
+from raterscope.algorithms.evaluation import RADIUS
 from raterscope.app.cli.program import main
 from raterscope.app.clicks.accuracy import measure_runs
 from raterscope.app.errors import InputError

@@ -9,8 +9,7 @@ from PIL import Image
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtWidgets import QFileDialog, QLabel, QWidget
 
-from raterscope.algorithms.evaluation import calibration, curves
-from raterscope.algorithms.matching import true_detections
+from raterscope.algorithms.evaluation import calibration, curves, true_detections
 from raterscope.widgets.canvas.canvas_view import CanvasView
 from raterscope.widgets.figure_menu import FigureMenu, PictureMenu
 from raterscope.widgets.figures.figure_panel import Figure

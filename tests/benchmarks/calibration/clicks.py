@@ -18,8 +18,7 @@ from raterscope.algorithms.clicks.dem import DEMSettings
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse, learn_from_each_other, pool_rates
 from raterscope.algorithms.clicks.learning import learn
 from raterscope.algorithms.clicks.results import Fusion, Votes
-from raterscope.algorithms.evaluation import Evaluation, calibration, evaluate
-from raterscope.algorithms.matching import true_detections
+from raterscope.algorithms.evaluation import Evaluation, calibration, evaluate, true_detections
 from raterscope.algorithms.progress import silent
 from raterscope.algorithms.simulation.crowds import click_on, gather
 from raterscope.algorithms.simulation.smears import render_smear

@@ -21,7 +21,7 @@ from scipy.special import ndtr
 from raterscope.algorithms.pairs import PairFusion, Pairs
 from raterscope.algorithms.pairs.fusion import PairPlan, fuse
 from raterscope.algorithms.pairs.ranking import scores
-from raterscope.algorithms.pairs.testing import benjamini_hochberg
+from raterscope.algorithms.pairs.selection import benjamini_hochberg
 from raterscope.algorithms.simulation.pair_crowds import study_crowd
 from tests.benchmarks.calibration import Row
 

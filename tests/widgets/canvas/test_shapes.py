@@ -5,7 +5,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from raterscope.algorithms.measuring import area_of, length_of
+from raterscope.algorithms.geometry import area_of, length_of
 from raterscope.widgets.canvas.image_canvas import ImageCanvas
 from raterscope.widgets.canvas.marks import DetectionMarks
 from raterscope.widgets.canvas.shape_grips import grips_of, pulled

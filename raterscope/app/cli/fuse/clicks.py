@@ -16,8 +16,7 @@ from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve, CrowdSizeSet
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, KnownSpots
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.clicks.results import Fusion
-from raterscope.algorithms.evaluation import Evaluation, compare
-from raterscope.algorithms.matching import RADIUS
+from raterscope.algorithms.evaluation import RADIUS, Evaluation, compare
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import formats
 from raterscope.app.cli.rescuing import write_in_folder

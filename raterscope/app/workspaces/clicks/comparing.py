@@ -12,8 +12,7 @@ from PySide6.QtWidgets import QDoubleSpinBox, QHBoxLayout, QStackedWidget, QVBox
 
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.clicks.results import Fusion
-from raterscope.algorithms.evaluation import Curves, curves
-from raterscope.algorithms.matching import RADIUS
+from raterscope.algorithms.evaluation import RADIUS, Curves, curves
 from raterscope.algorithms.progress import Watch
 from raterscope.app.clicks.accuracy import Accuracy, measure_runs
 from raterscope.app.document import Document

@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, Signal
 
 from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve, CrowdSizeSettings
 from raterscope.algorithms.clicks.fusion import FusionPlan
-from raterscope.algorithms.matching import RADIUS
+from raterscope.algorithms.evaluation import RADIUS
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.clicks.crowd_size import (
     Crowds,

@@ -10,7 +10,7 @@ import numpy as np
 from PySide6.QtCore import QObject, QPointF, Signal
 
 from raterscope.algorithms.clicks.data import FloatArray
-from raterscope.algorithms.measuring import area_of, crosses_itself, length_of
+from raterscope.algorithms.geometry import area_of, crosses_itself, length_of
 from raterscope.app.document import Document
 from raterscope.app.review import (
     Decision,

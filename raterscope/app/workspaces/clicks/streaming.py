@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QFileDialog
 
 from raterscope.algorithms.clicks.experience import Experience, experience_of
 from raterscope.algorithms.clicks.stream import StreamPlan
-from raterscope.algorithms.matching import RADIUS
+from raterscope.algorithms.evaluation import RADIUS
 from raterscope.algorithms.progress import Watch
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.clicks.following import Following, Wish

@@ -10,19 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs import PairFusion, Pairs
-from raterscope.algorithms.pairs.behaviour import behaviours, crowd_match, match
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray
-from raterscope.algorithms.pairs.evidence import PairIndex, index
+from raterscope.algorithms.pairs.evidence import PairIndex, behaviours, crowd_match, index, match
 from raterscope.algorithms.pairs.flip_test import FlipTest, flip_test
 from raterscope.algorithms.pairs.knockoffs import SortedDraws, selected, sort_draws
 from raterscope.algorithms.pairs.ranking import Linked, Scores, link, ranks, scores_of
+from raterscope.algorithms.pairs.ranking_agreement import TrueRanking
 from raterscope.algorithms.pairs.selection import (
     detectable_biases,
     flip_flags,
     t_test_flags,
     wrong_probabilities,
 )
-from raterscope.algorithms.pairs.true_ranking import TrueRanking
 from raterscope.algorithms.progress import Watch
 from raterscope.app.pairs.answers import plan_of
 from raterscope.app.pairs.comparing import not_promised

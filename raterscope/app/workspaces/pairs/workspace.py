@@ -13,10 +13,9 @@ from PySide6.QtCore import QObject
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QWidget
 
-from raterscope.algorithms.pairs.data import BoolArray
+from raterscope.algorithms.pairs.data import HIGHEST_RATE, BoolArray
 from raterscope.algorithms.pairs.evidence import Evidence, PairIndex, evidence
 from raterscope.algorithms.pairs.fusion import PairPlan
-from raterscope.algorithms.pairs.knockoffs import HIGHEST_RATE
 from raterscope.algorithms.progress import Watch
 from raterscope.app.changes import Change
 from raterscope.app.disputes import MATTERS

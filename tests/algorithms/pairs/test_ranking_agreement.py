@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from raterscope.algorithms.pairs.true_ranking import TrueRanking, compare_rankings
+from raterscope.algorithms.pairs.ranking_agreement import TrueRanking, compare_rankings
 
 CHAINS = ((11, 21), (22, 4, 6), (30, 8), (25, 13, 16, 2, 15), (18, 1))
 """The known order of competitive images in Table 5 of the position bias paper."""

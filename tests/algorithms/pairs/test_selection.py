@@ -5,7 +5,7 @@ import pytest
 from scipy.special import ndtr
 
 from raterscope.algorithms.pairs.grams import grams, least_squares, scaled
-from raterscope.algorithms.pairs.testing import (
+from raterscope.algorithms.pairs.selection import (
     benjamini_hochberg,
     bias_probabilities,
     binomial_test,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from raterscope.algorithms.measuring import area_of, crosses_itself, length_of, simplified
+from raterscope.algorithms.geometry import area_of, crosses_itself, length_of, simplified
 
 
 def test_a_triangle_of_three_four_five_has_its_length_and_area():
