@@ -1,4 +1,4 @@
-.PHONY: demo run test check docs architecture test-without-qt benchmark clean to-work
+.PHONY: demo run test check docs architecture pictures test-without-qt benchmark clean to-work
 
 environment := .venv
 python := $(environment)/bin/python
@@ -38,6 +38,10 @@ docs: to-work
 # The picture of the architecture page, from the imports.
 architecture: to-work
 	$(python) scripts/draw_architecture.py
+
+# Store the screens as they are now as the reference pictures of tests/pictures.
+pictures: to-work
+	$(python) -m pytest tests/pictures --store-pictures
 
 # The algorithms must be of use where no Qt is installed.
 test-without-qt: to-work

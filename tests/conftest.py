@@ -35,6 +35,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--random-order", type=int, metavar="SEED", help="shuffle the files, and the tests of each"
     )
+    parser.addoption(
+        "--store-pictures", action="store_true", help="store the pictures of the screens as references"
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
