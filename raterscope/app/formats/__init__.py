@@ -73,9 +73,10 @@ def _read_marks(
     table: Table, kind: str | None, mapping: Mapping[str, str] | None, watch: Watch
 ) -> ClickTable | PointTable:
     from raterscope.app.formats import clicks, zooniverse
+    from raterscope.app.formats.points.gathering import take_points
 
     if zooniverse.is_export(table) and not set(mapping or ()) & set(table.header):
-        return zooniverse.marks_of(table, watch)
+        return take_points(table.path, zooniverse.ZooniverseDocument(table), watch).clicks
     try:
         return clicks.clicks_of(table, mapping, watch)
     except UnknownColumns as unknown:

@@ -52,8 +52,10 @@ class Item(Struct, frozen=True, gc=False):
         Pixels as the file has them, not checked.
     field : str or None
         Where in the file the size is, for error messages; None where a file need not have it.
-    task : str
-        The number of a task, where several have one name.
+    distinction : str
+        What tells tasks of one name apart: "task 7", "subject 12".
+    line : int or None
+        Line of a table on which the item comes first.
     """
 
     name: str = ""
@@ -61,7 +63,8 @@ class Item(Struct, frozen=True, gc=False):
     width: Any = None
     height: Any = None
     field: str | None = None
-    task: str = ""
+    distinction: str = ""
+    line: int | None = None
 
     @property
     def title(self) -> str:
@@ -192,6 +195,8 @@ class Annotation(Struct, frozen=True, gc=False):
         Classes of the whole image or task that were chosen together.
     question : str
         What they answer, where the file asks several questions.
+    wording : str
+        The question as annotators read it.
     problem : str
         What is wrong with the answers, for the error message.
     size : (width, height), optional
@@ -205,6 +210,7 @@ class Annotation(Struct, frozen=True, gc=False):
     label: str = ""
     answers: tuple[str, ...] = ()
     question: str = ""
+    wording: str = ""
     problem: str = ""
     size: tuple[Any, Any] | None = None
     attributes: Mapping[str, Any] = {}

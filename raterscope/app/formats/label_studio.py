@@ -102,7 +102,13 @@ class LabelStudioDocument(Document):
             for one, annotator in _annotations(task, remarks):
                 regions = one["result"]
                 width, height = _size_of_set(regions)
-                item = Item(name, f"task {number}", width, height, task=number if name in shared else "")
+                item = Item(
+                    name,
+                    f"task {number}",
+                    width,
+                    height,
+                    distinction=f"task {number}" if name in shared else "",
+                )
                 yield AnnotationSet(
                     item, annotator,
                     tuple(_annotation(region, at + 1, count + 1) for count, region in enumerate(regions)),

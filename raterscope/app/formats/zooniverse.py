@@ -1,34 +1,44 @@
 """Zooniverse classification exports: point marks of both versions of the annotations, and answers.
 
-One row is one classification: a person looked at a subject. Its `annotations` are JSON, a list of tasks. A
-drawing task's value is a list of marks; version 1 tells a mark's shape by its keys (a point has x and y and
-nothing of another shape), version 2 by `toolType`. Who classified a subject in a workflow that has a drawing
-task looked at it, with marks or without: a question before the drawing may have led past it.
+One row is one classification of one subject by one volunteer. Its `annotations` are JSON, a list of tasks.
+The value of a drawing task is a list of marks. In version 1 the keys of a mark tell its shape (a point has x
+and y and no key of another shape); in version 2 `toolType` does. A volunteer who classified a subject in a
+workflow with a drawing task looked at the subject, with marks or without: a question before the drawing may
+skip it.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Any, NamedTuple, TypeGuard
-
-import numpy as np
+from typing import Any, ClassVar, NamedTuple, TypeGuard
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.clicks import seconds_or_nan
-from raterscope.app.formats.labels.gathering import Gathering, joined
-from raterscope.app.formats.labels.records import LabelTable, TrueLabels
-from raterscope.app.formats.records import ClickTable
+from raterscope.app.formats.annotations import (
+    Annotation,
+    AnnotationSet,
+    Content,
+    Document,
+    Item,
+    Kind,
+    Points,
+    Remarks,
+)
+from raterscope.app.formats.labels.gathering import joined
 from raterscope.app.formats.strangers import answer_text, decode_json, entries, text_of
 from raterscope.app.formats.tables import FARTHEST, Faults, Table
 
 __all__ = [
-    "Look", "answers_of", "has_answers", "is_export", "looks_of", "marks_of", "sizes_in", "subject_name",
-]  # fmt: skip
+    "Classification",
+    "ZooniverseDocument",
+    "classifications_of",
+    "is_export",
+    "sizes_in",
+    "subject_name",
+]
 
 _NEEDED = ("classification_id", "user_name", "metadata", "annotations", "subject_data", "subject_ids")
 _OTHER_SHAPE = {
@@ -45,15 +55,24 @@ _LONGEST_QUESTION = 120
 
 
 @dataclass
-class Look:
-    """One classification: who looked at which subject, with points given as (frame, x, y)."""
+class Classification:
+    """One row of an export, with its points.
+
+    Attributes
+    ----------
+    row : int
+    annotator, subject, workflow : str
+    points : list of (frame, x, y)
+    time : str
+        As the export has it.
+    """
 
     row: int
-    person: str
+    annotator: str
     subject: str
     workflow: str
     points: list[tuple[int, float, float]] = field(default_factory=list)
-    time: float = math.nan
+    time: str = ""
 
 
 def is_export(table: Table) -> bool:
@@ -61,36 +80,113 @@ def is_export(table: Table) -> bool:
     return set(_NEEDED) <= set(table.header)
 
 
-def marks_of(table: Table, watch: Watch = silent) -> ClickTable:
-    """Read the point marks of a classification export.
+class ZooniverseDocument(Document):
+    """A classification export. The JSON of a row is decoded when its annotations are taken.
 
-    Images are named by the file name in the subject's data, else by the subject's number; the frames of a
-    subject with several are images of their own. Of a person's repeated classifications of a subject the
-    first counts. Marks of other shapes are counted and left out.
-
-    Raises
-    ------
-    InputError
-        For a file without point marks, and for the first line that cannot be read.
+    Parameters
+    ----------
+    table : Table
+        The whole export, or its first rows for `contents` alone.
     """
-    faults, shapes = Faults(table), Counter[str]()
-    looks, drawing, repeats = looks_of(table, faults, shapes, watch)
-    faults.refuse()
-    looks = [look for look in looks if look.workflow in drawing]
-    if not any(look.points for look in looks):
-        found = ", ".join(f"{count:,} of {plain(shape, 20)}" for shape, count in shapes.most_common(6))
-        raise InputError(
-            f"has no point marks{f' (marks: {found})' if found else ''}; expected some", file=table.path
-        )
-    names, sizes = _subjects(table, looks)
-    notices = _notices(looks, shapes, repeats)
-    return _click_table(table, looks, names, sizes, notices)
+
+    expected: ClassVar[Mapping[Kind, str]] = {"points": "point marks", "labels": "answers"}
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def contents(self) -> frozenset[Content]:
+        """Find out whether there are answers and marks; rows that cannot be read are skipped."""
+        found: set[Content] = set()
+        for cell in self._table.column("annotations"):
+            try:
+                tasks = decode_json(cell)
+                if any(True for _ in _marks_in(tasks)):
+                    found.add("marks")
+                if any(isinstance(answer, str) for _, _, answer in _answers(tasks)):
+                    found.add("labels")
+            except ValueError:
+                continue
+        return frozenset(found)
+
+    def sets(self, kind: Kind, remarks: Remarks, watch: Watch = silent) -> Iterator[AnnotationSet]:
+        """Yield the points of each classification by frame, or each answer as a set of its own.
+
+        Of several classifications of a subject by one volunteer the first gives points. An image has the name
+        of the file in the subject's data, else the subject's number; each frame with marks is an image.
+        Several answers at once, and several animals of a survey, are one label. A question is the same
+        within a workflow. Drawings, texts, sliders and drop-downs are no labels.
+
+        Raises
+        ------
+        InputError
+            For an export without point marks, and for the first row that cannot be read.
+        """
+        return self._points(remarks, watch) if kind == "points" else self._labels(watch)
+
+    def _points(self, remarks: Remarks, watch: Watch) -> Iterator[AnnotationSet]:
+        table, faults, shapes = self._table, Faults(self._table), Counter[str]()
+        found, drawing, repeats = classifications_of(table, faults, shapes, watch)
+        faults.refuse()
+        found = [one for one in found if one.workflow in drawing]
+        if not any(one.points for one in found):
+            beside = ", ".join(f"{count:,} of {plain(shape, 20)}" for shape, count in shapes.most_common(6))
+            raise InputError(
+                f"has no point marks{f' (marks: {beside})' if beside else ''}; expected some", file=table.path
+            )
+        remarks.notices += _notices(found, shapes, repeats)
+        names, sizes = _subjects(table, found)
+        frames: dict[str, set[int]] = {}
+        for one in found:
+            frames.setdefault(one.subject, set()).update(frame for frame, _, _ in one.points)
+        items: dict[tuple[str, int], Item] = {}
+        for one in found:
+            for frame in sorted(frames[one.subject] or {0}):
+                key = one.subject, frame
+                if key not in items:
+                    name = names[one.subject] + (f" frame {frame + 1}" if frame else "")
+                    width, height = sizes.get(key, (None, None))
+                    items[key] = Item(name, width=width, height=height, line=table.lines[one.row])
+                places = [(x, y) for where, x, y in one.points if where == frame]
+                marks = (Annotation("points", "annotations", (Points(places),)),) if places else ()
+                yield AnnotationSet(items[key], one.annotator, marks, is_complete=True, time=one.time)
+
+    def _labels(self, watch: Watch) -> Iterator[AnnotationSet]:
+        table = self._table
+        column = {
+            name: table.column(name) if name in table.header else ("",) * len(table)
+            for name in ("user_name", "user_id", "classification_id", "workflow_id", "created_at",
+                         "annotations", "subject_data", "subject_ids")
+        }  # fmt: skip
+        several = len(set(column["workflow_id"])) > 1
+        names: dict[str, str] = {}
+        for row, subject in enumerate(map(str.strip, column["subject_ids"])):
+            if subject and subject not in names:
+                names[subject] = subject_name(column["subject_data"][row], subject)
+        shared = Counter(names.values())
+        items = {
+            subject: Item(
+                name if name != subject else "", subject,
+                distinction=f"subject {subject}" if shared[name] > 1 else "",
+            )
+            for subject, name in names.items()
+        }  # fmt: skip
+        votes = list(_votes(table, column, several, watch))
+        # An empty answer may be to a drawing or to a choice: the answers of others show which.
+        drawn = {vote.question for vote in votes if vote.answer is None}
+        for vote in votes:
+            is_label = vote.answer is not None and vote.question not in drawn
+            answer = Annotation(
+                "drawings, texts, sliders and drop-downs", "annotations",
+                answers=(vote.answer or "",) if is_label else (), question=vote.question,
+                wording=f"{vote.question}: {vote.wording}" if vote.wording else "",
+            )  # fmt: skip
+            yield AnnotationSet(items[vote.subject], vote.annotator, (answer,), time=vote.time)
 
 
-def looks_of(
+def classifications_of(
     table: Table, faults: Faults, shapes: Counter[str], watch: Watch = silent
-) -> tuple[list[Look], set[str], int]:
-    """Read every row: who looked at what, with which points.
+) -> tuple[list[Classification], set[str], int]:
+    """Read every row: annotator, subject and points.
 
     Parameters
     ----------
@@ -103,8 +199,8 @@ def looks_of(
 
     Returns
     -------
-    looks : list of Look
-        Of a person's repeated classifications of a subject the first.
+    classifications : list of Classification
+        Of several classifications of a subject by one volunteer the first.
     drawing : set of workflows that have a drawing task
     repeats : int
     """
@@ -112,7 +208,7 @@ def looks_of(
     workflow = table.column("workflow_id") if "workflow_id" in table.header else ("",) * len(table)
     created = table.column("created_at") if "created_at" in table.header else ("",) * len(table)
     user = table.column("user_id") if "user_id" in table.header else ("",) * len(table)
-    looks: list[Look] = []
+    found: list[Classification] = []
     drawing: set[str] = set()
     seen: set[tuple[str, str]] = set()
     repeats = 0
@@ -123,7 +219,7 @@ def looks_of(
         if not subject:
             faults.add([row], "subject_ids", "is empty; expected the number of a subject")
             continue
-        person = _person_of(columns["user_name"][row], user[row], columns["classification_id"][row])
+        annotator = _annotator_of(columns["user_name"][row], user[row], columns["classification_id"][row])
         try:
             marks = list(_marks_in(decode_json(columns["annotations"][row])))
         except ValueError as error:
@@ -131,20 +227,20 @@ def looks_of(
             continue
         if marks:
             drawing.add(workflow[row])
-        again = (person, subject) in seen
-        seen.add((person, subject))
+        again = (annotator, subject) in seen
+        seen.add((annotator, subject))
         repeats += again
         if again:
             continue
-        look = Look(row, person, subject, workflow[row], time=seconds_or_nan(created[row]))
+        classification = Classification(row, annotator, subject, workflow[row], time=created[row])
         for mark in marks:
-            _take(mark, look, shapes, faults)
-        looks.append(look)
-    return looks, drawing, repeats
+            _take(mark, classification, shapes, faults)
+        found.append(classification)
+    return found, drawing, repeats
 
 
-def _person_of(name: str, number: str, classification: str) -> str:
-    """Name who made a classification; who was not logged in has a name of the export's own."""
+def _annotator_of(name: str, number: str, classification: str) -> str:
+    """Name a volunteer; one who was not logged in is named after the classification."""
     return name.strip() or number.strip() or f"unnamed in classification {classification.strip()}"
 
 
@@ -169,7 +265,7 @@ def _marks_in(tasks: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
                 yield from _marks_in([item], depth + 1)
 
 
-def _take(mark: dict[str, Any], look: Look, shapes: Counter[str], faults: Faults) -> None:
+def _take(mark: dict[str, Any], classification: Classification, shapes: Counter[str], faults: Faults) -> None:
     kind = mark.get("toolType")
     if kind is None:
         kind = "other shapes" if _OTHER_SHAPE & mark.keys() or "x" not in mark else "point"
@@ -178,13 +274,13 @@ def _take(mark: dict[str, Any], look: Look, shapes: Counter[str], faults: Faults
         return
     x, y, frame = mark.get("x"), mark.get("y"), mark.get("frame", 0)
     if not (_is_place(x) and _is_place(y)):
-        faults.add(
-            [look.row], "annotations", f"has a point at {plain((x, y), 40)}; expected places in pixels"
-        )
+        problem = f"has a point at {plain((x, y), 40)}; expected places in pixels"
     elif frame is not None and (type(frame) is not int or not 0 <= frame < _MOST_FRAMES):
-        faults.add([look.row], "annotations", f"has a point on frame {plain(frame, 20)}; expected a number")
+        problem = f"has a point on frame {plain(frame, 20)}; expected a number"
     else:
-        look.points.append((frame or 0, float(x), float(y)))
+        classification.points.append((frame or 0, float(x), float(y)))
+        return
+    faults.add([classification.row], "annotations", problem)
 
 
 def _is_place(value: Any) -> TypeGuard[float]:
@@ -192,18 +288,18 @@ def _is_place(value: Any) -> TypeGuard[float]:
 
 
 def _subjects(
-    table: Table, looks: list[Look]
+    table: Table, found: list[Classification]
 ) -> tuple[dict[str, str], dict[tuple[str, int], tuple[float, float]]]:
-    """Name each subject and tell the size of each of its frames, where the export says."""
+    """Give the name of each subject, and the size of each of its frames where the export has it."""
     data, meta = table.column("subject_data"), table.column("metadata")
     names: dict[str, str] = {}
     sizes: dict[tuple[str, int], tuple[float, float]] = {}
-    for look in looks:
-        if look.subject not in names:
-            names[look.subject] = subject_name(data[look.row], look.subject)
-        if (look.subject, 0) not in sizes:
-            for frame, size in sizes_in(meta[look.row]):
-                sizes.setdefault((look.subject, frame), size)
+    for one in found:
+        if one.subject not in names:
+            names[one.subject] = subject_name(data[one.row], one.subject)
+        if (one.subject, 0) not in sizes:
+            for frame, size in sizes_in(meta[one.row]):
+                sizes.setdefault((one.subject, frame), size)
     return _distinct_names(names), sizes
 
 
@@ -240,125 +336,30 @@ def sizes_in(text: str) -> Iterator[tuple[int, tuple[float, float]]]:
                 yield frame, (float(width), float(height))
 
 
-def _notices(looks: list[Look], shapes: Counter[str], repeats: int) -> tuple[str, ...]:
+def _notices(found: list[Classification], shapes: Counter[str], repeats: int) -> list[str]:
     said = []
     if shapes:
-        found = ", ".join(f"{plain(shape, 20)} {count:,}" for shape, count in shapes.most_common(6))
-        said.append(f"{sum(shapes.values()):,} marks are no points and were left out ({found}).")
+        kinds = ", ".join(f"{plain(shape, 20)} {count:,}" for shape, count in shapes.most_common(6))
+        said.append(f"{sum(shapes.values()):,} marks are no points and were left out ({kinds}).")
     if repeats:
         said.append(
             f"{repeats:,} repeated classifications by the same person were left out; the first counts."
         )
-    frames = {frame for look in looks for frame, _, _ in look.points}
+    frames = {frame for one in found for frame, _, _ in one.points}
     if frames - {0}:
         said.append(
             f"Subjects have up to {max(frames) + 1} frames: each frame with marks is an image of its own."
         )
-    return tuple(said)
-
-
-def _click_table(
-    table: Table,
-    looks: list[Look],
-    names: Mapping[str, str],
-    sizes: Mapping[tuple[str, int], tuple[float, float]],
-    notices: tuple[str, ...],
-) -> ClickTable:
-    marked: dict[str, set[int]] = {}
-    for look in looks:
-        marked.setdefault(look.subject, set()).update(frame for frame, _, _ in look.points)
-    people: dict[str, int] = {}
-    images: dict[tuple[str, int], int] = {}
-    lines: list[int] = []
-    looked: set[tuple[int, int]] = set()
-    rows: list[tuple[int, int, float, float, float]] = []
-    for look in looks:
-        person = people.setdefault(look.person, len(people))
-        for frame in sorted(marked[look.subject] or {0}):
-            if (look.subject, frame) not in images:
-                images[look.subject, frame] = len(images)
-                lines.append(table.lines[look.row])
-            looked.add((person, images[look.subject, frame]))
-        for frame, x, y in look.points:
-            rows.append((person, images[look.subject, frame], x, y, look.time))
-    columns = np.array(rows, dtype=np.float64).reshape(-1, 5)
-    time = columns[:, 4]
-    return ClickTable(
-        path=table.path,
-        annotators=tuple(people),
-        images=tuple(names[subject] + (f" frame {frame + 1}" if frame else "") for subject, frame in images),
-        annotator=columns[:, 0].astype(np.int64),
-        image=columns[:, 1].astype(np.int64),
-        x=columns[:, 2].copy(),
-        y=columns[:, 3].copy(),
-        time=time.copy() if np.isfinite(time).any() else None,
-        looked=frozenset(looked),
-        extents={number: sizes[key] for key, number in images.items() if key in sizes},
-        lines=tuple(lines),
-        notices=notices,
-    )
+    return said
 
 
 class _Vote(NamedTuple):
     question: str
-    words: str
+    wording: str
     annotator: str
     subject: str
     answer: str | None
-    time: float
-
-
-def has_answers(table: Table, *, alone: bool) -> bool:
-    """Find out by some rows of an export whether it holds answers; `alone` if it holds no marks."""
-    answers = 0
-    for cell in table.column("annotations"):
-        try:
-            tasks = decode_json(cell)
-            if alone and any(True for _ in _marks_in(tasks)):
-                return False
-            answers += any(isinstance(answer, str) for _, _, answer in _answers(tasks))
-        except ValueError:
-            continue
-    return answers > 0
-
-
-def answers_of(table: Table, watch: Watch = silent) -> tuple[LabelTable | TrueLabels, ...]:
-    """Read the answers to questions with one answer, with several, and of a survey.
-
-    Several answers at once, and several animals of a survey, are one label. Drawings, texts, sliders and
-    drop-downs are counted and left out. A question is the same within a workflow.
-
-    Raises
-    ------
-    InputError
-        For a file without answers, and for the first line that cannot be read.
-    """
-    gathering = Gathering(table.path)
-    column = {
-        name: table.column(name) if name in table.header else ("",) * len(table)
-        for name in ("user_name", "user_id", "classification_id", "workflow_id", "created_at", "annotations",
-                     "subject_data", "subject_ids")
-    }  # fmt: skip
-    several = len(set(column["workflow_id"])) > 1
-    names: dict[str, str] = {}
-    for row, subject in enumerate(map(str.strip, column["subject_ids"])):
-        if subject and subject not in names:
-            names[subject] = subject_name(column["subject_data"][row], subject)
-    tasks_of = _distinct_names(names)
-    votes = list(_votes(table, column, several, watch))
-    # An empty answer may be to a drawing or to a choice: the answers of others show which.
-    drawn = {vote.question for vote in votes if vote.answer is None}
-    for vote in votes:
-        if vote.answer is None or vote.question in drawn:
-            gathering.left_out["drawings, texts, sliders and drop-downs"] += 1
-            continue
-        name = names[vote.subject]
-        gathering.add(
-            vote.question, vote.annotator, tasks_of[vote.subject], vote.answer, time=vote.time,
-            picture=name if name != vote.subject else "",
-            words=f"{vote.question}: {vote.words}" if vote.words else vote.question,
-        )  # fmt: skip
-    return gathering.tables()
+    time: str
 
 
 def _votes(table: Table, column: Mapping[str, Sequence[str]], several: bool, watch: Watch) -> Iterator[_Vote]:
@@ -371,8 +372,9 @@ def _votes(table: Table, column: Mapping[str, Sequence[str]], several: bool, wat
                 "is empty; expected the number of a subject",
                 file=table.path, line=table.lines[row], field="subject_ids",
             )  # fmt: skip
-        person = _person_of(*(column[name][row] for name in ("user_name", "user_id", "classification_id")))
-        time = seconds_or_nan(column["created_at"][row])
+        annotator = _annotator_of(
+            *(column[name][row] for name in ("user_name", "user_id", "classification_id"))
+        )
         try:
             found = list(_answers(decode_json(column["annotations"][row])))
         except ValueError as error:
@@ -380,9 +382,9 @@ def _votes(table: Table, column: Mapping[str, Sequence[str]], several: bool, wat
                 f"cannot be read ({error}); expected a JSON list of tasks",
                 file=table.path, line=table.lines[row], field="annotations",
             ) from None  # fmt: skip
-        for task, words, answer in found:
+        for task, wording, answer in found:
             question = f"{task} of workflow {column['workflow_id'][row]}" if several else task
-            yield _Vote(question, words, person, subject, answer, time)
+            yield _Vote(question, wording, annotator, subject, answer, column["created_at"][row])
 
 
 def _answers(tasks: Any, depth: int = 0) -> Iterator[tuple[str, str, str | None]]:

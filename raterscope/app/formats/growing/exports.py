@@ -16,11 +16,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from raterscope.app.formats.clicks import seconds_or_nan
 from raterscope.app.formats.growing.identities import added, contains, identity_of
 from raterscope.app.formats.growing.positions import ExportState, Waiting
 from raterscope.app.formats.growing.rows import Refusals, Rows, mended_table
 from raterscope.app.formats.tables import LONGEST_NAME, Table
-from raterscope.app.formats.zooniverse import looks_of, sizes_in, subject_name
+from raterscope.app.formats.zooniverse import classifications_of, sizes_in, subject_name
 
 __all__ = ["Classification", "Exports", "classifications"]
 
@@ -78,19 +79,20 @@ def classifications(table: Table) -> tuple[list[Classification], Refusals]:
             table.path, table.header, tuple(column[row : row + 1] for column in table.columns), (line,)
         )
         faults, shapes = Refusals(one), Counter[str]()
-        looks, drawing, _ = looks_of(one, faults, shapes)
+        read, drawing, _ = classifications_of(one, faults, shapes)
         for field, what in faults.found.values():
             refused.add([row], field, what)
         if row in refused.found:
             continue
-        look, sizes = looks[0], dict(sizes_in(metadata[row]))
+        look, sizes = read[0], dict(sizes_in(metadata[row]))
         name = subject_name(data[row], look.subject)
-        if not _is_name(name) or not all(map(_is_name, (look.person, look.subject, look.workflow))):
+        if not _is_name(name) or not all(map(_is_name, (look.annotator, look.subject, look.workflow))):
             refused.add([row], "subject_data", f"has no names of at most {LONGEST_NAME} letters")
             continue
         found.append(
             Classification(
-                line, look.person, look.subject, look.workflow, bool(drawing), name, look.time,
+                line, look.annotator, look.subject, look.workflow, bool(drawing), name,
+                seconds_or_nan(look.time),
                 tuple(look.points), sizes, shapes,
             )
         )  # fmt: skip

@@ -38,16 +38,14 @@ def find_labels(file: File, *, alone: bool = True) -> Literal["labels", "truth"]
     path = source.path
     try:
         if path.suffix.casefold() in _DOCUMENTS:
-            contents = source.contents("labels") or frozenset()
-            found = "labels" in contents and not (alone and contents & _MARKED)
-            return "labels" if found else None
+            return _labels_beside(source.contents("labels") or frozenset(), alone)
         from raterscope.app.formats.labels.table import tells_table
         from raterscope.app.formats.labels.wide import annotators_of
-        from raterscope.app.formats.zooniverse import has_answers, is_export
+        from raterscope.app.formats.zooniverse import ZooniverseDocument, is_export
 
         table = source.head().table
         if is_export(table):
-            return "labels" if has_answers(table, alone=alone) else None
+            return _labels_beside(ZooniverseDocument(table).contents(), alone)
         return "labels" if annotators_of(table) else tells_table(table)
     except InputError:
         return None
@@ -100,12 +98,12 @@ def read_labels(
         return take_labels(path, document, annotator or path.stem, watch)
     from raterscope.app.formats.labels.table import labels_of, tells_table, truth_of
     from raterscope.app.formats.labels.wide import annotators_of, votes_of
-    from raterscope.app.formats.zooniverse import answers_of, is_export
+    from raterscope.app.formats.zooniverse import ZooniverseDocument, is_export
 
     watch(0.0, f"reading {path.name}")
     head = source.head()
     if is_export(head.table) and not mapping:
-        return answers_of(source.table(watch), watch)
+        return take_labels(path, ZooniverseDocument(source.table(watch)), path.stem, watch)
     if annotators_of(head.table, mapping) and not truth:
         return votes_of(source.table(watch), mapping, watch)
     told = {field for field in (mapping or {}).values() if field != "ignore"}
@@ -114,6 +112,11 @@ def read_labels(
     if not mapping and tells_table(head.table) == "truth":
         return truth_of(head, None, watch)
     return labels_of(head, mapping, watch)
+
+
+def _labels_beside(contents: frozenset[Content], alone: bool) -> Literal["labels"] | None:
+    """Tell whether there are labels, and where they must be alone, no marks on images."""
+    return "labels" if "labels" in contents and not (alone and contents & _MARKED) else None
 
 
 def _is_by_many(table: Table, mapping: Mapping[str, str] | None) -> bool:

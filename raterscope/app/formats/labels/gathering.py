@@ -137,15 +137,17 @@ def take_labels(
     gathering = Gathering(path)
     for one in document.sets("labels", Remarks(gathering.left_out), watch):
         chosen: dict[str, list[str]] = {} if one.question is None else {one.question: []}
+        wording = ""
         for annotation in one.annotations:
             if annotation.problem:
                 raise InputError(annotation.problem, file=path, field=annotation.field)
             if annotation.answers:
                 chosen.setdefault(annotation.question, []).extend(annotation.answers)
+                wording = annotation.wording
             else:
                 gathering.left_out[annotation.noun] += 1
         item = one.item
-        task = f"{item.title} (task {item.task})" if item.task else item.title
+        task = f"{item.title} ({item.distinction})" if item.distinction else item.title
         for question, answers in chosen.items():
             label = joined([answer for answer in answers if answer])
             if one.is_truth:
@@ -153,6 +155,6 @@ def take_labels(
             else:
                 gathering.add(
                     question, one.annotator or annotator, task, label, time=seconds_or_nan(one.time),
-                    picture=item.name,
+                    picture=item.name, words=wording,
                 )  # fmt: skip
     return gathering.tables()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.annotations import Annotation, Document, Points, Remarks
+from raterscope.app.formats.clicks import seconds_or_nan
 from raterscope.app.formats.records import ClickTable, PointTable
 from raterscope.app.formats.strangers import is_number
 from raterscope.app.formats.tables import FARTHEST
@@ -70,12 +72,17 @@ class Gathering:
     _images: dict[str, int] = field(default_factory=dict)
     _extents: dict[int, tuple[float, float]] = field(default_factory=dict)
     _looked: set[tuple[int, int]] = field(default_factory=set)
-    _pieces: list[tuple[int, int, FloatArray]] = field(default_factory=list)
+    _pieces: list[tuple[int, int, float, FloatArray]] = field(default_factory=list)
+    _lines: dict[int, int] = field(default_factory=dict)
     _true: list[tuple[int, FloatArray]] = field(default_factory=list)
 
-    def picture(self, image: str | None, size: tuple[float, float] | None = None) -> int:
-        """Note an image, with its width and height where they are told; gives its number."""
+    def picture(
+        self, image: str | None, size: tuple[float, float] | None = None, line: int | None = None
+    ) -> int:
+        """Note an image, with its width and height and its line where they are known; gives its number."""
         number = self._images.setdefault(image or UNTOLD, len(self._images))
+        if line is not None:
+            self._lines.setdefault(number, line)
         if size is not None:
             self._extents.setdefault(number, size)
         return number
@@ -85,11 +92,13 @@ class Gathering:
         who = self._annotators.setdefault(annotator or UNTOLD, len(self._annotators))
         self._looked.add((who, self.picture(image)))
 
-    def add(self, annotator: str | None, image: str | None, places: FloatArray) -> None:
-        """Add what somebody marked: (N, 2) places, x and y in pixels."""
+    def add(
+        self, annotator: str | None, image: str | None, places: FloatArray, time: float = math.nan
+    ) -> None:
+        """Add an annotator's points: (N, 2), x and y in pixels, and the time in seconds."""
         self.look(annotator, image)
         who = self._annotators[annotator or UNTOLD]
-        self._pieces.append((who, self.picture(image), places))
+        self._pieces.append((who, self.picture(image), time, places))
 
     def add_truth(self, image: str | None, places: FloatArray) -> None:
         """Add true places, (N, 2)."""
@@ -117,13 +126,15 @@ class Gathering:
         if left:
             said.append(f"Left out, for they are no points: {', '.join(left)}.")
         images = tuple(self._images)
-        who = np.repeat([one for one, _, _ in self._pieces], [len(places) for _, _, places in self._pieces])
-        image = np.repeat([one for _, one, _ in self._pieces], [len(places) for _, _, places in self._pieces])
-        places = _joined([one for _, _, one in self._pieces])
+        counts = [len(places) for *_, places in self._pieces]
+        who, image, time = (np.repeat([piece[at] for piece in self._pieces], counts) for at in range(3))
+        places = _joined([one for *_, one in self._pieces])
         clicks = ClickTable(
             path=self.path, annotators=tuple(self._annotators), images=images,
             annotator=who.astype(np.int64), image=image.astype(np.int64), x=places[:, 0], y=places[:, 1],
-            looked=frozenset(self._looked), extents=self._extents, notices=tuple(said),
+            time=time if np.isfinite(time).any() else None, looked=frozenset(self._looked),
+            extents=self._extents, lines=tuple(self._lines[number] for number in sorted(self._lines)),
+            notices=tuple(said),
         )  # fmt: skip
         if not self._true:
             return PointFile(clicks, detections=self.detections)
@@ -201,7 +212,7 @@ def take_points(path: Path, document: Document, watch: Watch = silent) -> PointF
     for one in document.sets("points", remarks, watch):
         is_empty = False
         title, size = one.item.title, size_of(one.item.width, one.item.height)
-        gathering.picture(title, size)
+        gathering.picture(title, size, one.item.line)
         pieces = []
         for annotation in one.annotations:
             found = _points_of(path, annotation, size)
@@ -215,7 +226,7 @@ def take_points(path: Path, document: Document, watch: Watch = silent) -> PointF
         if one.is_truth:
             gathering.add_truth(title, _joined(pieces))
         elif pieces or one.is_complete:
-            gathering.add(one.annotator, title, _joined(pieces))
+            gathering.add(one.annotator, title, _joined(pieces), seconds_or_nan(one.time))
     if not people:
         gathering.detections = document.is_own
     if len(people) == 1 or is_empty:
