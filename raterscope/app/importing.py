@@ -26,6 +26,7 @@ from raterscope.app.sorting import Piles, settle, take_apart
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.labels import link_pictures
 from raterscope.app.study.masks import add_case, add_masks
+from raterscope.app.study.places import Names
 from raterscope.app.study.true_rankings import add_true_ranking
 
 __all__ = ["TABLES", "Readings", "read_files", "store"]
@@ -305,10 +306,12 @@ def _store(
     told: list[str] = []
     numbers = _numbers(study, placement.sites, entries)
     grids = {entry.id: entry.lattice for entry in study.images()} if readings.masks else {}
+    placed: dict[Path, list[tuple[SignedMask, int]]] = {}
+    for one, at in zip(placement.masks, placement.where, strict=True):
+        placed.setdefault(one.file, []).append((one, numbers[at]))
     for done, file in enumerate(readings.masks, start=len(tables)):
         step = part(watch, share + (1 - share) * done / parts, share + (1 - share) * (done + 1) / parts)
-        pairs = zip(placement.masks, placement.where, strict=True)
-        mine = [(one, numbers[at]) for one, at in pairs if one.file == file.path]
+        mine = placed.get(file.path, [])
         moved = sum(not one.mask.grid.same_as(grids[number]) for one, number in mine)
         notices = [*file.notices, *_moved_in_words(moved)]
         masks = [placed_mask(one, number, grids[number]) for one, number in mine]
@@ -354,11 +357,12 @@ def _numbers(study: Study, sites: Sequence[Site], added: Sequence[ImageEntry]) -
     """Give every site's number in the study: those that came are `added`, in their order."""
     came = iter(added)
     numbers = []
+    names = Names(study.images())
     for site in sites:
         if site.number is not None:
             numbers.append(site.number)
         else:
-            entry = next(came) if site.fresh else add_case(study, site.name, site.grid)
+            entry = next(came) if site.fresh else add_case(study, site.name, site.grid, names)
             numbers.append(entry.id)
     return numbers
 

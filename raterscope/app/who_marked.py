@@ -71,7 +71,7 @@ def names_by(files: Sequence[Path], images: Sequence[str], naming: str | None = 
 
 def _guessed(files: Sequence[Path], images: Sequence[str]) -> dict[Path, Named]:
     """Guess from the names; those of true masks apart, for they do not follow the raters' pattern."""
-    true = [file for file in files if _TRUE & _pieces(file)]
+    true = {file: None for file in files if _TRUE & _pieces(file)}
     others = [file for file in files if file not in true]
     found = common_parts(others)
     items = [name.item for name in found.values()]
@@ -81,8 +81,9 @@ def _guessed(files: Sequence[Path], images: Sequence[str]) -> dict[Path, Named]:
     for file, name in common_parts(true).items():
         raters = not others and len(true) > 1 and name.annotator is not None
         found[file] = name if raters else name._replace(annotator=TRUTH_WORD)
+    called = {tuple(words_of(image)): image for image in reversed(images)}
     for file in files:
-        image, rest = _image_in(file, images)
+        image, rest = _image_in(file, called)
         if image is not None:
             name = found.get(file, Named())
             annotator = name.annotator or (rest[0] if len(rest) == 1 else None)
@@ -101,17 +102,13 @@ def _pieces(file: Path) -> set[str]:
     return set(re.split(r"[_\-. \d]+", bare(file).casefold()))
 
 
-def _image_in(file: Path, images: Sequence[str]) -> tuple[str | None, list[str]]:
-    """Find the image whose name a mask's name begins with, and what else the name says."""
+def _image_in(file: Path, images: Mapping[tuple[str, ...], str]) -> tuple[str | None, list[str]]:
+    """Find the image whose words, the most that any has, begin a mask's name; and the name's other words."""
     words = words_of(file.name)
-    best: tuple[int, str] | None = None
-    for image in images:
-        start = words_of(image)
-        if start and words[: len(start)] == start and (best is None or len(start) > best[0]):
-            best = len(start), image
-    if best is None:
+    most = next((n for n in range(len(words), 0, -1) if tuple(words[:n]) in images), None)
+    if most is None:
         return None, []
     rest = [word for word in re.split(r"[_\-. ]+", bare(file)) if word]
-    while rest and len(words_of("_".join(rest))) > len(words) - best[0]:
+    while rest and len(words_of("_".join(rest))) > len(words) - most:
         rest.pop(0)
-    return best[1], [plain(word) for word in rest if word.casefold() not in _IDLE]
+    return images[tuple(words[:most])], [plain(word) for word in rest if word.casefold() not in _IDLE]

@@ -105,17 +105,19 @@ def place(
         For a mask that may lie on several images, or is there twice.
     """
     every = list(sites)
+    given = _Sites(sites)
+    cases: dict[str, int] = {}
     where: list[int] = []
     found: list[SignedMask] = []
     for one in sorted(masks, key=lambda one: one.annotator is None):  # the truth comes to what raters marked
-        at, structure = _site_of(one, every, len(sites), may_resample)
+        at, structure = given.site_of(one, may_resample)
         if at is None:
             name = one.item or one.hint or one.file.resolve().parent.name or "case"
-            at = next((n for n in range(len(sites), len(every)) if every[n].name == name), None)
+            at = cases.get(name)
             if at is None and one.annotator is None:
                 at = _marked_alone(one, found, where, every)
             if at is None:
-                at = len(every)
+                at = cases[name] = len(every)
                 every.append(Site(name, one.mask.grid))
             elif not every[at].grid.same_as(one.mask.grid):
                 if not (may_resample and one.mask.grid.calibrated and every[at].grid.calibrated):
@@ -146,59 +148,71 @@ def placed_mask(one: SignedMask, image: int, grid: Grid) -> PlacedMask:
     return PlacedMask(image, one.annotator, one.structure, origin, values, mask.coding)
 
 
-def _site_of(
-    one: SignedMask, every: Sequence[Site], given: int, may_resample: bool
-) -> tuple[int | None, str]:
-    """Find a mask's image among those given, None for a case of its own; and its structure's name."""
-    sites = every[:given]
-    grid = one.mask.grid
-    fresh = any(site.fresh for site in sites)
-    named = _named(one.item, sites) or _named(one.hint, sites)
-    if named:
-        same = [at for at in named if sites[at].grid.same_as(grid)]
-        if len(same) > 1:
-            raise _several(one, [sites[at] for at in same])
-        if same:
-            return same[0], one.structure
-        if may_resample and grid.calibrated and sites[named[0]].grid.calibrated:
-            return named[0], one.structure
-        raise OtherGrid(one, sites[named[0]])
-    series = one.item is not None and one.item.replace(".", "").isdigit()
-    told = one.item is not None and not series
-    guessed = one.hint is not None and any(map(str.isdigit, one.hint)) and not fresh
-    if told or guessed or not sites:
-        return None, one.structure
-    fits = [at for at, site in enumerate(sites) if site.grid.same_as(grid)]
-    sure = [at for at in fits if grid.calibrated and sites[at].grid.calibrated]
-    came = [at for at in fits if sites[at].fresh]
-    chosen = next((few for few in (sure, came, fits) if len(few) == 1), None)
-    if chosen is not None:
-        # What looked like the image's name is another structure's.
-        return chosen[0], one.structure if one.hint is None or one.mask.structure else one.hint
-    if fits:
-        raise _several(one, [sites[at] for at in fits])
-    if series or len([site for site in sites if site.fresh] or sites) > 1:
-        return None, one.structure
-    nearest = next((at for at, site in enumerate(sites) if site.fresh), 0)
-    if may_resample and grid.calibrated and sites[nearest].grid.calibrated:
-        return nearest, one.structure
-    raise OtherGrid(one, sites[nearest])
+class _Sites:
+    """Finds the image of a mask among those given, by series, by name, by grid.
 
+    Words of names and shapes are looked up once, for there may be thousands of images and masks.
+    """
 
-def _named(name: str | None, sites: Sequence[Site]) -> list[int]:
-    """Find the images that a name or a series' UID means, the surest way that finds any."""
-    if name is None:
-        return []
-    words = words_of(name)
-    called = [words_of(site.name) for site in sites]
-    for found in (
-        [at for at, site in enumerate(sites) if name in (site.identifier, site.name)],
-        [at for at, other in enumerate(called) if words and other == words],
-        [at for at, other in enumerate(called) if words and other[: len(words)] == words],
-    ):
-        if found:
-            return found
-    return []
+    def __init__(self, sites: Sequence[Site]) -> None:
+        self._sites = sites
+        self._fresh = [site for site in sites if site.fresh]
+        self._exact: dict[str, list[int]] = {}
+        self._by_words: dict[tuple[str, ...], list[int]] = {}
+        self._by_first_words: dict[tuple[str, ...], list[int]] = {}
+        self._by_shape: dict[tuple[int, int, int], list[int]] = {}
+        for at, site in enumerate(sites):
+            for name in {site.identifier, site.name}:
+                self._exact.setdefault(name, []).append(at)
+            words = tuple(words_of(site.name))
+            self._by_words.setdefault(words, []).append(at)
+            for n in range(1, len(words)):
+                self._by_first_words.setdefault(words[:n], []).append(at)
+            self._by_shape.setdefault(site.grid.shape, []).append(at)
+
+    def site_of(self, one: SignedMask, may_resample: bool) -> tuple[int | None, str]:
+        """Find a mask's image, None for a case of its own; and its structure's name."""
+        sites, grid = self._sites, one.mask.grid
+        named = self._named(one.item) or self._named(one.hint)
+        if named:
+            same = [at for at in named if sites[at].grid.same_as(grid)]
+            if len(same) > 1:
+                raise _several(one, [sites[at] for at in same])
+            if same:
+                return same[0], one.structure
+            if may_resample and grid.calibrated and sites[named[0]].grid.calibrated:
+                return named[0], one.structure
+            raise OtherGrid(one, sites[named[0]])
+        series = one.item is not None and one.item.replace(".", "").isdigit()
+        told = one.item is not None and not series
+        guessed = one.hint is not None and any(map(str.isdigit, one.hint)) and not self._fresh
+        if told or guessed or not sites:
+            return None, one.structure
+        fits = [at for at in self._by_shape.get(grid.shape, ()) if sites[at].grid.same_as(grid)]
+        sure = [at for at in fits if grid.calibrated and sites[at].grid.calibrated]
+        came = [at for at in fits if sites[at].fresh]
+        chosen = next((few for few in (sure, came, fits) if len(few) == 1), None)
+        if chosen is not None:
+            # What looked like the image's name is another structure's.
+            return chosen[0], one.structure if one.hint is None or one.mask.structure else one.hint
+        if fits:
+            raise _several(one, [sites[at] for at in fits])
+        if series or len(self._fresh or sites) > 1:
+            return None, one.structure
+        nearest = sites.index(self._fresh[0]) if self._fresh else 0
+        if may_resample and grid.calibrated and sites[nearest].grid.calibrated:
+            return nearest, one.structure
+        raise OtherGrid(one, sites[nearest])
+
+    def _named(self, name: str | None) -> list[int]:
+        """Find the images that a name or a series' UID means, the surest way that finds any."""
+        if name is None:
+            return []
+        words = tuple(words_of(name))
+        named = self._exact.get(name)
+        if named is None and words:
+            named = self._by_words.get(words) or self._by_first_words.get(words)
+        return named or []
 
 
 def _several(one: SignedMask, sites: Sequence[Site]) -> InputError:

@@ -80,14 +80,20 @@ class MaskEntry:
     voxels: int
 
 
-def add_case(study: Study, name: str, grid: Grid) -> ImageEntry:
-    """Make room for an image that only its masks tell of."""
+def add_case(study: Study, name: str, grid: Grid, names: Names | None = None) -> ImageEntry:
+    """Add an image that is known from its masks alone; one of that name and grid is not added twice.
+
+    `names` finds the study's images, for a caller who adds many; the case is added to it.
+    """
     with study.change() as connection:
-        names = Names(read_image_entries(connection, study.path))
+        if names is None:
+            names = Names(read_image_entries(connection, study.path))
         same = names.find(name)
         if same is not None and same.lattice.same_as(grid):
             return same
-        return add_grid(connection, study.path, _free(connection, name), grid)
+        entry = add_grid(connection, study.path, _free(connection, name), grid)
+    names.add(entry)
+    return entry
 
 
 def add_masks(
@@ -107,7 +113,11 @@ def add_masks(
     """
     study.forget_names()
     with study.change() as connection:
-        shapes = {e.id: e.lattice.shape for e in read_image_entries(connection, study.path)}
+        shapes = {
+            entry.id: entry.lattice.shape
+            for image in {mask.image for mask in masks}
+            for entry in read_image_entries(connection, study.path, image)
+        }
         number = number_import(connection, "masks", file, notices)
         people = number_annotators(connection, [one.annotator for one in masks if one.annotator is not None])
         replaced = 0

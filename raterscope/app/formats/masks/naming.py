@@ -106,7 +106,12 @@ def common_parts(paths: Iterable[Path]) -> dict[Path, Named]:
     the annotator, and what all names share is the image (with a number) or the structure (without).
     """
     files = list(dict.fromkeys(Path(path) for path in paths))
-    pieces = {path: _pieces(path, files) for path in files}
+    shared = 0
+    for level in zip(*(file.parent.parts for file in files), strict=False):
+        if len(set(level)) > 1:
+            break
+        shared += 1
+    pieces = {path: _pieces(path, shared) for path in files}
     if len({len(row) for row in pieces.values()}) > 1:
         return {path: _by_words(row) for path, row in pieces.items()}
     columns = [column for column in zip(*pieces.values(), strict=True) if column]
@@ -116,18 +121,12 @@ def common_parts(paths: Iterable[Path]) -> dict[Path, Named]:
     return {path: _named(row, role) for path, row in pieces.items()}
 
 
-def _pieces(path: Path, files: Sequence[Path]) -> list[str]:
-    shared = 0
-    parents = [file.parent.parts for file in files]
-    for level in zip(*parents, strict=False):
-        if len(set(level)) > 1:
-            break
-        shared += 1
-    words: list[str] = [*path.parent.parts[shared:]]
-    words += [word for word in re.split(r"[_\-. ]+", bare(path)) if word]
+def _pieces(path: Path, shared: int) -> list[str]:
+    """Cut a name, and the folders below the first so many, which all files share, into words."""
+    folders = path.parent.parts[shared:]
     joined: list[str] = []
-    for word in words:
-        both = joined and word.isdigit() and len(joined) > len(path.parent.parts[shared:])
+    for word in (*folders, *(word for word in re.split(r"[_\-. ]+", bare(path)) if word)):
+        both = joined and word.isdigit() and len(joined) > len(folders)
         if both and (_BARE_PERSON.fullmatch(joined[-1]) or _BARE_THING.fullmatch(joined[-1])):
             joined[-1] = f"{joined[-1]} {word}"
         else:
