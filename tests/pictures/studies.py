@@ -48,7 +48,7 @@ def _clicks(folder: Path) -> tuple[list[Path], list[str]]:
     rng = np.random.default_rng(5)
     rows: list[list[object]] = []
     for number in range(12):
-        seen = [*(cells[:-1] if number < 8 else cells[:3]), *(cells[-1:] if number < 5 else ())]
+        seen = [*(cells[:-1] if number < 8 else cells[:3]), *(cells[-1:] if number < 4 else ())]
         for x, y in seen:
             dx, dy = rng.normal(0, 1.5, 2)
             rows.append([f"volunteer {number + 1}", "smear.png", round(x + dx, 2), round(y + dy, 2)])
