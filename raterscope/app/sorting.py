@@ -232,7 +232,6 @@ def _holds_nothing(path: Path) -> bool:
 def _sort_file(path: Path, kind: str | None, piles: Piles, watch: Watch) -> None:
     """Sort a file that was named: whatever is wrong with it is said."""
     from raterscope.app.formats.volumes import find_volumes
-    from raterscope.app.formats.volumes.dicom_headers import is_dicom
 
     refuse_special(path)
     if kind != "clicks" and not path.is_file():
@@ -258,8 +257,8 @@ def _sort_file(path: Path, kind: str | None, piles: Piles, watch: Watch) -> None
         piles.put(path, piles.masks)
     elif is_voxel_file(path):
         _sort_voxels(path, piles, watch)
-    elif path.is_file() and is_dicom(path):
-        if holds_masks(path):
+    elif path.is_file() and piles.sources.open(path).dicom() is not None:
+        if holds_masks(piles.sources.open(path)):
             piles.masks.append(path)
         else:
             piles.volumes += [one for one in find_volumes(path, watch) if one not in piles.volumes]
@@ -276,14 +275,14 @@ def _sort_file(path: Path, kind: str | None, piles: Piles, watch: Watch) -> None
 def _sort_folder(folder: Path, kind: str | None, piles: Piles, watch: Watch) -> None:
     """Sort what lies in a folder: what cannot be read is left, and said to be."""
     from raterscope.app.formats.volumes import dicom, find_volumes, walked
-    from raterscope.app.formats.volumes.dicom_headers import is_dicom
+    from raterscope.app.formats.volumes.dicom_headers import DicomFile
 
     if kind == "volume":
         piles.volumes += find_volumes(folder, watch)
         return
     before = _count(piles)
     files = sorted(walked(folder, part(watch, 0.0, 0.1)), key=lambda path: natural(str(path)))
-    scans: list[Path] = []
+    scans: list[DicomFile] = []
     refused: list[InputError] = []
     for done, path in enumerate(files):
         step = part(watch, 0.1 + 0.5 * done / len(files), 0.1 + 0.5 * (done + 1) / len(files))
@@ -300,8 +299,11 @@ def _sort_folder(folder: Path, kind: str | None, piles: Piles, watch: Watch) -> 
                     others.append(path)
             elif is_voxel_file(path) and kind is None:
                 _sort_voxels(path, piles, step)
-            elif is_dicom(path):
-                (piles.masks if holds_masks(path) else scans).append(path)
+            elif (scan := piles.sources.open(path).dicom()) is not None:
+                if holds_masks(piles.sources.open(path)):
+                    piles.masks.append(path)
+                else:
+                    scans.append(scan)
             elif is_image(path) or (is_voxel_file(path) and kind in ("masks", "truth")):
                 (piles.masks if kind in ("masks", "truth") else piles.images).append(path)
             elif kind not in (None, "clicks", "truth") or not piles.put_points(path):

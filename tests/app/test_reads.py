@@ -15,6 +15,7 @@ from raterscope.app.formats.sources import Sources
 from raterscope.app.importing import read_files
 from raterscope.app.masks.reading import MaskReading
 from raterscope.app.who_marked import UnknownAnnotators
+from tests.app.formats.dicom_builder import write_series
 from tests.app.formats.points.crowds import SIZE, WRITERS
 
 MARKS = {("ann", "one.png"): [(10.5, 20.25), (30, 40)], ("bob", "one.png"): [(11, 21)]}
@@ -114,6 +115,13 @@ def test_fusing_on_the_command_line_reads_once(tmp_path: Path, opens) -> None:
         opens.clear()
         assert main(["fuse", kind, str(path), "-o", str(tmp_path / kind)]) == 0
         assert opens[path] <= 2, kind  # the other time for the checksum in run.json
+
+
+def test_each_slice_of_a_series_is_opened_once(tmp_path: Path, opens) -> None:
+    series = write_series(tmp_path / "ct", (5, 16, 16))
+    (volume,) = read_files([tmp_path]).volumes
+    assert volume.grid.shape == (5, 16, 16)
+    assert [opens[path] for path in series.files] == [1] * 5
 
 
 def test_after_a_question_the_files_are_not_read_again(tmp_path: Path, opens) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
@@ -14,8 +14,9 @@ from raterscope.app.formats.strangers import json_content, read_bytes, read_xml
 if TYPE_CHECKING:
     from raterscope.app.formats.labels.columns import Head
     from raterscope.app.formats.tables import Table
+    from raterscope.app.formats.volumes.dicom_headers import DicomFile
 
-__all__ = ["SUFFIXES", "File", "LidcDocument", "Source", "Sources", "open_source"]
+__all__ = ["SUFFIXES", "File", "Source", "Sources", "open_source"]
 
 _SNIFFED = 4096
 """Bytes by which a format is chosen whose parser is made for it."""
@@ -78,6 +79,12 @@ class Source:
         from raterscope.app.formats.tables import read_table
 
         return cast("Table", self._once("table", lambda: read_table(self.path, watch)))
+
+    def dicom(self) -> DicomFile | None:
+        """Read the head of a DICOM file, or give it again; None for a file that is no DICOM."""
+        from raterscope.app.formats.volumes.dicom_headers import read_dicom
+
+        return cast("DicomFile | None", self._once("dicom", lambda: read_dicom(self.path)))
 
     def _once(self, name: str, make: Callable[[], object]) -> object:
         if name not in self._known:
@@ -192,20 +199,6 @@ class Sources:
             source.release()
 
 
-class LidcDocument(Document):
-    """A file of LIDC-IDRI, whose contours lie in a volume: `masks.lidc` reads it with the series at hand.
-
-    Attributes
-    ----------
-    root : xml.etree.ElementTree.Element
-    """
-
-    expected: ClassVar[Mapping[Kind, str]] = {"masks": "reading sessions of a CT"}
-
-    def __init__(self, root: Any) -> None:
-        self.root = root
-
-
 def _parse(path: Path) -> Document | None:
     """Parse a JSON or XML file; None for a format that is not known."""
     from raterscope.app.formats import coco, cvat, geojson, label_studio, labelme
@@ -214,6 +207,8 @@ def _parse(path: Path) -> Document | None:
     if path.suffix.casefold() == ".xml":
         root = read_xml(path)
         if root.tag == "LidcReadMessage":
+            from raterscope.app.formats.masks.lidc import LidcDocument
+
             return LidcDocument(root)
         return cvat.CvatDocument(path, root) if root.tag == "annotations" else None
     text = read_bytes(path)

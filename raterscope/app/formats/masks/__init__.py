@@ -10,7 +10,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.masks.naming import NOTHING, Named, bare, by_path
 from raterscope.app.formats.records import refuse_special
-from raterscope.app.formats.sources import SUFFIXES, File, LidcDocument, Source, open_source
+from raterscope.app.formats.sources import SUFFIXES, File, Source, open_source
 from raterscope.app.formats.volumes.records import MaskTable, RaterMask, VolumeFile
 
 __all__ = ["holds_masks", "read_masks"]
@@ -55,21 +55,17 @@ def _holds_masks(source: Source, watch: Watch) -> bool | None:
             return True
     if label_maps.is_voxel_file(path) or label_maps.is_plain_image(path):
         return label_maps.is_label_map(path, watch)
-    return _dicom_kind(path) is not None
+    return _dicom_kind(source) is not None
 
 
-def _dicom_kind(path: Path) -> str | None:
-    """Tell segmentations and structure sets from other DICOM files, and from what is none."""
-    from raterscope.app.formats.volumes.dicom_headers import is_dicom, read_dataset
-    from raterscope.app.formats.volumes.voxel_files import sentences
-
-    if not is_dicom(path):
+def _dicom_kind(source: Source) -> str | None:
+    """Tell segmentations and structure sets from other DICOM files, and from files that are no DICOM."""
+    file = source.dicom()
+    if file is None:
         return None
-    with sentences(path):
-        uid = str(read_dataset(path, pixels=False).get("SOPClassUID", ""))
-    if uid in _SEGMENTATIONS:
+    if file.sop_class in _SEGMENTATIONS:
         return "segmentation"
-    return "structures" if uid == _STRUCTURES else None
+    return "structures" if file.sop_class == _STRUCTURES else None
 
 
 def read_masks(
@@ -149,7 +145,7 @@ def _read(
             return read_seg_nrrd(path, names, watch)
     if label_maps.is_voxel_file(path) or label_maps.is_plain_image(path):
         return label_maps.read_label_map(path, names, spacing, watch)
-    kind = _dicom_kind(path) if path.is_file() else None
+    kind = _dicom_kind(source) if path.is_file() else None
     if kind == "segmentation":
         from raterscope.app.formats.masks.dicom_seg import read_dicom_seg
 
@@ -170,10 +166,9 @@ def _read_annotations(
     spacing: tuple[float, float, float] | None, watch: Watch,
 ) -> MaskTable:  # fmt: skip
     from raterscope.app.formats.masks.annotations import take_masks
+    from raterscope.app.formats.masks.lidc import LidcDocument, read_lidc
 
     document = source.document()
     if isinstance(document, LidcDocument):
-        from raterscope.app.formats.masks.lidc import read_lidc
-
-        return read_lidc(source.path, document.root, volumes, spacing, watch)
+        return read_lidc(source.path, document, volumes, spacing, watch)
     return take_masks(source, names, spacing, watch)

@@ -13,9 +13,10 @@ References
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.annotations import Document, Kind
 from raterscope.app.formats.masks.gathering import cropped, refuse_total
 from raterscope.app.formats.masks.polygons import fill
 from raterscope.app.formats.masks.series import series_among, wanted
@@ -30,7 +32,7 @@ from raterscope.app.formats.strangers import text_of
 from raterscope.app.formats.volumes.records import MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.volumes.voxel_files import checked_shape
 
-__all__ = ["SIDE", "draw_outline", "read_lidc"]
+__all__ = ["SIDE", "LidcDocument", "draw_outline", "read_lidc"]
 
 SIDE = 512
 """Pixels of a row and a column of every CT of the collection."""
@@ -58,8 +60,22 @@ class _Nodule:
     mask: NDArray[np.bool_] = field(default_factory=lambda: np.zeros((0, 0, 0), dtype=np.bool_))
 
 
+class LidcDocument(Document):
+    """A parsed file. Its contours lie in a volume: `read_lidc` needs the series that they were drawn on.
+
+    Attributes
+    ----------
+    root : xml.etree.ElementTree.Element
+    """
+
+    expected: ClassVar[Mapping[Kind, str]] = {"masks": "reading sessions of a CT"}
+
+    def __init__(self, root: Any) -> None:
+        self.root = root
+
+
 def read_lidc(
-    path: Path, root: Any, volumes: tuple[VolumeFile, ...] = (),
+    path: Path, document: LidcDocument, volumes: tuple[VolumeFile, ...] = (),
     spacing: tuple[float, float, float] | None = None, watch: Watch = silent,
 ) -> MaskTable:  # fmt: skip
     """Read the nodules of 3 mm and more.
@@ -75,6 +91,7 @@ def read_lidc(
     InputError
         For a file without sessions or outlines, and one that is of another CT than is at hand.
     """
+    root = document.root
     sessions = root.findall("readingSession")
     if not sessions:
         raise InputError("has no reading sessions of a CT; expected up to four", file=path)

@@ -146,12 +146,13 @@ def _in_folder(folder: Path, watch: Watch) -> tuple[VolumeFile, ...]:
     files = tuple(walked(folder, watch))
     scans = []
     for done, path in enumerate(files):
-        watch(0.1 + 0.1 * done / len(files), f"looking at {plain(path.name)}")
-        if path.name.casefold() != _DICOMDIR and dicom_headers.is_dicom(path):
-            scans.append(path)
+        watch(0.1 + 0.7 * done / len(files), f"looking at {plain(path.name)}")
+        scan = None if path.name.casefold() == _DICOMDIR else dicom_headers.read_dicom(path)
+        if scan is not None:
+            scans.append(scan)
     if scans:
-        return dicom.series_in(scans, folder, part(watch, 0.2, 1.0))
-    found, refused = _others(files, part(watch, 0.2, 1.0))
+        return dicom.series_in(scans, folder, part(watch, 0.8, 1.0))
+    found, refused = _others(files, part(watch, 0.8, 1.0))
     if not found:
         raise refused[0] if refused else InputError("holds no image or volume", file=folder)
     if refused:

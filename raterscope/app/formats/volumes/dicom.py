@@ -15,10 +15,11 @@ from raterscope.algorithms.masks.grid import Grid, describe_slices
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.volumes.dicom_headers import (
+    DicomFile,
     NoImageError,
     SliceHead,
-    is_dicom,
     read_dataset,
+    read_dicom,
     read_heads,
 )
 from raterscope.app.formats.volumes.records import VolumeFile
@@ -60,8 +61,10 @@ def series_of(path: Path, watch: Watch = silent) -> tuple[VolumeFile, ...]:
     return tuple(file for file in found if path in file.files) or found
 
 
-def series_in(paths: Sequence[Path], folder: Path, watch: Watch = silent) -> tuple[VolumeFile, ...]:
-    """Give every volume in DICOM files, the largest first.
+def series_in(
+    paths: Sequence[Path | DicomFile], folder: Path, watch: Watch = silent
+) -> tuple[VolumeFile, ...]:
+    """Give every volume in DICOM files, the largest first; heads that were read before are not read again.
 
     Files that hold no image are passed over; of those that cannot be read the first volume's notices tell.
 
@@ -116,14 +119,17 @@ def listed(path: Path) -> tuple[Path, ...]:
         return tuple(found)
 
 
-def _read_many(paths: Sequence[Path], watch: Watch) -> tuple[list[SliceHead], list[InputError]]:
+def _read_many(files: Sequence[Path | DicomFile], watch: Watch) -> tuple[list[SliceHead], list[InputError]]:
     heads: list[SliceHead] = []
     refused: list[InputError] = []
-    for done, path in enumerate(paths):
-        watch(done / len(paths), f"looking at {plain(path.name)}")
+    for done, one in enumerate(files):
         try:
-            if is_dicom(path):
-                heads += read_heads(path)
+            if isinstance(one, Path):
+                watch(done / len(files), f"looking at {plain(one.name)}")
+                file = read_dicom(one)
+            else:
+                file = one
+            heads += () if file is None else file.images()
         except InputError as error:
             refused.append(error)
     return heads, refused

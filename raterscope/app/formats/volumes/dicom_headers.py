@@ -9,13 +9,16 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import refuse_special
 from raterscope.app.formats.volumes.voxel_files import MOST_VOXELS, sentences
 
-__all__ = ["NATIVE", "NoImageError", "SliceHead", "is_dicom", "read_dataset", "read_heads"]
+__all__ = [
+    "NATIVE", "DicomFile", "NoImageError", "SliceHead", "is_dicom", "read_dataset", "read_dicom",
+    "read_heads",
+]  # fmt: skip
 
 Vector = tuple[float, ...]
 
@@ -29,6 +32,9 @@ _MOST_INFLATED, _INFLATED_A_BYTE = 256 << 20, 20
 _LONGEST_HEAD = 32 << 20
 _TRAILING = 1 << 20
 _PIXELS = 0x7FE0
+_START = 1024
+"""Bytes that tell whether a file is DICOM, and whether it is deflated."""
+
 _PREAMBLE = 144
 """Bytes before those that the group length of the file's head counts."""
 
@@ -136,10 +142,13 @@ def is_dicom(path: Path) -> bool:
     refuse_special(path)
     try:
         with path.open("rb") as file:
-            start = file.read(132)
+            return _is_start(file.read(_START))
     except OSError:
         return False
-    if start[128:] == b"DICM":
+
+
+def _is_start(start: bytes) -> bool:
+    if start[128:132] == b"DICM":
         return True
     group, element = int.from_bytes(start[:2], "little"), int.from_bytes(start[2:4], "little")
     if len(start) < 132 or group not in (2, 8) or element > 0x60:
@@ -156,7 +165,8 @@ def read_dataset(path: Path, *, pixels: bool) -> Any:
     InputError
         For a file that is none, or that unpacks to more than its size allows.
     """
-    return _read(path, pixels=pixels)[0]
+    with path.open("rb") as file:
+        return _read(path, file, pixels=pixels)[0]
 
 
 def read_heads(path: Path) -> tuple[SliceHead, ...]:
@@ -169,45 +179,101 @@ def read_heads(path: Path) -> tuple[SliceHead, ...]:
     InputError
         For a file that is no DICOM, is cut short, or claims more than 2^30 pixels.
     """
-    with sentences(path):
-        data, at = _read(path, pixels=False, tags=_TAGS)
-        modality = _text(data, "Modality")
-        words = _NO_IMAGES.get(modality)
-        if words is None and (_text(data, "SOPClassUID") == "" or "Rows" not in data):
-            kind = getattr(data.get("SOPClassUID"), "name", "") or modality or "its kind is not told"
-            words = f"holds no image ({plain(kind)})"
-        if words is not None:
-            raise NoImageError(words, file=path)
-        return tuple(_heads(path, data, at))
+    file = read_dicom(path)
+    if file is None:
+        raise InputError("is no DICOM file", file=path)
+    return file.images()
 
 
-def _read(path: Path, *, pixels: bool, tags: Sequence[str] | None = None) -> tuple[Any, int]:
+@dataclass(frozen=True)
+class DicomFile:
+    """The head of a DICOM file.
+
+    Attributes
+    ----------
+    path : Path
+    sop_class : str
+        UID of what it holds; empty for a file that is damaged.
+    heads : tuple of SliceHead
+    problem : InputError or None
+        Why there is no image.
+    """
+
+    path: Path
+    sop_class: str = ""
+    heads: tuple[SliceHead, ...] = ()
+    problem: InputError | None = None
+
+    def images(self) -> tuple[SliceHead, ...]:
+        """Give one head for each image, or raise the problem."""
+        if self.problem is not None:
+            raise self.problem
+        return self.heads
+
+
+def read_dicom(path: Path) -> DicomFile | None:
+    """Read the head of a file, which is opened once; None for a file that is no DICOM.
+
+    A file that is damaged or holds no image has a problem.
+    """
+    refuse_special(path)
+    try:
+        with path.open("rb") as file:
+            return _read_dicom(path, file) if _is_start(file.read(_START)) else None
+    except OSError:
+        return None
+
+
+def _read_dicom(path: Path, file: BinaryIO) -> DicomFile:
+    sop_class = ""
+    try:
+        with sentences(path):
+            data, at = _read(path, file, pixels=False, tags=_TAGS)
+            sop_class = _text(data, "SOPClassUID")
+            return DicomFile(path, sop_class, _images(path, file, data, at))
+    except InputError as error:
+        error.__cause__ = error.__context__ = None  # whose frames hold the data
+        return DicomFile(path, sop_class, problem=error.with_traceback(None))
+
+
+def _images(path: Path, file: BinaryIO, data: Any, at: int) -> tuple[SliceHead, ...]:
+    modality = _text(data, "Modality")
+    words = _NO_IMAGES.get(modality)
+    if words is None and (_text(data, "SOPClassUID") == "" or "Rows" not in data):
+        kind = getattr(data.get("SOPClassUID"), "name", "") or modality or "its kind is not told"
+        words = f"holds no image ({plain(kind)})"
+    if words is not None:
+        raise NoImageError(words, file=path)
+    return tuple(_heads(path, file, data, at))
+
+
+def _read(path: Path, file: BinaryIO, *, pixels: bool, tags: Sequence[str] | None = None) -> tuple[Any, int]:
     import pydicom
 
-    if not is_dicom(path):
+    file.seek(0)
+    start = file.read(_START)
+    if not _is_start(start):
         raise InputError("is no DICOM file", file=path)
-    packed = _deflated_from(path)
+    packed = _deflated_from(path, start)
     if packed is not None:
         data, head = _head_of_deflated(path, packed, tags if not pixels else None)
         if not pixels:
             return data, 0
         _refuse_bomb(path, packed, head + _pixel_bytes(path, data) + _TRAILING)
-    with path.open("rb") as file:
-        data = pydicom.dcmread(
-            file,
-            force=True,
-            stop_before_pixels=not pixels,
-            specific_tags=None if tags is None else list(tags),
-        )
-        return data, file.tell()
+    file.seek(0)
+    data = pydicom.dcmread(
+        file,
+        force=True,
+        stop_before_pixels=not pixels,
+        specific_tags=None if tags is None else list(tags),
+    )
+    return data, file.tell()
 
 
-def _deflated_from(path: Path) -> int | None:
+def _deflated_from(path: Path, start: bytes) -> int | None:
     """Give where the deflated part of a file begins; None for a file that has none."""
     import pydicom
 
-    with path.open("rb") as file:
-        start = file.read(1024)
     if start[128:132] != b"DICM" or _DEFLATED.encode() not in start:
         return None
     meta = pydicom.filereader.read_file_meta_info(path)
@@ -316,11 +382,11 @@ def _form(path: Path, data: Any) -> _Form:
     return _Form((rows, columns), frames, samples, (allocated, stored, highest))
 
 
-def _heads(path: Path, data: Any, at: int) -> Iterator[SliceHead]:
+def _heads(path: Path, file: BinaryIO, data: Any, at: int) -> Iterator[SliceHead]:
     form = _form(path, data)
     photometric = _text(data, "PhotometricInterpretation") or "MONOCHROME2"
     syntax = str(getattr(data.file_meta, "TransferSyntaxUID", "") or _guessed(data))
-    offset = _offset(path, at, syntax, form.size, photometric)
+    offset = _offset(path, file, at, syntax, form.size, photometric)
     spacing, title = _numbers(data, "PixelSpacing", 2), _title(data)
     shared = next(iter(data.get("SharedFunctionalGroupsSequence") or ()), None)
     groups = list(data.get("PerFrameFunctionalGroupsSequence") or ())
@@ -383,13 +449,12 @@ class _Groups:
         return self.data
 
 
-def _offset(path: Path, at: int, syntax: str, bits: int, photometric: str) -> int | None:
+def _offset(path: Path, file: BinaryIO, at: int, syntax: str, bits: int, photometric: str) -> int | None:
     """Find where native pixels begin, having looked that they are all there."""
     if syntax == _DEFLATED:
         return None
-    with path.open("rb") as file:
-        file.seek(at)
-        start = file.read(12)
+    file.seek(at)
+    start = file.read(12)
     order: Literal["big", "little"] = "big" if syntax == "1.2.840.10008.1.2.2" else "little"
     group, element = (int.from_bytes(start[k : k + 2], order) for k in (0, 2))
     if group != 0x7FE0 or element not in (0x8, 0x9, 0x10):
