@@ -18,8 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from raterscope.algorithms.catalogue import Algorithm
-from raterscope.algorithms.labels.advice import advice
-from raterscope.algorithms.labels.assessment import Assessment, assess
+from raterscope.algorithms.labels.assessment import Assessment, advice, assess
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.data import OPEN, FloatArray, Labels
 from raterscope.algorithms.labels.fusion import LabelPlan, run

@@ -20,9 +20,8 @@ import numpy as np
 
 from raterscope.algorithms.annotators.communities import communities
 from raterscope.algorithms.labels.data import Labels
-from raterscope.algorithms.labels.dawid_skene import dawid_skene
 from raterscope.algorithms.labels.dynamic import DynamicSettings, dynibcc
-from raterscope.algorithms.labels.ibcc import ibcc
+from raterscope.algorithms.labels.ibcc import dawid_skene, ibcc
 from raterscope.algorithms.labels.pooled import pooled
 from tests.benchmarks.measuring import Watcher, most_memory
 

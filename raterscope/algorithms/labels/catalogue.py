@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from raterscope.algorithms.catalogue import Algorithm
-from raterscope.algorithms.labels.dawid_skene import DawidSkeneSettings, dawid_skene
 from raterscope.algorithms.labels.dynamic import DynamicSettings, dynibcc
 from raterscope.algorithms.labels.ebcc import EBCCSettings, ebcc
 from raterscope.algorithms.labels.gibbs import GibbsSettings, gibbs
-from raterscope.algorithms.labels.ibcc import IBCCSettings, ibcc
+from raterscope.algorithms.labels.ibcc import DawidSkeneSettings, IBCCSettings, dawid_skene, ibcc
 from raterscope.algorithms.labels.pooled import PooledSettings, pooled
 from raterscope.algorithms.labels.prior import LabelSettings
 from raterscope.algorithms.labels.voting import (

@@ -17,7 +17,6 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels._start import standing
 from raterscope.algorithms.labels.data import (
     OPEN,
     ClassArray,
@@ -31,8 +30,8 @@ from raterscope.algorithms.labels.data import (
     LabelTrace,
 )
 from raterscope.algorithms.labels.drift import moved
-from raterscope.algorithms.labels.prior import PriorSettings, prior_of
-from raterscope.algorithms.labels.results import counted, fused
+from raterscope.algorithms.labels.prior import PriorSettings, prior_of, standing
+from raterscope.algorithms.labels.result import counted, fused
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import choice, integer, number
 
@@ -264,10 +263,10 @@ class _Run:
     def __init__(
         self, steps: _Steps, prior: FloatArray, posterior: FloatArray, form: str, watch: Watch
     ) -> None:
-        from raterscope.algorithms.labels import _dynamic_filter, _dynamic_kernels
+        from raterscope.algorithms.labels import _dynamic_kernels
 
         self._steps, self._prior, self._posterior, self._watch = steps, prior, posterior, watch
-        self._follow = _dynamic_filter.follow_jointly if form == "paper" else _dynamic_kernels.follow
+        self._follow = _dynamic_kernels.follow_jointly if form == "paper" else _dynamic_kernels.follow
         self._settle = _dynamic_kernels.settle
         self._logs = np.zeros((len(steps.task), len(prior)))
         annotators = len(steps.start) - 1

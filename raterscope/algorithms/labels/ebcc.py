@@ -14,8 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels._start import standing
-from raterscope.algorithms.labels._votes import TaskVotes, by_task, task_spans
 from raterscope.algorithms.labels.data import (
     OPEN,
     FloatArray,
@@ -25,8 +23,8 @@ from raterscope.algorithms.labels.data import (
     LabelTrace,
     default_prior,
 )
-from raterscope.algorithms.labels.prior import LabelSettings
-from raterscope.algorithms.labels.results import counted, fused, unsettled
+from raterscope.algorithms.labels.prior import LabelSettings, TaskVotes, by_task, standing, task_spans
+from raterscope.algorithms.labels.result import counted, fused, unsettled
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import integer, number
 
@@ -198,8 +196,7 @@ def tempered_subtypes(
     (N, J) float64 or None
         Of a known task, as if its class alone were not known. None where there would be too many rates.
     """
-    from raterscope.algorithms.labels._ebcc_kernels import temper_subtypes
-    from raterscope.algorithms.labels._pooled_kernels import add_counts
+    from raterscope.algorithms.labels._pooled_kernels import add_counts, temper_subtypes
 
     iterations = min(iterations, _FEW_ITERATIONS)
     settings = EBCCSettings(subtypes=_FEW_SUBTYPES, starts=1, iterations=iterations, tolerance=tolerance)
@@ -293,8 +290,7 @@ def _run(
     words: str,
 ) -> _Start:
     """Iterate from one start until it converges or falls behind; `joint` is overwritten."""
-    from raterscope.algorithms.labels._ebcc_kernels import expect_subtypes
-    from raterscope.algorithms.labels._pooled_kernels import add_counts
+    from raterscope.algorithms.labels._pooled_kernels import add_counts, expect_subtypes
 
     votes = problem.votes
     counts = np.zeros((votes.annotators, votes.outputs, joint.shape[1]))

@@ -18,7 +18,6 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels._votes import by_task, task_spans
 from raterscope.algorithms.labels.data import (
     OPEN,
     ClassArray,
@@ -28,8 +27,8 @@ from raterscope.algorithms.labels.data import (
     Labels,
     LabelTrace,
 )
-from raterscope.algorithms.labels.prior import LabelSettings, PriorSettings, prior_of
-from raterscope.algorithms.labels.results import counted, fused
+from raterscope.algorithms.labels.prior import LabelSettings, PriorSettings, by_task, prior_of, task_spans
+from raterscope.algorithms.labels.result import counted, fused
 from raterscope.algorithms.labels.voting import shares_of_votes
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import integer, number
@@ -145,7 +144,7 @@ def gibbs(labels: Labels, settings: GibbsSettings | None = None, watch: Watch = 
 
 def _sorted(labels: Labels, watch: Watch) -> _Votes:
     """Sort the votes by task, and number an annotator's repeated ones."""
-    from raterscope.algorithms.labels._gibbs_kernels import number_repeats
+    from raterscope.algorithms.labels._ibcc_kernels import number_repeats
 
     votes = by_task(labels, part(watch, 0.0, 0.5))
     annotator, label = votes.unpacked()
@@ -162,7 +161,7 @@ def _sorted(labels: Labels, watch: Watch) -> _Votes:
 
 def _begun(labels: Labels, votes: _Votes, watch: Watch) -> _Chain:
     """Begin with the vote: the class with most votes, of equal ones the first."""
-    from raterscope.algorithms.labels._gibbs_kernels import place
+    from raterscope.algorithms.labels._ibcc_kernels import place
 
     classes, outputs, annotators = len(labels.classes), len(labels.outputs), len(labels.annotators)
     known = np.full(len(labels.tasks), OPEN, dtype=np.int16) if labels.known is None else labels.known
@@ -183,7 +182,7 @@ def _begun(labels: Labels, votes: _Votes, watch: Watch) -> _Chain:
 def _sampled(
     chain: _Chain, votes: _Votes, prior: FloatArray, settings: GibbsSettings, labels: Labels, watch: Watch
 ) -> tuple[list[float], list[float], float, bool]:
-    from raterscope.algorithms.labels._gibbs_kernels import log_joint, mean_of_samples, sweep
+    from raterscope.algorithms.labels._ibcc_kernels import log_joint, mean_of_samples, sweep
 
     rng = np.random.default_rng(settings.seed)
     turned = np.ascontiguousarray(prior.T)

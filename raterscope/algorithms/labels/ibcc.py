@@ -1,23 +1,292 @@
-"""VB-IBCC: independent Bayesian combination of annotators by variational Bayes (sections 2 and 3)."""
+"""Static models of annotators: VB-IBCC (sections 2 and 3 of the paper), and Dawid-Skene.
+
+References
+----------
+.. [dawid1979] A. P. Dawid and A. M. Skene, "Maximum likelihood estimation of observer error-rates using the
+   EM algorithm", Journal of the Royal Statistical Society C 28 (1979) 20-28, doi:10.2307/2346806.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from math import log
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels._alternation import Alternated, alternate
-from raterscope.algorithms.labels._start import standing
-from raterscope.algorithms.labels._votes import by_task
-from raterscope.algorithms.labels.data import Confusion, FloatArray, LabelFusion, Labels
-from raterscope.algorithms.labels.prior import LabelSettings, PriorSettings, prior_of
-from raterscope.algorithms.labels.results import fused, unsettled
+from raterscope.algorithms.labels.data import (
+    Confusion,
+    FloatArray,
+    LabelFusion,
+    Labels,
+    LabelTrace,
+    default_prior,
+)
+from raterscope.algorithms.labels.prior import (
+    LabelSettings,
+    PriorSettings,
+    TaskVotes,
+    by_task,
+    prior_of,
+    standing,
+)
+from raterscope.algorithms.labels.result import fused, unsettled
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import integer, number
 
-__all__ = ["IBCCSettings", "ibcc"]
+__all__ = [
+    "Alternated",
+    "DawidSkeneSettings",
+    "IBCCSettings",
+    "Rule",
+    "alternate",
+    "dawid_skene",
+    "ibcc",
+]
+
+
+_PARTS = 4
+"""The tasks are divided so, whatever the processors: sums come out the same on every machine."""
+
+_THREADS = min(_PARTS, os.cpu_count() or 1)
+
+_WORK = 1_000_000
+"""Votes times classes of a piece: some 10 ms."""
+
+_FEW_CLASSES = 6
+"""Up to so many, a pass is compiled for their number."""
+
+Piece = tuple[int, int, int]
+"""A part, its first task (or annotator), and the one after its last."""
+
+_T = TypeVar("_T")
+
+
+class Rule(Protocol):
+    """How annotators' rates and classes' shares follow from the tasks.
+
+    Both methods overwrite logarithms and give their part of the objective without the tasks' entropy.
+    """
+
+    def rates(
+        self, counts: FloatArray, present: NDArray[np.bool_], first: int, last: int, logs: FloatArray
+    ) -> float:
+        """Update annotators `first` to `last`, and leave their counts (P, K * L, J) summed in the first part.
+
+        `present` (K * L,) tells which outputs an annotator used; the logarithms of the others are not asked
+        for. `logs` is (K * L, J).
+        """
+
+    def shares(self, total: FloatArray, logs: FloatArray) -> float:
+        """Update the shares; `total` (J,) is the expected number of tasks of each class."""
+
+
+@dataclass(frozen=True, eq=False)
+class Alternated:
+    """What the iterations end with.
+
+    Attributes
+    ----------
+    posterior : (N, J) float64
+        Of tasks with votes or known; nothing of use elsewhere.
+    counts : (K, J, L) float64
+        Expected numbers of votes.
+    total : (J,) float64
+        Expected numbers of tasks.
+    trace : LabelTrace
+    """
+
+    posterior: FloatArray
+    counts: FloatArray
+    total: FloatArray
+    trace: LabelTrace
+
+
+def alternate(
+    votes: TaskVotes,
+    standing: FloatArray,
+    share: float,
+    rule: Rule,
+    iterations: int,
+    tolerance: float,
+    name: str,
+    watch: Watch,
+    fusion: Callable[[Alternated], LabelFusion],
+) -> Alternated:
+    """Update tasks and annotators in turn until no task's probabilities change by `tolerance` or more.
+
+    Parameters
+    ----------
+    votes : TaskVotes
+    standing : (L, J) float64
+        How much of a vote each output is for each class, to begin with.
+    share : float
+        Votes for every class that each task has besides, to begin with.
+    rule : Rule
+    iterations : int
+        At most.
+    tolerance : float
+    name : str
+        Of the objective.
+    watch : Watch
+    fusion : callable
+        Makes partial results, of copies of what the iterations have come to.
+    """
+    objective: list[float] = []
+    changes: list[float] = []
+    done = 0.0
+
+    def words() -> str:
+        return f"iteration {len(changes) + 1}"
+
+    def report() -> None:
+        watch(done, words(), objective=objective[-1] if objective else None)
+
+    def so_far(*, converged: bool) -> Alternated:
+        trace = LabelTrace(np.array(objective), np.array(changes), converged, name)
+        return passes.so_far(trace)
+
+    def draft() -> LabelFusion:
+        now = so_far(converged=False)
+        return fusion(replace(now, posterior=now.posterior.copy(), counts=now.counts.copy()))
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        passes = _Passes(votes, rule, pool, report)
+        passes.begin(standing, share)
+        converged = False
+        while not converged and len(changes) < iterations:
+            value, change = passes.update()
+            objective.append(value)
+            changes.append(change)
+            converged = change < tolerance
+            done = max(done, len(changes) / iterations, _nearness(changes, tolerance))
+            watch(done, words(), objective=value, partial=draft)
+    watch(1.0, f"{len(changes)} iterations", objective=objective[-1])
+    return so_far(converged=converged)
+
+
+class _Passes:
+    """Passes over tasks and annotators, in pieces that threads share, and the tables that they fill.
+
+    Parameters
+    ----------
+    votes : TaskVotes
+    rule : Rule
+    pool : ThreadPoolExecutor
+    report : callable
+        Called before every round of pieces; it may raise.
+    """
+
+    def __init__(
+        self, votes: TaskVotes, rule: Rule, pool: ThreadPoolExecutor, report: Callable[[], None]
+    ) -> None:
+        self._votes, self._rule, self._pool, self._report = votes, rule, pool, report
+        size = (votes.annotators * votes.outputs, votes.classes)
+        # Each part counts into tables of its own: not worth it where those are as large as the votes.
+        self._tasks = _pieces(votes, _PARTS if 8 * size[0] * size[1] < len(votes.pair) else 1)
+        terms = 100 * votes.classes * votes.outputs  # 100 of an entry
+        self._annotators = _evenly(votes.annotators, _WORK // terms + 1)
+        self._posterior = np.zeros((len(votes.known), votes.classes))
+        self._counts = np.zeros((len(self._tasks[0]), *size))
+        self._total = np.zeros((len(self._counts), votes.classes))
+        self._heard = np.zeros(size[0], dtype=np.bool_)
+        self._heard[votes.pair] = True
+        # With hundreds of outputs most are never used by most annotators: what stays 0 is left alone.
+        many = 2 * np.count_nonzero(self._heard) > size[0]
+        self._counted = slice(None) if many else np.flatnonzero(self._heard)
+        self._weights, self._logs = np.zeros(size), np.zeros(votes.classes)
+
+    def begin(self, standing: FloatArray, share: float) -> None:
+        """Let the votes say what the tasks are, and the tasks what the annotators are."""
+        from raterscope.algorithms.labels._ibcc_kernels import begin
+
+        votes = self._votes
+
+        def started(piece: Piece) -> None:
+            part, first, last = piece
+            begin(
+                votes.start, votes.pair, votes.known, standing, share, first, last, self._posterior,
+                self._counts[part], self._total[part],
+            )  # fmt: skip
+
+        self._each(started, self._tasks)
+        self._settle()
+
+    def update(self) -> tuple[float, float]:
+        """Update the tasks, then the annotators; give the objective and the largest change of a task."""
+        from raterscope.algorithms.labels._ibcc_kernels import expect_tasks, expect_two
+
+        votes, logs = self._votes, self._logs
+        expect = expect_two if votes.classes == 2 else expect_tasks
+        each_class = (0.0,) * votes.classes if votes.classes <= _FEW_CLASSES else logs
+
+        def updated(piece: Piece) -> tuple[float, float]:
+            part, first, last = piece
+            return expect(
+                votes.start, votes.pair, votes.known, logs, self._weights, first, last, self._posterior,
+                self._counts[part], self._total[part], each_class,
+            )  # fmt: skip
+
+        self._counts[:, self._counted], self._total[:] = 0.0, 0.0
+        found = self._each(updated, self._tasks)
+        return sum(entropy for entropy, _ in found) + self._settle(), max(change for _, change in found)
+
+    def so_far(self, trace: LabelTrace) -> Alternated:
+        """Give what the passes have come to; the next one overwrites the posterior and the counts."""
+        votes = self._votes
+        counts = self._counts[0].reshape(votes.annotators, votes.outputs, votes.classes)
+        return Alternated(self._posterior, counts.transpose(0, 2, 1), self._total[0].copy(), trace)
+
+    def _settle(self) -> float:
+        """Let the rule make rates and shares of what was counted; gives their part of the objective."""
+        self._total[0] = self._total.sum(axis=0)
+
+        def rated(piece: Piece) -> float:
+            return self._rule.rates(self._counts, self._heard, piece[1], piece[2], self._weights)
+
+        rates = sum(self._each(rated, self._annotators))
+        return rates + self._rule.shares(self._total[0], self._logs)
+
+    def _each(self, run: Callable[[Piece], _T], rounds: list[list[Piece]]) -> list[_T]:
+        found: list[_T] = []
+        for pieces in rounds:
+            self._report()
+            found += map(run, pieces) if len(pieces) == 1 else self._pool.map(run, pieces)
+        return found
+
+
+def _nearness(changes: list[float], tolerance: float) -> float:
+    """Guess the share of the work that is done: changes fall geometrically."""
+    first, last = max(changes), changes[-1]
+    if not 0.0 < tolerance < last < first:
+        return 0.0
+    return 0.95 * log(first / last) / log(first / tolerance)
+
+
+def _pieces(votes: TaskVotes, parts: int) -> list[list[Piece]]:
+    """Divide the tasks into parts of about as many votes, and those into rounds of a piece of each part."""
+    work = votes.start + np.arange(len(votes.start))
+    rounds = int(work[-1]) * votes.classes // (parts * _WORK) + 1
+    bounds = np.searchsorted(work, np.linspace(0, work[-1], parts * rounds + 1))
+    bounds[-1] = len(votes.known)
+    return [
+        [
+            (part, int(bounds[at]), int(bounds[at + 1]))
+            for part in range(parts)
+            for at in [part * rounds + turn]
+        ]
+        for turn in range(rounds)
+    ]
+
+
+def _evenly(many: int, step: int) -> list[list[Piece]]:
+    """Divide annotators into rounds of pieces."""
+    pieces = [(0, first, min(first + step, many)) for first in range(0, many, step)]
+    return [pieces[first : first + _PARTS] for first in range(0, len(pieces), _PARTS)]
 
 
 @dataclass(frozen=True)
@@ -111,6 +380,104 @@ def ibcc(labels: Labels, settings: IBCCSettings | None = None, watch: Watch = si
         settings.iterations,
         settings.tolerance,
         "lower bound",
+        part(watch, 0.1, 1.0, "estimating classes and confusion matrices, "),
+        fusion,
+    )
+    del votes
+    return fusion(done, unsettled(done.trace))
+
+
+@dataclass(frozen=True)
+class DawidSkeneSettings(LabelSettings):
+    """Settings of `dawid_skene`."""
+
+    smoothing: float = number(
+        1e-10, "Smoothing", "Added to every count of a confusion matrix, and to the tasks of each class. "
+        "Next to nothing: the likeliest rates, however few votes they rest on.",
+        unit="votes", minimum=1e-10, maximum=1e6, advanced=True,
+    )  # fmt: skip
+    iterations: int = integer(500, "Iterations", "At most.", minimum=1, maximum=100_000, advanced=True)
+    tolerance: float = number(
+        1e-3, "Tolerance", "Change of every task's probabilities beneath which this ends.",
+        minimum=0.0, maximum=0.1, advanced=True,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _Likeliest:
+    """The rates and shares of greatest likelihood, given the tasks."""
+
+    smoothing: float
+    outputs: int
+
+    def rates(
+        self, counts: FloatArray, present: NDArray[np.bool_], first: int, last: int, logs: FloatArray
+    ) -> float:
+        from raterscope.algorithms.labels._ibcc_kernels import maximise
+
+        return float(maximise(self.smoothing, counts, present, first, last, self.outputs, logs))
+
+    def shares(self, total: FloatArray, logs: FloatArray) -> float:
+        from raterscope.algorithms.labels._ibcc_kernels import maximise_row
+
+        return float(maximise_row(self.smoothing, total, logs))
+
+
+def dawid_skene(
+    labels: Labels, settings: DawidSkeneSettings | None = None, watch: Watch = silent
+) -> LabelFusion:
+    """Estimate the tasks' classes and every annotator's confusion matrix by expectation-maximisation.
+
+    It begins with each task's shares of votes, where an output counts for the class that it stands for (for
+    `Labels.prior`, where it is given, see `ibcc`; beyond that the prior plays no part). Known tasks are held
+    fixed. A task without votes that is not known takes no part.
+
+    Parameters
+    ----------
+    labels : Labels
+    settings : DawidSkeneSettings, optional
+    watch : Watch
+
+    Returns
+    -------
+    LabelFusion
+        The trace is the log likelihood of the votes under the rates that each iteration begins with,
+        smoothing counted as votes; it never falls by more than rounding.
+
+    Raises
+    ------
+    LabelsError
+        When the confusion matrices would not fit into memory.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.label_crowds import simulate_labels
+    >>> from raterscope.algorithms.simulation.label_plans import staging_crowd
+    >>> crowd = simulate_labels(staging_crowd(tasks=150, annotators=12), seed=1)
+    >>> fusion = dawid_skene(crowd.labels)
+    >>> float(round((fusion.posterior.argmax(axis=1) == crowd.truth).mean(), 2))
+    0.88
+    """
+    settings = DawidSkeneSettings() if settings is None else settings
+    labels = labels.settled(settings.repeats)
+    votes = by_task(labels, part(watch, 0.0, 0.1))
+    prior = np.full((len(labels.classes), len(labels.outputs)), settings.smoothing)
+
+    def fusion(done: Alternated, notices: Iterable[str] = ()) -> LabelFusion:
+        shares = (done.total + settings.smoothing) / (done.total + settings.smoothing).sum()
+        alpha = np.empty(done.counts.shape)
+        np.add(done.counts, prior, out=alpha)
+        confusion = Confusion(alpha, prior)
+        return fused(labels, "dawid_skene", done.posterior, confusion, done.trace, notices, shares=shares)
+
+    done = alternate(
+        votes,
+        standing(labels, default_prior(labels) if labels.prior is None else labels.prior),
+        0.0,
+        _Likeliest(settings.smoothing, len(labels.outputs)),
+        settings.iterations,
+        settings.tolerance,
+        "log-likelihood",
         part(watch, 0.1, 1.0, "estimating classes and confusion matrices, "),
         fusion,
     )

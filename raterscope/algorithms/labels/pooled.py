@@ -2,10 +2,25 @@
 
 A model of annotators that takes their votes as independent is too sure of its answer, and the vote is not
 sure enough. Five views of the same votes are therefore combined: two hierarchical Dawid-Skene models and
-EBCC, whose likelihood is tempered by the design effect of correlated votes after the fit; a mixed-membership
-model, in which every vote has an apparent class of its own; and the smoothed vote. The pool is the mean of
-their logarithmic and their linear opinion pool. Where the votes look independent (see `independence`), the
-untempered models take its place, as far as that is probable.
+EBCC, whose likelihood is tempered by the design effect of correlated votes after the fit; a
+mixed-membership model, in which every vote has an apparent class of its own; and the smoothed vote. The
+pool is the mean of their logarithmic and their linear opinion pool. Where the votes look independent (see
+`independence`), the untempered models take its place, as far as that is probable.
+
+Votes alone do not reveal how often a crowd is wrong together. Tasks of known class do, but only for tasks
+that look as clear: decisions on the most disputed tasks say nothing of those that seem certain. So the
+logarithm of the power is a Gaussian process in the confidence, with mean zero. Three biases are avoided:
+
+- An expert is wrong at times. The share of wrong classes is estimated with the powers.
+- Where known tasks were chosen for their doubt, those that seem clearer now are less often right than others
+  as clear (regression to the mean). Known tasks count by their share of the tasks of like confidence.
+- A power below one, estimated from doubtful tasks, is not extended to clear ones for the same reason.
+
+Where votes on a task share causes (a hard picture, a misleading text), they predict each other best if the
+likelihood is tempered; where they are independent, best if it is not. How much either gains also depends on
+the numbers of votes, annotators and classes. So two models are fitted to the crowd, one with independent
+votes and one in which every task is a mixture of classes, crowds of the same design are simulated from both
+and fitted again, and the crowd's gain is compared with theirs.
 
 References
 ----------
@@ -25,6 +40,13 @@ References
 .. [guo2017] C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger, "On calibration of modern neural networks",
    Proceedings of the 34th International Conference on Machine Learning, PMLR 70 (2017) 1321-1330 (the
    powers where classes are known).
+.. [rasmussen2006] C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for Machine Learning", MIT Press
+   (2006) (the mode of a latent process by Newton's method).
+.. [cox1961] D. R. Cox, "Tests of separate families of hypotheses", Proceedings of the Fourth Berkeley
+   Symposium on Mathematical Statistics and Probability 1 (1961) 105-123.
+.. [mclachlan1987] G. J. McLachlan, "On bootstrapping the likelihood ratio test statistic for the number of
+   components in a normal mixture", Applied Statistics 36 (1987) 318-324, doi:10.2307/2347790 (the
+   comparison by simulation).
 """
 
 from __future__ import annotations
@@ -34,25 +56,291 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels._hierarchical import (
+from raterscope.algorithms.labels.data import (
+    OPEN,
+    ClassArray,
+    FloatArray,
+    LabelFusion,
+    Labels,
+    LabelTrace,
+    default_prior,
+)
+from raterscope.algorithms.labels.ebcc import tempered_subtypes
+from raterscope.algorithms.labels.hierarchical import (
     FLOOR,
+    Fit,
     correlation_of,
     dawid_skene,
+    mixed_membership,
+    predictive_scores,
     smoothed_vote,
     sort_votes,
     tempered,
 )
-from raterscope.algorithms.labels._membership import mixed_membership
-from raterscope.algorithms.labels._sharpness import sharpened
-from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels, LabelTrace, default_prior
-from raterscope.algorithms.labels.ebcc import tempered_subtypes
-from raterscope.algorithms.labels.independence import independence
 from raterscope.algorithms.labels.prior import LabelSettings
-from raterscope.algorithms.labels.results import counted, fused, unsettled
+from raterscope.algorithms.labels.result import counted, fused, unsettled
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import integer, number
 
-__all__ = ["PooledSettings", "pooled"]
+__all__ = [
+    "PooledSettings",
+    "independence",
+    "pooled",
+    "sharpened",
+]
+
+
+_SPREAD = 0.25
+"""Standard deviation of the logarithm of the power between crowds."""
+
+_LENGTH = 1.0
+"""Logits of confidence over which the power changes."""
+
+_PLACES = np.linspace(-3.0, 8.0, 45)
+_STEP = float(_PLACES[1] - _PLACES[0])
+
+_MISTAKES = (2.0, 20.0)
+"""Beta distribution of the share of known classes that are wrong; its mode is 0.05."""
+
+_BINS = np.linspace(-3.0, 14.0, 171)
+_WIDTH = 0.3
+"""Logits over which the share of known tasks is smoothed."""
+
+_MOST = 20_000
+"""Known tasks from which powers are estimated; of more, every second, third ... is taken."""
+
+_TURNS = 30
+_CHANGE = 1e-3
+_LARGEST_STEP = 0.5
+
+
+def sharpened(
+    posterior: FloatArray, known: FloatArray, truth: ClassArray, judged: NDArray[np.int64]
+) -> FloatArray:
+    """Raise probabilities to powers that suit the known tasks of like confidence, (N, J).
+
+    Parameters
+    ----------
+    posterior : (N, J) float64
+    known : (M, J) float64
+        Of tasks of known class, as if it were not known.
+    truth : (M,) int16
+        Their classes.
+    judged : (M,) int64
+        Their numbers.
+    """
+    confidence = _confidence(posterior)
+    covered = _coverage(_confidence(known), np.delete(confidence, judged))
+    some = slice(None, None, -(-len(known) // _MOST))
+    logs = _log_powers(known[some], truth[some], covered)
+    found = np.interp(confidence, _PLACES, logs)
+    share = np.interp(confidence, _BINS, covered)
+    found = np.where(found < 0, found * np.square(share), found)
+    return _raised(posterior, np.exp(found)[:, None])
+
+
+def _coverage(known: FloatArray, others: FloatArray) -> FloatArray:
+    """Give the share of known tasks by confidence, relative to that of all tasks and at most 1, by bin."""
+    kernel = np.exp(-0.5 * np.square((_BINS[:, None] - _BINS) / _WIDTH))
+    edges = np.append(_BINS - (_BINS[1] - _BINS[0]) / 2, np.inf)
+    edges[0] = -np.inf
+    of_known, of_others = (kernel @ np.histogram(values, edges)[0] for values in (known, others))
+    share = len(known) / (len(known) + len(others))
+    return np.asarray(np.minimum(of_known / (of_known + of_others + 1e-6) / share, 1.0))
+
+
+def _log_powers(known: FloatArray, truth: ClassArray, covered: FloatArray) -> FloatArray:
+    """Estimate the logarithm of the power at each place of confidence, and how often truths are wrong."""
+    confidence = _confidence(known)
+    weight = np.interp(confidence, _BINS, covered)
+    at = np.clip((confidence - _PLACES[0]) / _STEP, 0.0, len(_PLACES) - 1.001)
+    left = at.astype(np.int64)
+    each = np.arange(len(truth))
+    design = np.zeros((len(truth), len(_PLACES)))
+    design[each, left], design[each, left + 1] = 1.0 - (at - left), at - left
+    distance = (_PLACES[:, None] - _PLACES) / _LENGTH
+    covariance = np.square(_SPREAD) * np.exp(-0.5 * np.square(distance)) + 1e-6 * np.eye(len(_PLACES))
+    precision = np.linalg.inv(covariance)
+    logs = np.log(np.maximum(known, 1e-12))
+    ones, noughts = _MISTAKES
+    found, mistaken = np.zeros(len(_PLACES)), (ones - 1) / (ones + noughts - 2)
+    for _ in range(_TURNS):
+        power = np.exp(design @ found)
+        share = _raised(known, power[:, None])
+        right = (1 - mistaken) * share[each, truth]
+        likelihood = right + mistaken / known.shape[1]
+        mean = (share * logs).sum(axis=1)
+        slope = right / likelihood * (logs[each, truth] - mean) * power
+        bend = ((share * np.square(logs)).sum(axis=1) - mean**2) * power**2 * right / likelihood
+        gradient = design.T @ (weight * slope) - precision @ found
+        curvature = design.T @ ((weight * bend)[:, None] * design) + precision
+        step = np.clip(np.linalg.solve(curvature, gradient), -_LARGEST_STEP, _LARGEST_STEP)
+        found = found + step
+        wrong = float((mistaken / known.shape[1] / likelihood).sum())
+        mistaken = (wrong + ones - 1) / (len(truth) + ones + noughts - 2)
+        if np.abs(step).max() < _CHANGE:
+            break
+    return found
+
+
+def _confidence(posterior: FloatArray) -> FloatArray:
+    """Give the logit of the most probable class."""
+    most = np.clip(posterior.max(axis=1, initial=0.0), 1e-6, 1 - 1e-6)
+    return np.asarray(np.log(most / (1 - most)))
+
+
+def _raised(posterior: FloatArray, power: float | FloatArray) -> FloatArray:
+    """Raise probabilities to a power, and normalise them."""
+    logs = power * np.log(np.maximum(posterior, 1e-12))
+    values = np.exp(logs - logs.max(axis=1, keepdims=True))
+    values /= values.sum(axis=1, keepdims=True)
+    return np.asarray(values)
+
+
+PRIOR = 0.2
+"""Probability of independent annotators before the votes: of ten public crowds none had them for certain."""
+
+_SIMULATED = 8
+"""Crowds of each kind."""
+
+_FREEDOM = _SIMULATED - 1.0
+
+_TERMS = 100_000
+"""Votes times classes from which some of the tasks are taken."""
+
+_LEAST_TERMS = 20
+"""Votes on tasks with several, below which nothing is compared."""
+
+_ERROR = 0.1
+"""Relative error of a simulated gain beside its scatter; the models are estimates."""
+
+_DEGREES = np.arange(20) / 20
+"""Degrees of dependence between the mixture model's (0) and none (1), equally probable."""
+
+
+def independence(
+    labels: Labels,
+    correlation: float,
+    mixture: float,
+    iterations: int,
+    tolerance: float,
+    watch: Watch = silent,
+) -> float:
+    """Estimate the probability that annotators err independently.
+
+    Known classes are not used, so that the answer does not depend on what was decided.
+
+    Parameters
+    ----------
+    labels : Labels
+        Repeated votes settled.
+    correlation : float
+        Of the tempered likelihood that is compared with the full one.
+    mixture : float
+        Prior strength of a task's mixture in the alternative.
+    iterations : int
+    tolerance : float
+        Of the fits; see `dawid_skene`.
+    watch : Watch
+
+    Returns
+    -------
+    float
+        `PRIOR` where the votes say nothing.
+    """
+    labels = _thinned(replace(labels, known=None))
+    if not len(labels):
+        return PRIOR
+    steps = 2 + 2 * _SIMULATED
+
+    def step(number: int) -> Watch:
+        return part(watch, number / steps, (number + 1) / steps, "simulated crowds: ")
+
+    def gain(votes: Labels, watch: Watch) -> tuple[float, Fit, FloatArray]:
+        crowd = sort_votes(votes, part(watch, 0.0, 0.05))
+        posterior = smoothed_vote(votes, crowd, part(watch, 0.05, 0.1))
+        fit, _ = dawid_skene(crowd, posterior, True, iterations, tolerance, part(watch, 0.1, 0.8))
+        compared = np.array([0.0, correlation])
+        scores = predictive_scores(crowd, fit, posterior, compared, part(watch, 0.8, 1.0))
+        return float(scores[0] - scores[1]), fit, posterior
+
+    found, fit, posterior = gain(labels, step(0))
+    _, mixed = mixed_membership(sort_votes(labels, silent), posterior, mixture, step(1))
+    generator = np.random.default_rng(0)
+    independent, dependent = (
+        np.array([
+            gain(_drawn(labels, model, strength, generator), step(2 + kind * _SIMULATED + at))[0]
+            for at in range(_SIMULATED)
+        ])
+        for kind, (model, strength) in enumerate(((fit, 0.0), (mixed, mixture)))
+    )  # fmt: skip
+    return _probability(found, independent, dependent)
+
+
+def _thinned(labels: Labels) -> Labels:
+    """Keep tasks with several votes, of very many every second, third ...; and the annotators of these."""
+    votes = labels.votes_of_tasks()
+    tasks = np.flatnonzero(votes >= 2)
+    terms = int(votes[tasks].sum()) * len(labels.classes)
+    tasks = tasks[:: max(1, -(-terms // _TERMS))]
+    if votes[tasks].sum() < _LEAST_TERMS:
+        return labels.subset(np.zeros(len(labels), dtype=bool))
+    place = np.full(len(votes), -1)
+    place[tasks] = np.arange(len(tasks))
+    kept = place[labels.task] >= 0
+    given, annotator = np.unique(labels.annotator[kept], return_inverse=True)
+    return replace(
+        labels,
+        task=place[labels.task[kept]].astype(np.int32),
+        annotator=annotator.astype(np.int32),
+        label=labels.label[kept],
+        time=None,
+        tasks=tuple(labels.tasks[task] for task in tasks.tolist()),
+        annotators=tuple(labels.annotators[one] for one in given.tolist()),
+    )
+
+
+def _drawn(labels: Labels, fit: Fit, mixture: float, generator: np.random.Generator) -> Labels:
+    """Draw other labels for the same votes; without a mixture all votes on a task are of one class."""
+    tasks, classes = len(labels.tasks), len(fit.shares)
+    if mixture > 0:
+        weight = generator.gamma(mixture * fit.shares, size=(tasks, classes)) + 1e-300
+        weight /= weight.sum(axis=1, keepdims=True)
+        apparent = _categories(weight[labels.task], generator)
+    else:
+        drawn = generator.choice(classes, tasks, p=fit.shares)
+        apparent = drawn.astype(np.int16)[labels.task]
+    rates = fit.rates()[labels.annotator, :, apparent]
+    return replace(labels, label=_categories(rates, generator))
+
+
+def _categories(probability: FloatArray, generator: np.random.Generator) -> NDArray[np.int16]:
+    """Draw a category for each row of probabilities."""
+    above = generator.random(len(probability))[:, None] > probability.cumsum(axis=1)
+    return np.asarray(np.minimum(above.sum(axis=1), probability.shape[1] - 1), dtype=np.int16)
+
+
+def _probability(found: float, independent: FloatArray, dependent: FloatArray) -> float:
+    """Give the probability of independence, given the crowd's gain and those of simulated crowds.
+
+    Gains of a kind are t distributed. A dependent crowd's mean gain lies anywhere between those of the
+    mixture model and of independent annotators.
+    """
+    means = np.array([independent.mean(), dependent.mean()])
+    scatter = np.array([independent.var(ddof=1), dependent.var(ddof=1)])
+    spread = np.sqrt(scatter + np.square(_ERROR * means) + 1.0)
+    none = float(_density(found, means[:1], spread[:1])[0])
+    centres = means[1] + _DEGREES * (means[0] - means[1])
+    spreads = spread[1] + _DEGREES * (spread[0] - spread[1])
+    some = float(_density(found, centres, spreads).mean())
+    return PRIOR * none / (PRIOR * none + (1.0 - PRIOR) * some)
+
+
+def _density(value: float, centre: FloatArray, spread: FloatArray) -> FloatArray:
+    """Give Student's t density up to a constant."""
+    place = (value - centre) / spread
+    return np.asarray((1.0 + place * place / _FREEDOM) ** (-(_FREEDOM + 1.0) / 2.0) / spread)
+
 
 _WEIGHTS = {"by class": 0.17, "by skill": 0.17, "membership": 0.34, "subtypes": 0.15, "vote": 0.17}
 """Of Dawid-Skene with and without class accuracies, mixed membership, EBCC and the vote.

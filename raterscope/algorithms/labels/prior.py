@@ -1,4 +1,4 @@
-"""What is taken for granted of annotators before any vote: settings, and the pseudo-counts that they mean."""
+"""Prior of the annotators, votes packed task by task, and initial posteriors."""
 
 from __future__ import annotations
 
@@ -6,11 +6,22 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from raterscope.algorithms.labels.data import FloatArray, Labels, default_prior
+from raterscope.algorithms.labels.data import OPEN, FloatArray, Labels, LabelsError, default_prior
+from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import Settings, choice, number
 
-__all__ = ["LabelSettings", "PriorSettings", "prior_of"]
+__all__ = [
+    "LabelSettings",
+    "PriorSettings",
+    "TaskVotes",
+    "by_task",
+    "prior_of",
+    "standing",
+    "task_spans",
+]
+
 
 REPEATS = {
     "all": "each of them counts",
@@ -74,3 +85,101 @@ def prior_of(labels: Labels, settings: PriorSettings) -> FloatArray:
     strength = settings.prior_strength
     weight = default.sum(axis=1, keepdims=True) if strength is None else strength
     return np.asarray(chance * weight)
+
+
+_MOST_ENTRIES = 300_000_000
+"""Of all confusion matrices together: 2.4 GB."""
+
+_PIECE = 2_000_000
+"""Votes between two reports."""
+
+
+@dataclass(frozen=True, eq=False)
+class TaskVotes:
+    """V votes on N tasks, sorted by task; those on one task stay in the order in which they came.
+
+    Attributes
+    ----------
+    start : (N + 1,) int64
+        The votes on task i are `start[i]` to `start[i + 1]`.
+    pair : (V,) uint32
+        annotator * outputs + label.
+    known : (N,) int16
+        The class of a task where it is known, `OPEN` elsewhere.
+    annotators, classes, outputs : int
+    """
+
+    start: NDArray[np.int64]
+    pair: NDArray[np.uint32]
+    known: NDArray[np.int16]
+    annotators: int
+    classes: int
+    outputs: int
+
+    def unpacked(self) -> tuple[NDArray[np.int32], NDArray[np.int16]]:
+        """Give annotator and output of each vote, two (V,)."""
+        return (self.pair // self.outputs).astype(np.int32), (self.pair % self.outputs).astype(np.int16)
+
+
+def task_spans(start: NDArray[np.int64], votes: int) -> tuple[tuple[int, int], ...]:
+    """Cut tasks, whose votes begin at `start`, into pieces of about so many votes."""
+    if len(start) < 2:
+        return ()
+    ends = (np.flatnonzero(np.diff(start[1:] // max(1, votes), append=-1)) + 1).tolist()
+    return tuple(zip([0, *ends[:-1]], ends, strict=True))
+
+
+def by_task(labels: Labels, watch: Watch = silent) -> TaskVotes:
+    """Sort votes by task, by counting.
+
+    Raises
+    ------
+    LabelsError
+        When the annotators' confusion matrices would not fit into memory.
+    """
+    from raterscope.algorithms.labels._ibcc_kernels import count_votes, place_votes
+
+    tasks, annotators = len(labels.tasks), len(labels.annotators)
+    classes, outputs = len(labels.classes), len(labels.outputs)
+    if annotators * classes * outputs > _MOST_ENTRIES:
+        raise LabelsError(
+            f"{annotators:,} confusion matrices of {classes:,} by {outputs:,} do not fit into memory;"
+            f" expected at most {_MOST_ENTRIES:,} entries in all."
+        )
+    pieces = [(first, min(first + _PIECE, len(labels))) for first in range(0, len(labels), _PIECE)]
+    start = np.zeros(tasks + 1, dtype=np.int64)
+    for first, last in pieces:
+        watch(0.5 * first / len(labels), "sorting the votes")
+        count_votes(labels.task[first:last], start[1:])
+    np.cumsum(start, out=start)
+    pair = np.empty(len(labels), dtype=np.uint32)
+    place = start[:-1].copy()
+    for first, last in pieces:
+        watch(0.5 + 0.5 * first / len(labels), "sorting the votes")
+        part = slice(first, last)
+        place_votes(labels.task[part], labels.annotator[part], labels.label[part], outputs, place, pair)
+    known = np.full(tasks, OPEN, dtype=np.int16) if labels.known is None else labels.known
+    return TaskVotes(start, pair, known, annotators, classes, outputs)
+
+
+def standing(labels: Labels, prior: FloatArray) -> FloatArray:
+    """Say how much of a vote each output is for each class, (L, J).
+
+    An output counts for the class of which it is most often said according to the prior. Where several are
+    equal in that, it counts for what it stands for if that is one of them; else for each of them in equal
+    parts; for none where all classes are equal.
+
+    Parameters
+    ----------
+    labels : Labels
+    prior : (J, L) float64
+        Pseudo-counts of a confusion matrix.
+    """
+    assert labels.meaning is not None
+    rates = (prior / prior.sum(axis=1, keepdims=True)).T
+    best = rates >= rates.max(axis=1, keepdims=True) * (1 - 1e-9)
+    stands = labels.meaning[:, None] == np.arange(len(labels.classes))
+    settled = (best & stands).any(axis=1, keepdims=True)
+    tied = best & ~(best.all(axis=1, keepdims=True) & (len(labels.classes) > 1))
+    chosen = np.where(settled, stands, tied)
+    return np.asarray(chosen / np.maximum(chosen.sum(axis=1, keepdims=True), 1))

@@ -1,13 +1,29 @@
-"""What a run says of one question, as it is kept."""
+"""Result of a run on one question, and the fusion that every method returns."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from raterscope.algorithms.annotators.communities import Communities
-from raterscope.algorithms.labels.data import LabelFusion
+import numpy as np
 
-__all__ = ["LabelResult"]
+from raterscope.algorithms.annotators.communities import Communities
+from raterscope.algorithms.labels.data import (
+    OPEN,
+    Confusion,
+    Drift,
+    FloatArray,
+    LabelFusion,
+    Labels,
+    LabelTrace,
+)
+
+__all__ = [
+    "LabelResult",
+    "counted",
+    "fused",
+    "unsettled",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,3 +42,123 @@ class LabelResult:
     fusion: LabelFusion
     truths: str
     communities: Communities | None = None
+
+
+def fused(
+    labels: Labels,
+    algorithm: str,
+    posterior: FloatArray,
+    confusion: Confusion,
+    trace: LabelTrace,
+    notices: Iterable[str] = (),
+    *,
+    shares: FloatArray | None = None,
+    drift: Drift | None = None,
+    weight: FloatArray | None = None,
+) -> LabelFusion:
+    """Make the result of a method.
+
+    Parameters
+    ----------
+    labels : Labels
+        What was fused, repeated votes settled.
+    algorithm : str
+    posterior : (N, J) float64
+        Overwritten: known tasks get 0 and 1, tasks without votes the classes' shares.
+    confusion : Confusion
+    trace : LabelTrace
+    notices : iterable of str
+        What else is said: of tasks and annotators without votes, of classes that nobody named, of a single
+        annotator.
+    shares : (J,) float64, optional
+        By default the mean of the posterior over tasks with votes or known; equal where there is none.
+    drift : Drift, optional
+    weight : (K,) float64, optional
+    """
+    tasks, classes = len(labels.tasks), len(labels.classes)
+    votes = labels.votes_of_tasks().astype(np.int32)
+    known = np.full(tasks, OPEN, dtype=np.int16) if labels.known is None else labels.known
+    held = np.flatnonzero(known != OPEN)
+    posterior[held] = 0.0
+    posterior[held, known[held]] = 1.0
+    silent = (votes == 0) & (known == OPEN)
+    if shares is None:
+        present = tasks - int(silent.sum())
+        total = posterior.sum(axis=0, where=~silent[:, None])
+        shares = total / present if present else np.full(classes, 1 / classes)
+    posterior[silent] = shares
+    return LabelFusion(
+        algorithm,
+        labels.outputs,
+        labels.classes,
+        posterior,
+        votes,
+        known,
+        shares,
+        confusion,
+        trace,
+        drift,
+        weight,
+        (*notices, *_said_of(labels, int((votes == 0).sum()), int(silent.sum()))),
+    )
+
+
+def counted(labels: Labels, posterior: FloatArray, prior: FloatArray) -> Confusion:
+    """Count what each annotator said of each class, weighed by a posterior (eq. 10), on top of a prior.
+
+    Parameters
+    ----------
+    labels : Labels
+    posterior : (N, J) float64
+    prior : (J, L) float64
+        Pseudo-counts.
+    """
+    annotators, outputs = len(labels.annotators), len(labels.outputs)
+    pair = labels.annotator.astype(np.int64) * outputs + labels.label
+    alpha = np.empty((annotators, len(labels.classes), outputs))
+    for j in range(len(labels.classes)):
+        count = np.bincount(pair, posterior[labels.task, j], minlength=annotators * outputs)
+        alpha[:, j] = count.reshape(annotators, outputs) + prior[j]
+    return Confusion(alpha, prior)
+
+
+def unsettled(trace: LabelTrace) -> list[str]:
+    """Say that an iteration ended before it settled, if it did."""
+    if trace.converged:
+        return []
+    return [
+        f"After {_many(len(trace.change), 'iteration', 'iterations')} a task's probabilities still changed by"
+        f" {trace.change[-1]:.2g}: they are not final."
+    ]
+
+
+def _said_of(labels: Labels, voteless: int, silent: int) -> list[str]:
+    """Say what is missing; `voteless` tasks have no votes, `silent` ones of them are not known either."""
+    if not len(labels):
+        return ["There are no votes: nothing is said that was not known or taken for granted."]
+    said = []
+    if voteless:
+        rest = "" if silent == voteless else f", {voteless - silent:,} of them with a known class"
+        said.append(
+            f"{_many(voteless, 'task has', 'tasks have')} no votes{rest};"
+            " without either, a task gets the classes' shares as probabilities."
+        )
+    present = labels.votes_of_annotators() > 0
+    mute = len(present) - int(present.sum())
+    if mute:
+        said.append(f"{_many(mute, 'annotator has', 'annotators have')} no votes that count.")
+    if len(present) - mute == 1:
+        said.append("Only one annotator voted: how accurate the votes are cannot be estimated.")
+    assert labels.meaning is not None
+    meant = labels.meaning[np.bincount(labels.label, minlength=len(labels.outputs)) > 0]
+    if labels.known is not None:
+        meant = np.concatenate([meant, labels.known])
+    unnamed = [name for j, name in enumerate(labels.classes) if j not in meant]
+    if unnamed and len(labels.classes) > 1:
+        shown = ", ".join(unnamed[:5]) + (f" and {len(unnamed) - 5:,} more" if len(unnamed) > 5 else "")
+        said.append(f"No vote stands for {_many(len(unnamed), 'class', 'classes')}: {shown}.")
+    return said
+
+
+def _many(count: int, one: str, more: str) -> str:
+    return f"{count:,} {one if count == 1 else more}"

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels, LabelTrace, default_prior
 from raterscope.algorithms.labels.prior import LabelSettings
-from raterscope.algorithms.labels.results import counted, fused
+from raterscope.algorithms.labels.result import counted, fused
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import choice, number
 

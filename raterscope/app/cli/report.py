@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from raterscope.algorithms.clicks.crowd_size import CrowdSizeSettings
-from raterscope.algorithms.labels.folded_curves import FoldedSettings
+from raterscope.algorithms.labels.roc_curves import FoldedSettings
 from raterscope.app.cli.results import tell
 from raterscope.app.cli.terminal import ProgressLine, one_line
 from raterscope.app.errors import InputError, plain

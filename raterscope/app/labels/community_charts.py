@@ -10,9 +10,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels.constancy import Constancy
 from raterscope.algorithms.labels.data import ClassArray, Drift, FloatArray, LabelFusion, Labels
-from raterscope.algorithms.labels.drift import row_over_time
+from raterscope.algorithms.labels.drift import Constancy, row_over_time
 from raterscope.app.errors import plain
 from raterscope.app.formats.export import shortest
 from raterscope.app.labels.community_course import CommunityCourse

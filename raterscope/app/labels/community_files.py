@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from raterscope.algorithms.labels.constancy import constancy
 from raterscope.algorithms.labels.data import LabelFusion, Labels
+from raterscope.algorithms.labels.drift import constancy
 from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray
-from raterscope.algorithms.labels.folded_curves import FoldedSettings
+from raterscope.algorithms.labels.roc_curves import FoldedSettings
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.exports import Request, files_for

@@ -11,7 +11,8 @@ import numpy as np
 
 from raterscope.algorithms.labels.catalogue import labeller_title
 from raterscope.algorithms.labels.data import OPEN
-from raterscope.algorithms.labels.folded_curves import (
+from raterscope.algorithms.labels.fusion import LabelPlan
+from raterscope.algorithms.labels.roc_curves import (
     FoldedCurves,
     FoldedMethod,
     FoldedSettings,
@@ -19,7 +20,6 @@ from raterscope.algorithms.labels.folded_curves import (
     judge_folds,
     mean_area,
 )
-from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.errors import InputError, counted, plain

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels.asking import next_votes
+from raterscope.algorithms.labels.active_learning import next_votes
 from raterscope.algorithms.labels.assessment import Assessment
-from raterscope.algorithms.labels.constancy import constancy
 from raterscope.algorithms.labels.copying import copies
 from raterscope.algorithms.labels.data import FloatArray, LabelFusion, Labels
-from raterscope.algorithms.labels.folded_curves import FoldedCurves
+from raterscope.algorithms.labels.drift import constancy
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.rates import Rates, rates_of
 from raterscope.algorithms.labels.result import LabelResult
+from raterscope.algorithms.labels.roc_curves import FoldedCurves
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.formats.export import shortest, take_away, write_record, write_table
 from raterscope.app.formats.labels.writing import write_annotators, write_confusion, write_labels

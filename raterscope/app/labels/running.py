@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from raterscope.algorithms.labels.advice import advice
-from raterscope.algorithms.labels.assessment import assess
+from raterscope.algorithms.labels.assessment import advice, assess
 from raterscope.algorithms.labels.data import OPEN, ClassArray, LabelFusion, Labels, LabelsError
 from raterscope.algorithms.labels.fusion import LabelPlan, fuse
 from raterscope.algorithms.labels.result import LabelResult

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from raterscope.algorithms.labels.assessment import Assessment, assess
-from raterscope.algorithms.labels.constancy import Constancy, constancy
 from raterscope.algorithms.labels.data import OPEN, FloatArray
-from raterscope.algorithms.labels.drift import moved, trend
+from raterscope.algorithms.labels.drift import Constancy, constancy, moved, trend
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.progress import Watch, part, silent

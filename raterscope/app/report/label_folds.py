@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from raterscope.algorithms.labels.catalogue import labeller_title
-from raterscope.algorithms.labels.folded_curves import FoldedCurves, mean_area
+from raterscope.algorithms.labels.roc_curves import FoldedCurves, mean_area
 from raterscope.app.errors import counted, plain
 from raterscope.app.labels.folded import area_in_words, curve_chart
 from raterscope.app.report.contents import Block, Gallery, Notices, Swatch, Table

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.communities import in_words
 from raterscope.algorithms.labels.assessment import Assessment, better_than
-from raterscope.algorithms.labels.constancy import FALSE_ALARMS
 from raterscope.algorithms.labels.data import FloatArray
-from raterscope.algorithms.labels.drift import RIGHT, ChangePoint
+from raterscope.algorithms.labels.drift import FALSE_ALARMS, RIGHT, ChangePoint
 from raterscope.algorithms.labels.rates import Rates
 from raterscope.app.disputes import DISPUTED, disputed_tasks, matters_in_words
 from raterscope.app.errors import plain

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from raterscope.algorithms.labels.constancy import main_change
 from raterscope.algorithms.labels.data import OPEN, FloatArray
-from raterscope.algorithms.labels.drift import change_points, row_over_time
-from raterscope.algorithms.labels.folded_curves import FoldedCurves
+from raterscope.algorithms.labels.drift import change_points, main_change, row_over_time
+from raterscope.algorithms.labels.roc_curves import FoldedCurves
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.convergence import of_labels
 from raterscope.app.errors import counted, plain

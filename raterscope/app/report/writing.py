@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from raterscope import __version__
 from raterscope.algorithms.clicks.crowd_size import CrowdSizeSettings
 from raterscope.algorithms.labels.data import OPEN
-from raterscope.algorithms.labels.folded_curves import FoldedSettings
+from raterscope.algorithms.labels.roc_curves import FoldedSettings
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.records import STUDY_SUFFIX

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QSplitter, QWidget
 
-from raterscope.algorithms.labels.folded_curves import FoldedSettings
+from raterscope.algorithms.labels.roc_curves import FoldedSettings
 from raterscope.widgets.figures.curves_plot import Curve, CurvesPlot
 from raterscope.widgets.panels.form_beside_plot import FormBesidePlot
 from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure

@@ -29,7 +29,7 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.algorithms.labels.data import Confusion
-from raterscope.algorithms.labels.intervals import credible
+from raterscope.algorithms.labels.rates import credible
 from raterscope.text.numbers import decimals
 from raterscope.widgets import theme
 from raterscope.widgets.figures.cells import paint_cell, rate_table

@@ -5,11 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from raterscope.algorithms.labels.advice import advice
-from raterscope.algorithms.labels.assessment import assess
+from raterscope.algorithms.labels.assessment import advice, assess
 from raterscope.algorithms.labels.data import Labels
-from raterscope.algorithms.labels.dawid_skene import dawid_skene
-from raterscope.algorithms.labels.ibcc import ibcc
+from raterscope.algorithms.labels.ibcc import dawid_skene, ibcc
 from raterscope.algorithms.labels.pooled import pooled
 from raterscope.algorithms.labels.tempering import choose_tempering
 from raterscope.algorithms.labels.voting import majority

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from raterscope.algorithms.labels import Labels
-from raterscope.algorithms.labels.constancy import changes_in_words, constancy
+from raterscope.algorithms.labels.drift import changes_in_words, constancy
 from raterscope.algorithms.labels.dynamic import dynibcc
 from raterscope.algorithms.labels.ibcc import ibcc
 from tests.algorithms.labels.crowds import make

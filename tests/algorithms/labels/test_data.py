@@ -7,7 +7,7 @@ import pytest
 
 from raterscope.algorithms.labels.data import OPEN, Confusion, Labels, LabelsError, LabelTrace, default_prior
 from raterscope.algorithms.labels.prior import PriorSettings, prior_of
-from raterscope.algorithms.labels.results import counted, fused
+from raterscope.algorithms.labels.result import counted, fused
 from tests.algorithms.labels.test_voting import crowd, names
 
 NAN = float("nan")

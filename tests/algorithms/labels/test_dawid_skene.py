@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.labels.data import OPEN, Labels
-from raterscope.algorithms.labels.dawid_skene import DawidSkeneSettings, dawid_skene
+from raterscope.algorithms.labels.ibcc import DawidSkeneSettings, dawid_skene
 from raterscope.algorithms.progress import Cancelled
 from tests.algorithms.labels.test_ibcc import scattered
 from tests.algorithms.labels.test_voting import crowd, names, read

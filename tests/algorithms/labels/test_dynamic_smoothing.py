@@ -8,9 +8,9 @@ FORMS = ("scalar", "paper")
 
 def followed(chance, said, prior, form):
     """Run the filter and the smoother of one annotator on tasks of fixed probabilities; (T, J, L)."""
-    from raterscope.algorithms.labels import _dynamic_filter, _dynamic_kernels
+    from raterscope.algorithms.labels import _dynamic_kernels
 
-    follow = _dynamic_filter.follow_jointly if form == "paper" else _dynamic_kernels.follow
+    follow = _dynamic_kernels.follow_jointly if form == "paper" else _dynamic_kernels.follow
     steps = len(said)
     alpha = np.empty((steps, *prior.shape), dtype=np.float32)
     final, logs = np.empty((1, *prior.shape)), np.empty((steps, len(prior)))

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from raterscope.algorithms.labels.cross_validation import preview
 from raterscope.algorithms.labels.data import OPEN, LabelFusion, Labels
-from raterscope.algorithms.labels.exclusion import preview
 from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch
 

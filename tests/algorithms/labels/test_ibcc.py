@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, psi
 
-from raterscope.algorithms.labels import _alternation
+from raterscope.algorithms.labels import ibcc as ibcc_module
 from raterscope.algorithms.labels.data import OPEN, Labels, LabelsError
 from raterscope.algorithms.labels.ibcc import IBCCSettings, ibcc
 from raterscope.algorithms.labels.prior import prior_of
@@ -138,10 +138,10 @@ def test_real_crowds(real_data, name):
 
 def test_an_unknown_number_of_processors_changes_no_bit(monkeypatch):
     labels, _ = scattered(0, tasks=3_000, annotators=20, votes=30_000)
-    monkeypatch.setattr(_alternation, "_WORK", 5_000)
+    monkeypatch.setattr(ibcc_module, "_WORK", 5_000)
     runs = []
     for threads in (1, 3):
-        monkeypatch.setattr(_alternation, "_THREADS", threads)
+        monkeypatch.setattr(ibcc_module, "_THREADS", threads)
         runs.append(ibcc(labels))
     assert np.array_equal(runs[0].posterior, runs[1].posterior)
     assert np.array_equal(runs[0].confusion.alpha, runs[1].confusion.alpha)
@@ -151,7 +151,7 @@ def test_an_unknown_number_of_processors_changes_no_bit(monkeypatch):
 def test_dividing_the_work_changes_nothing_but_rounding(monkeypatch):
     labels, _ = scattered(0, tasks=3_000, annotators=20, votes=30_000)
     divided = ibcc(labels, SETTLED)
-    monkeypatch.setattr(_alternation, "_PARTS", 1)
+    monkeypatch.setattr(ibcc_module, "_PARTS", 1)
     whole = ibcc(labels, SETTLED)
     assert divided.posterior == pytest.approx(whole.posterior, abs=1e-9)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.labels.data import OPEN, Confusion
-from raterscope.algorithms.labels.intervals import accuracy_of, credible, crowd, difference_from_crowd
+from raterscope.algorithms.labels.rates import accuracy_of, credible, crowd, difference_from_crowd
 
 
 def drawn(annotators: int, classes: int, outputs: int, scale: float, seed: int) -> Confusion:

@@ -7,10 +7,9 @@ import pytest
 
 from raterscope.algorithms.labels.assessment import assess
 from raterscope.algorithms.labels.data import OPEN, Labels
-from raterscope.algorithms.labels.fusion import LabelPlan, run
+from raterscope.algorithms.labels.fusion import LabelPlan, bar_unvoted, run, unvoted_tasks
 from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.algorithms.labels.pooled import PooledSettings, pooled
-from raterscope.algorithms.labels.unvoted import bar_unvoted, unvoted_tasks
 from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Cancelled
 

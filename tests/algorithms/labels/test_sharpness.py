@@ -5,10 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from raterscope.algorithms.labels._sharpness import sharpened
 from raterscope.algorithms.labels.assessment import assess
 from raterscope.algorithms.labels.data import OPEN
-from raterscope.algorithms.labels.pooled import pooled
+from raterscope.algorithms.labels.pooled import pooled, sharpened
 from tests.algorithms.labels.test_independence import make
 from tests.algorithms.labels.test_pooled import make as look_alikes
 

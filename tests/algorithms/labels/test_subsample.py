@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.labels.data import OPEN, LabelsError
-from raterscope.algorithms.labels.subsample import subsample
+from raterscope.algorithms.labels.roc_curves import subsample
 from tests.algorithms.labels.test_voting import crowd
 
 NAMES = ("a", "b")

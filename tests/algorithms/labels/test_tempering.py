@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from raterscope.algorithms.labels.advice import advice
-from raterscope.algorithms.labels.assessment import assess
+from raterscope.algorithms.labels.assessment import advice, assess
 from raterscope.algorithms.labels.data import OPEN, Labels
 from raterscope.algorithms.labels.fusion import LabelPlan, run
 from raterscope.algorithms.labels.ibcc import ibcc

@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from raterscope.algorithms.labels.constancy import FALSE_ALARMS
 from raterscope.algorithms.labels.copying import copies
+from raterscope.algorithms.labels.drift import FALSE_ALARMS
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.progress import silent
 from raterscope.app.labels.running import fuse_questions, gather, keep

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from raterscope.algorithms.labels.folded_curves import FoldedSettings
+from raterscope.algorithms.labels.roc_curves import FoldedSettings
 from raterscope.app.labels.folded import fold_question, keep_folds, kept_folds
 from raterscope.app.labels.running import gather
 from raterscope.app.study import Study

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels
-from raterscope.algorithms.labels.fusion import LabelPlan, run
-from raterscope.algorithms.labels.unvoted import unvoted_tasks
+from raterscope.algorithms.labels.fusion import LabelPlan, run, unvoted_tasks
 from tests.benchmarks.calibration import Row
 from tests.benchmarks.calibration._label_crowds import KINDS, draw
 

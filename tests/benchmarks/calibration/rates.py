@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels import OPEN, LabelFusion, Labels
-from raterscope.algorithms.labels.constancy import FALSE_ALARMS, constancy
 from raterscope.algorithms.labels.copying import copies
 from raterscope.algorithms.labels.data import ClassArray, FloatArray
+from raterscope.algorithms.labels.drift import FALSE_ALARMS, constancy
 from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.algorithms.labels.pooled import pooled
 from raterscope.algorithms.labels.rates import Rates, rates_of

@@ -12,11 +12,10 @@ from typing import Any
 
 from raterscope.algorithms.labels.assessment import Assessment
 from raterscope.algorithms.labels.data import OPEN
-from raterscope.algorithms.labels.folded_curves import FoldedCurves, FoldedSettings
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.rates import rates_of
 from raterscope.algorithms.labels.result import LabelResult
-from raterscope.algorithms.labels.subsample import subsample
+from raterscope.algorithms.labels.roc_curves import FoldedCurves, FoldedSettings, subsample
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.cli.fuse.label_study import fuse_study, is_study
 from raterscope.app.cli.questions import asked_for, by_option

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import ClassArray, Confusion, Drift, FloatArray, Labels
-from raterscope.algorithms.labels.intervals import credible
-from raterscope.algorithms.labels.rates import Rates
+from raterscope.algorithms.labels.rates import Rates, credible
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.formats.export import harmless, replacing, write_table
 

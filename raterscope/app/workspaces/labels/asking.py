@@ -7,7 +7,7 @@ from functools import partial
 from PySide6.QtCore import QObject
 
 from raterscope.algorithms.labels import OPEN
-from raterscope.algorithms.labels.asking import NextVotes, next_votes
+from raterscope.algorithms.labels.active_learning import NextVotes, next_votes
 from raterscope.algorithms.progress import Watch
 from raterscope.app.jobs import Jobs
 from raterscope.app.session import LatestTask

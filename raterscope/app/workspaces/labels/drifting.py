@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from raterscope.algorithms.labels import drift
-from raterscope.algorithms.labels.constancy import FALSE_ALARMS, LEAST_VOTES, main_change
+from raterscope.algorithms.labels.drift import FALSE_ALARMS, LEAST_VOTES, main_change
 from raterscope.algorithms.progress import Watch
 from raterscope.app.labels.community_charts import aligned_steps
 from raterscope.app.workspaces.labels.scene import Analysis, Scene

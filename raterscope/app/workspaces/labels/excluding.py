@@ -9,7 +9,7 @@ from functools import partial
 from PySide6.QtCore import QObject, Signal
 
 from raterscope.algorithms.labels import OPEN, LabelFusion, Labels
-from raterscope.algorithms.labels.exclusion import ExclusionPreview, preview
+from raterscope.algorithms.labels.cross_validation import ExclusionPreview, preview
 from raterscope.algorithms.labels.fusion import LabelPlan, run
 from raterscope.algorithms.progress import Watch
 from raterscope.algorithms.settings import SettingsError

@@ -9,7 +9,7 @@ import numpy as np
 from PySide6.QtCore import QObject, Signal
 
 from raterscope.algorithms.labels.catalogue import labeller_title
-from raterscope.algorithms.labels.folded_curves import FoldedCurves, FoldedMethod, FoldedSettings, mean_area
+from raterscope.algorithms.labels.roc_curves import FoldedCurves, FoldedMethod, FoldedSettings, mean_area
 from raterscope.app.document import Document
 from raterscope.app.errors import counted
 from raterscope.app.jobs import Job, Jobs

@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels import LabelFusion, Labels
-from raterscope.algorithms.labels.advice import advice
-from raterscope.algorithms.labels.assessment import Assessment, assess
-from raterscope.algorithms.labels.constancy import Constancy, constancy
+from raterscope.algorithms.labels.assessment import Assessment, advice, assess
 from raterscope.algorithms.labels.data import ClassArray, FloatArray
-from raterscope.algorithms.labels.drift import moved
+from raterscope.algorithms.labels.drift import Constancy, constancy, moved
 from raterscope.algorithms.labels.rates import Rates, rates_of
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.voting import majority

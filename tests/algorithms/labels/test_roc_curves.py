@@ -5,7 +5,7 @@ import pytest
 
 from raterscope.algorithms.labels.cross_validation import cross_validate
 from raterscope.algorithms.labels.data import OPEN, Labels
-from raterscope.algorithms.labels.folded_curves import (
+from raterscope.algorithms.labels.roc_curves import (
     FoldedSettings,
     area_interval,
     folded_curves,

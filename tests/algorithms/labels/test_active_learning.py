@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from raterscope.algorithms.labels.asking import information, next_votes
+from raterscope.algorithms.labels.active_learning import information, next_votes
 from raterscope.algorithms.labels.data import OPEN, Confusion, LabelFusion, Labels, LabelTrace
 from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.algorithms.labels.voting import majority

@@ -1,4 +1,4 @@
-"""Which task needs another vote most, and whose: the information to expect of it.
+"""Active learning: the task and the annotator with the largest expected information gain.
 
 The paper's section 11 (V_object of eq. 94) names the expected information gain about a task's class as what
 an assignment of tasks to annotators should maximise; this is it for one more vote.

@@ -1,8 +1,11 @@
 """Hierarchical Dawid-Skene model: annotators' rates whose priors are estimated from the crowd.
 
 Row j of annotator k's confusion matrix is Dirichlet distributed with mean B_kj and strength c. The mean
-follows from the annotator's skill, the class's accuracy and the crowd's and the annotator's own wrong labels;
-the distribution of skills, c and the classes' shares are estimated from the crowd (empirical Bayes).
+follows from the annotator's skill, the class's accuracy and the crowd's and the annotator's own wrong
+labels; the distribution of skills, c and the classes' shares are estimated from the crowd (empirical
+Bayes).
+
+Mixed-membership model: every vote has an apparent class of its own, drawn from its task's mixture.
 
 References
 ----------
@@ -13,6 +16,8 @@ References
    models", Proceedings of the 25th Conference on Uncertainty in Artificial Intelligence (2009) 27-34 (the
    collapsed updates, each vote's own contribution removed).
 .. [kish1965] L. Kish, "Survey sampling", Wiley (1965) (design effect).
+.. [airoldi2008] E. M. Airoldi, D. M. Blei, S. E. Fienberg and E. P. Xing, "Mixed membership stochastic
+   blockmodels", Journal of Machine Learning Research 9 (2008) 1981-2014.
 """
 
 from __future__ import annotations
@@ -24,8 +29,6 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels._start import standing
-from raterscope.algorithms.labels._votes import by_task, task_spans
 from raterscope.algorithms.labels.data import (
     OPEN,
     ClassArray,
@@ -35,6 +38,7 @@ from raterscope.algorithms.labels.data import (
     LabelTrace,
     default_prior,
 )
+from raterscope.algorithms.labels.prior import by_task, standing, task_spans
 from raterscope.algorithms.progress import Watch
 
 __all__ = [
@@ -47,11 +51,13 @@ __all__ = [
     "count_votes_of",
     "dawid_skene",
     "estimate_priors",
+    "mixed_membership",
     "predictive_scores",
     "smoothed_vote",
     "sort_votes",
     "tempered",
 ]
+
 
 TERMS = 1_000_000
 """Votes times classes between two reports."""
@@ -223,6 +229,7 @@ def begun(crowd: Crowd, posterior: FloatArray) -> Fit:
 def count_votes_of(
     crowd: Crowd, posterior: FloatArray, fit: Fit, watch: Watch, done: float, words: str
 ) -> None:
+    """Count votes by annotator, class and label with the posterior as weights, into `fit`."""
     from raterscope.algorithms.labels._pooled_kernels import add_counts
 
     fit.counts[:] = 0.0
@@ -393,3 +400,75 @@ def predictive_scores(
             fit.counts, fit.rows, fit.shares, posterior, correlations, int(votes[tasks].max()), scores,
         )  # fmt: skip
     return scores
+
+
+_ROUNDS = 30
+_MEMBERSHIP_STRENGTH_ROUNDS = (5, 15)
+_SWEEPS = 20
+"""Over each known task, to see what its votes alone would give."""
+
+
+def mixed_membership(
+    crowd: Crowd,
+    posterior: FloatArray,
+    mixture: float,
+    watch: Watch,
+    judged: NDArray[np.int64] | None = None,
+    unheld: FloatArray | None = None,
+) -> tuple[FloatArray, Fit]:
+    """Fit the model, beginning with a posterior.
+
+    Parameters
+    ----------
+    crowd : Crowd
+    posterior : (N, J) float64
+    mixture : float
+        Prior strength of a task's mixture.
+    watch : Watch
+    judged : (M,) int64, optional
+        Known tasks with votes whose mixture is wanted as if their class were not known.
+    unheld : (M, J) float64, optional
+        Their probabilities to begin with.
+
+    Returns
+    -------
+    mean : (N, J) float64
+        Each task's expected mixture. Of a judged task, it is what its votes would give if its class alone
+        were not known.
+    fit : Fit
+        Rates given the apparent class.
+    """
+    from raterscope.algorithms.labels._pooled_kernels import membership_sweep, membership_without_truth
+
+    votes = np.diff(crowd.start)
+    fit = begun(crowd, posterior)
+    share = np.repeat(posterior, votes, axis=0).astype(np.float32)
+    total = posterior.astype(np.float32) * votes[:, None].astype(np.float64)
+    words = "fitting mixed membership"
+    count_votes_of(crowd, posterior, fit, watch, 0.0, words)
+    mean, held = posterior.copy(), crowd.known != OPEN
+    prior = mixture * fit.shares
+    for turn in range(1, _ROUNDS + 1):
+        done = (turn - 1) / _ROUNDS
+        estimate_priors(crowd, fit, True, turn, turn in _MEMBERSHIP_STRENGTH_ROUNDS, watch, done)
+        fit.shares = mean[crowd.active].sum(axis=0) + 1.0
+        fit.shares /= fit.shares.sum()
+        prior = mixture * fit.shares
+        for first, last in crowd.spans:
+            watch(done, words)
+            membership_sweep(
+                first, last, crowd.start, crowd.annotator, crowd.label, crowd.known, fit.base, fit.strength,
+                fit.counts, fit.rows, prior, share, total,
+            )  # fmt: skip
+        mean = (prior + total) / (mixture + votes[:, None])
+        mean[held] = posterior[held]
+    if judged is not None and unheld is not None and len(judged):
+        watch(1.0, words)
+        answer = np.empty_like(unheld)
+        membership_without_truth(
+            judged, crowd.start, crowd.annotator, crowd.label, unheld, _SWEEPS, fit.base, fit.strength,
+            fit.counts, fit.rows, prior, share, total, answer,
+        )  # fmt: skip
+        mean[judged] = (prior + answer) / (mixture + votes[judged, None])
+    mean /= mean.sum(axis=1, keepdims=True)
+    return mean, fit
