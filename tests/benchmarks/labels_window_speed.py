@@ -89,7 +89,7 @@ class Session:
         driven = self.driven
         run = [one.id for one in driven.window.document.contents.runs if one.algorithm == method][-1]
         driven.work.runs.choose(run)
-        driven.wait(lambda: driven.work.scene is not None and driven.work.scene.run.id == run)
+        driven.wait(lambda: driven.work.session.shown and driven.work.session.scene.run.id == run)
 
     def decide(self) -> None:
         """Walk the queue, decide, undo and redo."""
@@ -127,12 +127,12 @@ class Session:
             tiles._move(next(places), Qt.KeyboardModifier.NoModifier)
 
         driven.measure("an annotator chosen in the wall", 100, choose)
-        if work.scene.fusion.drift is not None:
+        if work.session.scene.fusion.drift is not None:
             self.drift()
         votes = iter(work.task_panel.votes.lines * ROUNDS)
         driven.measure("a voter chosen in the task", 100,
                        lambda: work._on_voter(next(votes).annotator))  # fmt: skip
-        groups = cycle(range(work.analysis.groups.found.count))
+        groups = cycle(range(work.session.analysis.groups.found.count))
         driven.measure("a community chosen", 100, lambda: work.people.choose_community(next(groups)))
         driven.measure("everybody chosen (Ctrl+A)", 100,
                        lambda: tiles._choose(tiles._order.tolist()))  # fmt: skip
@@ -166,7 +166,7 @@ class Session:
                 work.people.choose((next(chosen),))
 
             driven.measure("an annotator's drift drawn", 100, follow, lambda: bool(drawn))
-        most = int(np.argmax(work.analysis.votes_of))
+        most = int(np.argmax(work.session.analysis.votes_of))
         work.people.choose((most,))
         driven.settle()
         slider = work.drift.slider

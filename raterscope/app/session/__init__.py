@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from raterscope.app.session.session import Session, while_shown
 from raterscope.app.session.tasks import LatestTask, TaskGroup
 
-__all__ = ["LatestTask", "TaskGroup"]
+__all__ = ["LatestTask", "Session", "TaskGroup", "while_shown"]

@@ -10,9 +10,9 @@ from raterscope.algorithms.labels import OPEN
 from raterscope.algorithms.labels.active_learning import NextVotes, next_votes
 from raterscope.algorithms.progress import Watch
 from raterscope.app.jobs import Jobs
-from raterscope.app.session import LatestTask
+from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.workspaces.labels import view
-from raterscope.app.workspaces.labels.scene import Scene
+from raterscope.app.workspaces.labels.scene import LabelsSession, Scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
 from raterscope.widgets.panels.ask_list import AskLine
 
@@ -30,34 +30,34 @@ NONE_NEEDED = "No further vote is expected to tell much: the answer is certain o
 class Asking(QObject):
     """Fills the list of votes to ask for when it is in sight."""
 
-    def __init__(self, jobs: Jobs, screen: LabelsScreen) -> None:
+    def __init__(self, jobs: Jobs, screen: LabelsScreen, session: LabelsSession) -> None:
         super().__init__(screen)
         self._jobs = jobs
         self._screen = screen
-        self._scene: Scene | None = None
+        self._session = session
         self._task = LatestTask()
         self._found: NextVotes | None = None
-        self._blind = False
         screen.left_tabs.currentChanged.connect(self._look)
+        session.scene_changed.connect(self._on_scene)
+        session.cleared.connect(self._clear)
+        session.blind_changed.connect(self._show)
 
-    def show(self, scene: Scene | None) -> None:
-        """Take another question or answer."""
+    def _clear(self) -> None:
         self._task.cancel()
-        self._scene = scene
         self._found = None
-        fused = scene is not None and scene.fusion is not None
-        self._screen.ask.show_lines((), *([LOOKING] if fused else []))
+        self._screen.ask.show_lines(())
+
+    def _on_scene(self, scene: Scene) -> None:
+        self._clear()
+        if scene.fusion is not None:
+            self._screen.ask.show_lines((), LOOKING)
         self._look()
 
-    def set_blind(self, blind: bool) -> None:
-        """Hide the annotators' names."""
-        self._blind = blind
-        self._show()
-
+    @while_shown
     def _look(self) -> None:
-        scene = self._scene
+        scene = self._session.scene
         seen = self._screen.left_tabs.currentWidget() is self._screen.ask
-        if not seen or scene is None or scene.fusion is None or self._found is not None:
+        if not seen or scene.fusion is None or self._found is not None:
             return
         job = self._jobs.start("Looking for votes to ask for", partial(_ask, scene), quiet=True)
         self._task.follow(job, self._on_found)
@@ -66,9 +66,10 @@ class Asking(QObject):
         self._found = found
         self._show()
 
+    @while_shown
     def _show(self) -> None:
-        scene, found = self._scene, self._found
-        if scene is None or found is None:
+        scene, found = self._session.scene, self._found
+        if found is None:
             return
         rows = zip(
             found.task.tolist(), found.annotator.tolist(), found.gain.tolist(), found.gain_of_new.tolist(),
@@ -90,7 +91,7 @@ class Asking(QObject):
         )
 
     def _whom(self, scene: Scene, who: int) -> str:
-        return "somebody new" if who == OPEN else view.name_of(scene, who, blind=self._blind)
+        return "somebody new" if who == OPEN else view.name_of(scene, who, blind=self._session.blind)
 
 
 def _ask(scene: Scene, watch: Watch) -> NextVotes:

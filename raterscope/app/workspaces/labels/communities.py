@@ -10,11 +10,11 @@ from PySide6.QtWidgets import QPushButton
 
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.labels.answers import Groups
-from raterscope.app.session import LatestTask
+from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.workspaces.labels import view
 from raterscope.app.workspaces.labels.alike import Alike, alike
 from raterscope.app.workspaces.labels.grouping import BASES, METHODS, Way, find_groups, way_of
-from raterscope.app.workspaces.labels.scene import Analysis, Scene
+from raterscope.app.workspaces.labels.scene import Analysis, LabelsSession, Scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
 from raterscope.text.numbers import percent
 from raterscope.widgets import theme
@@ -41,12 +41,11 @@ class Grouping(QObject):
 
     changed = Signal()
 
-    def __init__(self, jobs: Jobs, screen: LabelsScreen, parent: QObject) -> None:
+    def __init__(self, jobs: Jobs, screen: LabelsScreen, session: LabelsSession, parent: QObject) -> None:
         super().__init__(parent)
         self._jobs = jobs
         self._screen = screen
-        self._scene: Scene | None = None
-        self._analysis: Analysis | None = None
+        self._session = session
         self._kept: dict[Way, Groups] = {}
         self._task = LatestTask()
         self.way = STORED
@@ -79,23 +78,35 @@ class Grouping(QObject):
         """What is to be known of how they were found."""
         if self.way in self._kept:
             return self._kept[self.way].found.notices
-        result = None if self._scene is None else self._scene.result
+        result = self._session.scene.result if self._session.shown else None
         stored = None if result is None or self.way != STORED else result.communities
         return () if stored is None else stored.notices
 
-    def show(self, scene: Scene | None, analysis: Analysis | None) -> None:
+    def clear(self) -> None:
+        """Forget what was found: another answer, or none."""
+        self.cancel()
+        self._kept.clear()
+        self.way = STORED
+        self._show_switches()
+
+    def show(self, scene: Scene, analysis: Analysis) -> None:
         """Take another question or answer; of the same answer what was found is kept."""
-        if _answer_of(scene) != _answer_of(self._scene):
-            self.cancel()
-            self._kept.clear()
-            self.way = STORED
-        self._scene, self._analysis = scene, analysis
-        if analysis is not None and analysis.groups is not None:
+        before = self._session.before
+        if before is None or _answer_of(scene) != _answer_of(before):
+            self.clear()
+        if analysis.groups is not None:
             way = way_of(analysis.groups)
             if not self._kept:
                 self.way = way
             self._kept.setdefault(way, analysis.groups)
-        able = scene is not None and scene.fusion is not None
+        self._show_switches()
+
+    @property
+    def _able(self) -> bool:
+        return self._session.shown and self._session.scene.fusion is not None
+
+    def _show_switches(self) -> None:
+        able = self._able
         self.bases.setVisible(able)
         self.methods.setVisible(able)
         self._settle()
@@ -113,9 +124,10 @@ class Grouping(QObject):
             self._find()
 
     def _find(self) -> None:
-        scene, analysis, way = self._scene, self._analysis, (self.bases.mode, self.methods.mode)
-        if scene is None or analysis is None or scene.fusion is None:
+        if not self._able:
             return
+        scene, analysis = self._session.scene, self._session.analysis
+        way = (self.bases.mode, self.methods.mode)
         title = f"Grouping annotators {_in_words(way)}"
         job = self._jobs.start(title, partial(find_groups, scene, analysis, way))
         self._task.follow(
@@ -148,13 +160,12 @@ class Grouping(QObject):
             for switch, mode in zip((self.bases, self.methods), self.way, strict=True):
                 with QSignalBlocker(switch):
                     switch.set_mode(mode)
-        able = self._scene is not None and self._scene.fusion is not None
         self.stop.setVisible(self._task.busy)
-        self.find.setVisible(able and not self._task.busy and self.way not in self._kept)
+        self.find.setVisible(self._able and not self._task.busy and self.way not in self._kept)
 
 
-def _answer_of(scene: Scene | None) -> tuple[int, int] | None:
-    return None if scene is None or scene.run is None else (scene.question.id, scene.run.id)
+def _answer_of(scene: Scene) -> tuple[int, int] | None:
+    return None if scene.run is None else (scene.question.id, scene.run.id)
 
 
 def _in_words(way: Way) -> str:
@@ -163,7 +174,7 @@ def _in_words(way: Way) -> str:
 
 def show_cards(
     cards: CommunityCards,
-    scene: Scene | None,
+    scene: Scene,
     groups: Groups | None,
     notices: tuple[str, ...],
     chosen: int | None,
@@ -171,10 +182,8 @@ def show_cards(
     blind: bool,
 ) -> None:
     """Show a card a community; where there are none, why."""
-    if scene is None or groups is None:
-        fused = scene is not None and scene.fusion is not None
-        cards.set_nothing(" ".join(notices) if fused else UNFUSED)
-        cards.show_communities(None)
+    if groups is None:
+        show_no_cards(cards, UNFUSED if scene.fusion is None else " ".join(notices))
         return
     found = groups.found
     words = [_in_words((groups.basis, found.method)), f"modularity {found.modularity:.2f}", *notices]
@@ -194,16 +203,22 @@ def show_cards(
     )
 
 
+def show_no_cards(cards: CommunityCards, why: str = UNFUSED) -> None:
+    """Say why there are no communities."""
+    cards.set_nothing(why)
+    cards.show_communities(None)
+
+
 def show_participation(
     bars: ParticipationBars,
-    scene: Scene | None,
+    scene: Scene,
     groups: Groups | None,
     chosen: tuple[int, ...],
     *,
     blind: bool,
 ) -> None:
     """Show how much those chosen, or all, take part in each community."""
-    if scene is None or groups is None:
+    if groups is None:
         bars.show_participation(np.zeros((0, 0)), (), ())
         return
     found = groups.found
@@ -223,51 +238,49 @@ class Similar(QObject):
 
     chosen = Signal(object)
 
-    def __init__(self, jobs: Jobs, screen: LabelsScreen, parent: QObject) -> None:
+    def __init__(self, jobs: Jobs, screen: LabelsScreen, session: LabelsSession, parent: QObject) -> None:
         super().__init__(parent)
         self._jobs = jobs
         self._screen = screen
-        self._scene: Scene | None = None
-        self._analysis: Analysis | None = None
+        self._session = session
+        self._groups: Groups | None = None
         self._task = LatestTask()
         self._drawn: Alike | None = None
-        self._blind = False
         screen.middle_tabs.currentChanged.connect(self._draw)
         screen.similarity.rows_chosen.connect(self._on_rows)
+        session.blind_changed.connect(self._show)
 
-    def show(self, scene: Scene | None, analysis: Analysis | None) -> None:
+    def show(self, groups: Groups | None) -> None:
         """Take another question, answer or grouping."""
         self._task.cancel()
-        self._scene, self._analysis = scene, analysis
+        self._groups = groups
         self._drawn = None
         self._screen.similarity.clear()
         self._draw()
 
-    def set_blind(self, blind: bool) -> None:
-        """Hide the annotators' names."""
-        self._blind = blind
-        if self._drawn is not None:
-            self._show(self._drawn)
-
+    @while_shown
     def _draw(self) -> None:
-        scene, analysis, seen = self._scene, self._analysis, self._screen.middle_tabs.currentWidget()
+        groups, seen = self._groups, self._screen.middle_tabs.currentWidget()
         if (
-            scene is None or analysis is None or analysis.groups is None or self._drawn is not None
+            groups is None or self._drawn is not None
             or seen is None or not seen.isAncestorOf(self._screen.similarity)
         ):  # fmt: skip
             return
-        work = partial(alike, scene, analysis, analysis.groups)
+        work = partial(alike, self._session.scene, self._session.analysis, groups)
         job = self._jobs.start("Comparing annotators", work, quiet=True)
         self._task.follow(job, self._on_alike)
 
     def _on_alike(self, drawn: Alike) -> None:
         self._drawn = drawn
-        self._show(drawn)
+        self._show()
 
-    def _show(self, drawn: Alike) -> None:
-        assert self._scene is not None
+    @while_shown
+    def _show(self) -> None:
+        scene, drawn = self._session.scene, self._drawn
+        if drawn is None:
+            return
         names = [
-            view.name_of(self._scene, int(row[0]), blind=self._blind)
+            view.name_of(scene, int(row[0]), blind=self._session.blind)
             if len(row) == 1
             else f"{len(row)} annotators"
             for row in drawn.rows

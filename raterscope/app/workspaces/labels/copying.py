@@ -11,7 +11,7 @@ from raterscope.algorithms.labels.copying import Copying, copies
 from raterscope.algorithms.progress import Watch
 from raterscope.app.jobs import Jobs
 from raterscope.app.session import LatestTask
-from raterscope.app.workspaces.labels.scene import Scene
+from raterscope.app.workspaces.labels.scene import LabelsSession, Scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
 from raterscope.text.numbers import percent
 
@@ -29,7 +29,7 @@ class Copies(QObject):
 
     chosen = Signal(object)
 
-    def __init__(self, jobs: Jobs, screen: LabelsScreen) -> None:
+    def __init__(self, jobs: Jobs, screen: LabelsScreen, session: LabelsSession) -> None:
         super().__init__(screen)
         self._jobs = jobs
         self._cards = screen.cards
@@ -37,13 +37,17 @@ class Copies(QObject):
         self._groups: tuple[tuple[int, ...], ...] = ()
         self._next = 0
         self._cards.copies.clicked.connect(self._on_clicked)
+        session.scene_changed.connect(self._on_scene)
+        session.cleared.connect(self._clear)
 
-    def show(self, scene: Scene | None) -> None:
-        """Take another question or answer."""
+    def _clear(self) -> None:
         self._task.cancel()
         self._groups, self._next = (), 0
         self._cards.tell_copies("")
-        if scene is not None and scene.fusion is not None:
+
+    def _on_scene(self, scene: Scene) -> None:
+        self._clear()
+        if scene.fusion is not None:
             job = self._jobs.start("Comparing annotators", partial(_copies, scene), quiet=True)
             self._task.follow(job, self._on_found)
 

@@ -14,9 +14,9 @@ from raterscope.algorithms.labels import Labels
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.labels.decision_rates import ERRORS, ROWS, course_of, series_of
-from raterscope.app.session import LatestTask
+from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import Study
-from raterscope.app.workspaces.labels.scene import Scene
+from raterscope.app.workspaces.labels.scene import LabelsSession, Scene
 from raterscope.app.workspaces.labels.view import name_of
 from raterscope.widgets.figures.decision_plot import CourseLine, DecisionKind, DecisionPlot, DecisionView
 
@@ -32,31 +32,45 @@ TOO_FEW = (
 class Deciding(QObject):
     """Follows the decisions of the question on screen while its page is in sight."""
 
-    def __init__(self, document: Document, plot: DecisionPlot, parent: QObject | None = None) -> None:
+    def __init__(
+        self, document: Document, plot: DecisionPlot, session: LabelsSession, parent: QObject | None = None
+    ) -> None:
         super().__init__(parent)
         self._document = document
         self._plot = plot
-        self._scene: Scene | None = None
+        self._session = session
+        self._question: int | None = None
         self._wanted = False
-        self._blind = False
         self._chosen = -1
         self._task = LatestTask()
         plot.came_in_sight.connect(self.look)
         plot.class_chosen.connect(self._on_class)
+        session.scene_settled.connect(self._on_scene)
+        session.cleared.connect(self._clear)
+        session.blind_changed.connect(self._on_blind)
 
-    def show(self, scene: Scene | None, *, blind: bool = False) -> None:
-        """Take another question, or other votes."""
+    def _clear(self) -> None:
         self._task.cancel()
-        if scene is None or self._scene is None or scene.question.id != self._scene.question.id:
+        self._question, self._chosen, self._wanted = None, -1, False
+        self._plot.set_view(None)
+
+    def _on_scene(self, scene: Scene) -> None:
+        if scene.question.id != self._question:
             self._chosen = -1
-        self._scene, self._blind, self._wanted = scene, blind, scene is not None
+        self._question, self._wanted = scene.question.id, True
+        self._task.cancel()
         self._plot.set_view(None)
         self.look()
 
+    @while_shown
+    def _on_blind(self) -> None:
+        self._on_scene(self._session.scene)
+
+    @while_shown
     def look(self) -> None:
         """Follow the decisions where the page is in sight, once."""
-        scene = self._scene
-        if scene is None or not self._wanted or not self._plot.isVisible():
+        scene = self._session.scene
+        if not self._wanted or not self._plot.isVisible():
             return
         self._wanted = False
         if self._chosen < 0:
@@ -69,7 +83,9 @@ class Deciding(QObject):
         if isinstance(found, str):
             self._plot.set_view(None, found)
             return
-        names = tuple(name_of(scene, one, blind=self._blind) for one in range(len(scene.labels.annotators)))
+        names = tuple(
+            name_of(scene, one, blind=self._session.blind) for one in range(len(scene.labels.annotators))
+        )
         self._plot.set_view(view_of(*found, scene.labels.classes, self._chosen, names))
 
     def _on_class(self, place: int) -> None:

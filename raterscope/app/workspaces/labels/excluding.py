@@ -17,9 +17,9 @@ from raterscope.app.document import Document
 from raterscope.app.errors import counted
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.review import Decision
-from raterscope.app.session import LatestTask
+from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.workspaces.labels import view
-from raterscope.app.workspaces.labels.scene import Analysis, Scene
+from raterscope.app.workspaces.labels.scene import LabelsSession, Scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
 from raterscope.widgets.panels.exclusion_changes import ExclusionPreview as Preview
 
@@ -36,49 +36,50 @@ class Excluding(QObject):
 
     said = Signal(str)
 
-    def __init__(self, document: Document, jobs: Jobs, screen: LabelsScreen) -> None:
+    def __init__(self, document: Document, jobs: Jobs, screen: LabelsScreen, session: LabelsSession) -> None:
         super().__init__(screen)
         self._document = document
         self._jobs = jobs
         self._panel = screen.exclusion
         self._screen = screen
-        self._scene: Scene | None = None
+        self._session = session
         self._chosen: tuple[str, ...] = ()
         self._who = ""
-        self._blind = False
         self._task = LatestTask()
         self._panel.preview_wanted.connect(self.begin)
         self._panel.decided.connect(self._on_excluded)
         self._panel.cancelled.connect(self._on_cancelled)
+        session.scene_changed.connect(self._clear)
+        session.cleared.connect(self._clear)
+        session.selection_changed.connect(self._on_selection)
+        session.blind_changed.connect(self._on_blind)
 
-    def show(self, scene: Scene | None, _analysis: Analysis | None) -> None:
-        """Take another question or answer."""
+    def _clear(self) -> None:
         self._task.cancel()
-        self._scene = scene
         self._chosen = ()
         self._who = ""
         self.refresh()
 
-    def choose(self, annotators: tuple[int, ...]) -> None:
-        """Take those who are chosen."""
+    @while_shown
+    def _on_selection(self, annotators: tuple[int, ...]) -> None:
         self._task.cancel()
-        names = () if self._scene is None else self._scene.labels.annotators
+        names = self._session.scene.labels.annotators
         self._chosen = tuple(names[one] for one in annotators)
         self._name()
         self.refresh()
 
-    def set_blind(self, blind: bool) -> None:
+    @while_shown
+    def _on_blind(self) -> None:
         """Hide the annotators' names; a preview that is shown goes."""
-        self._blind = blind
         self._task.cancel()
         self._name()
         self.refresh()
 
     def _name(self) -> None:
-        scene = self._scene
-        if scene is not None and len(self._chosen) == 1:
+        scene = self._session.scene
+        if len(self._chosen) == 1:
             number = scene.labels.annotators.index(self._chosen[0])
-            self._who = view.name_of(scene, number, blind=self._blind)
+            self._who = view.name_of(scene, number, blind=self._session.blind)
         else:
             self._who = counted(len(self._chosen), "annotator")
 
@@ -99,10 +100,10 @@ class Excluding(QObject):
 
     def begin(self) -> None:
         """Fuse without those chosen and show what would change."""
-        scene, contents = self._scene, self._document.contents
-        if scene is None or contents is None or not self._chosen:
+        if not self._session.shown or not self._chosen:
             self.said.emit("Choose an annotator or a community first.")
             return
+        scene = self._session.scene
         if self._excluded.keys() >= set(self._chosen):
             self._document.record(Decision(verb="include", annotators=self._chosen))
             return

@@ -10,9 +10,9 @@ from PySide6.QtWidgets import QPushButton
 
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.labels.answers import Groups
-from raterscope.app.session import LatestTask
+from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.workspaces.labels.grouping import Course, follow_groups, obstacle, triangles_now
-from raterscope.app.workspaces.labels.scene import Analysis, Scene
+from raterscope.app.workspaces.labels.scene import LabelsSession
 from raterscope.app.workspaces.labels.screen import LabelsScreen
 from raterscope.text.numbers import percent
 from raterscope.widgets import theme
@@ -34,12 +34,12 @@ class Flowing(QObject):
 
     chosen = Signal(object)
 
-    def __init__(self, jobs: Jobs, screen: LabelsScreen, parent: QObject) -> None:
+    def __init__(self, jobs: Jobs, screen: LabelsScreen, session: LabelsSession, parent: QObject) -> None:
         super().__init__(parent)
         self._jobs = jobs
         self._screen = screen
-        self._scene: Scene | None = None
-        self._analysis: Analysis | None = None
+        self._session = session
+        self._groups: Groups | None = None
         self._kept: WeakKeyDictionary[Groups, Course] = WeakKeyDictionary()
         self._task = LatestTask()
         self._stopped = False
@@ -61,44 +61,43 @@ class Flowing(QObject):
         """What is drawn."""
         return None if self._groups is None else self._kept.get(self._groups)
 
-    @property
-    def _groups(self) -> Groups | None:
-        return None if self._analysis is None else self._analysis.groups
-
-    def show(self, scene: Scene | None, analysis: Analysis | None) -> None:
+    def show(self, groups: Groups | None) -> None:
         """Take another question, answer or grouping."""
-        before = self._groups
-        self._scene, self._analysis = scene, analysis
-        if self._groups is before and before is not None:
+        before, self._groups = self._groups, groups
+        if groups is before and before is not None:
             return
         self._task.cancel()
         self._stopped = False
-        groups = self._groups
-        self._screen.triangles.show_triangles(
-            None if scene is None or groups is None else triangles_now(scene, groups)
-        )
-        if scene is None or groups is None:
+        if groups is None:
+            self._screen.triangles.show_triangles(None)
             self._say(NO_GROUPS)
-        elif groups in self._kept:
+        else:
+            self._show_groups(groups)
+        self._settle()
+
+    def _show_groups(self, groups: Groups) -> None:
+        scene = self._session.scene
+        self._screen.triangles.show_triangles(triangles_now(scene, groups))
+        if groups in self._kept:
             self._show(self._kept[groups])
         else:
             self._say(obstacle(scene, groups))
             self._draw()
-        self._settle()
 
     def cancel(self) -> None:
         """Give up the search under way."""
         self._task.stop()
 
+    @while_shown
     def _draw(self) -> None:
-        scene, analysis, groups = self._scene, self._analysis, self._groups
+        scene, groups = self._session.scene, self._groups
         if (
-            scene is None or analysis is None or groups is None or groups in self._kept or self._stopped
+            groups is None or groups in self._kept or self._stopped
             or self._task.busy or obstacle(scene, groups)
             or self._screen.middle_tabs.currentWidget() not in (self._screen.flow, self._screen.triangles)
         ):  # fmt: skip
             return
-        work = partial(follow_groups, scene, analysis, groups)
+        work = partial(follow_groups, scene, self._session.analysis, groups)
         job = self._jobs.start("Following communities over time", work)
         self._task.follow(
             job, partial(self._on_followed, groups), progressed=self._on_progress,

@@ -19,7 +19,7 @@ from raterscope.app.labels.running import Question
 from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.labels.comparing import curves_of
 from raterscope.app.workspaces.labels.excluding import with_known
-from raterscope.app.workspaces.labels.scene import Scene
+from raterscope.app.workspaces.labels.scene import LabelsSession, Scene
 from raterscope.widgets.figures.curves_plot import Curve
 from raterscope.widgets.panels.folds_panel import FoldsPanel
 from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow
@@ -37,36 +37,40 @@ class Folding(QObject):
 
     refused = Signal(str)
 
-    def __init__(self, document: Document, jobs: Jobs, panel: FoldsPanel, parent: QObject) -> None:
+    def __init__(
+        self, document: Document, jobs: Jobs, panel: FoldsPanel, session: LabelsSession, parent: QObject
+    ) -> None:
         super().__init__(parent)
         self._document, self._jobs, self._panel = document, jobs, panel
-        self._scene: Scene | None = None
+        self._session = session
         self._task, self._reading = LatestTask(), LatestTask()
         panel.measure_wanted.connect(self._on_wanted)
-        panel.cancelled.connect(self.stop)
+        panel.cancelled.connect(self._task.stop)
+        session.scene_changed.connect(self._on_scene)
+        session.cleared.connect(self._clear)
 
-    def show(self, scene: Scene | None) -> None:
-        """Take another question or answer; what was measured of the same votes stays."""
-        before, self._scene = self._scene, scene
-        if before is None or scene is None or _rests_on(before) != _rests_on(scene):
-            self.stop()
-            self._reading.cancel()
-            self._panel.show_curves((), ())
-            self._panel.set_facts("")
-            if scene is not None:
-                question = scene.question.id
-                job = self._document.ask("Reading what was measured", partial(kept_folds, question))
-                self._reading.follow(job, self._on_kept)
-
-    def stop(self) -> None:
-        """Cancel what is under way."""
+    def _clear(self) -> None:
         self._task.stop()
+        self._reading.cancel()
+        self._panel.show_curves((), ())
+        self._panel.set_facts("")
+
+    def _on_scene(self, scene: Scene) -> None:
+        """Take another question or answer; what was measured of the same votes stays."""
+        before = self._session.before
+        if before is None or _rests_on(before) != _rests_on(scene):
+            self._clear()
+            job = self._document.ask("Reading what was measured", partial(kept_folds, scene.question.id))
+            self._reading.follow(job, self._on_kept)
 
     def _on_wanted(self) -> None:
-        scene, settings = self._scene, self._panel.form.settings()
-        if scene is None or not isinstance(settings, FoldedSettings):
+        settings = self._panel.form.settings()
+        if self._session.shown and isinstance(settings, FoldedSettings):
+            self._measure(self._session.scene, settings)
+        else:
             self.refused.emit("Open a study of labels first.")
-            return
+
+    def _measure(self, scene: Scene, settings: FoldedSettings) -> None:
         plan = None if scene.run is None else plan_of(scene.run)
         work = partial(fold_question, question_of_scene(scene), settings, plan)
         job = self._jobs.start("Cross-validating all methods", work, costly=True)

@@ -20,7 +20,7 @@ from raterscope.app.study import Study
 from raterscope.app.study.labels import labels_of
 from raterscope.app.study.records import Scheme
 from raterscope.app.workspaces.labels.comparing import Measured, curves_of
-from raterscope.app.workspaces.labels.scene import Analysis, Scene
+from raterscope.app.workspaces.labels.scene import Analysis, LabelsSession, Scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
 from raterscope.app.workspaces.trusting import Trusting
 from raterscope.widgets.figures.calibration_plot import CalibrationLine
@@ -36,38 +36,42 @@ Known = dict[int | None, tuple[object, Measured | None]]
 class Measuring(QObject):
     """Draws the curves of the answer shown, and fills the table of methods."""
 
-    def __init__(self, document: Document, screen: LabelsScreen) -> None:
+    def __init__(self, document: Document, screen: LabelsScreen, session: LabelsSession) -> None:
         super().__init__(screen)
         self._document = document
+        self._session = session
         self._screen = screen
         self.trusting = Trusting(document, screen.trust, screen.queue, "labels")
         self._task = LatestTask()
         self._known: Known = {}
+        session.scene_changed.connect(self._task.cancel)
+        session.scene_settled.connect(self._on_scene)
+        session.cleared.connect(self._clear)
 
-    def stop(self) -> None:
-        """Drop what is under way: something else is about to be shown."""
+    def _clear(self) -> None:
         self._task.cancel()
+        self._screen.curves.set_curves(())
+        self.trusting.show_beside(())
+        self.trusting.show(None, ())
+        self._known.clear()
+        self._screen.comparing.show_runs(())
 
-    def show(self, scene: Scene | None, analysis: Analysis | None) -> None:
-        """Take another question or answer."""
-        self.stop()
-        self._draw(scene, analysis)
-        run = None if scene is None else scene.run
+    def _on_scene(self, scene: Scene) -> None:
+        self._draw(scene, self._session.analysis)
+        run = scene.run
         title = "" if run is None else labeller_title(run.algorithm)
-        self.trusting.show(run, () if scene is None else (scene.question.id,), title)
+        self.trusting.show(run, (scene.question.id,), title)
         contents = self._document.contents
-        if scene is None or contents is None:
-            self._known.clear()
-            self._screen.comparing.show_runs(())
+        if contents is None:
             return
         runs = [run.id for run in contents.runs_of("labels") if scene.question.id in run.items]
         wanted = scene.question.id, (*runs[-MOST_RUNS:], None)
         job = self._document.ask("Measuring runs", partial(_known, *wanted, dict(self._known)))
         self._task.follow(job, partial(self._on_known, wanted))
 
-    def _draw(self, scene: Scene | None, analysis: Analysis | None) -> None:
+    def _draw(self, scene: Scene, analysis: Analysis) -> None:
         screen = self._screen
-        if analysis is None or scene is None or analysis.model is None or scene.run is None:
+        if analysis.model is None or scene.run is None:
             screen.curves.set_curves(())
             self.trusting.show_beside(())
             return

@@ -12,12 +12,12 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
-from raterscope.app.session import LatestTask
+from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.workspaces.labels import communities, view
 from raterscope.app.workspaces.labels.copying import Copies
 from raterscope.app.workspaces.labels.drifting import Changed, change_line, drift_view, who_changed
 from raterscope.app.workspaces.labels.flowing import Flowing
-from raterscope.app.workspaces.labels.scene import Analysis, Scene
+from raterscope.app.workspaces.labels.scene import Analysis, LabelsSession, Scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
 from raterscope.text.numbers import count
 from raterscope.widgets.figures.drift_view import DriftView
@@ -43,35 +43,33 @@ class People(QObject):
 
     Signals
     -------
-    chosen
-        Others are chosen: `current`.
     community_chosen
         Another community is chosen, or none: `members`.
     cell_chosen(int true, int given)
         A cell of the matrix of those chosen.
     """
 
-    chosen = Signal()
     community_chosen = Signal()
     cell_chosen = Signal(int, int)
 
-    def __init__(self, document: Document, jobs: Jobs, screen: LabelsScreen) -> None:
+    def __init__(self, document: Document, jobs: Jobs, screen: LabelsScreen, session: LabelsSession) -> None:
         super().__init__(screen)
         self._document = document
         self._jobs = jobs
         self._screen = screen
-        self._scene: Scene | None = None
-        self._analysis: Analysis | None = None
+        self._session = session
         self._task = LatestTask()
         self._changed: tuple[Changed, ...] | None = None
         """Who changed over time; None until somebody has looked."""
-        self.current: tuple[int, ...] = ()
         self.community: int | None = None
-        self.blind = False
-        self.grouping = communities.Grouping(jobs, screen, self)
-        self.similar = communities.Similar(jobs, screen, self)
-        self.flowing = Flowing(jobs, screen, self)
-        self.copies = Copies(jobs, screen)
+        self.grouping = communities.Grouping(jobs, screen, session, self)
+        self.similar = communities.Similar(jobs, screen, session, self)
+        self.flowing = Flowing(jobs, screen, session, self)
+        self.copies = Copies(jobs, screen, session)
+        session.scene_changed.connect(self._on_scene)
+        session.cleared.connect(self._clear)
+        session.blind_changed.connect(self._on_blind)
+        session.selection_changed.connect(self._mark)
         screen.wall.selection_changed.connect(self._on_wall)
         screen.matrix.cell_chosen.connect(self.cell_chosen)
         screen.cards.community_chosen.connect(self.choose_community)
@@ -86,45 +84,57 @@ class People(QObject):
     @property
     def members(self) -> tuple[int, ...]:
         """The annotators of the chosen community."""
-        if self._analysis is None or self._analysis.groups is None or self.community is None:
+        groups = self.grouping.groups
+        if groups is None or self.community is None:
             return ()
-        return tuple(np.flatnonzero(self._analysis.groups.of == self.community).tolist())
+        return tuple(np.flatnonzero(groups.of == self.community).tolist())
 
     def names(self, annotators: Iterable[int]) -> tuple[str, ...]:
         """Give the names of annotators."""
-        return () if self._scene is None else tuple(self._scene.labels.annotators[one] for one in annotators)
+        if not self._session.shown:
+            return ()
+        return tuple(self._session.scene.labels.annotators[one] for one in annotators)
 
-    def show(self, scene: Scene | None, analysis: Analysis | None) -> None:
+    def _clear(self) -> None:
+        self._task.cancel()
+        self._changed = None
+        self.grouping.clear()
+        self._leave_community()
+        self._screen.wall.set_wall(None)
+        communities.show_no_cards(self._screen.cards)
+        self._show_relations()
+        self._screen.matrix.clear()
+        self._screen.participation.show_participation(np.zeros((0, 0)), (), ())
+        self._screen.drift.show_drift(None)
+        self._session.select(())
+
+    def _on_scene(self, scene: Scene) -> None:
         """Take another question or answer; who was chosen stays chosen while the question does."""
-        same = self._scene is not None and scene is not None and scene.question.id == self._scene.question.id
-        self._scene, self._analysis, self._changed = scene, analysis, None
-        people = 0 if scene is None else len(scene.labels.annotators)
-        self.current = tuple(one for one in self.current if one < people) if same else ()
-        self.grouping.show(scene, analysis)
-        self.copies.show(scene)
-        self._take_groups()
+        before, people = self._session.before, len(scene.labels.annotators)
+        same = before is not None and scene.question.id == before.question.id
+        current = tuple(one for one in self._session.selection if one < people) if same else ()
+        self._changed = None
+        self.grouping.show(scene, self._session.analysis)
+        self._leave_community()
+        self._session.select(current)
         self._show_wall()
         self._show_cards()
         self._show_relations()
-        self._mark()
 
     def refresh(self) -> None:
         """Show who is left out after a decision."""
         self._show_wall()
 
-    def set_blind(self, blind: bool) -> None:
+    def _on_blind(self, blind: bool) -> None:
         """Hide the annotators' names."""
-        self.blind = blind
         self._screen.wall.set_blind(blind)
-        self.similar.set_blind(blind)
         self._show_cards()
         self._mark()
 
     def choose(self, annotators: Sequence[int]) -> None:
         """Choose annotators everywhere, or nobody."""
-        self.current = tuple(annotators)
-        self._screen.wall.select(self.current)
-        self._mark()
+        self._screen.wall.select(tuple(annotators))
+        self._session.select(tuple(annotators))
 
     def choose_community(self, number: int | None) -> None:
         """Choose a community everywhere, or none."""
@@ -146,81 +156,79 @@ class People(QObject):
 
     def _on_grouped(self) -> None:
         """Show the communities of another grouping everywhere, one after the other: there may be many."""
-        self._take_groups()
+        self._leave_community()
         for step in (self._show_wall, self._show_cards, self._show_relations, self._show_participation):
             QTimer.singleShot(0, self, step)
 
-    def _take_groups(self) -> None:
-        if self._analysis is not None:
-            self._analysis = replace(self._analysis, groups=self.grouping.groups)
+    def _leave_community(self) -> None:
         self.community = None
         self._screen.wall.highlight(None)
 
+    @while_shown
     def _show_cards(self) -> None:
-        grouping = self.grouping
+        grouping, session = self.grouping, self._session
         communities.show_cards(
-            self._screen.cards, self._scene, grouping.groups, grouping.notices, self.community,
-            blind=self.blind,
+            self._screen.cards, session.scene, grouping.groups, grouping.notices, self.community,
+            blind=session.blind,
         )  # fmt: skip
 
     def _show_relations(self) -> None:
         self._screen.similarity.select_community(self.community)
         self._screen.flow.select_community(self.community)
         self._screen.triangles.select_community(self.community)
-        self.similar.show(self._scene, self._analysis)
-        self.flowing.show(self._scene, self._analysis)
+        self.similar.show(self.grouping.groups)
+        self.flowing.show(self.grouping.groups)
         self.community_chosen.emit()
 
     def _on_wall(self, annotators: tuple[int, ...]) -> None:
-        self.current = tuple(annotators)
-        self._mark()
+        self._session.select(tuple(annotators))
 
+    @while_shown
     def _show_wall(self) -> None:
         contents = self._document.contents
-        if self._scene is None or self._analysis is None or contents is None:
-            self._screen.wall.set_wall(None)
+        if contents is None:
             return
-        wall = view.wall_view(self._scene, self._analysis, contents.review.excluded)
-        self._screen.wall.set_wall(wall)
-        self._screen.wall.select(self.current)
+        analysis = replace(self._session.analysis, groups=self.grouping.groups)
+        self._screen.wall.set_wall(view.wall_view(self._session.scene, analysis, contents.review.excluded))
+        self._screen.wall.select(self._session.selection)
 
+    @while_shown
     def _mark(self) -> None:
-        """Show what is known of those chosen."""
-        scene, analysis = self._scene, self._analysis
-        matrix = None
-        if scene is not None and analysis is not None:
-            matrix = view.matrix_view(scene, analysis, self.current, blind=self.blind)
+        """Show what is known of those selected."""
+        session = self._session
+        matrix = view.matrix_view(session.scene, session.analysis, session.selection, blind=session.blind)
         if matrix is None:
             self._screen.matrix.clear()
         else:
             self._screen.matrix.show_matrix(matrix)
         self._show_participation()
         self._show_drift()
-        self.chosen.emit()
 
+    @while_shown
     def _show_participation(self) -> None:
-        bars, groups = self._screen.participation, self.grouping.groups
-        communities.show_participation(bars, self._scene, groups, self.current, blind=self.blind)
+        bars, groups, session = self._screen.participation, self.grouping.groups, self._session
+        communities.show_participation(bars, session.scene, groups, session.selection, blind=session.blind)
 
     def _show_drift(self) -> None:
-        scene = self._scene
+        scene, analysis, selection = self._session.scene, self._session.analysis, self._session.selection
         self._task.cancel()
         panel = self._screen.drift
-        if scene is None or scene.fusion is None:
+        if scene.fusion is None:
             panel.show_drift(None)
         elif scene.fusion.drift is None:
             panel.show_static()
-        elif len(self.current) != 1 or self._analysis is None:
+        elif len(selection) != 1:
             self._show_changed()
         else:
-            work = partial(_drift, scene, self._analysis, self.current[0])
+            work = partial(_drift, scene, analysis, selection[0])
             job = self._jobs.start("Following an annotator", work, quiet=True)
-            self._task.follow(job, partial(self._on_drift, scene, self._analysis, self.current[0]))
+            self._task.follow(job, partial(self._on_drift, scene, analysis, selection[0]))
 
     def _show_changed(self) -> None:
         """Show who of those chosen changed, or of all where nobody is."""
-        scene, analysis, panel = self._scene, self._analysis, self._screen.drift
-        if scene is None or analysis is None or analysis.moved is None:
+        session, panel = self._session, self._screen.drift
+        scene, analysis = session.scene, session.analysis
+        if analysis.moved is None:
             panel.show_drift(None)
         elif self._changed is None:
             panel.show_changed((), LOOKING)
@@ -228,8 +236,9 @@ class People(QObject):
             job = self._jobs.start("Looking for who changed", work, quiet=True)
             self._task.follow(job, self._on_changed)
         else:
-            among = [one for one in self._changed if not self.current or one.annotator in self.current]
-            lines = [change_line(scene, one, blind=self.blind) for one in among]
+            some = session.selection
+            among = [one for one in self._changed if not some or one.annotator in some]
+            lines = [change_line(scene, one, blind=session.blind) for one in among]
             words = CHANGED if lines else UNCHANGED
             panel.show_changed(lines, words if scene.labels.time is not None else f"{words} {NO_TIMES}")
 
@@ -244,7 +253,7 @@ class People(QObject):
         if drawn is not None:
             self._screen.drift.show_drift(drawn)
             return
-        name = view.name_of(scene, annotator, blind=self.blind)
+        name = view.name_of(scene, annotator, blind=self._session.blind)
         left_out = int(analysis.left_out[annotator])
         words = (
             EXCLUDED.format(name=name, votes=count(left_out, "vote"))

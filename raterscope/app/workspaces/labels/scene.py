@@ -20,11 +20,12 @@ from raterscope.algorithms.progress import Watch, part
 from raterscope.app import disputes
 from raterscope.app.labels.answers import Groups, as_it_was, groups_of, truth_about
 from raterscope.app.labels.running import measured, tempering_for
+from raterscope.app.session import Session
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.labels import excluded_votes, labels_of, pictures_of
 from raterscope.app.study.records import ImageEntry, QuestionEntry
 
-__all__ = ["Analysis", "Groups", "Index", "Scene", "analyse", "read_scene"]
+__all__ = ["Analysis", "Groups", "Index", "LabelsSession", "Scene", "analyse", "read_scene"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,6 +194,10 @@ class Analysis:
     crowd_vote: Assessment | None = None
     advice: tuple[str, ...] = ()
     err_together: bool = False
+
+
+LabelsSession = Session[Scene, Analysis]
+"""What the labels workspace shows."""
 
 
 def analyse(scene: Scene, watch: Watch) -> Analysis:

@@ -15,9 +15,9 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.review import Decision, TaskSubject
-from raterscope.app.session import LatestTask
+from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.workspaces.labels import view
-from raterscope.app.workspaces.labels.scene import Analysis, Scene
+from raterscope.app.workspaces.labels.scene import Analysis, LabelsSession, Scene
 from raterscope.app.workspaces.order import ELSEWHERE, Elsewhere, ends, next_item
 from raterscope.app.workspaces.pictures import Pictures
 from raterscope.widgets.panels.task_list import TaskList
@@ -56,6 +56,7 @@ class Tasks(QObject):
         self,
         document: Document,
         jobs: Jobs,
+        session: LabelsSession,
         queue: TaskList,
         panel: TaskPanel,
         pictures: Pictures,
@@ -72,8 +73,7 @@ class Tasks(QObject):
         self._queue = queue
         self._panel = panel
         self._pictures = pictures
-        self._scene: Scene | None = None
-        self._analysis: Analysis | None = None
+        self._session = session
         self._order: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._sorting = LatestTask()
         self._wanted = DISPUTED
@@ -81,13 +81,15 @@ class Tasks(QObject):
         self._writing = False
         self._begin = False
         self.decided: ClassArray = np.empty(0, dtype=np.int16)
-        self.blind = False
         queue.chosen.connect(self.select)
         queue.filter_changed.connect(self._on_filter)
         panel.decided.connect(self.decide)
         panel.cleared.connect(self.clear)
         panel.skipped.connect(self.skip)
         pictures.ready.connect(self._on_picture)
+        session.scene_changed.connect(self._on_scene)
+        session.cleared.connect(self._clear)
+        session.blind_changed.connect(self._on_blind)
 
     @property
     def current(self) -> int | None:
@@ -102,20 +104,17 @@ class Tasks(QObject):
     @property
     def waiting(self) -> int:
         """How many tasks are in doubt and undecided."""
-        if self._analysis is None or self._analysis.disputed is None:
-            return 0
-        return int((self._analysis.disputed & (self.decided == OPEN)).sum())
+        disputed = self._session.analysis.disputed if self._session.shown else None
+        return 0 if disputed is None else int((disputed & (self.decided == OPEN)).sum())
 
-    def show(self, scene: Scene | None, analysis: Analysis | None) -> None:
-        """Take another question or answer."""
-        before = self._scene
-        self._scene, self._analysis = scene, analysis
-        if scene is None or analysis is None:
-            self._sorting.cancel()
-            self._queue.set_tasks(None)
-            self._queue.select(None)
-            self._show_task()
-            return
+    def _clear(self) -> None:
+        self._sorting.cancel()
+        self._queue.set_tasks(None)
+        self._queue.select(None)
+        self._panel.show_task(None)
+
+    def _on_scene(self, scene: Scene) -> None:
+        before = self._session.before
         self._pictures.set_tasks(scene.pictures)
         another = before is None or before.question.id != scene.question.id
         first = before is not None and before.fusion is None and scene.fusion is not None
@@ -132,18 +131,20 @@ class Tasks(QObject):
             if self._wanted[1] == "community":
                 self._sort()
 
-    def set_blind(self, blind: bool) -> None:
+    @while_shown
+    def _on_blind(self) -> None:
         """Hide who voted, and until the expert has decided what they said."""
-        self.blind = blind
         self._list()
         self._show_task()
 
+    @while_shown
     def refresh(self, item: int | None, back_to: str | None = None) -> None:
         """Read the journal anew after a decision on a question, and go on where that is what was asked.
 
         What was undone or brought back is a task to go back to.
         """
-        if self._scene is None or (item is not None and item != self._scene.question.id):
+        scene = self._session.scene
+        if item is not None and item != scene.question.id:
             return
         self._read_decided()
         self._list()
@@ -151,8 +152,8 @@ class Tasks(QObject):
         if self._writing:
             self._writing = False
             self.go(1, finish=True)
-        elif back_to is not None and back_to in self._scene.number_of:
-            self.go_to(self._scene.number_of[back_to])
+        elif back_to is not None and back_to in scene.number_of:
+            self.go_to(scene.number_of[back_to])
         else:
             self._show_task()
         self.changed.emit()
@@ -189,9 +190,10 @@ class Tasks(QObject):
 
     def _waiting(self, skipped: bool) -> NDArray[np.int64]:
         """List the rows of tasks that wait for a decision, without the one looked at."""
-        scene, analysis, order = self._scene, self._analysis, self._queue.order
-        if scene is None or analysis is None:
+        order = self._queue.order
+        if not self._session.shown:
             return np.empty(0, dtype=np.int64)
+        scene, analysis = self._session.scene, self._session.analysis
         waits = self.decided[order] == OPEN
         if scene.fusion is not None:
             waits &= scene.fusion.known[order] == OPEN
@@ -204,10 +206,12 @@ class Tasks(QObject):
 
     def decide(self, number: int) -> None:
         """Say which class is true of the task, and go on to the next when that is on disk."""
-        scene, task = self._scene, self.current
-        if scene is None or task is None:
+        task = self.current
+        if task is None:
             self.go(1)
-        elif number < len(scene.classes) and self._may_decide():
+            return
+        scene = self._session.scene
+        if number < len(scene.classes) and self._may_decide():
             self._record(Decision(
                 verb="label", item=scene.question.id, run=None if scene.run is None else scene.run.id,
                 subject=TaskSubject(task=scene.labels.tasks[task], label=scene.classes[number]),
@@ -215,17 +219,20 @@ class Tasks(QObject):
 
     def skip(self) -> None:
         """Pass over the task; it comes again at the end."""
-        scene, task = self._scene, self.current
-        if task is not None and task in self._skipped():
+        task = self.current
+        if task is None:
+            return
+        scene = self._session.scene
+        if task in self._skipped():
             self.go(1)
-        elif scene is not None and task is not None and self._may_decide(skip=True):
+        elif self._may_decide(skip=True):
             subject = TaskSubject(task=scene.labels.tasks[task])
             self._record(Decision(verb="skip", item=scene.question.id, subject=subject))
 
     def _may_decide(self, *, skip: bool = False) -> bool:
         """Refuse to change what is decided, unless the expert chose the task by hand."""
-        scene, task = self._scene, self.current
-        if scene is None or task is None or self.decided[task] == OPEN or (self._by_hand and not skip):
+        scene, task = self._session.scene, self.current
+        if task is None or self.decided[task] == OPEN or (self._by_hand and not skip):
             return True
         self.said.emit(
             f"{scene.labels.tasks[task]} is decided already ({scene.classes[self.decided[task]]}). "
@@ -233,10 +240,11 @@ class Tasks(QObject):
         )
         return False
 
+    @while_shown
     def clear(self) -> None:
         """Take back what was decided about the task."""
-        scene, contents, task = self._scene, self._document.contents, self.current
-        if scene is None or contents is None or task is None or self._writing:
+        scene, contents, task = self._session.scene, self._document.contents, self.current
+        if contents is None or task is None or self._writing:
             return
         made = contents.review.tasks(scene.question.id).get(scene.labels.tasks[task])
         if made is not None:
@@ -252,8 +260,8 @@ class Tasks(QObject):
         self._writing = False
 
     def _read_decided(self) -> None:
-        scene, contents = self._scene, self._document.contents
-        if scene is None or contents is None:
+        scene, contents = self._session.scene, self._document.contents
+        if contents is None:
             return
         made = contents.review.tasks(scene.question.id)
         place = {name: number for number, name in enumerate(scene.classes)}
@@ -264,8 +272,8 @@ class Tasks(QObject):
                 self.decided[number_of[name]] = place[one.label]
 
     def _skipped(self) -> frozenset[int]:
-        scene, contents = self._scene, self._document.contents
-        if scene is None or contents is None:
+        scene, contents = self._session.scene, self._document.contents
+        if contents is None:
             return frozenset()
         names = contents.review.skipped_tasks(scene.question.id)
         return frozenset(scene.number_of[name] for name in names if name in scene.number_of)
@@ -274,13 +282,12 @@ class Tasks(QObject):
         self._wanted = (words, which)
         self._sort()
 
+    @while_shown
     def _sort(self) -> None:
-        if self._scene is None or self._analysis is None:
-            return
         work = partial(
             in_order,
-            self._scene,
-            self._analysis,
+            self._session.scene,
+            self._session.analysis,
             self.decided.copy(),
             *self._wanted,
             self._members,
@@ -306,18 +313,22 @@ class Tasks(QObject):
         self.changed.emit()
 
     def _list(self) -> None:
-        if self._scene is not None and self._analysis is not None:
-            listed = view.tasks_view(self._scene, self._analysis, self.decided, self._order, blind=self.blind)
-            self._queue.set_tasks(listed)
+        session = self._session
+        listed = view.tasks_view(
+            session.scene, session.analysis, self.decided, self._order, blind=session.blind
+        )
+        self._queue.set_tasks(listed)
 
     def _show_task(self) -> None:
-        scene, analysis, task = self._scene, self._analysis, self.current
-        if scene is None or analysis is None or task is None:
+        session, task = self._session, self.current
+        if task is None:
             self._panel.show_task(None)
             return
         picture = self._pictures.get(task)
         self._panel.show_task(
-            view.task_view(scene, analysis, task, int(self.decided[task]), picture, blind=self.blind)
+            view.task_view(
+                session.scene, session.analysis, task, int(self.decided[task]), picture, blind=session.blind
+            )
         )
 
     def _on_picture(self, task: int, _picture: QImage | None) -> None:

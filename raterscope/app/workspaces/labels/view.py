@@ -233,12 +233,10 @@ def _change(last: float) -> str:
     return f"change {digits}e{int(power)}"
 
 
-def status(scene: Scene | None, analysis: Analysis | None, waiting: int, *, several: bool = False) -> str:
+def status(scene: Scene, analysis: Analysis, waiting: int, *, several: bool = False) -> str:
     """Say what is shown, of several questions which, which run, how it ended, how far the review is."""
-    if scene is None:
-        return ""
     labels = scene.labels
-    people = len(labels.annotators) if analysis is None else int(np.count_nonzero(analysis.votes_of))
+    people = int(np.count_nonzero(analysis.votes_of))
     words = [
         *([scene.question.name] if several else []),
         count(len(labels.tasks), "task"),
@@ -251,7 +249,7 @@ def status(scene: Scene | None, analysis: Analysis | None, waiting: int, *, seve
     if len(trace.change):
         ended += f", {_change(float(trace.change[-1]))} after {count(len(trace.change), 'iteration')}"
     words.append(ended)
-    if analysis is not None and analysis.model is not None:
+    if analysis.model is not None:
         found = analysis.model
         words.append(f"accuracy {figure(found.accuracy, found.accuracy_low, found.accuracy_high)}")
         words.append(f"calibration error {analysis.model.calibration.error:.2f}")

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.labels.fusion import LabelPlan, QuestionSettings
@@ -20,7 +19,7 @@ from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.labels.running import Answer, Draft, Inputs, fuse_questions, gather, keep
 from raterscope.app.review import Decision, ReviewState, TaskSubject
-from raterscope.app.session import LatestTask
+from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.workspaces.fusing import FusionWork
 from raterscope.app.workspaces.hiding import Hiding
 from raterscope.app.workspaces.labels import view
@@ -32,7 +31,7 @@ from raterscope.app.workspaces.labels.excluding import Excluding
 from raterscope.app.workspaces.labels.folding import Folding
 from raterscope.app.workspaces.labels.measuring import Measuring
 from raterscope.app.workspaces.labels.people import People
-from raterscope.app.workspaces.labels.scene import Analysis, Scene, analyse, disputed_tasks, read_scene
+from raterscope.app.workspaces.labels.scene import LabelsSession, Scene, analyse, disputed_tasks, read_scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
 from raterscope.app.workspaces.labels.tasks import Tasks
 from raterscope.app.workspaces.left import QuestionsLeft
@@ -58,8 +57,7 @@ class LabelsWorkspace(LabelsScreen):
         super().__init__(parent)
         self._document = document
         self._jobs = jobs
-        self.scene: Scene | None = None
-        self.analysis: Analysis | None = None
+        self.session = self._session = LabelsSession(self)
         self.hiding = Hiding(
             document, "labels", self, "Hide names, and votes until you decide",
             "Names are hidden, and votes until you decide.", "Names and votes are shown.",
@@ -75,17 +73,19 @@ class LabelsWorkspace(LabelsScreen):
             document, jobs, self.question, self.runs, "labels", "votes", read_scene, analyse
         )
         self.pictures = Pictures(document, jobs, self)
-        self.tasks = Tasks(document, jobs, self.queue, self.task_panel, self.pictures, self._go_elsewhere)
+        self.tasks = Tasks(
+            document, jobs, self.session, self.queue, self.task_panel, self.pictures, self._go_elsewhere
+        )
         self.left = QuestionsLeft(
             document, self.runs, self.queue, "labels", disputed_tasks, _settled, noun="task",
             tip=f"A decision matters where the answer is wrong with a probability of {MATTERS:g} or more.",
         )  # fmt: skip
-        self.people = People(document, jobs, self)
-        self.excluding = Excluding(document, jobs, self)
-        self.asking = Asking(jobs, self)
-        self.measuring = Measuring(document, self)
-        self.folding = Folding(document, jobs, self.folds, self)
-        self.deciding = Deciding(document, self.decisions, self)
+        self.people = People(document, jobs, self, self.session)
+        self.excluding = Excluding(document, jobs, self, self.session)
+        self.asking = Asking(jobs, self, self.session)
+        self.measuring = Measuring(document, self, self.session)
+        self.folding = Folding(document, jobs, self.folds, self.session, self)
+        self.deciding = Deciding(document, self.decisions, self.session, self)
         self._connect()
         self._make_actions()
         self._on_replaced()
@@ -94,15 +94,18 @@ class LabelsWorkspace(LabelsScreen):
         self._document.replaced.connect(self._on_replaced)
         self._document.changed.connect(self._on_changed)
         self._document.decided.connect(self._on_decided)
-        self.questions.arrived.connect(self._show)
+        self.questions.arrived.connect(self.session.show)
+        self.session.scene_changed.connect(self._on_scene)
+        self.session.scene_settled.connect(self._on_settled)
+        self.session.cleared.connect(self._on_cleared)
+        self.session.blind_changed.connect(self._find_behind)
         self.questions.refused.connect(self.refused)
         self.describe.clicked.connect(self._on_describe)
-        self.hiding.changed.connect(self._on_hiding)
+        self.hiding.changed.connect(self.session.set_blind)
         self.tasks.changed.connect(self._show_status)
         self.tasks.exhausted.connect(self._on_exhausted)
         self.tasks.said.connect(self.said)
         self.task_panel.annotator_chosen.connect(self._on_voter)
-        self.people.chosen.connect(self._on_people)
         self.people.community_chosen.connect(self._on_community)
         self.people.cell_chosen.connect(self._on_cell)
         self.drift.dynamic_wanted.connect(self._on_dynamic_wanted)
@@ -147,16 +150,15 @@ class LabelsWorkspace(LabelsScreen):
     def go_to_change(self, change: Change) -> None:
         """Look at a task that another run answers otherwise."""
         self._change = None
-        scene = self.scene
-        if scene is None or scene.question.id != change.item:
+        if not self.session.shown or self.session.scene.question.id != change.item:
             self._change = change
             self.questions.show(change.item)
-        elif change.name in scene.number_of:
-            self.tasks.select(scene.number_of[change.name])
+        elif change.name in self.session.scene.number_of:
+            self.tasks.select(self.session.scene.number_of[change.name])
 
     def annotators_here(self) -> Sequence[str]:
         """Name the annotators of the question."""
-        return () if self.scene is None else self.scene.labels.annotators
+        return self.session.scene.labels.annotators if self.session.shown else ()
 
     def choose_annotator(self, name: str) -> None:
         """Choose an annotator everywhere."""
@@ -164,7 +166,7 @@ class LabelsWorkspace(LabelsScreen):
 
     def whereabouts(self) -> dict[str, Any]:
         """Tell the task and who is chosen too."""
-        chosen = self.people.names(self.people.current[:MOST_KEPT])
+        chosen = self.people.names(self.session.selection[:MOST_KEPT])
         return {**super().whereabouts(), "task": self.tasks.current, "annotators": list(chosen)}
 
     def return_to(self, told: Mapping[str, Any]) -> None:
@@ -174,7 +176,7 @@ class LabelsWorkspace(LabelsScreen):
         if isinstance(names, list):
             here = {name: number for number, name in enumerate(self.annotators_here())}
             self.people.choose([here[name] for name in names if isinstance(name, str) and name in here])
-        if self.scene is not None and isinstance(task, int) and 0 <= task < len(self.scene.labels.tasks):
+        if self.session.shown and isinstance(task, int) and 0 <= task < len(self.session.scene.labels.tasks):
             self.tasks.go_to(task)
 
     def _on_replaced(self) -> None:
@@ -190,39 +192,33 @@ class LabelsWorkspace(LabelsScreen):
         self.describe.setEnabled(self.questions.current is not None)
         self.tell_stale()
 
-    def _show(self, scene: Scene | None, analysis: Analysis | None) -> None:
-        self.scene, self.analysis = scene, analysis
-        self.left.select(None if scene is None else scene.question.id)
-        self.measuring.stop()
-        self.tasks.show(scene, analysis)
-        self.people.show(scene, analysis)
-        self.excluding.show(scene, analysis)
-        self.asking.show(scene)
-        self.folding.show(scene)
+    def _on_cleared(self) -> None:
+        self.left.select(None)
+        self._leave_cell()
+        self.status_changed.emit("")
+        self._show_trace(None)
+        self.say_converged("")
+        self.comparing.set_advice(())
+
+    def _on_scene(self, scene: Scene) -> None:
+        self.left.select(scene.question.id)
+        self._leave_cell()
+        if self._change is not None:
+            self.go_to_change(self._change)
+        self._show_status()
+        fusion, run, analysis = scene.fusion, scene.run, self.session.analysis
+        self.say_converged(of_labels(fusion, run.settings) if fusion and run else "")
+        notices = () if fusion is None else fusion.notices
+        self.comparing.set_advice((*analysis.advice, *notices), err_together=analysis.err_together)
+
+    def _on_settled(self, scene: Scene) -> None:
+        self._show_trace(None if scene.fusion is None else Draft("", scene.fusion))
+
+    def _leave_cell(self) -> None:
         self._cell = None
         self._finding.cancel()
         self.behind.show_tasks(None)
         self.behind.forget_pictures()
-        if self._change is not None:
-            self.go_to_change(self._change)
-        self._show_status()
-        # What is drawn slowly has a turn of its own, so that events come between.
-        QTimer.singleShot(0, self, partial(self._show_plots, scene))
-        fusion = None if scene is None else scene.fusion
-        run = None if scene is None else scene.run
-        self.say_converged(of_labels(fusion, run.settings) if fusion and run else "")
-        told = () if fusion is None else fusion.notices
-        advice = () if analysis is None else analysis.advice
-        together = analysis is not None and analysis.err_together
-        self.comparing.set_advice((*advice, *told), err_together=together)
-
-    def _show_plots(self, scene: Scene | None) -> None:
-        if scene is not self.scene:
-            return
-        self.measuring.show(self.scene, self.analysis)
-        self.deciding.show(self.scene, blind=self.hiding.on)
-        fusion = None if self.scene is None else self.scene.fusion
-        self._show_trace(None if fusion is None else Draft("", fusion))
 
     def _show_trace(self, draft: Draft | None) -> None:
         if draft is None:
@@ -237,35 +233,34 @@ class LabelsWorkspace(LabelsScreen):
             change = np.log10(np.maximum(trace.change, 1e-16))
             self.progress.set_trace(change, converged=trace.converged)
 
+    @while_shown
     def _show_status(self) -> None:
         several = self.question.count() > 1
-        words = view.status(self.scene, self.analysis, self.tasks.waiting, several=several)
+        words = view.status(self.session.scene, self.session.analysis, self.tasks.waiting, several=several)
         self.status_changed.emit(words)
 
     # Whom the expert looks at
 
-    def _on_people(self) -> None:
-        self.excluding.choose(self.people.current)
-
     def _on_community(self) -> None:
         self.tasks.set_members(frozenset(self.people.members))
 
+    @while_shown
     def _on_voter(self, number: int) -> None:
         """Go to the annotator of a vote, who is named by the number in the study."""
-        if self.scene is not None:
-            found = np.flatnonzero(self.scene.people == number)
-            self.people.choose(found.tolist())
+        self.people.choose(np.flatnonzero(self.session.scene.people == number).tolist())
 
+    @while_shown
     def _on_cell(self, true: int, given: int) -> None:
-        if self.scene is not None and self.scene.fusion is not None:
-            self._cell = (self.people.current, true, given)
+        if self.session.scene.fusion is not None:
+            self._cell = (self.session.selection, true, given)
             self._find_behind()
             self.middle_tabs.setCurrentWidget(self.behind)
 
+    @while_shown
     def _find_behind(self) -> None:
-        if self.scene is None or self._cell is None:
+        if self._cell is None:
             return
-        work = partial(_behind, self.scene, *self._cell, self.hiding.on)
+        work = partial(_behind, self.session.scene, *self._cell, self.session.blind)
         job = self._jobs.start("Finding the tasks of a cell", work, quiet=True)
         self._finding.follow(job, self.behind.show_tasks)
 
@@ -273,14 +268,6 @@ class LabelsWorkspace(LabelsScreen):
         picture = self.pictures.get(task)
         if picture is not None or self.pictures.lacks(task):
             self.behind.set_picture(task, picture)
-
-    def _on_hiding(self, hidden: bool) -> None:
-        self.people.set_blind(hidden)
-        self.tasks.set_blind(hidden)
-        self.asking.set_blind(hidden)
-        self.excluding.set_blind(hidden)
-        self.deciding.show(self.scene, blind=hidden)
-        self._find_behind()
 
     # What the expert does
 
@@ -290,8 +277,8 @@ class LabelsWorkspace(LabelsScreen):
             return
         self.runs.show_history()
         self.left.recount()
-        if self.scene is not None:
-            decided, _ = _settled(contents.review, self.scene.question.id)
+        if self.session.shown:
+            decided, _ = _settled(contents.review, self.session.scene.question.id)
             self.measuring.trusting.set_decided(len(decided))
         item = contents.item_of(decision, "labels")
         if item is not None:
@@ -302,24 +289,24 @@ class LabelsWorkspace(LabelsScreen):
             self.excluding.refresh()
         self.tell_stale()
 
+    @while_shown
     def _on_exhausted(self) -> None:
-        if self.scene is not None and self.scene.fusion is not None:
+        if self.session.scene.fusion is not None:
             in_list = "Nothing more in this list waits for a decision."
             self.said.emit(self.left.nothing_left() if self.tasks.walks_disputed else in_list)
 
     def _go_elsewhere(self, step: int, skipped: bool, _finish: bool) -> bool:
         """Go on with the next question in which something waits for a decision; tells whether there is."""
-        here = None if self.scene is None else self.scene.question.id
+        here = self.session.scene.question.id if self.session.shown else None
         found = next_unit(self.left.units(), here, step, skipped=skipped)
         if found is not None:
             self.tasks.enter(found, step, skipped)
             self.questions.show(found)
         return found is not None
 
+    @while_shown
     def _on_describe(self) -> None:
-        if self.scene is None:
-            return
-        question = self.scene.question
+        question = self.session.scene.question
         dialog = AnswersDialog(question.name, answers_of(question.scheme), self)
         dialog.accepted.connect(partial(self._on_described, question.id, dialog))
         dialog.open()
@@ -330,9 +317,10 @@ class LabelsWorkspace(LabelsScreen):
 
     # Fusing
 
+    @while_shown
     def _on_digit(self, number: int) -> None:
         """Decide for the class that has the digit one above the number."""
-        digits = () if self.scene is None else keys_of(self.scene.classes)
+        digits = keys_of(self.session.scene.classes)
         if str(number + 1) in digits:
             self.tasks.decide(digits.index(str(number + 1)))
 

@@ -163,14 +163,14 @@ def test_a_chosen_community_of_common_tasks_is_seen_in_its_tasks_and_members(ope
     switch(opened, window, qtbot, "tasks")
     number = int(split_of(opened)[0])
     opened.people.choose_community(number)
-    assert opened.people.current == tuple(range(PEOPLE // 2))
+    assert opened.session.selection == tuple(range(PEOPLE // 2))
     opened.queue.filter_changed.emit("", "community")
     idle(window, qtbot)
     assert sorted(opened.tasks._order.tolist()) == list(range(EACH))
     switch(opened, window, qtbot, "behaviour")
     assert opened.people.community is None
     opened.people.choose_community(int(split_of(opened)[0]))
-    assert set(opened.people.current) == set(np.flatnonzero(is_careful()).tolist())
+    assert set(opened.session.selection) == set(np.flatnonzero(is_careful()).tolist())
 
 
 @pytest.fixture
@@ -233,10 +233,10 @@ def test_over_time_draws_who_turned_and_a_band_chooses_them(opened, window, qtbo
     there = int(np.flatnonzero(over.identity[2] == 1 - careful)[0])
     assert "3 annotators from" in opened.flow.figure.words((1, here, there))
     opened.flow.band_chosen.emit(1, here, there)
-    assert opened.people.current == TURNED
+    assert opened.session.selection == TURNED
     assert set(opened.wall.selected) == set(TURNED)
     opened.flow.block_chosen.emit(4, careful)
-    assert set(opened.people.current) == set(np.flatnonzero(is_careful()).tolist())
+    assert set(opened.session.selection) == set(np.flatnonzero(is_careful()).tolist())
 
 
 def test_common_tasks_over_time_follow_the_calendar(opened, window, qtbot):
@@ -309,7 +309,7 @@ def test_names_are_hidden_beside_similarities_too(opened, window, qtbot):
     opened.middle_tabs.setCurrentIndex(1)
     idle(window, qtbot)
     assert opened.similarity.figure.words((0, 1)).startswith("ann ")
-    opened.people.set_blind(True)
+    opened.session.set_blind(True)
     assert "ann " not in opened.similarity.figure.words((0, 1))
 
 

@@ -25,7 +25,7 @@ def test_two_who_say_the_same_are_told_and_chosen(window, qtbot, tmp_path):
     assert cards.copies.text().startswith("2 annotators may copy: 100 % the same answers, ")
     cards.copies.click()
     idle(window, qtbot)
-    assert window.workspace.people.current == (3, 8)
+    assert window.workspace.session.selection == (3, 8)
 
 
 def test_where_nobody_copies_nothing_is_said(fused, qtbot):

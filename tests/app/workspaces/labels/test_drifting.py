@@ -53,7 +53,7 @@ def test_who_jumped_is_named_with_the_vote_and_one_click_away(drifting, qtbot):
     row = panel.changed.visualRect(panel.changed.model().index(0))
     qtbot.mouseClick(panel.changed.viewport(), Qt.MouseButton.LeftButton, pos=row.center())
     idle(drifting, qtbot)
-    assert people.current == (JUMPER,)
+    assert drifting.workspace.session.selection == (JUMPER,)
     assert f"vote {vote} (2026-0" in panel._summary.text()
     people.choose((JUMPER + 1,))
     idle(drifting, qtbot)

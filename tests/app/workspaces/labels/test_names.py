@@ -70,17 +70,19 @@ def test_names_stay_hidden_when_the_votes_are_read_anew(fused, qtbot):
 
 def test_hidden_annotators_have_the_same_number_on_the_wall_as_beside_it(fused):
     workspace = fused.workspace
-    scene = replace(workspace.scene, people=workspace.scene.people[::-1].copy())  # as of a second question
-    workspace.wall.set_wall(wall_view(scene, workspace.analysis, {}))
+    scene = replace(
+        workspace.session.scene, people=workspace.session.scene.people[::-1].copy()
+    )  # as of a second question
+    workspace.wall.set_wall(wall_view(scene, workspace.session.analysis, {}))
     workspace.wall.set_blind(True)
-    beside = matrix_view(scene, workspace.analysis, (LIAR,), blind=True)
+    beside = matrix_view(scene, workspace.session.analysis, (LIAR,), blind=True)
     assert workspace.wall.tiles.words(LIAR).startswith(f"{beside.title.lower()} {beside.name},")
 
 
 def test_a_name_stands_as_it_was_written(fused, qtbot):
     workspace = fused.workspace
     workspace.people.choose((LIAR,))
-    workspace.tasks.select(workspace.scene.number_of["cell-004"])
+    workspace.tasks.select(workspace.session.scene.number_of["cell-004"])
     workspace.matrix.cell_chosen.emit(1, 0)
     idle(fused, qtbot)
     shown = {label.text() for label in workspace.findChildren(QLabel)}
@@ -92,7 +94,7 @@ def test_one_comes_back_to_the_task_and_the_annotators_that_one_looked_at(fused,
     workspace.tasks.select(4)
     workspace.tasks.decide(0)
     idle(fused, qtbot)
-    task, label = workspace.scene.labels.tasks[4], workspace.scene.labels.classes[0]
+    task, label = workspace.session.scene.labels.tasks[4], workspace.session.scene.labels.classes[0]
     assert fused.menus.undo_action.text() == f"Undo label {task} as {label}"
     workspace.tasks.select(4)
     workspace.people.choose((LIAR, 2))
@@ -101,6 +103,6 @@ def test_one_comes_back_to_the_task_and_the_annotators_that_one_looked_at(fused,
     workspace.people.choose(())
     workspace.return_to(told)
     assert workspace.tasks.current == 4
-    assert set(workspace.people.current) == {LIAR, 2}
+    assert set(workspace.session.selection) == {LIAR, 2}
     workspace.return_to({"task": 10**6, "annotators": ["nobody", 3], "tabs": None})
     assert workspace.tasks.current == 4

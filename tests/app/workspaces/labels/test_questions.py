@@ -46,15 +46,15 @@ def test_each_question_is_fused_with_its_own_classes_and_truth_and_decided_by_it
     assert workspace.question.isVisible()
     assert two.status._text.text().startswith(first)
     fuse(two, qtbot)
-    assert workspace.scene.classes == ASKED[first]
-    assert workspace.analysis.model.judged == 1
+    assert workspace.session.scene.classes == ASKED[first]
+    assert workspace.session.analysis.model.judged == 1
     key(two, qtbot, Qt.Key.Key_2)
     key(two, qtbot, Qt.Key.Key_PageDown)
     assert workspace.question.currentText() == second
     assert two.status._text.text().startswith(second)
-    assert workspace.scene.fusion is not None  # both were fused at once
-    assert workspace.scene.classes == ASKED[second]
-    assert workspace.analysis.model.judged == 1
+    assert workspace.session.scene.fusion is not None  # both were fused at once
+    assert workspace.session.scene.classes == ASKED[second]
+    assert workspace.session.analysis.model.judged == 1
     assert (workspace.tasks.decided < 0).all()
     assert len(said(workspace.task_panel.bars)) == 4
     key(two, qtbot, Qt.Key.Key_4)

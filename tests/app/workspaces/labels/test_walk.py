@@ -41,7 +41,7 @@ def walked(window, qtbot, tmp_path):
 def check_counts(window):
     workspace = window.workspace
     told = workspace.queue._progress.accessibleName()
-    whole = len(DISPUTED[workspace.scene.question.name])
+    whole = len(DISPUTED[workspace.session.scene.question.name])
     here = workspace.tasks.waiting
     assert f"of 2: {whole - here} of {whole} decided" in told
     assert f"{here} disputed and undecided" in window.status._text.text()
@@ -69,7 +69,7 @@ def test_skipped_tasks_come_last_and_a_decided_one_is_changed_when_it_is_chosen(
     window, path = walked
     workspace, view = window.workspace, window.workspace.queue.view
     first = workspace.tasks.current
-    name = workspace.scene.labels.tasks[first]
+    name = workspace.session.scene.labels.tasks[first]
     press(window, qtbot, Qt.Key.Key_S, on=view)
     assert "1 skipped" in workspace.queue._progress.accessibleName()
     walk(window, qtbot, [Qt.Key.Key_1], view, lambda: check_counts(window))
@@ -87,7 +87,7 @@ def test_tab_goes_round_both_questions(walked, qtbot):
     seen = []
     for _ in range(10):
         press(window, qtbot, Qt.Key.Key_Tab, on=workspace.wall)
-        seen.append((workspace.scene.question.name, workspace.tasks.current))
+        seen.append((workspace.session.scene.question.name, workspace.tasks.current))
     assert len(set(seen)) == 5
     assert seen[:5] == seen[5:]
     assert np.unique([name for name, _ in seen]).size == 2

@@ -24,7 +24,7 @@ def queue(window) -> list[str]:
 
 def task_on_screen(window) -> str:
     workspace = window.workspace
-    return workspace.scene.labels.tasks[workspace.tasks.current]
+    return workspace.session.scene.labels.tasks[workspace.tasks.current]
 
 
 def test_a_study_of_labels_opens_on_its_tasks_and_says_that_it_is_not_fused(opened):
@@ -39,10 +39,12 @@ def test_a_study_of_labels_opens_on_its_tasks_and_says_that_it_is_not_fused(open
 def test_fusing_shows_the_wall_the_doubt_and_how_good_the_answer_is(fused):
     workspace = fused.workspace
     truth, _ = votes()
-    label = workspace.scene.fusion.label()
+    label = workspace.session.scene.fusion.label()
     assert (label == truth).mean() > 0.9
     assert len(workspace.wall.shown) == PEOPLE
-    doubt = workspace.analysis.entropy[[workspace.scene.number_of[name] for name in queue(fused)]]
+    doubt = workspace.session.analysis.entropy[
+        [workspace.session.scene.number_of[name] for name in queue(fused)]
+    ]
     assert (np.diff(doubt) <= 0).all()
     titles = [row.title for row in workspace.comparing.table.view.model().rows]
     assert titles == ["pooled consensus", "the vote"]
@@ -54,7 +56,7 @@ def test_fusing_shows_the_wall_the_doubt_and_how_good_the_answer_is(fused):
 def test_after_the_first_fusion_one_begins_with_the_task_that_is_most_in_doubt(fused):
     workspace = fused.workspace
     first = workspace.queue.view.lines[0].key
-    assert workspace.tasks.current == first == int(np.argmax(workspace.analysis.entropy))
+    assert workspace.tasks.current == first == int(np.argmax(workspace.session.analysis.entropy))
 
 
 def test_a_digit_decides_the_task_and_goes_on_and_undo_takes_it_back(fused, qtbot):
@@ -62,13 +64,13 @@ def test_a_digit_decides_the_task_and_goes_on_and_undo_takes_it_back(fused, qtbo
     first = task_on_screen(fused)
     key(fused, qtbot, Qt.Key.Key_2)
     assert task_on_screen(fused) != first
-    decided = fused.document.contents.review.tasks(workspace.scene.question.id)
+    decided = fused.document.contents.review.tasks(workspace.session.scene.question.id)
     assert {name: one.label for name, one in decided.items()} == {first: "infected"}
     assert f"label {first} as infected" in fused.menus.undo_action.text()
     fused.menus.undo_action.trigger()
     idle(fused, qtbot)
-    assert not fused.document.contents.review.tasks(workspace.scene.question.id)
-    assert workspace.tasks.decided[workspace.scene.number_of[first]] == OPEN
+    assert not fused.document.contents.review.tasks(workspace.session.scene.question.id)
+    assert workspace.tasks.decided[workspace.session.scene.number_of[first]] == OPEN
     assert task_on_screen(fused) == first
 
 
@@ -82,11 +84,11 @@ def test_a_digit_beyond_the_classes_and_letters_in_the_filter_decide_nothing(fus
 def test_what_is_decided_is_held_fixed_in_the_next_fusion(fused, qtbot):
     workspace = fused.workspace
     name = task_on_screen(fused)
-    against = 1 - int(workspace.scene.fusion.label()[workspace.scene.number_of[name]])
+    against = 1 - int(workspace.session.scene.fusion.label()[workspace.session.scene.number_of[name]])
     key(fused, qtbot, Qt.Key.Key_1 if against == 0 else Qt.Key.Key_2)
     assert "decided things" in fused.workspace.fuse_panel._changes.text()
     fuse(fused, qtbot)
-    posterior = workspace.scene.fusion.posterior[workspace.scene.number_of[name]]
+    posterior = workspace.session.scene.fusion.posterior[workspace.session.scene.number_of[name]]
     assert posterior[against] == 1.0
     assert name not in queue(fused)
 
@@ -110,7 +112,11 @@ def test_choosing_an_annotator_shows_the_matrix_and_a_cell_its_tasks(fused, qtbo
     workspace.matrix.cell_chosen.emit(1, 0)
     idle(fused, qtbot)
     assert workspace.middle_tabs.currentWidget() is workspace.behind
-    truth = np.where(workspace.scene.truth >= 0, workspace.scene.truth, workspace.scene.fusion.label())
+    truth = np.where(
+        workspace.session.scene.truth >= 0,
+        workspace.session.scene.truth,
+        workspace.session.scene.fusion.label(),
+    )
     expected = int(((truth == 1) & (said[:, LIAR] == 0)).sum())
     assert f"{expected} tasks" in workspace.behind._header._aside.text()
     assert "ann 11 said healthy where infected is true" in workspace.behind._header._name.text()
@@ -128,10 +134,10 @@ def test_excluding_shows_what_would_change_and_is_one_decision_that_undo_takes_b
     review = fused.document.contents.review
     assert review.excluded == {"ann 11": "always the same answer", "ann 03": "always the same answer"}
     fuse(fused, qtbot)
-    assert workspace.analysis.votes_of[[LIAR, 3]].sum() == 0
+    assert workspace.session.analysis.votes_of[[LIAR, 3]].sum() == 0
     assert len(workspace.wall.shown) == PEOPLE  # they stay in sight, crossed out
     workspace.people.choose((LIAR,))
-    matrix = view.matrix_view(workspace.scene, workspace.analysis, (LIAR,))
+    matrix = view.matrix_view(workspace.session.scene, workspace.session.analysis, (LIAR,))
     assert matrix.subtitle.startswith(f"{TASKS} votes excluded | accuracy ")
     assert matrix.mean[:, 0].min() > 0.8  # that of an annotator who says healthy always, no prior
     workspace.matrix.cell_chosen.emit(1, 0)
@@ -168,7 +174,7 @@ def test_the_dynamic_model_shows_how_an_annotator_changed(fused, qtbot):
     fuse(fused, qtbot)
     workspace.people.choose((2,))
     idle(fused, qtbot)
-    assert workspace.scene.run.algorithm == "dynibcc"
+    assert workspace.session.scene.run.algorithm == "dynibcc"
     assert f"{TASKS} votes" in workspace.drift._header._aside.text()
     sorts = [workspace.wall.measure.itemText(at) for at in range(workspace.wall.measure.count())]
     assert any("change over time" in words for words in sorts)
@@ -180,7 +186,7 @@ def test_a_class_that_is_called_by_a_digit_is_decided_for_by_it(window, qtbot, t
     with Study.create(tmp_path / "digits.rscope") as study:
         add_votes(study, digits)
     window.open_paths([tmp_path / "digits.rscope"])
-    qtbot.waitUntil(lambda: window.workspace is not None and window.workspace.analysis is not None)
+    qtbot.waitUntil(lambda: window.workspace is not None and window.workspace.session.shown)
     idle(window, qtbot)
     for digit, which in (("1", Qt.Key.Key_1), ("0", Qt.Key.Key_0)):
         key(window, qtbot, Qt.Key.Key_Tab)
@@ -194,32 +200,32 @@ def test_votes_of_people_who_repeat_each_other_can_count_in_part(window, qtbot, 
     with Study.create(tmp_path / "copies.rscope") as study:
         add_votes(study, table(tmp_path, np.tile(said[:, :2], 6)))
     window.open_paths([tmp_path / "copies.rscope"])
-    qtbot.waitUntil(lambda: window.workspace is not None and window.workspace.analysis is not None)
+    qtbot.waitUntil(lambda: window.workspace is not None and window.workspace.session.shown)
     idle(window, qtbot)
     workspace = window.workspace
     workspace.fuse_panel.algorithm.choose("ibcc")
     fuse(window, qtbot)
-    sure = workspace.analysis.entropy.min()
+    sure = workspace.session.analysis.entropy.min()
     assert workspace.comparing.in_part.isVisible()
     workspace.comparing.in_part.click()
     fuse(window, qtbot)
-    assert workspace.scene.fusion.power < 0.6
-    assert workspace.analysis.entropy.min() > sure
+    assert workspace.session.scene.fusion.power < 0.6
+    assert workspace.session.analysis.entropy.min() > sure
     assert not workspace.comparing.in_part.isVisible()
 
 
 def test_truths_that_came_after_an_answer_measure_it_wherever_it_is_told(fused, qtbot, tmp_path):
     workspace, truth = fused.workspace, votes()[0]
-    before = workspace.analysis.model.judged
+    before = workspace.session.analysis.model.judged
     late = tmp_path / "late.csv"
     rows = "\n".join(f"cell-{n:03},{CLASSES[truth[n]]}" for n in range(1, TASKS, 3))
     late.write_text(f"task,truth\n{rows}\n", encoding="utf-8")
     fused.open_paths([late])
-    qtbot.waitUntil(lambda: workspace.analysis.model.judged > before, timeout=LONG)
+    qtbot.waitUntil(lambda: workspace.session.analysis.model.judged > before, timeout=LONG)
     idle(fused, qtbot)
-    assert workspace.analysis.model.judged == 2 * before
+    assert workspace.session.analysis.model.judged == 2 * before
     assert workspace.comparing.table.header.words()[1] == f"{2 * before} known tasks"
-    workspace.tasks.select(workspace.scene.number_of["cell-001"])
+    workspace.tasks.select(workspace.session.scene.number_of["cell-001"])
     assert f"Known truth: {CLASSES[truth[1]]}" in workspace.task_panel._sentence.text()
     path = fused.document.contents.path
     fused.document.close()
@@ -259,18 +265,18 @@ def test_a_run_says_for_how_much_a_vote_counts(fused, qtbot):
     workspace = fused.workspace
     workspace.comparing.part_wanted.emit()
     fuse(fused, qtbot)
-    figure = f"{workspace.scene.fusion.power:.2g}"
+    figure = f"{workspace.session.scene.fusion.power:.2g}"
     rows = workspace.comparing.table._model.rows
     assert [f"a vote for {figure}" in row.words for row in rows] == [False, True, False]
 
 
 def test_pictures_of_tasks_come_where_there_are_files(fused, qtbot):
     workspace = fused.workspace
-    shown = workspace.scene.number_of["cell-004"]
+    shown = workspace.session.scene.number_of["cell-004"]
     workspace.tasks.select(shown)
     qtbot.waitUntil(lambda: workspace.pictures.get(shown) is not None, timeout=LONG)
     assert workspace.pictures.get(shown).width() == 40
-    assert workspace.pictures.get(workspace.scene.number_of["cell-005"]) is None
+    assert workspace.pictures.get(workspace.session.scene.number_of["cell-005"]) is None
 
 
 def test_classes_in_another_order_and_a_prior_are_kept_with_the_question(fused, qtbot):
@@ -286,24 +292,24 @@ def test_classes_in_another_order_and_a_prior_are_kept_with_the_question(fused, 
     assert question.scheme.meaning == (1, 0)
     fuse(fused, qtbot)
     truth, _ = votes()
-    assert (workspace.scene.fusion.label() == 1 - truth).mean() > 0.9
+    assert (workspace.session.scene.fusion.label() == 1 - truth).mean() > 0.9
 
 
 def test_an_old_run_is_shown_as_it_was(fused, qtbot):
     workspace = fused.workspace
     fused.workspace.fuse_panel.algorithm.choose("majority")
     fuse(fused, qtbot)
-    assert workspace.scene.run.algorithm == "majority"
+    assert workspace.session.scene.run.algorithm == "majority"
     workspace.runs.choose(fused.document.contents.runs[0].id)
     idle(fused, qtbot)
-    assert workspace.scene.run.algorithm == "pooled"
+    assert workspace.session.scene.run.algorithm == "pooled"
 
 
 def test_closing_the_study_leaves_an_empty_workspace(fused, qtbot):
     workspace = fused.workspace
     fused.document.close()
     idle(fused, qtbot)
-    assert workspace.scene is None
+    assert not workspace.session.shown
     assert workspace.tasks.current is None
 
 
@@ -319,7 +325,7 @@ def test_a_task_that_is_passed_over_comes_last_when_the_queue_is_sorted_again(fu
 
 def test_pictures_that_were_moved_come_again_once_they_are_found(fused, qtbot, tmp_path):
     workspace = fused.workspace
-    moved, without = (workspace.scene.number_of[f"cell-{number:03}"] for number in (6, 7))
+    moved, without = (workspace.session.scene.number_of[f"cell-{number:03}"] for number in (6, 7))
     folder = tmp_path / "elsewhere"
     folder.mkdir()
     (tmp_path / "cell-006.png").rename(folder / "cell-006.png")
@@ -340,14 +346,14 @@ def test_closing_the_fuse_panel_leaves_the_run_on_screen(fused, qtbot):
     workspace = fused.workspace
     workspace.fuse_panel.algorithm.choose("majority")
     fuse(fused, qtbot)
-    assert workspace.scene.run.algorithm == "majority"
+    assert workspace.session.scene.run.algorithm == "majority"
     fused.activateWindow()
     qtbot.waitUntil(fused.isActiveWindow)
     workspace.toggle_fuse_panel()
     idle(fused, qtbot)
     workspace.close_fuse_panel()
     idle(fused, qtbot)
-    assert workspace.scene.run.algorithm == "majority"
+    assert workspace.session.scene.run.algorithm == "majority"
     assert workspace.runs.shown is None
 
 

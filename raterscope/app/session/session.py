@@ -1,0 +1,176 @@
+"""The observable state of one workspace: what is shown, what is selected, what is hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from inspect import signature
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+__all__ = ["Session", "while_shown"]
+
+S = TypeVar("S")
+A = TypeVar("A")
+P = ParamSpec("P")
+
+ORDER = ("cleared", "scene", "blind", "selection")
+"""In this order observers hear of changes that are made together."""
+
+
+class Session(QObject, Generic[S, A]):
+    """What one workspace shows, observed by its views and controllers.
+
+    A scene is what the study says of one item (an image, a case, a question) with the result of a run; the
+    analysis is what follows from it. All changes of a ``with session.change():`` block are made before the
+    first observer is called, so that every observer sees the same state and each frame is painted once.
+
+    Signals
+    -------
+    scene_changed(scene)
+        Another scene is shown. Never None.
+    cleared
+        No scene is shown any more.
+    scene_settled(scene)
+        In the next turn of the event loop after `scene_changed`, unless the scene changed again: for what
+        takes long to draw.
+    blind_changed(bool)
+        Names and votes are hidden, or shown.
+    selection_changed(tuple)
+        Other annotators are selected.
+    """
+
+    scene_changed = Signal(object)
+    cleared = Signal()
+    scene_settled = Signal(object)
+    blind_changed = Signal(bool)
+    selection_changed = Signal(object)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._scene: S | None = None
+        self._analysis: A | None = None
+        self._before: S | None = None
+        self.blind = False
+        """Whether names, votes and results are hidden until the expert decides."""
+        self.selection: tuple[Any, ...] = ()
+        """The annotators that are selected."""
+        self._changed: set[str] = set()
+        self._depth = 0
+        self._notifying = False
+        self._settle = QTimer(self, singleShot=True, interval=0)
+        self._settle.timeout.connect(self._on_settled)
+
+    @property
+    def shown(self) -> bool:
+        """Whether a scene is shown."""
+        return self._scene is not None
+
+    @property
+    def scene(self) -> S:
+        """The scene that is shown; `LookupError` without one."""
+        if self._scene is None:
+            raise LookupError("no scene is shown")
+        return self._scene
+
+    @property
+    def scene_or_none(self) -> S | None:
+        """The scene that is shown, or None."""
+        return self._scene
+
+    @property
+    def before(self) -> S | None:
+        """While observers hear of a change: the scene shown before it."""
+        return self._before
+
+    @property
+    def analysis(self) -> A:
+        """What follows from the scene; `LookupError` without one."""
+        if self._analysis is None:
+            raise LookupError("no analysis is shown")
+        return self._analysis
+
+    @contextmanager
+    def change(self) -> Iterator[None]:
+        """Group changes: observers are called once, at the end of the outermost block."""
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
+            if not self._depth:
+                self._notify()
+
+    def show(self, scene: S | None, analysis: A | None = None) -> None:
+        """Show a scene with what follows from it; None clears."""
+        with self.change():
+            if not self._notifying and not self._changed & {"scene", "cleared"}:
+                self._before = self._scene
+            self._scene, self._analysis = scene, analysis
+            self._changed -= {"scene", "cleared"}
+            self._changed.add("cleared" if scene is None else "scene")
+
+    def clear(self) -> None:
+        """Show no scene."""
+        self.show(None)
+
+    def select(self, selection: tuple[Any, ...]) -> None:
+        """Select annotators everywhere, or none."""
+        with self.change():
+            self.selection = selection
+            self._changed.add("selection")
+
+    def set_blind(self, blind: bool) -> None:
+        """Hide names and votes, or show them."""
+        if blind != self.blind:
+            with self.change():
+                self.blind = blind
+                self._changed.add("blind")
+
+    def _notify(self) -> None:
+        """Call observers until no change is left; those made by an observer come after its own."""
+        if self._notifying:
+            return
+        self._notifying = True
+        try:
+            while self._changed:
+                name = next(one for one in ORDER if one in self._changed)
+                self._changed.discard(name)
+                self._emit(name)
+        finally:
+            self._notifying = False
+            self._before = None
+
+    def _emit(self, name: str) -> None:
+        if name == "cleared":
+            self._settle.stop()
+            self.cleared.emit()
+        elif name == "scene":
+            self._settle.start()
+            self.scene_changed.emit(self._scene)
+        elif name == "blind":
+            self.blind_changed.emit(self.blind)
+        else:
+            self.selection_changed.emit(self.selection)
+
+    def _on_settled(self) -> None:
+        if self._scene is not None:
+            self.scene_settled.emit(self._scene)
+
+
+def while_shown(method: Callable[Concatenate[Any, P], None]) -> Callable[Concatenate[Any, P], None]:
+    """Let a method of an object with a `_session` do something only while a scene is shown.
+
+    As a slot it takes as many of the signal's arguments as the method does.
+    """
+    takes = len(signature(method).parameters) - 1
+
+    @wraps(method)
+    def guarded(self: Any, *args: P.args, **kwargs: P.kwargs) -> None:
+        session: Session[Any, Any] = self._session
+        if session.shown:
+            method(self, *args[:takes], **kwargs)  # type: ignore[arg-type]
+
+    return cast(Callable[Concatenate[Any, P], None], guarded)
