@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from raterscope import resources
-from raterscope.app.cli.arguments import Misused
 from raterscope.app.cli.options import options_of
 from raterscope.app.cli.program import COMMANDS
+from raterscope.app.command_line.arguments import Misused
 
 GUIDE = Path(resources.__path__[0]) / "guide"
 TESTS = Path(__file__).parent

@@ -21,9 +21,9 @@ from raterscope.algorithms.masks.disputes import least_volume, tolerance_of
 from raterscope.algorithms.masks.metrics import placed
 from raterscope.algorithms.masks.report import CaseResult
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.clicks.deciding import decided_on
 from raterscope.app.disputes import DISPUTED, disputed_tasks
 from raterscope.app.errors import counted, plain
+from raterscope.app.kinds.clicks.deciding import decided_on
 from raterscope.app.review import Region, ReviewState, fold, known_voxels
 from raterscope.app.review.biases import Judged
 from raterscope.app.study import RunEntry, Study

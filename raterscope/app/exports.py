@@ -166,12 +166,12 @@ class Export:
         return self.place in _BY_QUESTION
 
 
-_DETECTIONS = "clicks.detections:export_detections"
-_CLICKS = "clicks.study_tables:export_table"
-_MAPS = "masks.exporting:export_maps"
-_TABLES = "masks.exporting:export_table"
-_PAIRS = "pairs.exporting:export_pairs"
-_LABELS = "labels.exporting:export_labels"
+_DETECTIONS = "kinds.clicks.detections:export_detections"
+_CLICKS = "kinds.clicks.study_tables:export_table"
+_MAPS = "kinds.masks.exporting:export_maps"
+_TABLES = "kinds.masks.exporting:export_table"
+_PAIRS = "kinds.pairs.exporting:export_pairs"
+_LABELS = "kinds.labels.exporting:export_labels"
 _BY_QUESTION = (_PAIRS, _LABELS)
 _SHARES = ("nifti", "dicom-seg")
 _EVERY_MASK = ("nifti", "seg.nrrd", "dicom-seg", "rtstruct")
@@ -191,13 +191,13 @@ EXPORTS = (
     Export("agreement", ("masks",), "Agreement", ("csv",), _TABLES, deidentifies=True),
     Export("disputes", ("masks",), "Disputed regions", ("csv",), _TABLES, deidentifies=True),
     Export("clicks", ("clicks",), "Clicks", ("csv",), _CLICKS),
-    Export("counts", ("clicks",), "Counts", ("csv",), "clicks.parasitaemia:export_counts"),
+    Export("counts", ("clicks",), "Counts", ("csv",), "kinds.clicks.parasitaemia:export_counts"),
     Export(
         "measurements",
         ("clicks",),
         "Measurements",
         ("csv",),
-        "clicks.measurements:export_measurements",
+        "kinds.clicks.measurements:export_measurements",
         of_run=False,
     ),
     Export("labels", ("labels",), "Labels", ("csv", "label-studio", "crowd-kit"), _LABELS),

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.clicks.reading import read_point_files, sign_points
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns, read
 from raterscope.app.formats.labels.records import LabelTable, TrueLabels
@@ -16,12 +15,26 @@ from raterscope.app.formats.pairs.records import PairTable
 from raterscope.app.formats.pairs.true_rankings import RankingTable, read_ranking
 from raterscope.app.formats.sources import Sources
 from raterscope.app.formats.volumes.records import MaskTable, VolumeFile
-from raterscope.app.labels.reading import are_of_labels, likelier, names_of, read_label_files, store_labels
-from raterscope.app.masks.placing import Placement, Site, place, placed_mask
-from raterscope.app.masks.raters import SignedMask, sign
-from raterscope.app.masks.reading import NOTHING, TELLING, AtHand, MaskReading, read_mask_files, sites_of
-from raterscope.app.pairs.reading import are_of_pairs, read_pair_files, store_pairs
-from raterscope.app.pairs.reading import names_of as names_of_items
+from raterscope.app.kinds.clicks.reading import read_point_files, sign_points
+from raterscope.app.kinds.labels.reading import (
+    are_of_labels,
+    likelier,
+    names_of,
+    read_label_files,
+    store_labels,
+)
+from raterscope.app.kinds.masks.placing import Placement, Site, place, placed_mask
+from raterscope.app.kinds.masks.raters import SignedMask, sign
+from raterscope.app.kinds.masks.reading import (
+    NOTHING,
+    TELLING,
+    AtHand,
+    MaskReading,
+    read_mask_files,
+    sites_of,
+)
+from raterscope.app.kinds.pairs.reading import are_of_pairs, read_pair_files, store_pairs
+from raterscope.app.kinds.pairs.reading import names_of as names_of_items
 from raterscope.app.sorting import Piles, settle, take_apart
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.labels import link_pictures
@@ -29,7 +42,7 @@ from raterscope.app.study.masks import add_case, add_masks
 from raterscope.app.study.places import Names
 from raterscope.app.study.true_rankings import add_true_ranking
 
-__all__ = ["TABLES", "Readings", "read_files", "store"]
+__all__ = ["TABLES", "Readings", "import_files", "read_files", "store"]
 
 TABLES = (".csv", ".tsv", ".txt")
 
@@ -393,3 +406,11 @@ def _moved_in_words(moved: int) -> list[str]:
     if not moved:
         return []
     return [f"{moved:,} of them were taken from another grid to the image's."]
+
+
+def import_files(
+    study: Study, paths: Sequence[Path], watch: Watch = silent, *, structure: str | None = None
+) -> list[str]:
+    """Read files into a study; says what came in. See `read_files` and `store`."""
+    readings = read_files(paths, reading=MaskReading(structure=structure), watch=part(watch, 0.0, 0.4))
+    return store(readings, study, part(watch, 0.4, 1.0))

@@ -7,9 +7,9 @@ from raterscope.app.changes import changes_of_run
 from raterscope.app.cli.program import main
 from raterscope.app.review import BiasSubject, Decision, SpotSubject, TaskSubject
 from raterscope.app.study import Study
-from tests.app.labels.made import write_votes
-from tests.app.masks.made import four_raters
-from tests.app.pairs.made import HEADER, answers
+from tests.app.kinds.labels.made import write_votes
+from tests.app.kinds.masks.made import four_raters
+from tests.app.kinds.pairs.made import HEADER, answers
 from tests.app.tables import write
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from raterscope.app.trust.comparable import (
+from raterscope.app.trust import (
     NUMBERS,
     ComparableCrowd,
     comparable_crowds,

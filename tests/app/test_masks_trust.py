@@ -7,13 +7,13 @@ from raterscope.algorithms.masks.data import Settled
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import silent
-from raterscope.app.masks.running import fuse_cases, gather, keep
+from raterscope.app.kinds.masks import trust as trust_of_masks
+from raterscope.app.kinds.masks.running import fuse_inputs, gather, keep
+from raterscope.app.kinds.masks.trust import trust_in_masks
 from raterscope.app.report import write_report
 from raterscope.app.review import Decision, RegionSubject, fold
 from raterscope.app.study import Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
-from raterscope.app.trust import masks as trust_of_masks
-from raterscope.app.trust import trust_in_masks
 from raterscope.app.workspaces.masks.regions import read_summaries, summarize
 from tests.algorithms.masks.test_calibration import a_crowd
 
@@ -31,7 +31,7 @@ def crowded(tmp_path_factory):
             masks = [PlacedMask(image, f"rater {p}", "disc", (0, 0, 0), one) for p, one in enumerate(values)]
             add_masks(study, masks, "made.nii")
         images = [one.id for one in study.images()]
-        keep(fuse_cases(gather(images, study), MaskPlan.make("majority")), study)
+        keep(fuse_inputs(gather(images, study), MaskPlan.make("majority")), study)
     return path
 
 

@@ -13,7 +13,7 @@ from raterscope.app.cli import main
 from raterscope.app.formats import dialects
 from raterscope.app.formats.sources import Sources
 from raterscope.app.importing import read_files
-from raterscope.app.masks.reading import MaskReading
+from raterscope.app.kinds.masks.reading import MaskReading
 from raterscope.app.who_marked import UnknownAnnotators
 from tests.app.formats.dicom_builder import write_series
 from tests.app.formats.points.crowds import SIZE, WRITERS

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from raterscope.app.cli.program import main
+from raterscope.app.kinds.clicks.trust import trust_in_clicks
+from raterscope.app.kinds.labels.trust import trust_in_labels
 from raterscope.app.report import write_report
 from raterscope.app.review import Decision, SpotSubject, TaskSubject
 from raterscope.app.study import Study
-from raterscope.app.trust import FEW, trust_in_clicks, trust_in_labels
-from raterscope.app.trust.shape import trust_from
-from tests.app.labels.made import write_truth, write_votes
+from raterscope.app.trust import FEW, trust_from
+from tests.app.kinds.labels.made import write_truth, write_votes
 
 
 def trust(posterior, right):

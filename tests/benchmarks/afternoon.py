@@ -31,7 +31,7 @@ from PySide6.QtWidgets import QApplication
 from raterscope.algorithms.simulation.crowds import Annotator, click_on
 from raterscope.algorithms.simulation.smears import Smear, render_smear
 from raterscope.app.review import Decision
-from raterscope.app.samples.making import write_rows
+from raterscope.app.sample_files import write_rows
 from raterscope.app.workspaces.clicks.spots import Spot
 from raterscope.widgets.dialogs.reason import ReasonDialog
 

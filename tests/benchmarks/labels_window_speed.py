@@ -21,7 +21,7 @@ from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.simulation.label_crowds import simulate_labels
 from raterscope.algorithms.simulation.label_plans import scoring_crowd
 from raterscope.app.formats.labels.records import LabelTable, TrueLabels
-from raterscope.app.labels.running import fuse_questions, gather, keep
+from raterscope.app.kinds.labels.running import fuse_inputs, gather, keep
 from raterscope.app.review import Decision, TaskSubject
 from raterscope.app.study import Study
 from raterscope.app.study.labels import add_true_labels, add_votes
@@ -68,7 +68,7 @@ def make_study(path: Path, size: str) -> None:
             subject = TaskSubject(task=task, label=classes[0])
             study.record(Decision(verb="label", item=question.id, subject=subject))
         for method in METHODS:
-            keep(fuse_questions(gather([question.id], study), LabelPlan.make(method)), study)
+            keep(fuse_inputs(gather([question.id], study), LabelPlan.make(method)), study)
 
 
 class Session:

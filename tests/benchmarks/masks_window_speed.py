@@ -19,7 +19,8 @@ from PySide6.QtCore import Qt
 from scipy.ndimage import gaussian_filter
 
 from raterscope.app.formats.volumes import find_volumes
-from raterscope.app.samples.masks import make_sample
+from raterscope.app.importing import import_files
+from raterscope.app.kinds.masks.sample import make_sample
 from raterscope.app.study import Study
 from raterscope.app.study.masks import PlacedMask, add_masks
 from raterscope.widgets.volume.layers import Stroke
@@ -155,7 +156,7 @@ def main() -> None:
             driven.wait(partial(_shows, driven, path))
             driven.settle()
         measure(driven, slices, rows)
-        path = make_sample(Path(name) / "cases", cases=CASES)
+        path = make_sample(Path, import_files(name) / "cases", cases=CASES)
         with driven.once(f"study of {CASES} cases opened"):
             driven.window.open_paths([path])
             driven.wait(partial(_shows, driven, path))

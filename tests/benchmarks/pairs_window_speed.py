@@ -20,7 +20,7 @@ from PySide6.QtCore import Qt
 
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.app.formats.pairs.records import PairTable
-from raterscope.app.pairs.running import fuse_questions, gather, keep
+from raterscope.app.kinds.pairs.running import fuse_inputs, gather, keep
 from raterscope.app.review import BiasSubject, Decision
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import add_pairs
@@ -57,7 +57,7 @@ def make_study(path: Path, size: str) -> None:
         (question,) = study.pair_questions()
         for name in pairs.annotators[-DECIDED:]:
             study.record(Decision(verb="clear", item=question.id, subject=BiasSubject(annotator=name)))
-        keep(fuse_questions(gather([question.id], study), PairPlan.make("iss", {"rule": "knockoffs"})), study)
+        keep(fuse_inputs(gather([question.id], study), PairPlan.make("iss", {"rule": "knockoffs"})), study)
 
 
 class Session:

@@ -19,10 +19,10 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 from raterscope.algorithms.progress import Cancelled, Watch, silent
-from raterscope.app.clicks.following import Following, Wish
-from raterscope.app.clicks.watching import WatchPlan
 from raterscope.app.errors import InputError
 from raterscope.app.exports import EXPORTS, FORMATS, Export, Request, write_export
+from raterscope.app.kinds.clicks.following import Following, Wish
+from raterscope.app.kinds.clicks.watching import WatchPlan
 from raterscope.app.report import write_report
 from raterscope.app.study import Study
 from tests.campaigns.harness import Outcome, Summary, cases, error_outcome, parser, random_of

@@ -22,16 +22,16 @@ from raterscope.algorithms.pairs.catalogue import PATHS
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import importing
-from raterscope.app.clicks import running as clicks_running
-from raterscope.app.labels import running as labels_running
-from raterscope.app.masks import running as masks_running
-from raterscope.app.pairs import running as pairs_running
+from raterscope.app.kinds.clicks import running as clicks_running
+from raterscope.app.kinds.labels import running as labels_running
+from raterscope.app.kinds.masks import running as masks_running
+from raterscope.app.kinds.pairs import running as pairs_running
 from raterscope.app.review import Decision, ImageSubject, RegionSubject, SpotSubject, TaskSubject
 from raterscope.app.review.subjects import BiasSubject
 from raterscope.app.study import Study
-from tests.app.labels import made as made_labels
-from tests.app.masks import made as made_masks
-from tests.app.pairs import made as made_pairs
+from tests.app.kinds.labels import made as made_labels
+from tests.app.kinds.masks import made as made_masks
+from tests.app.kinds.pairs import made as made_pairs
 from tests.app.tables import write
 
 __all__ = ["KINDS", "StudyKind", "dump_of", "import_files", "make_study"]
@@ -79,19 +79,19 @@ def _fuse_clicks(study: Study, algorithm: str, watch: Watch) -> int:
 
 def _fuse_masks(study: Study, algorithm: str, watch: Watch) -> int:
     inputs = masks_running.gather([one.id for one in study.items()["masks"]], study, part(watch, 0.0, 0.1))
-    answer = masks_running.fuse_cases(inputs, MaskPlan.make(algorithm, {}), part(watch, 0.1, 0.9))
+    answer = masks_running.fuse_inputs(inputs, MaskPlan.make(algorithm, {}), part(watch, 0.1, 0.9))
     return masks_running.keep(answer, study, part(watch, 0.9, 1.0))
 
 
 def _fuse_labels(study: Study, algorithm: str, watch: Watch) -> int:
     inputs = labels_running.gather([one.id for one in study.items()["labels"]], study, part(watch, 0.0, 0.1))
-    answer = labels_running.fuse_questions(inputs, LabelPlan.make(algorithm, {}), part(watch, 0.1, 0.9))
+    answer = labels_running.fuse_inputs(inputs, LabelPlan.make(algorithm, {}), part(watch, 0.1, 0.9))
     return labels_running.keep(answer, study, part(watch, 0.9, 1.0))
 
 
 def _fuse_pairs(study: Study, algorithm: str, watch: Watch) -> int:
     inputs = pairs_running.gather([one.id for one in study.items()["pairs"]], study, part(watch, 0.0, 0.1))
-    answer = pairs_running.fuse_questions(inputs, PairPlan.make(algorithm, {}), part(watch, 0.1, 0.9))
+    answer = pairs_running.fuse_inputs(inputs, PairPlan.make(algorithm, {}), part(watch, 0.1, 0.9))
     return pairs_running.keep(answer, study, part(watch, 0.9, 1.0))
 
 
@@ -129,7 +129,7 @@ KINDS: dict[str, StudyKind] = {
 
 def import_files(study: Study, files: list[Path], watch: Watch = silent) -> None:
     """Import files as the command line does."""
-    from raterscope.app.masks.reading import MaskReading
+    from raterscope.app.kinds.masks.reading import MaskReading
 
     reading = MaskReading(naming="{item}_{annotator}", structure="ball")
     readings = importing.read_files(files, reading=reading, watch=part(watch, 0.0, 0.5))

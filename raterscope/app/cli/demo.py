@@ -10,31 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from raterscope.algorithms.progress import part
-from raterscope.app.cli.demos.clicks import demonstrate as demonstrate_clicks
-from raterscope.app.cli.demos.labels import demonstrate as demonstrate_labels
-from raterscope.app.cli.demos.masks import demonstrate as demonstrate_masks
-from raterscope.app.cli.demos.pairs import demonstrate as demonstrate_pairs
-from raterscope.app.cli.results import failures, make_folder
-from raterscope.app.cli.terminal import ProgressLine, has_display
+from raterscope.app.command_line.results import failures, make_folder
+from raterscope.app.command_line.terminal import ProgressLine, has_display
 from raterscope.app.errors import InputError, plain
-from raterscope.app.samples.clicks import about as about_clicks
-from raterscope.app.samples.labels import about as about_labels
-from raterscope.app.samples.making import Demonstrate
-from raterscope.app.samples.masks import about as about_masks
-from raterscope.app.samples.pairs import about as about_pairs
-from raterscope.app.study import Study
+from raterscope.app.importing import import_files
+from raterscope.app.kinds.registry import KINDS
+from raterscope.app.report import write_report
+from raterscope.app.sample_files import Tools
 
 __all__ = ["demo"]
-
-DEMONSTRATIONS: tuple[tuple[Demonstrate, float], ...] = (
-    (demonstrate_clicks, 0.4),
-    (demonstrate_masks, 0.4),
-    (demonstrate_labels, 0.1),
-    (demonstrate_pairs, 0.1),
-)
-"""With the share of the time that each takes."""
-
-PICTURES = ("window.png", "window-masks.png", "window-labels.png", "window-pairs.png")
 
 _PATIENCE = 480  # seconds for the pictures
 _TAKE = """
@@ -51,32 +35,33 @@ def demo(options: argparse.Namespace) -> int:
     folder: Path = options.folder
     results = folder / "results"
     make_folder(results)
+    samples = [kind.sample for kind in KINDS.values() if kind.sample is not None]
+    tools, whole = Tools(import_files, write_report), sum(sample.share for sample in samples)
     with ProgressLine(sys.stderr) as watch:
         shown, begun = [], 0.0
-        for demonstrate, share in DEMONSTRATIONS:
-            shown.append(demonstrate(folder, results, part(watch, begun, begun + share)))
-            begun += share
-        with Study.open(shown[1].study) as masks:
-            text = f"{about_clicks()}\n{about_labels()}\n{about_pairs()}\n{about_masks(masks)}"
+        for sample in samples:
+            step = part(watch, begun, begun + sample.share / whole)
+            shown.append(sample.demonstrate(folder, results, tools, step))
+            begun += sample.share / whole
+        text = "\n".join(sample.about(one.study) for sample, one in zip(samples, shown, strict=True))
         (folder / "ABOUT.txt").write_text(text, encoding="utf-8")
     for line in [*(line for one in shown for line in one.words), f"the results of all are in {results}"]:
         print(line, flush=True)  # before the window is open, wherever it goes
     outcomes = [outcome for one in shown for outcome in one.outcomes]
     failures({str(number): outcome for number, outcome in enumerate(outcomes)})
-    return _show([one.study for one in shown], results)
+    return _show([one.study for one in shown], [results / sample.picture for sample in samples])
 
 
-def _show(studies: Sequence[Path], results: Path) -> int:
+def _show(studies: Sequence[Path], pictures: Sequence[Path]) -> int:
     """Open the window on the first study; where it could not be seen, leave a picture of each."""
     if has_display():
         # A process of its own: Qt ends it where the display does not answer.
         window = subprocess.run([sys.executable, "-m", "raterscope", str(studies[0])], check=False)
         if window.returncode == 0:
             return 0
-    pictures = [results / name for name in PICTURES]
     _take_pictures(studies, pictures)
     names = ", ".join(picture.name for picture in pictures)
-    print(f"there is no display to open the window on; pictures of it are in {results}: {names}")
+    print(f"there is no display to open the window on; pictures of it are in {pictures[0].parent}: {names}")
     return 0
 
 

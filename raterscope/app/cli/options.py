@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from raterscope import __version__
-from raterscope.app.cli.arguments import (
+from raterscope.app.cli.simulate_options import describe_simulate
+from raterscope.app.command_line.arguments import (
     Commands,
     Parser,
     add_by_crowd_size,
@@ -30,13 +31,10 @@ from raterscope.app.cli.arguments import (
     length,
     seconds,
 )
-from raterscope.app.cli.fuse_options import describe_fuse
-from raterscope.app.cli.simulate_options import describe_simulate
+from raterscope.app.kinds.kind import Kind
+from raterscope.app.kinds.registry import KINDS
 
-__all__ = ["KINDS", "PAPERS", "WHAT", "options_of"]
-
-KINDS = ("clicks", "masks", "labels", "pairs")
-"""Of annotations that can be fused."""
+__all__ = ["EXAMPLES", "PAPERS", "WHAT", "options_of"]
 
 PAPERS = ("clicks", "pairs", "labels", "masks", "thesis")
 """Whose figures `papers` measures, as `papers.catalogue` has them."""
@@ -48,6 +46,43 @@ WHAT = (
     "rates-over-time", "votes", "next-votes", "decided", "ranking", "pairs", "path", "decisions",
 )  # fmt: skip
 """What `export` writes, as `exports.EXPORTS` has it."""
+
+EXAMPLES: Mapping[str, Sequence[str]] = {
+    "demo": ("demo", "demo samples"),
+    "import": (
+        "import study.rscope smears/*.png clicks.csv",
+        "import study.rscope truth.csv --kind truth --radius 8",
+        "import study.rscope CT/ rater1.nrrd rater2.nrrd --structure prostate",
+        "import study.rscope votes.csv --map person=annotator cell=task answer=label",
+    ),
+    "run": (
+        "run study.rscope oem",
+        "run study.rscope oem --detector majority --set click_scatter=2",
+        "run study.rscope laplace --item case_3",
+        "run study.rscope pooled --hold-truth",
+    ),
+    "export": (
+        "export study.rscope --what detections -o detections.csv",
+        "export study.rscope --what detections --format geojson -o detections/",
+        "export study.rscope --what consensus --format rtstruct -o consensus.dcm",
+        "export study.rscope --what labels --run 3 -o run3.csv",
+    ),
+    "report": ("report study.rscope -o report.pdf", "report study.rscope --run 3 -o report.html"),
+    "structures": (
+        "structures study.rscope",
+        "structures study.rscope --find lung",
+        'structures study.rscope "left lung" --type lung --side left --role organ --label Lung_L',
+    ),
+    "references": ("references", "references warfield2004 --bibtex"),
+    "watch": (
+        "watch study.rscope clicks.csv --extent 1280 960",
+        "watch study.rscope exports/ --every 10 --until-firm",
+        "watch study.rscope clicks.csv --once --set limit=0.05",
+    ),
+    "simulate": ("simulate overlapping -o simulated", "simulate bias -o pairs --study"),
+    "papers": ("papers -o page", "papers -o page --data DATA --only clicks pairs"),
+}
+"""What stands after `raterscope`, by command; those of `fuse` are with each kind."""
 
 _NEGATIVE = re.compile(r"-[\d.]+[,=]")
 _USAGE = "raterscope [STUDY | IMAGE | FILE ...]\n       raterscope COMMAND ..."
@@ -85,11 +120,43 @@ def _parser() -> Parser:
     _describe_report(commands)
     _describe_structures(commands)
     _describe_watch(commands)
-    describe_fuse(commands)
+    _describe_fuse(commands)
     describe_simulate(commands)
     _describe_references(commands)
     _describe_papers(commands)
+    assert isinstance(commands.choices, dict)
+    for name, examples in EXAMPLES.items():
+        commands.choices[name].examples = examples
     return parser
+
+
+def _listing(kinds: Iterable[Kind]) -> Callable[[bool], str]:
+    """Give what lists the algorithms of some kinds, with their settings where its argument is true."""
+
+    def listing(with_settings: bool) -> str:
+        from raterscope.app.cli.settings import algorithms_in_words, settings_in_words
+
+        return settings_in_words(kinds) if with_settings else algorithms_in_words(kinds)
+
+    return listing
+
+
+def _watch_listing(with_settings: bool) -> str:
+    from raterscope.app.cli.settings import watch_settings_in_words
+
+    return watch_settings_in_words() if with_settings else ""
+
+
+def _describe_fuse(commands: Commands) -> None:
+    fuse = add_command(commands, "fuse", "fuse annotations without a study", "Fuses files of annotations.")
+    parsers = fuse.add_subparsers(dest="kind", required=True, metavar="KIND", parser_class=Parser)
+    for kind in KINDS.values():
+        command = kind.fuse_command
+        parser = add_command(
+            parsers, kind.name, command.summary, command.description, listing=_listing([kind]),
+            examples=command.examples,
+        )  # fmt: skip
+        command.add_options(parser)
 
 
 def _describe_demo(commands: Commands) -> None:
@@ -150,12 +217,12 @@ def _describe_study_commands(commands: Commands) -> None:
         "Fuses a study's clicks, masks, labels or pairs, whichever the algorithm is for, and\n"
         "keeps the result in it. What the expert decided is held fixed; annotators the expert excluded are\n"
         "left out, and annotators of clicks count with the weights that the expert gave.",
-        lists=True,
+        listing=_listing(KINDS.values()),
     )
     add_study(running)
     running.add_argument("algorithm", metavar="ALGORITHM",
                          help="how clicks are clustered, or masks, labels or pairs fused")  # fmt: skip
-    running.add_argument("--kind", choices=KINDS,
+    running.add_argument("--kind", choices=tuple(KINDS),
                          help="what to fuse, where the algorithm is for several kinds")  # fmt: skip
     add_plan(running)
     add_hold(running, "hold what is known to be true fixed, so that it sharpens the rest")
@@ -173,7 +240,7 @@ def _describe_study_commands(commands: Commands) -> None:
     add_study(leaving)
     leaving.add_argument("--what", required=True, choices=WHAT, metavar="WHAT",
                          help=f"one of {', '.join(WHAT)}")  # fmt: skip
-    leaving.add_argument("--kind", choices=KINDS,
+    leaving.add_argument("--kind", choices=tuple(KINDS),
                          help="of which annotations, where several have it")  # fmt: skip
     leaving.add_argument("--format", metavar="FORMAT",
                          help="csv for tables; geojson (QuPath), coco or napari for detections too; nifti, "
@@ -274,8 +341,7 @@ def _describe_watch(commands: Commands) -> None:
         "what was found, what more annotators would change, and whether the image meets the stop rule\n"
         "(`firm`). Stopped by Ctrl-C, it saves its result as a run of the study. Started again, also after\n"
         "a crash, it continues where it was.",
-        lists=True,
-        kind="watch",
+        listing=_watch_listing,
     )
     add_study(watch)
     watch.add_argument("source", type=Path, metavar="SOURCE",

@@ -6,41 +6,101 @@ heavy libraries are imported by the commands that need them, so that help comes 
 
 from __future__ import annotations
 
-import importlib
+import argparse
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from raterscope.app.cli.arguments import Misused
 from raterscope.app.cli.options import options_of
+from raterscope.app.command_line.arguments import Misused
+from raterscope.app.kinds.registry import KINDS
 
 __all__ = ["main"]
 
-COMMANDS = {
-    "demo": "cli.demo:demo",
-    "import": "cli.study:import_files",
-    "run": "cli.run:run",
-    "export": "cli.study:export",
-    "report": "cli.report:report",
-    "structures": "cli.structures:structures",
-    "references": "cli.references:references",
-    "watch": "cli.watch:watch",
-    "simulate": "cli.simulate:simulate_files",
-    "papers": "cli.papers:papers",
-    "fuse": "",
-}
-"""Module and function; of `fuse` in `FUSING`, by kind."""
-
-FUSING = {
-    "clicks": "cli.fuse.clicks:fuse_clicks",
-    "masks": "cli.fuse.masks:fuse_masks",
-    "labels": "cli.fuse.labels:fuse_labels",
-    "pairs": "cli.fuse.pairs:fuse_pairs",
-}
 INTERRUPTED = 130
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from raterscope.app.cli.demo import demo
+
+    return demo(options)
+
+
+def _import(options: argparse.Namespace) -> int:
+    from raterscope.app.cli.study import import_files
+
+    return import_files(options)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from raterscope.app.cli.run import run
+
+    return run(options)
+
+
+def _export(options: argparse.Namespace) -> int:
+    from raterscope.app.cli.study import export
+
+    return export(options)
+
+
+def _report(options: argparse.Namespace) -> int:
+    from raterscope.app.cli.report import report
+
+    return report(options)
+
+
+def _structures(options: argparse.Namespace) -> int:
+    from raterscope.app.cli.structures import structures
+
+    return structures(options)
+
+
+def _references(options: argparse.Namespace) -> int:
+    from raterscope.app.cli.references import references
+
+    return references(options)
+
+
+def _watch(options: argparse.Namespace) -> int:
+    from raterscope.app.cli.watch import watch
+
+    return watch(options)
+
+
+def _simulate(options: argparse.Namespace) -> int:
+    from raterscope.app.cli.simulate import simulate_files
+
+    return simulate_files(options)
+
+
+def _papers(options: argparse.Namespace) -> int:
+    from raterscope.app.cli.papers import papers
+
+    return papers(options)
+
+
+def _fuse(options: argparse.Namespace) -> int:
+    return KINDS[options.kind].fuse_command.fuse_files(options)
+
+
+COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
+    "demo": _demo,
+    "import": _import,
+    "run": _run,
+    "export": _export,
+    "report": _report,
+    "structures": _structures,
+    "references": _references,
+    "watch": _watch,
+    "simulate": _simulate,
+    "papers": _papers,
+    "fuse": _fuse,
+}
+"""What carries out each command; its module is imported when it is called."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -89,15 +149,12 @@ def _act(arguments: list[str]) -> int:
     if not arguments or (arguments[0] not in COMMANDS and not arguments[0].startswith("-")):
         return _window(arguments)
     options = options_of(arguments)
-    place = FUSING[options.kind] if options.command == "fuse" else COMMANDS[options.command]
-    module, function = place.split(":")
-    status = getattr(importlib.import_module(f"raterscope.app.{module}"), function)(options)
-    return int(status)
+    return COMMANDS[options.command](options)
 
 
 def _window(names: list[str]) -> int:
     """Open the window with files; it needs a display and Qt's libraries."""
-    from raterscope.app.cli.terminal import has_display
+    from raterscope.app.command_line.terminal import has_display
     from raterscope.app.errors import InputError
 
     paths = [Path(name) for name in names]
@@ -122,7 +179,7 @@ def _window(names: list[str]) -> int:
 def _sentence(problem: Exception) -> str:
     """Say in one line what was wrong; strangers' text shall not steer the terminal."""
     from raterscope.algorithms.errors import RefusedError
-    from raterscope.app.cli.terminal import one_line
+    from raterscope.app.command_line.terminal import one_line
     from raterscope.app.errors import InputError
 
     if isinstance(problem, (InputError, RefusedError, Misused)):

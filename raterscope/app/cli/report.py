@@ -7,8 +7,8 @@ import sys
 
 from raterscope.algorithms.clicks.crowd_size import CrowdSizeSettings
 from raterscope.algorithms.labels.roc_curves import FoldedSettings
-from raterscope.app.cli.results import tell
-from raterscope.app.cli.terminal import ProgressLine, one_line
+from raterscope.app.command_line.results import tell
+from raterscope.app.command_line.terminal import ProgressLine, one_line
 from raterscope.app.errors import InputError, plain
 from raterscope.app.provenance import provenance_of_report
 from raterscope.app.report import write_report

@@ -3,76 +3,50 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable
 
 from raterscope.algorithms.catalogue import Algorithm
-from raterscope.algorithms.clicks import CLUSTERERS, DETECTORS
-from raterscope.algorithms.clicks.assignment import AssignmentSettings
 from raterscope.algorithms.clicks.stopping import StoppingSettings
 from raterscope.algorithms.clicks.stream import StreamSettings
-from raterscope.algorithms.labels.catalogue import LABELLERS
-from raterscope.algorithms.labels.fusion import QuestionSettings
-from raterscope.algorithms.masks.catalogue import FUSERS
-from raterscope.algorithms.pairs.catalogue import PATHS
 from raterscope.algorithms.settings import Settings, Spec
-from raterscope.app.clicks.watching import StepSettings
+from raterscope.app.kinds.clicks.watching import StepSettings
+from raterscope.app.kinds.kind import Kind
 
-__all__ = ["algorithms_in_words", "settings_in_words"]
+__all__ = ["algorithms_in_words", "settings_in_words", "watch_settings_in_words"]
 
 _WIDTH = 100
 
 
-_CATALOGUES: Mapping[str, tuple[tuple[str, Mapping[str, Algorithm]], ...]] = {
-    "clicks": (
-        ("algorithms for clicks (--algorithm, with run: ALGORITHM)", CLUSTERERS),
-        ("detectors for clicks (--detector)", DETECTORS),
-    ),
-    "masks": (("algorithms for masks (--algorithm, with run: ALGORITHM)", FUSERS),),
-    "labels": (("algorithms for labels (--algorithm, with run: ALGORITHM)", LABELLERS),),
-    "pairs": (("paths for pairs (--path, with run: ALGORITHM)", PATHS),),
-}
-_WITH_ALL: Mapping[str, type[Settings]] = {"clicks": AssignmentSettings, "labels": QuestionSettings}
-
-
-def algorithms_in_words(kind: str | None = None) -> str:
-    """List the algorithms of a kind, or of all kinds; `watch` has none to choose."""
+def algorithms_in_words(kinds: Iterable[Kind]) -> str:
+    """List the algorithms of some kinds."""
     lines: list[str] = []
-    for heading, catalogue in _of(kind):
-        lines += [f"{heading}:", ""]
-        for one in catalogue.values():
+    for catalogue in (one for kind in kinds for one in kind.run.catalogues()):
+        lines += [f"{catalogue.heading}:", ""]
+        for one in catalogue.algorithms.values():
             lines += _head(one)
         lines.append("")
     return "".join(f"{line}\n" for line in lines)
 
 
-def settings_in_words(kind: str | None = None) -> str:
-    """List the algorithms of a kind, or of all kinds, with their settings, as --set takes them.
-
-    Of `watch` the settings that only it has; it takes those of oem and dem too.
-    """
-    if kind == "watch":
-        return "\n".join(_of_watch()) + "\n"
-    return "\n".join("\n".join(_of_kind(name)) + "\n" for name in _CATALOGUES if kind in (None, name))
+def settings_in_words(kinds: Iterable[Kind]) -> str:
+    """List the algorithms of some kinds with their settings, as --set takes them."""
+    return "\n".join("\n".join(_lines_of_kind(kind)) + "\n" for kind in kinds)
 
 
-def _of(kind: str | None) -> Iterator[tuple[str, Mapping[str, Algorithm]]]:
-    """Give the catalogues of a kind, or of all, with what stands above each."""
-    return (one for name, several in _CATALOGUES.items() if kind in (None, name) for one in several)
-
-
-def _of_kind(kind: str) -> list[str]:
-    lines: list[str] = []
-    for heading, catalogue in _of(kind):
-        lines += [f"{heading}:", "", *(line for one in catalogue.values() for line in _algorithm(one))]
-    if kind in _WITH_ALL:
-        lines += ["with all of them:", "", *_settings(_WITH_ALL[kind])]
-    return lines
-
-
-def _of_watch() -> list[str]:
-    kinds = (StreamSettings, StoppingSettings, StepSettings)
+def watch_settings_in_words() -> str:
+    """List the settings that only `watch` has; it takes those of oem and dem too."""
     lines = ["how clicks are followed (the settings of oem and dem are understood too):", ""]
-    return [*lines, *(line for kind in kinds for line in _settings(kind))]
+    for settings in (StreamSettings, StoppingSettings, StepSettings):
+        lines += _settings(settings)
+    return "\n".join(lines) + "\n"
+
+
+def _lines_of_kind(kind: Kind) -> list[str]:
+    lines: list[str] = []
+    for heading, algorithms, _ in kind.run.catalogues():
+        lines += [f"{heading}:", "", *(line for one in algorithms.values() for line in _algorithm(one))]
+    shared = kind.run.shared_settings()
+    return lines if shared is None else [*lines, "with all of them:", "", *_settings(shared)]
 
 
 def _algorithm(algorithm: Algorithm) -> list[str]:

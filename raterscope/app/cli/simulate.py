@@ -7,8 +7,8 @@ import shlex
 import sys
 
 from raterscope.algorithms.progress import part
-from raterscope.app.cli.results import tell, tell_files
-from raterscope.app.cli.terminal import ProgressLine
+from raterscope.app.command_line.results import tell, tell_files
+from raterscope.app.command_line.terminal import ProgressLine
 from raterscope.app.simulation.setups import find_setup
 from raterscope.app.simulation.simulate import commands_in_words, simulate, study_in
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from raterscope.algorithms.settings import SettingsError, Spec
-from raterscope.app.cli.arguments import Commands, Parser, add_command, add_output
+from raterscope.app.command_line.arguments import Commands, Parser, add_command, add_output
 from raterscope.app.simulation.setups import SETUPS
 
 __all__ = ["describe_simulate"]

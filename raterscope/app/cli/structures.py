@@ -6,11 +6,11 @@ import argparse
 from dataclasses import replace
 from typing import Any
 
-from raterscope.app.cli.terminal import one_line
 from raterscope.app.coding import ROLES, Code, Coding
+from raterscope.app.command_line.terminal import one_line
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.terminology import CATEGORIES, LATERALITIES, find_code, usual_category
-from raterscope.app.masks.structures import known_coding, source_of
+from raterscope.app.kinds.masks.structures import known_coding, source_of
 from raterscope.app.review import Decision, StructureSubject
 from raterscope.app.study import Study
 from raterscope.app.study.masks import mask_entries

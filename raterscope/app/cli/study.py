@@ -10,10 +10,10 @@ from pathlib import Path
 
 from raterscope.algorithms.progress import part
 from raterscope.app import importing
-from raterscope.app.cli.items import ASKED, chosen
-from raterscope.app.cli.questions import by_option
-from raterscope.app.cli.results import tell
-from raterscope.app.cli.terminal import ProgressLine, one_line
+from raterscope.app.command_line.items import chosen
+from raterscope.app.command_line.questions import by_option
+from raterscope.app.command_line.results import tell
+from raterscope.app.command_line.terminal import ProgressLine, one_line
 from raterscope.app.exports import (
     Export,
     Request,
@@ -24,9 +24,10 @@ from raterscope.app.exports import (
     write_export,
 )
 from raterscope.app.formats.points import has_points
-from raterscope.app.labels.reading import tasks_of
-from raterscope.app.masks.reading import NOTHING, AtHand, MaskReading, clicked_without_file
-from raterscope.app.pairs.reading import items_of
+from raterscope.app.kinds.labels.reading import tasks_of
+from raterscope.app.kinds.masks.reading import NOTHING, AtHand, MaskReading, clicked_without_file
+from raterscope.app.kinds.pairs.reading import items_of
+from raterscope.app.kinds.registry import KINDS
 from raterscope.app.study import Study
 from raterscope.app.study.new_study import new_study
 from raterscope.app.study.records import Item
@@ -108,7 +109,9 @@ def _usual(study: Study, found: Export, items: Sequence[int]) -> str:
 def _named(study: Study, options: argparse.Namespace, found: Export) -> Sequence[Item]:
     """Find the questions that are named, for an export of labels or pairs alone, else the images."""
     (first, *others) = found.kinds
-    return chosen(study, options.item, first if first in ASKED and not others else None)
+    if others or not KINDS[first].by_question:
+        return chosen(study, options.item)
+    return chosen(study, options.item, first, by_question=True)
 
 
 def _kinds(study: Study, run: int | None) -> list[str]:

@@ -17,10 +17,10 @@ from types import FrameType
 from typing import Any
 
 from raterscope.algorithms.progress import Cancelled
-from raterscope.app.clicks.following import Following, Wish
-from raterscope.app.clicks.watching import Watched, WatchPlan
 from raterscope.app.errors import InputError
 from raterscope.app.formats import UnknownColumns
+from raterscope.app.kinds.clicks.following import Following, Wish
+from raterscope.app.kinds.clicks.watching import Watched, WatchPlan
 from raterscope.app.study import Study, streams
 
 __all__ = ["watch"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from raterscope.app.page.charts import LINES, Line, draw_lines
+from raterscope.app.page.contents import Gallery, Picture, Swatch
 from raterscope.app.papers.experiments import Chart, Experiment, Results, estimate
-from raterscope.app.report.charts import LINES, Line, draw_lines
-from raterscope.app.report.contents import Gallery, Picture, Swatch
 
 __all__ = ["draw_charts"]
 

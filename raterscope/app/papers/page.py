@@ -13,6 +13,8 @@ from scipy.special import stdtrit
 from raterscope import __version__
 from raterscope.app.errors import counted
 from raterscope.app.formats.whole import write_whole
+from raterscope.app.page.contents import Block, Cell, Contents, Notices, Prose, Section, Table
+from raterscope.app.page.rendering import as_html
 from raterscope.app.papers.charts import draw_charts
 from raterscope.app.papers.experiments import (
     Estimate,
@@ -24,8 +26,6 @@ from raterscope.app.papers.experiments import (
     paired_difference,
 )
 from raterscope.app.papers.measuring import available, measured
-from raterscope.app.report.contents import Block, Cell, Contents, Notices, Prose, Section, Table
-from raterscope.app.report.rendering import as_html
 from raterscope.resources.bibliography import references_text
 
 __all__ = ["PAGE", "contents_of", "write_page"]

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from raterscope.app.errors import counted, plain
-from raterscope.app.report.contents import Block, Prose, Section, Table
-from raterscope.app.report.units import NONE
+from raterscope.app.page.contents import Block, Prose, Section, Table
+from raterscope.app.page.units import NONE
 from raterscope.app.review import LONG_ENOUGH, Decision, ImageSubject, ReviewState, View, viewed_places
 from raterscope.app.review.decision import target_of
 

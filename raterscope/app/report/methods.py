@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from raterscope.algorithms.settings import SettingsError
 from raterscope.app.errors import counted, plain
-from raterscope.app.report.contents import Prose, Section
-from raterscope.app.report.figures import Figures
-from raterscope.app.report.runs import flat, plan_in_words
+from raterscope.app.kinds.masks.report.case_figures import Figures
+from raterscope.app.kinds.registry import KINDS
+from raterscope.app.page.contents import Prose, Section
+from raterscope.app.page.runs import flat
 from raterscope.app.review import Decision, ReviewState, fold
 from raterscope.app.study import RunEntry
 from raterscope.resources.bibliography import cite, cited_keys, references_text
@@ -168,6 +170,15 @@ def methods_section(
     return Section(
         "Methods", [Prose([(name, cite(words)) for name, words in paragraphs])], _references(paragraphs)
     )
+
+
+def plan_in_words(run: RunEntry) -> str:
+    """Describe the algorithms and settings; those of another version as they are stored."""
+    try:
+        return KINDS[run.kind].run.read_plan(run.settings).in_words()
+    except SettingsError:
+        stored = ", ".join(f"{name} {value}" for name, value in flat(run.settings))
+        return f"{plain(run.algorithm)}, by another version of Raterscope, with {plain(stored, 2000)}."
 
 
 def _references(paragraphs: Sequence[Paragraph]) -> list[Section]:

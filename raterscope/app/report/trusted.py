@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from raterscope.app.errors import plain
-from raterscope.app.report.charts import LINES, Line, draw_lines
-from raterscope.app.report.contents import Block, Gallery, Notices, Prose, Section
-from raterscope.app.trust import Trust
-from raterscope.app.trust.shape import bin_intervals
+from raterscope.app.page.charts import LINES, Line, draw_lines
+from raterscope.app.page.contents import Block, Gallery, Notices, Prose, Section
+from raterscope.app.trust import Trust, bin_intervals
 
 __all__ = ["trust_section"]
 

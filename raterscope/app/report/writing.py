@@ -17,8 +17,8 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.records import STUDY_SUFFIX
 from raterscope.app.formats.whole import check_place, write_whole
+from raterscope.app.page.contents import Contents, Notices, Section
 from raterscope.app.provenance import Provenance, provenance_of_report
-from raterscope.app.report.contents import Contents, Notices, Section
 from raterscope.app.review import ReviewState, fold, read_measures
 from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.labels import labels_of
@@ -27,7 +27,7 @@ from raterscope.app.study.pairs import pairs_of
 from raterscope.app.study.records import PairQuestion, QuestionEntry
 
 if TYPE_CHECKING:
-    from raterscope.app.report.figures import Figures
+    from raterscope.app.kinds.masks.report.case_figures import Figures
     from raterscope.app.trust import Trust
 
 __all__ = ["write_report"]
@@ -91,12 +91,12 @@ def write_report(
     watch(0.9, "writing the report")
     if ending == ".pdf":
         try:
-            from raterscope.app.report.pdf import as_pdf
+            from raterscope.app.page.pdf import as_pdf
         except ImportError as error:  # a machine without Qt, or without the libraries that Qt needs
             raise InputError(f"the libraries that write PDF cannot be loaded: {error}", file=path) from error
         data = as_pdf(contents, part(watch, 0.9, 1.0))
     else:
-        from raterscope.app.report.rendering import as_html
+        from raterscope.app.page.rendering import as_html
 
         data = as_html(contents).encode()
     write_whole(path, data)
@@ -167,7 +167,7 @@ def _trust(
     study: Study, entries: list[ImageEntry], questions: list[QuestionEntry], compared: list[PairQuestion]
 ) -> dict[str, Trust]:
     """Compare what the results claim with what is known, by the title of each result."""
-    from raterscope.app.trust import trust_of
+    from raterscope.app.kinds.registry import KINDS
 
     images = [entry.id for entry in entries]
     wanted = [("Clicks", "clicks", images), ("Masks", "masks", images)]
@@ -176,7 +176,8 @@ def _trust(
     found: dict[str, Trust] = {}
     for title, kind, items in wanted:
         fused = _fused(study, kind)
-        trust = trust_of(kind, [item for item in items if item in fused], study)
+        here = [item for item in items if item in fused]
+        trust = KINDS[kind].trust(study, here, silent) if here else None
         if trust is not None:
             found[title] = trust
     return found
@@ -221,12 +222,12 @@ def _masks(
     here = [entry for entry in entries if entry.id in ids & _fused(study, "masks")]
     if not here:
         return [], []
-    from raterscope.app.report.agreement import agreement_section
-    from raterscope.app.report.figures import read_figures
-    from raterscope.app.report.mask_methods import compared_methods_section
-    from raterscope.app.report.masks import case_section, cases_table
-    from raterscope.app.report.rater_trees import rater_trees_section
-    from raterscope.app.report.volumes import read_voxels
+    from raterscope.app.kinds.masks.report.agreement import agreement_section
+    from raterscope.app.kinds.masks.report.case_figures import read_figures
+    from raterscope.app.kinds.masks.report.cases import case_section, cases_table
+    from raterscope.app.kinds.masks.report.methods import compared_methods_section
+    from raterscope.app.kinds.masks.report.rater_trees import rater_trees_section
+    from raterscope.app.kinds.masks.report.volumes import read_voxels
 
     sections, cases = [], []
     most = 1.0 if methods is None else 0.5
@@ -263,8 +264,8 @@ def _clicks(
     fused = _fused(study, "clicks")
     if not fused & {entry.id for entry in entries}:
         return []
-    from raterscope.app.report.clicks import clicks_section
-    from raterscope.app.report.counted import read_counted
+    from raterscope.app.kinds.clicks.report.counted_image import read_counted
+    from raterscope.app.kinds.clicks.report.section import clicks_section
 
     found = []
     for done, entry in enumerate(entries):
@@ -278,7 +279,7 @@ def _clicks(
     sections = [clicks_section(study, found, measures, state.excluded, part(watch, 0.5, last))]
     if not found:
         return sections
-    from raterscope.app.report.click_crowds import crowd_size_section, kept_section
+    from raterscope.app.kinds.clicks.report.crowd_size import crowd_size_section, kept_section
 
     if crowd_size is None:
         kept = kept_section(study)
@@ -321,11 +322,11 @@ def _labels(
     state: ReviewState,
     watch: Watch,
 ) -> tuple[RunEntry, Section] | None:
-    from raterscope.app.labels.answers import plan_of
-    from raterscope.app.labels.decision_rates import follow_question
-    from raterscope.app.labels.folded import fold_question, kept_folds
-    from raterscope.app.report.answered import read_question
-    from raterscope.app.report.labels import question_section
+    from raterscope.app.kinds.labels.answers import plan_of
+    from raterscope.app.kinds.labels.decision_rates import follow_question
+    from raterscope.app.kinds.labels.folded import fold_question, kept_folds
+    from raterscope.app.kinds.labels.report.answered_question import read_question
+    from raterscope.app.kinds.labels.report.section import question_section
 
     measured = 0.7 if folds is None else 0.3
     found = read_question(study, entry, state.excluded, part(watch, 0.0, measured))
@@ -346,8 +347,8 @@ def _labels(
 def _pairs(
     study: Study, entry: PairQuestion, state: ReviewState, watch: Watch
 ) -> tuple[RunEntry, Section] | None:
-    from raterscope.app.report.compared import read_compared
-    from raterscope.app.report.pairs import compared_section
+    from raterscope.app.kinds.pairs.report.compared_question import read_compared
+    from raterscope.app.kinds.pairs.report.section import compared_section
 
     judged = state.judged(entry.id)
     found = read_compared(study, entry, judged, state.excluded, part(watch, 0.0, 0.8))

@@ -18,7 +18,7 @@ from raterscope.algorithms.settings import Settings
 from raterscope.app.errors import InputError
 from raterscope.app.formats.drafts import draft_for
 from raterscope.app.importing import read_files, store
-from raterscope.app.masks.reading import MaskReading
+from raterscope.app.kinds.masks.reading import MaskReading
 from raterscope.app.simulation.setups import Setup, check_size
 from raterscope.app.simulation.tables import WRITERS, Drawn
 from raterscope.app.study.labels import set_scheme

@@ -28,7 +28,7 @@ from raterscope.algorithms.simulation.pair_crowds import study_crowd
 from raterscope.algorithms.simulation.raters import gather_raters, simulate_case
 from raterscope.app.errors import InputError
 from raterscope.app.formats.masks.write_nifti import write_array
-from raterscope.app.samples.making import BEGUN, write_rows
+from raterscope.app.sample_files import BEGUN, write_rows
 from raterscope.app.simulation.setups import (
     BiasSettings,
     CrowdSettings,

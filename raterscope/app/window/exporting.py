@@ -26,7 +26,7 @@ from raterscope.app.formats.export import safe
 from raterscope.app.formats.masks.export import REGULAR
 from raterscope.app.formats.masks.naming import bare
 from raterscope.app.formats.volumes.resampling import why_not_regular
-from raterscope.app.masks.pseudonyms import case_pseudonym
+from raterscope.app.kinds.masks.pseudonyms import case_pseudonym
 from raterscope.app.provenance import Provenance
 from raterscope.app.study import Study
 from raterscope.app.window.asking import ask

@@ -22,11 +22,12 @@ from raterscope.app.formats.masks.naming import bare, by_path
 from raterscope.app.formats.pairs import FIELDS as PAIR_FIELDS
 from raterscope.app.formats.sources import Sources
 from raterscope.app.formats.tables import Table, assign
+from raterscope.app.formats.volumes.resampling import OtherGrid
 from raterscope.app.importing import Readings, read_files, store
 from raterscope.app.jobs import Jobs
-from raterscope.app.labels.reading import tasks_of
-from raterscope.app.masks.placing import OtherGrid, place
-from raterscope.app.masks.reading import (
+from raterscope.app.kinds.labels.reading import tasks_of
+from raterscope.app.kinds.masks.placing import place
+from raterscope.app.kinds.masks.reading import (
     NOTHING,
     TELLING,
     AtHand,
@@ -34,7 +35,7 @@ from raterscope.app.masks.reading import (
     clicked_without_file,
     sites_of,
 )
-from raterscope.app.pairs.reading import items_of
+from raterscope.app.kinds.pairs.reading import items_of
 from raterscope.app.study import Study
 from raterscope.app.who_marked import TRUTH_WORD, UnknownAnnotators
 from raterscope.app.window.asking import ask

@@ -11,7 +11,8 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry, Study
-from raterscope.app.trust import FEW, Trust, trust_of
+from raterscope.app.kinds.registry import KINDS
+from raterscope.app.trust import FEW, Trust
 from raterscope.app.trust.shape import bin_intervals
 from raterscope.widgets.figures.calibration_plot import CalibrationLine
 from raterscope.widgets.panels.queue_panel import QueueFrame
@@ -141,4 +142,4 @@ def _key(run: RunEntry | None) -> object:
 
 
 def _trust(kind: str, items: Sequence[int], study: Study, watch: Watch) -> Trust | None:
-    return trust_of(kind, items, study, watch)
+    return KINDS[kind].trust(study, items, watch) if items else None

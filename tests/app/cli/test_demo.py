@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from raterscope.app.cli.demo import DEMONSTRATIONS
+from raterscope.app.importing import import_files
+from raterscope.app.kinds.clicks.sample import make_sample
+from raterscope.app.kinds.labels.sample import make_sample as make_sample_of_labels
+from raterscope.app.kinds.masks.sample import make_sample as make_sample_of_masks
+from raterscope.app.kinds.registry import KINDS
 from raterscope.app.review import Decision
-from raterscope.app.samples.clicks import make_sample
-from raterscope.app.samples.labels import make_sample as make_sample_of_labels
-from raterscope.app.samples.masks import make_sample as make_sample_of_masks
 from raterscope.app.study import Study
 from tests.app.commands import run
 from tests.app.tables import rows_of
@@ -18,7 +19,7 @@ from tests.app.tables import rows_of
 def folder(tmp_path_factory):
     """A small sample."""
     folder = tmp_path_factory.mktemp("sample")
-    make_sample(folder, smears=2, annotators=30)
+    make_sample(folder, import_files, smears=2, annotators=30)
     return folder
 
 
@@ -40,7 +41,7 @@ class TestSample:
     def test_decisions_in_a_study_that_is_there_are_kept(self, folder):
         with Study.open(folder / "sample.rscope") as study:
             study.record(Decision(verb="exclude", annotators=("w-1",)))
-        make_sample(folder, smears=2, annotators=30)
+        make_sample(folder, import_files, smears=2, annotators=30)
         with Study.open(folder / "sample.rscope") as study:
             assert len(study.decisions()) == 1
 
@@ -55,8 +56,8 @@ class TestSample:
     def test_demo_fuses_all_and_leaves_pictures_where_there_is_no_display(self, folder, capsys, monkeypatch):
         for name in ("DISPLAY", "WAYLAND_DISPLAY"):
             monkeypatch.delenv(name, raising=False)
-        make_sample_of_masks(folder, cases=2)
-        make_sample_of_labels(folder, tasks=300, annotators=60, pictures=8)
+        make_sample_of_masks(folder, import_files, cases=2)
+        make_sample_of_labels(folder, import_files, tasks=300, annotators=60, pictures=8)
         assert run("demo", folder) == 0
         said = capsys.readouterr().out
         assert "there is no display" in said
@@ -85,8 +86,9 @@ class TestSample:
             assert len(raters) == 7
             assert float(consensus["dice"]) > np.median([float(row["dice"]) for row in raters])
         # Again, for the kinds whose own tests do not do so.
-        monkeypatch.setattr("raterscope.app.cli.demo._show", lambda studies, results: 0)
-        monkeypatch.setattr("raterscope.app.cli.demo.DEMONSTRATIONS", DEMONSTRATIONS[:2])
+        monkeypatch.setattr("raterscope.app.cli.demo._show", lambda studies, pictures: 0)
+        first = dict(list(KINDS.items())[:2])
+        monkeypatch.setattr("raterscope.app.cli.demo.KINDS", first)
         assert run("demo", folder) == 0
         samples = (("sample.rscope", 1), ("masks.rscope", 2), ("labels.rscope", 3), ("pairs.rscope", 1))
         for name, runs in samples:

@@ -12,9 +12,9 @@ import pytest
 
 import raterscope
 from raterscope.app.cli import main
-from raterscope.app.cli.examples import EXAMPLES
-from raterscope.app.cli.options import options_of
-from raterscope.app.cli.program import COMMANDS, FUSING
+from raterscope.app.cli.options import EXAMPLES, options_of
+from raterscope.app.cli.program import COMMANDS
+from raterscope.app.kinds.registry import KINDS
 
 
 def start(*arguments, **options):
@@ -95,13 +95,17 @@ def test_a_command_line_that_is_wrong(arguments, words, capsys):
 
 
 @pytest.mark.parametrize(
-    "command", [*(one for one in COMMANDS if one != "fuse"), *(f"fuse {one}" for one in FUSING)]
+    ("command", "examples"),
+    [
+        *((name, EXAMPLES[name]) for name in COMMANDS if name != "fuse"),
+        *((f"fuse {name}", kind.fuse_command.examples) for name, kind in KINDS.items()),
+    ],
 )
-def test_the_help_of_each_command_has_examples_that_are_understood(command, capsys):
+def test_the_help_of_each_command_has_examples_that_are_understood(command, examples, capsys):
     assert main([*command.split(), "--help"]) == 0
     help_text = capsys.readouterr().out
-    assert EXAMPLES[command]
-    for example in EXAMPLES[command]:
+    assert examples
+    for example in examples:
         assert f"raterscope {example}" in help_text
         assert example.startswith(command)
         options_of(shlex.split(example))

@@ -4,12 +4,12 @@ import shutil
 
 import pytest
 
-from raterscope.app.cli.fuse import label_study
-from raterscope.app.cli.fuse import labels as fuse_labels
-from raterscope.app.labels import running
+from raterscope.app.kinds.labels import command as fuse_labels
+from raterscope.app.kinds.labels import running
+from raterscope.app.kinds.labels import study_command as label_study
 from raterscope.app.study import Study
 from tests.app.commands import run
-from tests.app.labels.made import make_study, write_votes
+from tests.app.kinds.labels.made import make_study, write_votes
 
 
 @pytest.fixture
@@ -30,14 +30,14 @@ def here(tmp_path, monkeypatch):
 
 def happening(monkeypatch, module, happens):
     """Let something happen while questions are fused."""
-    fuse_questions = module.fuse_questions
+    fuse_inputs = module.fuse_inputs
 
     def fused(*arguments, **named):
-        answer = fuse_questions(*arguments, **named)
+        answer = fuse_inputs(*arguments, **named)
         happens()
         return answer
 
-    monkeypatch.setattr(module, "fuse_questions", fused)
+    monkeypatch.setattr(module, "fuse_inputs", fused)
 
 
 def test_a_run_whose_study_was_taken_away_is_in_a_copy_of_it(votes, here, tmp_path, monkeypatch, refusal):
@@ -58,7 +58,7 @@ def test_where_no_other_place_takes_it_either_the_reason_is_told(votes, here, tm
     study = make_study(tmp_path / "crowd.rscope", votes)
     happening(monkeypatch, running, lambda: study.rename(tmp_path / "away.rscope"))
     monkeypatch.setattr(
-        "raterscope.app.cli.rescuing._others", lambda place: iter([tmp_path / "no" / "where"])
+        "raterscope.app.command_line.fallback_folder._others", lambda place: iter([tmp_path / "no" / "where"])
     )
     assert refusal("run", study, "pooled").endswith("while open; put it back to go on.")
 

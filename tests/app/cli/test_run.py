@@ -7,9 +7,9 @@ from raterscope.app.review import Decision, TaskSubject
 from raterscope.app.study import Study
 from raterscope.app.study.masks import add_case
 from tests.app.commands import run
-from tests.app.labels.made import make_study as make_labels
-from tests.app.labels.made import write_truth, write_votes
-from tests.app.pairs import made as made_pairs
+from tests.app.kinds.labels.made import make_study as make_labels
+from tests.app.kinds.labels.made import write_truth, write_votes
+from tests.app.kinds.pairs import made as made_pairs
 from tests.app.tables import write
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.app.masks.running import fuse_cases, gather, keep
+from raterscope.app.kinds.masks.running import fuse_inputs, gather, keep
 from raterscope.app.report import write_report
 from raterscope.app.study import Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
@@ -72,7 +72,7 @@ def a_block(image: int, annotator: str, low, high, structure: str = "nodule") ->
 
 def fuse(study: Study, algorithm: str = "majority") -> int:
     inputs = gather([entry.id for entry in study.images()], study)
-    return keep(fuse_cases(inputs, MaskPlan.make(algorithm)), study)
+    return keep(fuse_inputs(inputs, MaskPlan.make(algorithm)), study)
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ import pytest
 from PIL import Image
 
 from raterscope.algorithms.clicks.fusion import FusionPlan
-from raterscope.app.clicks.running import fuse_inputs, gather, keep
 from raterscope.app.formats.records import ClickTable, PointTable
-from raterscope.app.report import click_pictures
-from raterscope.app.report.click_pictures import images_found
-from raterscope.app.report.counted import read_counted
+from raterscope.app.kinds.clicks.report import pictures as click_pictures
+from raterscope.app.kinds.clicks.report.counted_image import read_counted
+from raterscope.app.kinds.clicks.report.pictures import images_found
+from raterscope.app.kinds.clicks.running import fuse_inputs, gather, keep
 from raterscope.app.review import (
     CountingSubject,
     Decision,

@@ -11,13 +11,13 @@ from PIL import Image
 
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.app.formats.images import read_image
-from raterscope.app.labels import running
-from raterscope.app.labels.answers import read_answer
+from raterscope.app.kinds.labels import running
+from raterscope.app.kinds.labels.answers import read_answer
 from raterscope.app.report import write_report
 from raterscope.app.review import Decision, TaskSubject
 from raterscope.app.study import Study
 from raterscope.app.study.labels import link_pictures
-from tests.app.labels.made import LAZY, LIAR, PEOPLE, TASKS, make_study, write_truth, write_votes
+from tests.app.kinds.labels.made import LAZY, LIAR, PEOPLE, TASKS, make_study, write_truth, write_votes
 from tests.app.tables import write
 
 
@@ -25,7 +25,7 @@ def fuse(study, algorithm="ibcc", **about):
     inputs = running.gather([one.id for one in study.questions()], study)
     plan = LabelPlan.make(algorithm)
     plan = replace(plan, about=replace(plan.about, **about))
-    return running.keep(running.fuse_questions(inputs, plan), study)
+    return running.keep(running.fuse_inputs(inputs, plan), study)
 
 
 @pytest.fixture

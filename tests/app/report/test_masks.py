@@ -13,10 +13,10 @@ from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
-from raterscope.app.masks.methods import compare_cases, keep_methods, kept_methods, methods_plans, rows
-from raterscope.app.masks.running import fuse_cases, gather, keep
+from raterscope.app.kinds.masks.methods import compare_cases, keep_methods, kept_methods, methods_plans, rows
+from raterscope.app.kinds.masks.report.agreement import holm
+from raterscope.app.kinds.masks.running import fuse_inputs, gather, keep
 from raterscope.app.report import write_report
-from raterscope.app.report.agreement import holm
 from raterscope.app.review import Decision, RegionSubject
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
 from raterscope.resources.bibliography import bibliography
@@ -260,7 +260,7 @@ def test_of_one_region_one_decision_is_in_effect_and_one_region_held_fixed(study
 
 def test_non_convergence_stands_above_the_figures_with_the_setting_to_change(study, page):
     inputs = gather([entry.id for entry in study.images()], study)
-    keep(fuse_cases(inputs, MaskPlan.make("laplace", {"max_iterations": "1"})), study)
+    keep(fuse_inputs(inputs, MaskPlan.make("laplace", {"max_iterations": "1"})), study)
     text = page(study).text
     assert "did not converge in 1 iteration:" in text
     assert "“Iterations”" in text

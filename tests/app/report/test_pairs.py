@@ -7,12 +7,12 @@ import pytest
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.app.cli import main
 from raterscope.app.formats.pairs import read_pairs
-from raterscope.app.pairs import running
+from raterscope.app.kinds.pairs import running
+from raterscope.app.kinds.pairs.trust import trust_in_pairs
 from raterscope.app.review import BiasSubject, Decision
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import add_pairs
-from raterscope.app.trust import trust_in_pairs
-from tests.app.pairs.made import BAD, BIASED, GOOD, HEADER, ITEMS, UGLY, answers
+from tests.app.kinds.pairs.made import BAD, BIASED, GOOD, HEADER, ITEMS, UGLY, answers
 from tests.app.tables import write
 
 COLUMNS = 10
@@ -21,7 +21,7 @@ COLUMNS = 10
 
 def fuse(study, **texts):
     inputs = running.gather([one.id for one in study.pair_questions()], study)
-    return running.keep(running.fuse_questions(inputs, PairPlan.make("iss", texts)), study)
+    return running.keep(running.fuse_inputs(inputs, PairPlan.make("iss", texts)), study)
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ from PySide6.QtGui import QImage, QTextDocument
 
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.cli import main
+from raterscope.app.page.contents import Contents, Notices, Prose, Section, Table, shortened
+from raterscope.app.page.page_breaks import keep_together
+from raterscope.app.page.rendering import as_html
 from raterscope.app.report import write_report
-from raterscope.app.report.contents import Contents, Notices, Prose, Section, Table, shortened
-from raterscope.app.report.page_breaks import keep_together
-from raterscope.app.report.rendering import as_html
 from raterscope.app.study import Study
 from tests.app.report.conftest import fuse
 
@@ -51,7 +51,7 @@ def test_a_pdf_is_written_in_another_thread_without_complaint(study, tmp_path, q
 
 
 def test_paper_with_tables_is_taken_away_in_the_thread_that_made_it(qapp, qtlog):
-    from raterscope.app.report.pdf import as_pdf
+    from raterscope.app.page.pdf import as_pdf
 
     table = Table("Head of a table", ("First", "Second"), [[f"row {n}", "word"] for n in range(300)])
     contents = Contents("Made", [], [Section(title, [table]) for title in ("One", "Another")])
@@ -64,7 +64,7 @@ def test_paper_with_tables_is_taken_away_in_the_thread_that_made_it(qapp, qtlog)
 
 @pytest.mark.parametrize("calls", [1, 3])
 def test_a_pdf_that_is_cancelled_leaves_nothing_to_another_thread(qapp, qtlog, calls):
-    from raterscope.app.report.pdf import as_pdf
+    from raterscope.app.page.pdf import as_pdf
 
     table = Table("Head of a table", ("First", "Second"), [[f"row {n}", "word"] for n in range(300)])
     contents = Contents("Made", [], [Section(title, [table]) for title in ("One", "Another")])
@@ -127,8 +127,8 @@ def test_nothing_that_is_read_together_is_torn_apart_by_a_pages_end(before, qapp
 
 
 def test_paper_shows_the_reports_pictures_and_reads_no_file(tmp_path, qapp):
-    from raterscope.app.report.contents import Picture
-    from raterscope.app.report.pdf import _Paper
+    from raterscope.app.page.contents import Picture
+    from raterscope.app.page.pdf import _Paper
 
     secret = tmp_path / "secret.png"
     Image.new("RGB", (30, 20), "red").save(secret)
@@ -168,9 +168,11 @@ def test_the_command_says_what_is_wrong_in_one_line(study, tmp_path, capsys):
     assert main(["report", str(study.path), "--item", "chest", "-o", str(tmp_path / "one.html")]) == 0
 
 
-@pytest.mark.parametrize("module", ["raterscope.app.report", "raterscope.app.report.rendering"])
+@pytest.mark.parametrize("module", ["raterscope.app.report", "raterscope.app.page.rendering"])
 def test_html_is_made_without_qt(module):
-    script = f"import sys, {module}, raterscope.app.report.masks; sys.exit('PySide6' in sys.modules)"
+    script = (
+        f"import sys, {module}, raterscope.app.kinds.masks.report.cases; sys.exit('PySide6' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 

@@ -11,8 +11,8 @@ from raterscope.app.coding import Code
 from raterscope.app.exports import FORMATS
 from raterscope.app.formats.masks import read_masks
 from raterscope.app.importing import read_files, store
-from raterscope.app.masks.reading import MaskReading
-from raterscope.app.masks.running import fuse_cases, gather, keep
+from raterscope.app.kinds.masks.reading import MaskReading
+from raterscope.app.kinds.masks.running import fuse_inputs, gather, keep
 from raterscope.app.review import described_structures
 from raterscope.app.study import Study
 from raterscope.app.study.masks import mask_entries
@@ -21,8 +21,8 @@ from raterscope.widgets.dialogs.deidentified_export import DeidentifiedExportDia
 from raterscope.widgets.dialogs.structure import StructureDialog
 from raterscope.widgets.dialogs.who_marked import WhoMarkedDialog
 from tests.app.driving import LONG, idle, press
-from tests.app.masks.dicom_cases import a_patient, two_raters
-from tests.app.masks.made import a_ball, a_volume, four_raters, write
+from tests.app.kinds.masks.dicom_cases import a_patient, two_raters
+from tests.app.kinds.masks.made import a_ball, a_volume, four_raters, write
 
 
 def test_a_volume_and_masks_dropped_together_become_a_study(window, qtbot, folder):
@@ -97,7 +97,7 @@ def fused_masks(window, qtbot, folder):
     with Study.create(path) as study:
         store(read_files([folder]), study)
         images = [entry.id for entry in study.images()]
-        keep(fuse_cases(gather(images, study), MaskPlan.make("laplace")), study)
+        keep(fuse_inputs(gather(images, study), MaskPlan.make("laplace")), study)
     window.open_paths([path])
     qtbot.waitUntil(lambda: window.workspace is not None, timeout=LONG)
     window.show_workspace("masks")
@@ -149,7 +149,7 @@ def test_a_series_leaves_with_its_images_and_without_names(window, qtbot, folder
         for file in two_raters(folder, volume):
             reading = MaskReading(annotator=file.stem)
             store(read_files([volume.path, file], reading=reading), study)
-        keep(fuse_cases(gather([1], study), MaskPlan.make("majority")), study)
+        keep(fuse_inputs(gather([1], study), MaskPlan.make("majority")), study)
     window.open_paths([path])
     qtbot.waitUntil(lambda: window.workspace is not None, timeout=LONG)
     window.show_workspace("masks")

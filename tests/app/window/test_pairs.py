@@ -6,8 +6,8 @@ from PySide6.QtWidgets import QFileDialog
 from raterscope.app.study.pairs import item_pictures
 from raterscope.widgets.dialogs.column_mapping import ColumnMappingDialog
 from tests.app.driving import LONG, idle
-from tests.app.pairs.made import HEADER
-from tests.app.pairs.test_importing import ROWS, digits
+from tests.app.kinds.pairs.made import HEADER
+from tests.app.kinds.pairs.test_importing import ROWS, digits
 from tests.app.tables import write
 
 

@@ -17,9 +17,9 @@ from raterscope.app.review import Decision, RegionSubject, SpotSubject, TaskSubj
 from raterscope.app.study import Study
 from tests.app.conftest import write_crowd
 from tests.app.driving import LONG, idle, open_study
-from tests.app.labels.made import write_votes
-from tests.app.masks.made import a_volume, four_raters
-from tests.app.pairs.made import HEADER, answers
+from tests.app.kinds.labels.made import write_votes
+from tests.app.kinds.masks.made import a_volume, four_raters
+from tests.app.kinds.pairs.made import HEADER, answers
 from tests.app.report.conftest import Page
 from tests.app.tables import write
 

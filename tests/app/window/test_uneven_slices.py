@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QFileDialog, QMessageBox
 
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.app.importing import read_files, store
-from raterscope.app.masks.running import fuse_cases, gather, keep
+from raterscope.app.kinds.masks.running import fuse_inputs, gather, keep
 from raterscope.app.study import Study
 from raterscope.widgets.standing_notes import StandingNotes
 from raterscope.widgets.volume.volume_view import VolumeView
@@ -29,7 +29,7 @@ def uneven(window, qtbot, tmp_path):
     with Study.create(path) as study:
         store(read_files([series.folder, *files]), study)
         images = [entry.id for entry in study.images()]
-        keep(fuse_cases(gather(images, study), MaskPlan.make("majority")), study)
+        keep(fuse_inputs(gather(images, study), MaskPlan.make("majority")), study)
     return open_study(window, qtbot, path)
 
 

@@ -11,7 +11,7 @@ from raterscope.app.study import Study
 from raterscope.app.workspaces.loading import SceneLoader
 from raterscope.app.workspaces.masks.scene import load_pixels, read_scene
 from tests.app.driving import LONG
-from tests.app.masks.made import a_volume
+from tests.app.kinds.masks.made import a_volume
 
 
 def studies(folder):

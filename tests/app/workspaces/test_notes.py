@@ -7,9 +7,9 @@ from PySide6.QtCore import Qt
 from raterscope.algorithms.clicks import FusionPlan
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.masks.fusion import MaskPlan
-from raterscope.app.clicks import running as clicks
 from raterscope.app.importing import read_files, store
-from raterscope.app.labels import running as labels
+from raterscope.app.kinds.clicks import running as clicks
+from raterscope.app.kinds.labels import running as labels
 from raterscope.app.report import write_report
 from raterscope.app.study import Study
 from raterscope.widgets.panels.fuse_panel import RunRequest
@@ -66,7 +66,7 @@ def cut_off_labels(path):
         store(read_files([table]), study)
         asked = labels.gather([one.id for one in study.questions()], study)
         plan = LabelPlan.make("ibcc", {"iterations": "1", "tolerance": "1e-12"})
-        labels.keep(labels.fuse_questions(asked, plan), study)
+        labels.keep(labels.fuse_inputs(asked, plan), study)
 
 
 def cut_off_clicks(path):

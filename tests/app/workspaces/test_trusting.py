@@ -6,7 +6,7 @@ from raterscope.app.cli.program import main
 from raterscope.app.review import Decision, SpotSubject, TaskSubject
 from raterscope.app.study import Study
 from tests.app.driving import LONG, idle, open_study
-from tests.app.labels.made import write_votes
+from tests.app.kinds.labels.made import write_votes
 
 
 def test_decisions_against_the_consensus_are_said_above_the_tasks(window, qtbot, tmp_path):

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid, describe_slices
-from raterscope.app.errors import InputError
+from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.volumes.voxel_files import MOST_VOXELS
 
-__all__ = ["explain_difference", "regular_grid", "resample", "why_not_regular"]
+__all__ = ["OtherGrid", "explain_difference", "regular_grid", "resample", "why_not_regular"]
 
 _HALF = 0.5
 _ROUNDING = 1e-6
@@ -21,6 +22,22 @@ _SQUARE = 3e-5
 
 _TOLD = 1e-4
 """Relative: spacings that differ by less are called the same."""
+
+
+class OtherGrid(InputError):  # noqa: N818 - a question to the person, rather than an error
+    """Masks that were made on another grid than their image has.
+
+    Attributes
+    ----------
+    resamplable : bool
+        Whether both grids have positions, so that the masks can be resampled.
+    """
+
+    def __init__(self, masks: Grid, image: Grid, name: str, file: Path) -> None:
+        self.resamplable = masks.calibrated and image.calibrated
+        difference = explain_difference(masks, image)
+        words = f"does not lie on {plain(name)}: {difference[:1].lower()}{difference[1:].rstrip('.')}"
+        super().__init__(words, file=file)
 
 
 def resample(values: NDArray[Any], source: Grid, target: Grid) -> NDArray[Any]:

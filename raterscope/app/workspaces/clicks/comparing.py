@@ -14,7 +14,7 @@ from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.evaluation import RADIUS, Curves, curves
 from raterscope.algorithms.progress import Watch
-from raterscope.app.clicks.accuracy import Accuracy, measure_runs
+from raterscope.app.kinds.clicks.accuracy import Accuracy, measure_runs
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.session import LatestTask

@@ -10,7 +10,7 @@ from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve, CrowdSizeSet
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.evaluation import RADIUS
 from raterscope.algorithms.settings import SettingsError
-from raterscope.app.clicks.crowd_size import (
+from raterscope.app.kinds.clicks.crowd_size import (
     Crowds,
     CrowdSizes,
     keep_crowd_sizes,

@@ -10,10 +10,10 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 
 from raterscope.algorithms.clicks.data import PROGRAM
-from raterscope.app.clicks.excluding import ChangedSpot, Recount, RunInputs, gather_run, recount
 from raterscope.app.document import Document
 from raterscope.app.errors import counted
 from raterscope.app.jobs import Job, Jobs
+from raterscope.app.kinds.clicks.excluding import ChangedSpot, Recount, RunInputs, gather_run, recount
 from raterscope.app.review import Decision, WeightSubject
 from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.clicks.annotators import alias

@@ -10,8 +10,8 @@ from typing import Any
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from raterscope.algorithms.progress import Watch, without_partials
-from raterscope.app.clicks.following import Following, Wish
-from raterscope.app.clicks.watching import Watched
+from raterscope.app.kinds.clicks.following import Following, Wish
+from raterscope.app.kinds.clicks.watching import Watched
 from raterscope.app.document import Document
 from raterscope.app.errors import plain
 from raterscope.app.formats import UnknownColumns

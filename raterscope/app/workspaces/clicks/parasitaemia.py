@@ -9,9 +9,9 @@ from functools import partial
 from PySide6.QtCore import QObject
 
 from raterscope.algorithms.progress import Watch
-from raterscope.app.clicks.parasitaemia import SOURCE, Field, Told, field_of, note_of, tell
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
+from raterscope.app.kinds.clicks.parasitaemia import SOURCE, Field, Told, field_of, note_of, tell
 from raterscope.app.review import CountingSubject, Decision, Measures, Spot
 from raterscope.app.study import ImageEntry
 from raterscope.app.workspaces.clicks.measuring import Measuring

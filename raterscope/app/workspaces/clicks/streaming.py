@@ -17,14 +17,14 @@ from raterscope.algorithms.clicks.stream import StreamPlan
 from raterscope.algorithms.evaluation import RADIUS
 from raterscope.algorithms.progress import Watch
 from raterscope.algorithms.settings import SettingsError
-from raterscope.app.clicks.following import Following, Wish
-from raterscope.app.clicks.replaying import Order
-from raterscope.app.clicks.watching import Watched, WatchPlan
 from raterscope.app.document import Document
 from raterscope.app.errors import counted, plain
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.formats.clicks import FIELDS
 from raterscope.app.jobs import Jobs
+from raterscope.app.kinds.clicks.following import Following, Wish
+from raterscope.app.kinds.clicks.replaying import Order
+from raterscope.app.kinds.clicks.watching import Watched, WatchPlan
 from raterscope.app.review import known_spots
 from raterscope.app.study import Study, streams
 from raterscope.app.workspaces.clicks.live import Live

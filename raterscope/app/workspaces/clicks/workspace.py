@@ -12,12 +12,12 @@ from raterscope.algorithms.clicks import FusionPlan
 from raterscope.algorithms.clicks.assignment import AssignmentSettings
 from raterscope.algorithms.progress import Watch
 from raterscope.app.changes import Change
-from raterscope.app.clicks.batch import Draft
-from raterscope.app.clicks.running import Answer, Inputs, fuse_inputs, gather, keep
 from raterscope.app.convergence import of_clicks
 from raterscope.app.disputes import MATTERS
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
+from raterscope.app.kinds.clicks.batch import Draft
+from raterscope.app.kinds.clicks.running import Answer, Inputs, fuse_inputs, gather, keep
 from raterscope.app.review import Decision, SpotSubject
 from raterscope.app.workspaces.clicks import view
 from raterscope.app.workspaces.clicks.absence import AbsenceNote

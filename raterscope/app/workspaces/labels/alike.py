@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.annotators.common_tasks import common_tasks
 from raterscope.algorithms.annotators.similarity import fitting_scale, roots_of, similarity_of_roots
 from raterscope.algorithms.progress import Watch
-from raterscope.app.labels.answers import Groups
+from raterscope.app.kinds.labels.answers import Groups
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 
 __all__ = ["Alike", "alike"]

@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, QSignalBlocker, Signal
 from PySide6.QtWidgets import QPushButton
 
 from raterscope.app.jobs import Job, Jobs
-from raterscope.app.labels.answers import Groups
+from raterscope.app.kinds.labels.answers import Groups
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.workspaces.labels import view
 from raterscope.app.workspaces.labels.alike import Alike, alike

@@ -13,7 +13,7 @@ from raterscope.algorithms.clicks.decision_course import METHODS, OPENING, Decis
 from raterscope.algorithms.labels import Labels
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
-from raterscope.app.labels.decision_rates import ERRORS, ROWS, course_of, series_of
+from raterscope.app.kinds.labels.decision_rates import ERRORS, ROWS, course_of, series_of
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import Study
 from raterscope.app.workspaces.labels.scene import LabelsSession, Scene

@@ -9,7 +9,7 @@ import numpy as np
 from raterscope.algorithms.labels import drift
 from raterscope.algorithms.labels.drift import FALSE_ALARMS, LEAST_VOTES, main_change
 from raterscope.algorithms.progress import Watch
-from raterscope.app.labels.community_charts import aligned_steps
+from raterscope.app.kinds.labels.community_charts import aligned_steps
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.labels.view import name_of, time_of
 from raterscope.text.numbers import count

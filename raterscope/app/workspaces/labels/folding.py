@@ -13,9 +13,9 @@ from raterscope.algorithms.labels.roc_curves import FoldedCurves, FoldedMethod, 
 from raterscope.app.document import Document
 from raterscope.app.errors import counted
 from raterscope.app.jobs import Job, Jobs
-from raterscope.app.labels.answers import plan_of
-from raterscope.app.labels.folded import KeptFolds, fold_question, keep_folds, kept_folds
-from raterscope.app.labels.running import Question
+from raterscope.app.kinds.labels.answers import plan_of
+from raterscope.app.kinds.labels.folded import KeptFolds, fold_question, keep_folds, kept_folds
+from raterscope.app.kinds.labels.running import Question
 from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.labels.comparing import curves_of
 from raterscope.app.workspaces.labels.excluding import with_known

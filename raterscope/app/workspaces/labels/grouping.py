@@ -12,10 +12,14 @@ from raterscope.algorithms.annotators.communities import CommunitySettings, comm
 from raterscope.algorithms.annotators.over_time import EVENTS, CommunitiesOverTime
 from raterscope.algorithms.labels.data import FloatArray, Labels
 from raterscope.algorithms.progress import Watch
-from raterscope.app.labels.answers import Groups, described
-from raterscope.app.labels.community_charts import corners_of
-from raterscope.app.labels.community_course import CommunityCourse, communities_by_tasks, follow_communities
-from raterscope.app.labels.community_course import obstacle as reason
+from raterscope.app.kinds.labels.answers import Groups, described
+from raterscope.app.kinds.labels.community_charts import corners_of
+from raterscope.app.kinds.labels.community_course import (
+    CommunityCourse,
+    communities_by_tasks,
+    follow_communities,
+)
+from raterscope.app.kinds.labels.community_course import obstacle as reason
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.widgets.figures.community_flow import FlowEvent, FlowView
 from raterscope.widgets.figures.community_triangles import TrianglesView

@@ -13,8 +13,8 @@ from raterscope.algorithms.labels.catalogue import labeller_title
 from raterscope.algorithms.labels.voting import majority
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
-from raterscope.app.labels.answers import truth_about
-from raterscope.app.labels.running import measured
+from raterscope.app.kinds.labels.answers import truth_about
+from raterscope.app.kinds.labels.running import measured
 from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
 from raterscope.app.study.labels import labels_of

@@ -17,7 +17,7 @@ from raterscope.app.convergence import of_labels
 from raterscope.app.disputes import MATTERS
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
-from raterscope.app.labels.running import Answer, Draft, Inputs, fuse_questions, gather, keep
+from raterscope.app.kinds.labels.running import Answer, Draft, Inputs, fuse_inputs, gather, keep
 from raterscope.app.review import Decision, ReviewState, TaskSubject
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.workspaces.fusing import FusionWork
@@ -362,7 +362,7 @@ def _settled(review: ReviewState, question: int) -> tuple[Collection[str], Colle
 
 
 def _fuse(plan: LabelPlan, inputs: Inputs, watch: Watch) -> Answer:
-    return fuse_questions(inputs, plan, watch)
+    return fuse_inputs(inputs, plan, watch)
 
 
 def _behind(

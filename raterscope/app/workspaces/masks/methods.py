@@ -16,7 +16,7 @@ from raterscope.algorithms.progress import Watch
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.document import Document
 from raterscope.app.jobs import Job, Jobs
-from raterscope.app.masks.methods import (
+from raterscope.app.kinds.masks.methods import (
     BASELINE,
     COLUMNS,
     FIGURES,
@@ -30,7 +30,7 @@ from raterscope.app.masks.methods import (
     methods_plans,
     rows,
 )
-from raterscope.app.masks.running import Inputs, gather
+from raterscope.app.kinds.masks.running import Inputs, gather
 from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.masks.comparing import p_value_in_words, stacked
 from raterscope.app.workspaces.masks.scene import Scene

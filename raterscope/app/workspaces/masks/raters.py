@@ -13,7 +13,7 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.contents import Contents
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
-from raterscope.app.masks.rater_clusters import CONSENSUS, DICE, agreements_of_runs
+from raterscope.app.kinds.masks.rater_clusters import CONSENSUS, DICE, agreements_of_runs
 from raterscope.app.review import Decision
 from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.masks import view

@@ -5,8 +5,8 @@ from __future__ import annotations
 from PySide6.QtWidgets import QTabWidget, QVBoxLayout, QWidget
 
 from raterscope.algorithms.masks.catalogue import FUSERS
-from raterscope.app.masks.methods import FIGURES
-from raterscope.app.masks.rater_clusters import BASES
+from raterscope.app.kinds.masks.methods import FIGURES
+from raterscope.app.kinds.masks.rater_clusters import BASES
 from raterscope.app.workspaces.masks.maps import MapBar
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.figures.agreement_matrix import AgreementMatrix

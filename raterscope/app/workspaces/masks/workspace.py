@@ -16,7 +16,7 @@ from raterscope.app.convergence import of_masks
 from raterscope.app.disputes import MATTERS
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
-from raterscope.app.masks.running import Answer, Draft, Inputs, fuse_cases, gather, keep
+from raterscope.app.kinds.masks.running import Answer, Draft, Inputs, fuse_inputs, gather, keep
 from raterscope.app.review import Decision, RegionSubject
 from raterscope.app.workspaces.fusing import FusionWork
 from raterscope.app.workspaces.hiding import Hiding
@@ -393,4 +393,4 @@ class MasksWorkspace(MasksScreen):
 
 
 def _fuse(plan: MaskPlan, inputs: Inputs, watch: Watch) -> Answer:
-    return fuse_cases(inputs, plan, watch)
+    return fuse_inputs(inputs, plan, watch)

@@ -23,9 +23,9 @@ from raterscope.algorithms.pairs.selection import (
     wrong_probabilities,
 )
 from raterscope.algorithms.progress import Watch
-from raterscope.app.pairs.answers import plan_of
-from raterscope.app.pairs.comparing import not_promised
-from raterscope.app.pairs.ranking_agreement import Agreements, agreements
+from raterscope.app.kinds.pairs.answers import plan_of
+from raterscope.app.kinds.pairs.comparing import not_promised
+from raterscope.app.kinds.pairs.ranking_agreement import Agreements, agreements
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.pairs import item_pictures, pairs_of
 from raterscope.app.study.records import ImageEntry, PairQuestion

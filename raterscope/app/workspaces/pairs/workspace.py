@@ -21,7 +21,7 @@ from raterscope.app.changes import Change
 from raterscope.app.disputes import MATTERS
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
-from raterscope.app.pairs.running import Answer, Inputs, fuse_questions, gather, keep
+from raterscope.app.kinds.pairs.running import Answer, Inputs, fuse_inputs, gather, keep
 from raterscope.app.review import BiasSubject, Decision, ReviewState
 from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.fusing import FusionWork
@@ -461,7 +461,7 @@ def _settled(review: ReviewState, question: int) -> tuple[Collection[str], Colle
 
 
 def _fuse(plan: PairPlan, inputs: Inputs, watch: Watch) -> Answer:
-    return fuse_questions(inputs, plan, watch)
+    return fuse_inputs(inputs, plan, watch)
 
 
 def _evidence(index: PairIndex, annotator: int, watch: Watch) -> Evidence:

@@ -398,7 +398,7 @@ class TestRefusals:
         assert said.startswith("bare: is a folder without")
 
     def test_one_image_that_fails_does_not_lose_the_others(self, clicks, capsys, tmp_path, monkeypatch):
-        from raterscope.app.clicks import batch
+        from raterscope.app.kinds.clicks import batch
 
         sound = batch.fuse
 

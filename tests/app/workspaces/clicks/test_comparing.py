@@ -5,7 +5,7 @@ import threading
 import pytest
 from PySide6.QtCore import Qt
 
-from raterscope.app.clicks import accuracy
+from raterscope.app.kinds.clicks import accuracy
 from raterscope.app.study import Study
 from tests.app.driving import LONG, idle, press
 

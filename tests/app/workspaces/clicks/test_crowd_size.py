@@ -4,9 +4,9 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from raterscope.app.clicks.crowd_size import kept_crowd_sizes, read_crowds
 from raterscope.app.errors import InputError
-from raterscope.app.report.click_crowds import kept_section
+from raterscope.app.kinds.clicks.crowd_size import kept_crowd_sizes, read_crowds
+from raterscope.app.kinds.clicks.report.crowd_size import kept_section
 from raterscope.app.study import Study
 from raterscope.widgets.panels.crowd_size_panel import CrowdSizePanel
 from tests.app.driving import LONG, idle

@@ -6,8 +6,8 @@ from PySide6.QtWidgets import QLineEdit, QPlainTextEdit
 
 from raterscope.algorithms.clicks import FusionPlan
 from raterscope.app import importing
-from raterscope.app.clicks import batch
-from raterscope.app.clicks.running import fuse_inputs, gather, keep
+from raterscope.app.kinds.clicks import batch
+from raterscope.app.kinds.clicks.running import fuse_inputs, gather, keep
 from raterscope.app.study import Study
 from raterscope.widgets.dialogs.exclusion import ExclusionDialog
 from tests.app.driving import LONG, idle, press, states

@@ -14,7 +14,7 @@ from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.algorithms.labels.pooled import pooled
 from raterscope.app.formats.images import read_image
 from raterscope.app.formats.labels.records import TrueLabels
-from raterscope.app.labels.running import fuse_questions, gather, keep
+from raterscope.app.kinds.labels.running import fuse_inputs, gather, keep
 from raterscope.app.study import Study
 from raterscope.app.study.labels import add_true_labels, add_votes, link_pictures
 from tests.app.driving import open_study
@@ -60,7 +60,7 @@ def labels_original_fused(labels_original, tmp_path_factory) -> Path:
     path = shutil.copy(labels_original, tmp_path_factory.mktemp("fused"))
     with Study.open(path) as study:
         inputs = gather([question.id for question in study.questions()], study)
-        keep(fuse_questions(inputs, LabelPlan()), study)
+        keep(fuse_inputs(inputs, LabelPlan()), study)
     return path
 
 

@@ -14,8 +14,8 @@ from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.progress import silent
 from raterscope.app.formats.labels.records import LabelTable
-from raterscope.app.labels.answers import described
-from raterscope.app.labels.running import fuse_questions, gather, keep
+from raterscope.app.kinds.labels.answers import described
+from raterscope.app.kinds.labels.running import fuse_inputs, gather, keep
 from raterscope.app.outcome import Outcome
 from raterscope.app.study import Study
 from raterscope.app.study.arrays import pack, unpack
@@ -70,7 +70,7 @@ def make(path: Path, algorithm: str, votes: LabelTable | None = None, **settings
     with Study.create(path) as study:
         add_votes(study, votes or table())
         numbers = [one.id for one in study.questions()]
-        answer = fuse_questions(gather(numbers, study), LabelPlan.make(algorithm, settings))
+        answer = fuse_inputs(gather(numbers, study), LabelPlan.make(algorithm, settings))
         if algorithm == "dynibcc":
             answer = replace(answer, outcomes={name: turned(one) for name, one in answer.outcomes.items()})
         keep(answer, study)

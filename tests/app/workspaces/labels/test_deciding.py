@@ -6,7 +6,7 @@ import pytest
 from raterscope.algorithms.labels import Labels
 from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.progress import silent
-from raterscope.app.labels.decision_rates import course_of, decisions_of
+from raterscope.app.kinds.labels.decision_rates import course_of, decisions_of
 from raterscope.app.workspaces.labels.deciding import found_of, view_of
 from tests.app.driving import idle
 

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.app.importing import read_files, store
-from raterscope.app.labels.running import fuse_questions, gather, keep
+from raterscope.app.kinds.labels.running import fuse_inputs, gather, keep
 from raterscope.app.study import Study
 from tests.app.driving import open_study, press
 from tests.app.workspaces.walking import decisions, left, nothing_left, walk
@@ -33,7 +33,7 @@ def walked(window, qtbot, tmp_path):
     with Study.create(path) as study:
         store(read_files([tmp_path / "votes.csv"]), study)
         asked = [one.id for one in study.questions()]
-        keep(fuse_questions(gather(asked, study), LabelPlan.make("majority")), study)
+        keep(fuse_inputs(gather(asked, study), LabelPlan.make("majority")), study)
     open_study(window, qtbot, path)
     return window, path
 

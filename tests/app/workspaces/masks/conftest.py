@@ -12,7 +12,7 @@ from raterscope.algorithms.masks.fusion import MaskPlan, fuse
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.report import report_on
 from raterscope.app.formats.volumes import find_volumes
-from raterscope.app.masks.running import fuse_cases, gather, keep
+from raterscope.app.kinds.masks.running import fuse_inputs, gather, keep
 from raterscope.app.study import Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
 from tests.app.driving import open_study
@@ -53,7 +53,7 @@ def masks_original_fused(masks_original, tmp_path_factory) -> Path:
     """The same fused as the window does by default."""
     path = shutil.copy(masks_original, tmp_path_factory.mktemp("fused"))
     with Study.open(path) as study:
-        keep(fuse_cases(gather([entry.id for entry in study.images()], study), MaskPlan()), study)
+        keep(fuse_inputs(gather([entry.id for entry in study.images()], study), MaskPlan()), study)
     return path
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from raterscope.app.masks import methods as comparing
+from raterscope.app.kinds.masks import methods as comparing
 from tests.app.driving import LONG, idle
 from tests.app.workspaces.masks.driving import go_to
 

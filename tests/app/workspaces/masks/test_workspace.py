@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.app.masks import running
+from raterscope.app.kinds.masks import running
 from raterscope.app.study import Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
 from raterscope.widgets import theme

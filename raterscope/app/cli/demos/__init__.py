@@ -1,1 +1,0 @@
-"""What `raterscope demo` does with the sample of each kind."""

@@ -1,1 +1,0 @@
-"""`raterscope fuse`: the command of each kind."""

@@ -1,0 +1,285 @@
+"""Options of the command line: shapes that several commands have, and what their values may be."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NoReturn, TypeAlias
+
+__all__ = [
+    "Commands",
+    "Misused",
+    "Parser",
+    "add_algorithm",
+    "add_by_crowd_size",
+    "add_command",
+    "add_extent",
+    "add_hold",
+    "add_items",
+    "add_jobs",
+    "add_mapping",
+    "add_masks",
+    "add_names",
+    "add_output",
+    "add_plan",
+    "add_question",
+    "add_rates_over_time",
+    "add_results",
+    "add_roc_curves",
+    "add_run",
+    "add_settings",
+    "add_study",
+    "count",
+    "length",
+    "pair",
+    "seconds",
+    "steps",
+]  # fmt: skip
+
+
+class Misused(Exception):  # noqa: N818 - a wrong command line is no error of the program
+    """A command line that cannot be understood."""
+
+
+class Parser(argparse.ArgumentParser):
+    """One line for whatever is wrong, and the catalogue of algorithms only where help asks for it."""
+
+    listing: Callable[[bool], str] | None = None
+    """Gives the algorithms as text, with their settings where the argument is true."""
+    examples: Sequence[str] = ()
+    """What stands after `raterscope`, a line each."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and where help is."""
+        raise Misused(f"{message}; see {self.prog} --help.")
+
+    def format_help(self) -> str:
+        """Give the help, with examples and the algorithms at its end."""
+        text = super().format_help()
+        if self.examples:
+            text += f"\nexamples:\n{''.join(f'  raterscope {one}{chr(10)}' for one in self.examples)}"
+        if self.listing is not None:
+            text += f"\n{self.listing(False)}`{self.prog} --list-settings` lists what can be set.\n"
+        return text
+
+
+class _ListSettings(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        if isinstance(parser, Parser) and parser.listing is not None:
+            sys.stdout.write(parser.listing(True))
+        parser.exit()
+
+
+Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
+
+
+def add_command(
+    commands: Commands,
+    name: str,
+    words: str,
+    description: str,
+    *,
+    listing: Callable[[bool], str] | None = None,
+    examples: Sequence[str] = (),
+) -> Parser:
+    """Add a command, which may list algorithms and their settings; see `Parser`.
+
+    A description with ends of lines keeps them.
+    """
+    raw = listing is not None or "\n" in description
+    parser = commands.add_parser(
+        name,
+        help=words,
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter if raw else argparse.HelpFormatter,
+    )
+    parser.listing, parser.examples = listing, examples
+    if listing is not None:
+        parser.add_argument("--list-settings", action=_ListSettings, nargs=0,
+                            help="list the algorithms and what can be set, and end")  # fmt: skip
+    return parser
+
+
+def add_study(parser: Parser) -> None:
+    """Add the study that a command works on."""
+    parser.add_argument("study", type=Path, metavar="STUDY", help="the study, a file NAME.rscope")
+
+
+def add_run(parser: Parser) -> None:
+    """Add the run whose results are written."""
+    parser.add_argument("--run", type=count, metavar="N",
+                        help="the run of this number, and the images or questions that it has (default: the "
+                             "run that the window shows, else the latest of each)")  # fmt: skip
+
+
+def add_items(parser: Parser) -> None:
+    """Add the images or questions that a command is held to."""
+    parser.add_argument("--item", action="append", default=[], metavar="ITEM",
+                        help="only this image or question; may be repeated")  # fmt: skip
+
+
+def add_question(parser: Parser) -> None:
+    """Add the one question that is fused of several."""
+    parser.add_argument("--question", metavar="NAME", help="only this question")
+
+
+def add_output(parser: Parser, metavar: str, words: str) -> None:
+    """Add the place that is written to."""
+    parser.add_argument("-o", "--output", required=True, type=Path, metavar=metavar, help=words)
+
+
+def add_results(parser: Parser) -> None:
+    """Add where a fusion's results go."""
+    add_output(parser, "DIR", "where the results go")
+
+
+def add_algorithm(parser: Parser, option: str, default: str, words: str) -> None:
+    """Add the choice of an algorithm by its name."""
+    parser.add_argument(option, default=default, metavar="NAME", help=f"{words} (default: %(default)s)")
+
+
+def add_names(parser: Parser, option: str, metavar: str, words: str) -> None:
+    """Add names with commas between them."""
+    parser.add_argument(option, type=names, default=[], metavar=metavar, help=words)
+
+
+def add_hold(parser: Parser, words: str) -> None:
+    """Add that what is known is held fixed."""
+    parser.add_argument("--hold-truth", action="store_true", help=words)
+
+
+def add_plan(parser: Parser) -> None:
+    """Add the detector that follows the clustering of clicks, and the settings."""
+    add_algorithm(parser, "--detector", "dem", "how structures are told from artefacts")
+    add_settings(parser)
+
+
+def add_settings(parser: Parser) -> None:
+    """Add the settings of whatever algorithm."""
+    parser.add_argument("--set", nargs="+", action="extend", default=[], type=pair, metavar="field=value",
+                        dest="settings", help="settings, see --list-settings")  # fmt: skip
+
+
+def add_extent(parser: Parser, words: str) -> None:
+    """Add the size of images."""
+    parser.add_argument("--extent", nargs=2, type=length, metavar=("W", "H"), help=words)
+
+
+def add_mapping(parser: Parser, fields: str = "annotator, image, x, y, time") -> None:
+    """Add what unknown columns mean."""
+    parser.add_argument("--map", nargs="+", action="extend", default=[], type=pair, metavar="column=field",
+                        dest="mapping", help="what the columns of a table mean, where the header is "
+                        f"unknown: {fields}")  # fmt: skip
+
+
+def add_masks(parser: Parser, who: str = "who drew the masks, where it is one for all") -> None:
+    """Add what files of masks leave open."""
+    parser.add_argument("--annotator", metavar="NAME", help=who)
+    parser.add_argument("--naming", metavar="PATTERN",
+                        help="what the files' names tell, as in {item}_{annotator}_{structure} or "
+                             "{annotator}/{item}")  # fmt: skip
+    parser.add_argument("--structure", metavar="NAME", help="what the masks show, where no file says")
+    parser.add_argument("--resample", action="store_true",
+                        help="take masks that were made on another grid to that of their image; fuse: write "
+                             "uneven or tilted slices on a regular grid")  # fmt: skip
+
+
+def add_by_crowd_size(parser: Parser, what: str) -> None:
+    """Add whether methods for clicks are measured against the number of annotators; `what` ends the help."""
+    parser.add_argument("--by-crowd-size", nargs="*", type=pair, metavar="FIELD=VALUE",
+                        help="measure sensitivity and precision of clicks against the number of annotators "
+                             "too, drawn at random: of the chosen method and of those of the OEM-DEM paper, "
+                             f"after clustering and after detection; {what}. Fields: fewest, most, crowds, "
+                             "draws, published, streamed, draw_seed")  # fmt: skip
+
+
+def add_roc_curves(parser: Parser, what: str) -> None:
+    """Add whether methods for labels are compared by the ROC curves of folds; `what` ends the help."""
+    parser.add_argument("--roc-curves", nargs="*", type=pair, metavar="FIELD=VALUE",
+                        help="ROC curves of all methods for labels by five-fold cross-validation: each fold "
+                             "is predicted by a run that was given the truths of the others (dynamic "
+                             f"combination paper, Fig. 2); {what}. Fields: methods (all, fast, paper), "
+                             "folds, subsample, class_votes, experienced, decisions, fold_seed")  # fmt: skip
+
+
+def add_rates_over_time(parser: Parser, what: str) -> None:
+    """Add whether the rates of those who gave labels are followed over time; `what` ends the help."""
+    parser.add_argument("--rates-over-time", nargs="?", const="", metavar="CLASS",
+                        help="sensitivity and specificity of the annotators as their labels come, taken as "
+                             "decisions whether a task is of CLASS (default: the last class), by recursive "
+                             "EM, incremental Newton, batch EM and MAP (thesis, chapters 3 and 5); "
+                             f"{what}")  # fmt: skip
+
+
+def add_jobs(parser: Parser) -> None:
+    """Add how many processes may work."""
+    parser.add_argument("--jobs", type=count, metavar="N",
+                        help="processes to use where there is much to do")  # fmt: skip
+
+
+def pair(text: str) -> tuple[str, str]:
+    """Take a name and a value apart."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is no pair like name=value")
+    return name.strip(), value.strip()
+
+
+def weight(text: str) -> tuple[str, float]:
+    """Take an annotator's name and weight apart."""
+    name, _, value = text.rpartition("=")
+    try:
+        number = float(value)
+    except ValueError:
+        number = 0.0
+    if not name.strip() or not 0 < number <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no weight like NAME=0.5, above 0 and at most 1")
+    return name.strip(), number
+
+
+def names(text: str) -> list[str]:
+    """Take names apart at commas; one that has a comma itself stands in double quotes."""
+    names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+    if not all(names) or not names:
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of names with commas between them")
+    return names
+
+
+def steps(text: str) -> int | None:
+    """Understand how many steps are written; None for all."""
+    if text in ("all", "last"):
+        return None if text == "all" else 1
+    try:
+        return count(text)
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither last, nor all, nor a number") from None
+
+
+def length(text: str) -> float:
+    """Understand a length in pixels."""
+    return _positive(text, "length above 0 in pixels")
+
+
+def seconds(text: str) -> float:
+    """Understand a time in seconds."""
+    return _positive(text, "time above 0 in seconds")
+
+
+def _positive(text: str, what: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no {what}")
+    return value
+
+
+def count(text: str) -> int:
+    """Understand a whole number of at least 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
+    return int(text)

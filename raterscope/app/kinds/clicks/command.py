@@ -1,0 +1,274 @@
+"""`raterscope fuse clicks`: tables of clicks in, a folder of results out, without a study."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve, CrowdSizeSettings
+from raterscope.algorithms.clicks.data import Clicks, FloatArray, KnownSpots
+from raterscope.algorithms.clicks.fusion import FusionPlan
+from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.evaluation import RADIUS, Evaluation, compare
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app import formats
+from raterscope.app.command_line.fallback_folder import write_in_folder
+from raterscope.app.command_line.results import failures, files_and_digests, make_folder, tell, tell_files
+from raterscope.app.command_line.terminal import ProgressLine
+from raterscope.app.errors import InputError, counted, plain, refuse_unknown
+from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns
+from raterscope.app.formats.points import has_points, read_points
+from raterscope.app.formats.points.scores import read_scores
+from raterscope.app.formats.sources import Source, Sources
+from raterscope.app.kinds.clicks.accuracy import evaluate_outcomes
+from raterscope.app.kinds.clicks.batch import fuse_images
+from raterscope.app.kinds.clicks.crowd_size import in_words, measure_images, write_crowd_sizes
+from raterscope.app.kinds.clicks.joining import clicks_by_image, points_by_image, scores_by_image
+from raterscope.app.kinds.clicks.reading import read_point_files, sign_points
+from raterscope.app.kinds.clicks.results import Results, run_record, scores_record, write_results
+from raterscope.app.outcome import Outcome
+from raterscope.app.study import digest_of
+from raterscope.app.who_marked import UnknownAnnotators
+
+__all__ = ["fuse_clicks", "read_named", "summary_of"]
+
+_PICTURES = {".png", ".jpg", ".jpeg", ".tif", ".tiff"}
+_TRUE_FIELDS = {"image", "x", "y"}
+
+
+def fuse_clicks(options: argparse.Namespace) -> int:
+    """Fuse tables of clicks and write the results; the options are the command line's."""
+    plan = FusionPlan.make(options.algorithm, options.detector, dict(options.settings))
+    radius = options.radius or RADIUS
+    if options.hold_truth and not options.truth:
+        raise InputError("--hold-truth needs --truth TRUTH: the places to hold fixed")
+    by_size = None if options.by_crowd_size is None else dict(options.by_crowd_size)
+    if by_size is not None and not options.truth:
+        raise InputError("--by-crowd-size needs --truth TRUTH: the places to measure against")
+    sized = None if by_size is None else CrowdSizeSettings.from_text(by_size)
+    curves: tuple[CrowdSizeCurve, ...] = ()
+    started, clock = datetime.now(UTC), time.perf_counter()
+    with ProgressLine(sys.stderr) as watch:
+        mapping = dict(options.mapping)
+        sizes = [_size_source(path, mapping) for path in _expanded(options.images)]
+        tables = _clicks_of(options.clicks, mapping, sizes, part(watch, 0.0, 0.05))
+        clicks = clicks_by_image(tables, sizes, tuple(options.extent) if options.extent else None)
+        if not clicks:
+            raise InputError("holds no clicks", file=options.clicks[0])
+        truth = _truth_of(options.truth, mapping, list(clicks)) if options.truth else None
+        places = points_by_image(truth, clicks) if truth is not None else {}
+        if truth is not None and not places:
+            raise InputError("names none of the images that were clicked on", file=truth.path, field="image")
+        if options.hold_truth:
+            clicks = {name: _with_known(one, places.get(name)) for name, one in clicks.items()}
+        weights = dict(options.weights)
+        refuse_unknown(weights, (name for one in clicks.values() for name in one.annotators), "weigh")
+        clicks = {name: one.weighed(weights) for name, one in clicks.items()}
+        clicks = _with_controls(clicks, options.positive, options.negative)
+        if options.scores:
+            clicks = _with_scores(clicks, options.scores, mapping)
+        make_folder(options.output)
+        fused = 1.0 if sized is None else 0.3
+        outcomes = fuse_images(clicks, plan, jobs=options.jobs, watch=part(watch, 0.05, fused))
+        if sized is not None:
+            crowds = {name: replace(one, known=KnownSpots.none()) for name, one in clicks.items()}
+            curves = measure_images(crowds, places, radius, plan, sized, part(watch, fused, 1.0))
+    evaluations = evaluate_outcomes(outcomes, places, radius) if truth is not None else None
+    record = run_record(
+        plan, outcomes.values(), started=started, seconds=time.perf_counter() - clock,
+        digest=digest_of(clicks),
+        inputs=files_and_digests(options.clicks), weights=weights,
+        controls={name: one.control for name, one in clicks.items() if one.control is not None},
+        scores=scores_record(clicks, files_and_digests([options.scores])[0]) if options.scores else None,
+    )  # fmt: skip
+    order = [table.images[image] for table in tables for image in table.image]
+    if sized is not None:
+        record["crowd_size"] = sized.as_dict()
+    results = Results(clicks, outcomes, plan, record, evaluations, order)
+    written = write_in_folder(
+        lambda folder: [*write_crowd_sizes(folder, curves), *write_results(folder, results)],
+        options.output,
+    )
+    notices = [notice for table in tables for notice in table.notices] + record["notices"]
+    if truth is not None:
+        notices += _left_out(truth, clicks, evaluations or {})
+    lines = [
+        *summary_of(clicks, outcomes, evaluations, time.perf_counter() - clock, radius),
+        *in_words(curves),
+    ]
+    tell(notices, lines)
+    tell_files(written.answer, written.place)
+    written.tell("All results are in")
+    failures(outcomes)
+    return 0
+
+
+def _with_known(clicks: Clicks, places: FloatArray | None) -> Clicks:
+    if places is None:
+        return clicks
+    known = KnownSpots(places[:, 0], places[:, 1], np.ones(len(places), dtype=bool))
+    return replace(clicks, known=known)
+
+
+def _with_controls(
+    clicks: Mapping[str, Clicks], positive: Sequence[str], negative: Sequence[str]
+) -> dict[str, Clicks]:
+    """Mark the images that are known to hold structures, and those that are known to hold none."""
+    both = sorted(set(positive) & set(negative))
+    if both:
+        raise InputError(f"{plain(both[0])} is named as positive and as negative")
+    found = dict(clicks)
+    for control, names in ((True, positive), (False, negative)):
+        for name in names:
+            if name not in found:
+                some = ", ".join(plain(one, 30) for one in list(found)[:8])
+                raise InputError(f"there is no image {plain(name)} to control; expected one of {some}")
+            found[name] = replace(found[name], control=control)
+    return found
+
+
+def _with_scores(clicks: Mapping[str, Clicks], path: Path, mapping: Mapping[str, str]) -> dict[str, Clicks]:
+    """Let each image have the detections of a program; columns named for the clicks are understood too."""
+    try:
+        table = read_scores(path)
+    except UnknownColumns as unknown:
+        fields = {*_TRUE_FIELDS, "score"}
+        named = {c: f for c, f in mapping.items() if f in fields and c in unknown.header}
+        read = read_named(path, "scores", named, silent)
+        assert isinstance(read, PointTable)
+        table = read
+    found = scores_by_image(table, clicks)
+    if not found:
+        raise InputError("names none of the images that were clicked on", file=path, field="image")
+    return {name: replace(one, scores=found.get(name)) for name, one in clicks.items()}
+
+
+def summary_of(
+    clicks: Mapping[str, Clicks],
+    outcomes: Mapping[str, Outcome[Fusion]],
+    evaluations: Mapping[str, Evaluation] | None,
+    seconds: float,
+    radius: float = RADIUS,
+) -> Iterator[str]:
+    """Say in a line or two what came out."""
+    fusions = [outcome.fusion for outcome in outcomes.values() if outcome.fusion is not None]
+    people = {name for one in clicks.values() for name in one.annotators}
+    found = sum(int(fusion.detection.detected.sum()) for fusion in fusions)
+    clusters = sum(len(fusion.clustering) for fusion in fusions)
+    yield (
+        f"{counted(sum(map(len, clicks.values())), 'click')} by {counted(len(people), 'annotator')} on "
+        f"{counted(len(clicks), 'image')}: {counted(found, 'detection')} of {counted(clusters, 'cluster')}, "
+        f"in {seconds:.1f} s"
+    )
+    outside = sum(int(one.outside.sum()) for one in clicks.values())
+    merged = sum(len(fusion.mark) - len(fusion.clustering.inlier) for fusion in fusions)
+    remarks = [f"{counted(outside, 'click')} outside the image"] if outside else []
+    if merged:
+        remarks.append(
+            f"{counted(merged, 'duplicate click')} by the same annotator at the same position, not counted"
+        )
+    if remarks:
+        yield "; ".join(remarks)
+    if evaluations:
+        (mean,) = compare({"mean": list(evaluations.values())})
+        yield (
+            f"against the truth, within {radius:g} px, mean over {counted(mean.images, 'image')}: "
+            f"sensitivity {mean.sensitivity:.3f}, precision {mean.precision:.3f}, "
+            f"F0.5 {mean.f_half:.3f}, F1 {mean.f_one:.3f}, "
+            f"F2 {mean.f_two:.3f}"
+        )
+
+
+def read_named(
+    path: Path, kind: str | None, mapping: Mapping[str, str], watch: Watch
+) -> ClickTable | PointTable | ImageFile:
+    """Read a file; where its columns are not known, say how they are named."""
+    try:
+        return formats.read(path, kind, mapping or None, watch)
+    except UnknownColumns as unknown:
+        raise InputError(f"{unknown.what}, by --map column=field", file=path) from unknown
+
+
+def _clicks_of(
+    paths: Sequence[Path],
+    mapping: Mapping[str, str],
+    sizes: Sequence[ClickTable | PointTable | ImageFile],
+    watch: Watch,
+) -> list[ClickTable]:
+    """Read tables of clicks and files of points; whoever marked a file that does not tell has its name."""
+    tables, others, sources = [], [], Sources()
+    for path in paths:
+        if not mapping and has_points(sources.open(path)):
+            others.append(path)
+            continue
+        table = read_named(path, "clicks", mapping, watch)
+        assert isinstance(table, ClickTable)
+        tables.append(table)
+    names = [one.name for one in sizes if isinstance(one, ImageFile)]
+    names += [name for one in (*sizes, *tables) if isinstance(one, ClickTable) for name in one.images]
+    files, _ = read_point_files(others, others, sources, watch)
+    try:
+        signed = sign_points(files, names)
+    except UnknownAnnotators as unknown:
+        signed = sign_points(files, names, by_hand=unknown.guess)
+    return [*tables, *signed.clicks]
+
+
+def _truth_of(path: Path, mapping: Mapping[str, str], images: Sequence[str]) -> PointTable:
+    """Read the true places; columns that were named for the clicks are understood here too."""
+    source = Source(path)
+    if not mapping and has_points(source):
+        (truth,) = sign_points([read_points(source)], images, truth=True).truths
+        return truth
+    try:
+        table = formats.read(path, "truth")
+    except UnknownColumns as unknown:
+        named = {c: f for c, f in mapping.items() if f in _TRUE_FIELDS and c in unknown.header}
+        table = read_named(path, "truth", named, lambda *_, **__: None)
+    assert isinstance(table, PointTable)
+    return table
+
+
+def _left_out(
+    truth: PointTable, clicks: Mapping[str, Clicks], evaluations: Mapping[str, Evaluation]
+) -> Iterator[str]:
+    """Say which images the evaluation leaves out."""
+    without, name = len(clicks) - len(evaluations), plain(truth.path.name)
+    if without:
+        yield f"the evaluation leaves out {counted(without, 'image')} that {name} says nothing of"
+    unclicked = len(truth.images) - len(evaluations)
+    if unclicked > 0:
+        yield f"the evaluation leaves out {counted(unclicked, 'image')} of {name} that nobody clicked on"
+
+
+def _size_source(path: Path, mapping: Mapping[str, str]) -> ClickTable | ImageFile:
+    """Read an image's size, or a table of sizes."""
+    try:
+        source = formats.read(path)
+    except UnknownColumns as unknown:
+        named = {c: f for c, f in mapping.items() if c in unknown.header}
+        source = read_named(path, "clicks", named, lambda *_, **__: None)
+    if isinstance(source, PointTable) or (isinstance(source, ClickTable) and not source.extents):
+        raise InputError("tells no sizes; expected the columns image, width and height", file=path)
+    return source
+
+
+def _expanded(paths: Sequence[Path]) -> list[Path]:
+    """Replace folders by the pictures in them."""
+    files: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            files.append(path)
+            continue
+        found = sorted(one for one in path.iterdir() if one.suffix.lower() in _PICTURES)
+        if not found:
+            raise InputError("is a folder without PNG, JPEG or TIFF images", file=path)
+        files += found
+    return files

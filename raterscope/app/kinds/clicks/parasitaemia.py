@@ -1,0 +1,310 @@
+"""Parasitaemia of a study: what is found and decided on each image, told for fields, blood and cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from raterscope.algorithms.clicks.counting import count_distribution
+from raterscope.algorithms.clicks.data import FloatArray
+from raterscope.algorithms.clicks.parasitaemia import (
+    LEUKOCYTES_PER_MICROLITRE,
+    RED_CELLS_PER_MICROLITRE,
+    Rate,
+    dispersion,
+    infected_share,
+    per_field,
+    per_leukocyte,
+    per_volume,
+    volume_of,
+)
+from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.exports import Request
+from raterscope.app.formats.export import write_table
+from raterscope.app.kinds.clicks.deciding import decided_on
+from raterscope.app.review import CountingSubject, Measures, Spot, fold, read_measures
+from raterscope.app.study import ImageEntry, Study
+from raterscope.resources.bibliography import bibliography
+from raterscope.text.numbers import figure
+
+__all__ = ["SOURCE", "Field", "Told", "export_counts", "field_of", "note_of", "tell"]
+
+SOURCE = "; ".join(bibliography()[key].full for key in ("who2010", "who2016"))
+NEEDED = {
+    "leukocytes": "type in how many leukocytes were counted",
+    "red_cells": "type in how many red cells were counted",
+    "thickness": "type in how thick the film is",
+    "scale": "set the scale of the images",
+}
+FEW, MANY = 200, 500
+"""Leukocytes that parasites are counted against: at first, and where parasites are few."""
+ENOUGH = 100
+"""Parasites below which they are few."""
+
+_COLUMNS = ("image", "quantity", "value", "low", "high", "unit", "formula")
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """An image and the M spots on it, each a parasite with some probability.
+
+    Attributes
+    ----------
+    image : int
+        The image's number in the study.
+    name : str
+    area : float or None
+        Square micrometres; None where the size of a pixel is not known.
+    found : int
+        Spots that count as parasites.
+    posterior, low, high : (M,) float64
+        0 or 1 where the expert decided; low and high are NaN where there is no interval.
+    """
+
+    image: int
+    name: str
+    area: float | None
+    found: int
+    posterior: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+    @property
+    def expected(self) -> float:
+        """The number of parasites that is expected."""
+        return float(self.posterior.sum())
+
+
+@dataclass(frozen=True)
+class Told:
+    """One figure, the formula with its numbers, or what is needed for it.
+
+    Attributes
+    ----------
+    title, unit : str
+    rate : Rate or None
+        None where something is missing.
+    formula : str
+        "312 × 8,000 /µl / 200 leukocytes"; or what is missing, in words.
+    """
+
+    title: str
+    unit: str
+    rate: Rate | None
+    formula: str
+
+    def in_words(self) -> str:
+        """Say the figure with its interval and its unit."""
+        if self.rate is None:
+            return ""
+        value, low, high = self.rate.value, self.rate.low, self.rate.high
+        return f"{figure(value, low, high)} {self.unit}".rstrip()
+
+    def interval(self) -> str:
+        """Say the interval alone: "280 to 350"."""
+        if self.rate is None:
+            return ""
+        low, high = self.rate.low, self.rate.high
+        return f"{figure(low, low, high)} to {figure(high, low, high)}"
+
+
+def field_of(
+    entry: ImageEntry, fusion: Fusion | None, spots: Sequence[Spot], measures: Measures
+) -> Field | None:
+    """Lay what the expert decided over what was found on an image; None where there is neither."""
+    if fusion is None and not spots:
+        return None
+    spots_now, pixel = decided_on(fusion, spots), measures.pixel_size(entry.id, entry.pixel_size)
+    return Field(
+        image=entry.id,
+        name=entry.name,
+        area=None if pixel is None else entry.width * entry.height * pixel**2,
+        found=int(spots_now.present.sum()),
+        posterior=spots_now.posterior,
+        low=spots_now.low,
+        high=spots_now.high,
+    )
+
+
+def tell(fields: Sequence[Field], measures: Measures, image: int | None = None) -> tuple[Told, ...]:
+    """Tell the parasitaemia of an image, or of all images together as fields of one film.
+
+    Parameters
+    ----------
+    fields : sequence of Field
+        All images that were fused or decided on.
+    measures : Measures
+    image : int, optional
+        The only image to tell of.
+    """
+    if image is not None:
+        fields = [field for field in fields if field.image == image]
+    if not fields:
+        return ()
+    study = measures.counting.get(None, CountingSubject())
+    chance, number = _sum_of(fields)
+    spread = dispersion(np.array([field.expected for field in fields]))
+    told = [_parasites(fields, chance, number)]
+    if image is None and len(fields) > 1:
+        rate = per_field(chance, len(fields), spread)
+        told.append(
+            _told("Per field", "", rate, number / len(fields), f"{_say(number)} / {len(fields):,} fields")
+        )
+    told += _by_leukocytes(*_counted(fields, measures, "leukocytes", image), study)
+    told.append(_by_volume(fields, chance, number, spread, study.thickness))
+    told += _by_red_cells(*_counted(fields, measures, "red_cells", image), study)
+    return tuple(told)
+
+
+def note_of(fields: Sequence[Field], measures: Measures, image: int | None = None) -> str:
+    """Say what the intervals hold and what they do not, and what was assumed; see `tell`."""
+    if image is not None:
+        fields = [field for field in fields if field.image == image]
+    said = ["95 % intervals hold the doubt of the detections and that of counting"]
+    spread = dispersion(np.array([field.expected for field in fields]))
+    if spread > 1:
+        said.append(f"counts vary {spread:.1f} times as much between fields as by chance, which widens them")
+    study = measures.counting.get(None, CountingSubject())
+    on, leukocytes = _counted(fields, measures, "leukocytes", image)
+    if leukocytes is not None and study.leukocytes_per_microlitre is None:
+        said.append(f"{_say(LEUKOCYTES_PER_MICROLITRE)} leukocytes/µl are assumed")
+    if study.red_cells_per_microlitre is None and _counted(fields, measures, "red_cells", image)[1]:
+        said.append(f"{_say(RED_CELLS_PER_MICROLITRE)} red cells/µl are assumed")
+    note = "; ".join(said) + ". What nobody clicked on is not in them."
+    if leukocytes is not None and leukocytes < MANY and sum(field.expected for field in on) < ENOUGH:
+        note += f" Below {ENOUGH} parasites, {MANY} leukocytes are to be counted."
+    return note
+
+
+def export_counts(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
+    """Write the counts of a study and of its images as a table. See `exports.Writer`.
+
+    Raises
+    ------
+    InputError
+        When nothing was fused or decided yet.
+    """
+    decisions = study.decisions()
+    state = fold(decisions)
+    measures = read_measures(decisions, state)
+    entries = [one for one in study.images() if not request.items or one.id in request.items]
+    fields = []
+    for step, entry in enumerate(entries):
+        watch(step / len(entries), f"counting on {plain(entry.name)}")
+        shown = study.shown_result(entry.id)
+        field = field_of(entry, None if shown is None else shown[1], state.spots(entry.id), measures)
+        fields += [] if field is None else [field]
+    if not fields:
+        raise InputError("holds no detections yet; `raterscope run` fuses its clicks", file=study.path)
+    return [write_table(request.path, _COLUMNS, _rows(fields, measures))]
+
+
+def _rows(fields: Sequence[Field], measures: Measures) -> Iterator[Sequence[object]]:
+    whole = (None,) if len(fields) > 1 else ()
+    for image in (*whole, *(field.image for field in fields)):
+        here = [field for field in fields if image in (None, field.image)]
+        name = "" if image is None else here[0].name
+        yield name, "Found", sum(field.found for field in here), None, None, "", ""
+        for one in tell(fields, measures, image):
+            if one.rate is not None:
+                yield name, one.title, one.rate.value, one.rate.low, one.rate.high, one.unit, one.formula
+
+
+def _sum_of(fields: Sequence[Field]) -> tuple[FloatArray, float]:
+    """Give the distribution of the parasites on fields, and the number that is expected."""
+    posterior, low, high = (
+        np.concatenate([getattr(field, name) for field in fields]) for name in ("posterior", "low", "high")
+    )
+    return count_distribution(posterior, low, high), float(posterior.sum())
+
+
+def _parasites(fields: Sequence[Field], chance: FloatArray, number: float) -> Told:
+    below = np.cumsum(chance)
+    low, high = (float(np.count_nonzero(below < share)) for share in (0.025, 0.975))
+    found = sum(field.found for field in fields)
+    on = f" on {counted(len(fields), 'field')}" if len(fields) > 1 else ""
+    return Told("Parasites", "expected", Rate(number, low, high), f"{found:,} found{on}")
+
+
+def _counted(
+    fields: Sequence[Field], measures: Measures, what: str, image: int | None
+) -> tuple[Sequence[Field], float | None]:
+    """Give the fields on which cells were counted, and how many there are.
+
+    What was counted on all together comes first; else the images on which some were counted by themselves.
+    """
+    together: float | None = getattr(measures.counting.get(None), what, None)
+    if image is None and together is not None:
+        return fields, together
+    alone: Mapping[int | None, float | None] = {
+        key: getattr(one, what) for key, one in measures.counting.items() if key is not None
+    }
+    here = [field for field in fields if alone.get(field.image) is not None]
+    return here, sum(alone[field.image] or 0.0 for field in here) if here else None
+
+
+def _by_leukocytes(
+    fields: Sequence[Field], leukocytes: float | None, study: CountingSubject
+) -> Iterator[Told]:
+    against = MANY if leukocytes is not None and leukocytes >= MANY else FEW
+    titles = (f"Per {against} leukocytes", "Per microlitre, by leukocytes")
+    if leukocytes is None:
+        yield from (Told(title, "", None, NEEDED["leukocytes"]) for title in titles)
+        return
+    density = study.leukocytes_per_microlitre or LEUKOCYTES_PER_MICROLITRE
+    chance, number = _sum_of(fields)
+    spread = dispersion(np.array([field.expected for field in fields]))
+    cells = f"{_say(leukocytes)} leukocytes"
+    for title, times, unit, factor in (
+        (titles[0], against, "", f"{against}"),
+        (titles[1], density, "/µl", f"{_say(density)} /µl"),
+    ):
+        rate = per_leukocyte(chance, leukocytes, times, spread)
+        formula = f"{_say(number)} × {factor} / {cells}"
+        yield _told(title, unit, rate, number * times / leukocytes, formula)
+
+
+def _by_volume(
+    fields: Sequence[Field], chance: FloatArray, number: float, spread: float, thickness: float | None
+) -> Told:
+    title = "Per microlitre, by volume"
+    areas = [field.area for field in fields if field.area is not None]
+    if thickness is None or len(areas) < len(fields):
+        missing = NEEDED["thickness" if thickness is None else "scale"]
+        return Told(title, "/µl", None, missing)
+    volume = volume_of(sum(areas), thickness)
+    formula = f"{_say(number)} / ({sum(areas) / 1e6:.4g} mm² × {thickness:g} µm = {volume:.3g} µl)"
+    return _told(title, "/µl", per_volume(chance, volume, spread), number / volume, formula)
+
+
+def _by_red_cells(fields: Sequence[Field], red_cells: float | None, study: CountingSubject) -> Iterator[Told]:
+    titles = (("Infected red cells, thin film", "%"), ("Per microlitre, by red cells", "/µl"))
+    number, missing = 0.0, NEEDED["red_cells"]
+    if red_cells is not None:
+        chance, number = _sum_of(fields)
+        missing = f"{_say(red_cells)} red cells are fewer than the parasites"
+    if red_cells is None or red_cells < max(number, 1.0):
+        yield from (Told(title, unit, None, missing) for title, unit in titles)
+        return
+    spread = dispersion(np.array([field.expected for field in fields]))
+    share, cells = infected_share(chance, red_cells, spread), f"{_say(red_cells)} red cells"
+    density = study.red_cells_per_microlitre or RED_CELLS_PER_MICROLITRE
+    formulas = (f"{_say(number)} infected / {cells}", f"{_say(number)} × {_say(density)} /µl / {cells}")
+    for (title, unit), times, formula in zip(titles, (100.0, density), formulas, strict=True):
+        rate = Rate(number / red_cells * times, share.low * times, share.high * times)
+        yield Told(title, unit, rate, formula)
+
+
+def _told(title: str, unit: str, rate: Rate, value: float, formula: str) -> Told:
+    return Told(title, unit, Rate(value, rate.low, rate.high), formula)
+
+
+def _say(number: float) -> str:
+    """Write a number as it goes into a formula."""
+    return f"{number:,.0f}" if math.isclose(number, round(number), abs_tol=0.005) else f"{number:,.1f}"

@@ -1,0 +1,230 @@
+"""Files of points read, and who marked them on which image: as files and their names tell."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.masks.naming import Named, bare
+from raterscope.app.formats.points import UNTOLD, PointFile, read_points
+from raterscope.app.formats.records import ClickTable, PointTable, first_seen
+from raterscope.app.formats.sources import Sources
+from raterscope.app.kinds.clicks.joining import names_of
+from raterscope.app.study.places import Names
+from raterscope.app.who_marked import TRUTH_WORD, UnknownAnnotators, is_truth, names_by, words_of
+
+__all__ = ["Signed", "read_point_files", "sign_points"]
+
+_UPLOADED = re.compile(r"[0-9a-f]{4,8}-")
+"""What Label Studio puts before the name of a file that was uploaded."""
+
+
+class Signed(NamedTuple):
+    """Points with who marked them.
+
+    Attributes
+    ----------
+    clicks : list of ClickTable
+    truths : list of PointTable
+    assumed : list of Path
+        Files of detections that were taken as truth though nobody said so.
+    """
+
+    clicks: list[ClickTable]
+    truths: list[PointTable]
+    assumed: list[Path]
+
+
+def read_point_files(
+    paths: Sequence[Path],
+    named: Collection[Path],
+    sources: Sources | None = None,
+    watch: Watch = silent,
+) -> tuple[list[PointFile], list[InputError]]:
+    """Read files of points; gives too why those that nobody named were left out.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+    named : collection of Path
+    sources : Sources, optional
+        Where the files are open already.
+    watch : Watch
+
+    Raises
+    ------
+    InputError
+        For the first file that was named and cannot be read.
+    """
+    sources = Sources() if sources is None else sources
+    files: list[PointFile] = []
+    refused: list[InputError] = []
+    for done, path in enumerate(paths):
+        step = part(watch, done / len(paths), (done + 1) / len(paths))
+        step(0.0, f"reading {plain(path.name)}")
+        try:
+            files.append(read_points(sources.open(path), step))
+        except InputError as error:
+            if path in named:
+                raise
+            refused.append(error)
+    return files, refused
+
+
+def sign_points(
+    files: Sequence[PointFile],
+    images: Sequence[str] = (),
+    *,
+    annotator: str | None = None,
+    by_hand: Mapping[Path, str] | None = None,
+    naming: str | None = None,
+    truth: bool = False,
+    detections: Literal["clicks", "truth", "ask"] = "clicks",
+) -> Signed:
+    """Find out who marked every point, and on which image.
+
+    What is told by hand goes before what a file says of itself, and that before what the names of all files
+    together let guess, as with masks, and the folders where each annotator has one. A file that tells no
+    image, and in whose name stands none at hand, is of the only one at hand.
+
+    Parameters
+    ----------
+    files : sequence of PointFile
+    images : sequence of str
+        Names of the images at hand.
+    annotator : str, optional
+        Who marked all of them.
+    by_hand : mapping of file to annotator, optional
+        `TRUTH_WORD` for the truth.
+    naming : str, optional
+        What the files' names tell, see `naming.by_pattern`.
+    truth : bool
+        All of them are the truth.
+    detections : {"clicks", "truth", "ask"}
+        What becomes of files of detections that left this program, where nothing is told by hand: like others
+        they are somebody's clicks, they are the truth, or it is asked.
+
+    Raises
+    ------
+    UnknownAnnotators
+        Where nothing tells who, or is to be asked.
+    InputError
+        Where nothing tells on which of several images.
+    """
+    guessed = names_by([file.clicks.path for file in files], images, naming)
+    folders = _by_folder([file for file in files if UNTOLD in file.clicks.annotators])
+    known = names_of((name, (1.0, 1.0)) for name in images)
+    clicks: list[ClickTable] = []
+    truths: list[PointTable] = []
+    unknown: dict[Path, str] = {}
+    assumed: list[Path] = []
+    for file in files:
+        path = file.clicks.path
+        name = guessed.get(path, Named())
+        by = TRUTH_WORD if truth else (by_hand or {}).get(path) or annotator
+        left_open = by is None and naming is None and not is_truth(name.annotator or "")
+        if left_open and detections != "clicks" and _left_here(file):
+            assumed.append(path)
+            if detections == "ask":
+                unknown[path] = _person(name) or bare(path)
+                continue
+            by = TRUTH_WORD
+        people = [by or told or _person(name) or folders.get(path) for told in file.clicks.annotators]
+        pictures = [_picture(told, name.item, path, known, images) for told in file.clicks.images]
+        if None in people:
+            unknown[path] = bare(path)
+            continue
+        mine, true = _parted(file, [one or "" for one in people], pictures)
+        if mine.looked:
+            clicks.append(mine)
+        if true.searched or not mine.looked:
+            truths.append(true)
+    if unknown:
+        raise UnknownAnnotators(tuple(unknown), unknown, assumed)
+    return Signed(clicks, truths, assumed)
+
+
+def _left_here(file: PointFile) -> bool:
+    """Tell whether a file holds detections that left this program, and no annotator's points."""
+    return file.detections and set(file.clicks.annotators) == {UNTOLD}
+
+
+def _by_folder(files: Sequence[PointFile]) -> dict[Path, str]:
+    """Tell who marked each file where every annotator has a folder, and the same images are in several."""
+    once = Counter(image for file in files for image in file.clicks.images)
+    within = Counter((file.clicks.path.parent, image) for file in files for image in file.clicks.images)
+    if UNTOLD in once or max(once.values(), default=0) < 2 or max(within.values()) > 1:
+        return {}
+    return {file.clicks.path: file.clicks.path.resolve().parent.name for file in files}
+
+
+def _person(name: Named) -> str | None:
+    """Give whom a file's name tells, unless that is but another word for the image."""
+    person = name.annotator
+    if person is not None and name.item is not None and set(words_of(person)) <= set(words_of(name.item)):
+        return None
+    return person
+
+
+def _picture(told: str, hint: str | None, path: Path, known: Names, images: Sequence[str]) -> str:
+    """Name an image as it is called at hand, or else as the file or the file's name has it."""
+    if told != UNTOLD:
+        uploaded = _UPLOADED.match(told)
+        found = known.find(told) or (known.find(told[uploaded.end() :]) if uploaded else None)
+        return told if found is None else found.name
+    if hint is not None:
+        found = known.find(hint)
+        return hint if found is None else found.name
+    within = [image for image in images if _is_within(image, path)]
+    if len(within) == 1:
+        return within[0]
+    if len(images) > 1:
+        raise InputError(
+            f"does not tell its image, and there are {len(images):,}; call the file as its image is called",
+            file=path,
+        )
+    return images[0] if images else path.resolve().parent.name or "image"
+
+
+def _is_within(image: str, path: Path) -> bool:
+    """Tell whether an image's name stands in that of a file: smear 01 in napari_smear_01_anna."""
+    mine, words = words_of(image), words_of(path.name)
+    return bool(mine) and any(
+        words[start : start + len(mine)] == mine for start in range(len(words) - len(mine) + 1)
+    )
+
+
+def _parted(file: PointFile, people: Sequence[str], pictures: Sequence[str]) -> tuple[ClickTable, PointTable]:
+    """Name annotators and images, and part the true points from the clicks."""
+    table = file.clicks
+    names, number = first_seen([name for name in people if not is_truth(name)])
+    who = np.full(len(people), -1, dtype=np.int64)
+    who[[at for at, name in enumerate(people) if not is_truth(name)]] = number
+    images, where = first_seen(list(pictures))
+    extents = {int(where[at]): size for at, size in table.extents.items()}
+    true = who[table.annotator] < 0
+    looked = {(int(who[one]), int(where[at])) for one, at in table.looked if who[one] >= 0}
+    clicks = replace(
+        table, annotators=names, images=images, annotator=who[table.annotator][~true],
+        image=where[table.image][~true], x=table.x[~true], y=table.y[~true], looked=frozenset(looked),
+        extents=extents,
+    )  # fmt: skip
+    own = file.truth
+    searched = {int(where[at]) for one, at in table.looked if who[one] < 0}
+    searched |= {int(where[at]) for at in (own.searched if own else ())}
+    truth = PointTable(
+        path=table.path, images=images, searched=frozenset(searched),
+        image=np.concatenate([where[table.image][true], where[own.image] if own else clicks.image[:0]]),
+        x=np.concatenate([table.x[true], own.x if own else clicks.x[:0]]),
+        y=np.concatenate([table.y[true], own.y if own else clicks.y[:0]]),
+        extents=extents, notices=table.notices if true.any() else (),
+    )  # fmt: skip
+    return clicks, truth

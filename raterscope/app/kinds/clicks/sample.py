@@ -1,0 +1,104 @@
+"""The sample: simulated blood smears, the clicks of a simulated crowd, their truth, and a study of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import Clicks
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.simulation.crowds import click_on, gather
+from raterscope.algorithms.simulation.smears import Smear, render_smear
+from raterscope.app.sample_files import ImportFiles, made_whole, write_picture, write_rows
+
+__all__ = ["STUDY", "about", "make_sample", "write_files"]
+
+STUDY = "sample.rscope"
+CLICKS = "simulated_clicks.csv"
+TRUTH = "simulated_truth.csv"
+RADIUS = 8.0
+"""How far from a simulated parasite a detection may lie, pixels: about a ring's radius."""
+
+_SEED = 1905
+_LOOKS = 0.5  # share of the smears that an annotator looks at
+_TEXT = """\
+Simulated are the blood smears, which are drawn by a program, and their annotators, who are
+random numbers. Nothing of them comes from a patient or a volunteer.
+
+simulated_smear_*.png   thick blood smears with parasites and with artefacts that look like them
+{clicks:<23} who clicked where: annotator, image, x, y in pixels, time in seconds; a row without
+                        x and y says that somebody looked and marked nothing
+{truth:<23} where the parasites are: image, x, y
+{study:<23} the study that Raterscope opens
+"""
+
+
+def make_sample(
+    folder: Path, import_files: ImportFiles, *, smears: int = 12, annotators: int = 51, watch: Watch = silent
+) -> Path:
+    """Make the sample study and its files.
+
+    Parameters
+    ----------
+    folder : Path
+        Made where it does not exist. Files of the sample that are there are replaced; a sample study that is
+        there is kept with all that was decided in it.
+    import_files : ImportFiles
+    smears, annotators : int
+    watch : Watch
+
+    Returns
+    -------
+    Path
+        The study.
+    """
+    study_path = folder / STUDY
+    if study_path.exists():
+        return study_path
+    paths = write_files(folder, smears=smears, annotators=annotators, watch=part(watch, 0.0, 0.9))
+    with made_whole(study_path) as study:
+        import_files(study, [*paths, folder / CLICKS, folder / TRUTH], part(watch, 0.9, 1.0))
+        study.set_matching_radius(RADIUS)
+    return study_path
+
+
+def write_files(folder: Path, *, smears: int = 12, annotators: int = 51, watch: Watch = silent) -> list[Path]:
+    """Write the smears, the clicks and the truth; gives the smears' files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(_SEED)
+    crowd = gather(annotators, _SEED)
+    paths, clicks, truth = [], [], []
+    for number in range(1, smears + 1):
+        name = f"simulated_smear_{number:02d}.png"
+        watch((number - 1) / smears, f"drawing smear {number} of {smears}")
+        # The third is of somebody who is not ill.
+        parasites = 0 if number == 3 else int(rng.integers(4, 36))
+        smear = render_smear(_SEED + number, parasites=parasites, artefacts=int(rng.integers(5, 14)))
+        looked = tuple(annotator for annotator in crowd if rng.random() < _LOOKS) or crowd
+        write_picture(folder / name, smear.image, "blood smear")
+        clicks += _click_rows(name, click_on(smear, looked, _SEED + number))
+        truth += _truth_rows(name, smear)
+        paths.append(folder / name)
+    write_rows(folder / CLICKS, ("annotator", "image", "x", "y", "time"), clicks)
+    write_rows(folder / TRUTH, ("image", "x", "y"), truth)
+    return paths
+
+
+def about() -> str:
+    """Say what in the sample is simulated: all of it."""
+    return _TEXT.format(clicks=CLICKS, truth=TRUTH, study=STUDY)
+
+
+def _click_rows(name: str, clicks: Clicks) -> list[tuple[str, ...]]:
+    assert clicks.time is not None
+    rows: list[tuple[str, ...]] = [
+        (clicks.annotators[who], name, f"{x:.1f}", f"{y:.1f}", f"{when:.2f}")
+        for who, x, y, when in zip(clicks.annotator, clicks.x, clicks.y, clicks.time, strict=True)
+    ]
+    idle = np.flatnonzero(clicks.counts() == 0)
+    return rows + [(clicks.annotators[who], name, "", "", "") for who in idle]
+
+
+def _truth_rows(name: str, smear: Smear) -> list[tuple[str, ...]]:
+    return [(name, f"{x:.1f}", f"{y:.1f}") for x, y in smear.parasites]

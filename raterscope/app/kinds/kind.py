@@ -1,0 +1,180 @@
+"""The record of a kind of annotation: everything that the program asks of clicks, masks, labels or pairs.
+
+A kind is one `Kind`, registered once in `raterscope.app.kinds.registry`. The command line, the report, the
+import, the demo and the window ask the record and never branch by the name of a kind. The functions of a
+record import what they need when they are called, so that a record costs nothing before it is asked.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from raterscope.algorithms.catalogue import Algorithm
+    from raterscope.algorithms.progress import Watch
+    from raterscope.algorithms.settings import Settings
+    from raterscope.app.command_line.arguments import Parser
+    from raterscope.app.outcome import Answer, Inputs
+    from raterscope.app.sample_files import Demonstrated, Tools
+    from raterscope.app.study import RunEntry, Study
+    from raterscope.app.trust import Trust
+
+__all__ = ["Catalogue", "FuseCommand", "Kind", "Plan", "Run", "Sample", "Summary"]
+
+
+class Plan(Protocol):
+    """The algorithms and settings of a run."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Give the settings, ready for JSON."""
+
+    def in_words(self) -> str:
+        """Describe the methods, for the methods section of a report."""
+
+
+class Catalogue(NamedTuple):
+    """Algorithms that the command line lists below a heading.
+
+    Attributes
+    ----------
+    heading : str
+    algorithms : mapping of name to Algorithm
+    chosen_by_run : bool
+        Whether `raterscope run STUDY ALGORITHM` names one of them.
+    """
+
+    heading: str
+    algorithms: Mapping[str, Algorithm]
+    chosen_by_run: bool = True
+
+
+class Summary(NamedTuple):
+    """Text about a finished run: notices for stderr, then lines for stdout."""
+
+    notices: Iterable[str]
+    lines: Iterable[str]
+
+
+@dataclass(frozen=True)
+class FuseCommand:
+    """The command `raterscope fuse KIND`.
+
+    Attributes
+    ----------
+    summary, description : str
+        One line for the list of commands, and the text of its own help.
+    examples : tuple of str
+        What stands after `raterscope`.
+    add_options : callable
+        Adds the options to the command's parser.
+    fuse_files : callable
+        Fuses the files that the options name and writes the results; gives the exit status.
+    """
+
+    summary: str
+    description: str
+    examples: tuple[str, ...]
+    add_options: Callable[[Parser], None]
+    fuse_files: Callable[[argparse.Namespace], int]
+
+
+@dataclass(frozen=True)
+class Run:
+    """The steps of a run over a study, in their order.
+
+    Attributes
+    ----------
+    catalogues : callable
+        Gives the algorithms, the ones that `run` names first.
+    make_plan : callable
+        Makes a plan from the options `algorithm`, `detector`, `settings` and `hold_truth` of `run`.
+    read_plan : callable
+        Makes a plan from the stored settings of a run; raises SettingsError for those of another version.
+    gather : callable
+        ``gather(items, study, plan, hold_truth, watch)`` reads the input of some items.
+    fuse : callable
+        ``fuse(inputs, plan, jobs, watch)`` fuses them, without the study.
+    keep : callable
+        ``keep(answer, study, watch)`` stores the run and gives its number.
+    summarise : callable
+        ``summarise(answer, study, options, seconds, watch)`` says what came out.
+    shared_settings : callable
+        Gives the settings that every algorithm takes; None where there are none.
+    """
+
+    catalogues: Callable[[], Sequence[Catalogue]]
+    make_plan: Callable[[argparse.Namespace], Plan]
+    read_plan: Callable[[Mapping[str, Any]], Plan]
+    gather: Callable[[Sequence[int], Study, Any, bool, Watch], Inputs[Any]]
+    fuse: Callable[[Any, Any, int | None, Watch], Answer[Any, Any, Any]]
+    keep: Callable[[Any, Study, Watch], int]
+    summarise: Callable[[Any, Study, argparse.Namespace, float, Watch], Summary]
+    shared_settings: Callable[[], type[Settings] | None] = lambda: None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The sample study of the demo.
+
+    Attributes
+    ----------
+    demonstrate : callable
+        ``demonstrate(folder, results, tools, watch)`` makes the sample study where there is none yet, fuses
+        it and writes its results and a report.
+    about : callable
+        ``about(study path)`` describes the sample's files.
+    picture : str
+        Name of the window's picture.
+    share : float
+        Share of the time that it takes of a demo of four kinds.
+    """
+
+    demonstrate: Callable[[Path, Path, Tools, Watch], Demonstrated]
+    about: Callable[[Path], str]
+    picture: str
+    share: float
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of annotation.
+
+    Attributes
+    ----------
+    name : str
+        In files, in the study and on the command line: "clicks".
+    title : str
+        On tabs and in headings: "Clicks".
+    item : str
+        What one item is called in reports: "image", "case", "question".
+    by_question : bool
+        Whether the items are questions; else they are images.
+    detail : str
+        What a fusion decides on within an item: "detection", "region", "task", "annotator".
+    doubt : str
+        State of a detail that the expert should look at: "disputed", "flagged".
+    run : Run
+    fuse_command : FuseCommand
+    trust : callable
+        ``trust(study, items, watch)`` compares the claims of the runs shown with what is known; None where
+        nothing can be compared.
+    annotators_of : callable
+        ``annotators_of(study, item, run)`` names the annotators whose annotations of an item a run had.
+    sample : Sample or None
+    """
+
+    name: str
+    title: str
+    item: str
+    by_question: bool
+    detail: str
+    run: Run
+    fuse_command: FuseCommand
+    trust: Callable[[Study, Sequence[int], Watch], Trust | None]
+    annotators_of: Callable[[Study, int, RunEntry], Iterable[str | None]]
+    sample: Sample | None = None
+    doubt: str = "disputed"

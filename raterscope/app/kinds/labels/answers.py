@@ -1,0 +1,197 @@
+"""A run's answer to a question, with the votes that it was made from, as a study has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.annotators.communities import Communities, all_in_words
+from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels
+from raterscope.algorithms.labels.fusion import LabelPlan
+from raterscope.algorithms.labels.rates import Rates, rates_of
+from raterscope.algorithms.labels.result import LabelResult
+from raterscope.algorithms.settings import SettingsError
+from raterscope.app.kinds.labels.running import Question
+from raterscope.app.study import RunEntry, Study
+from raterscope.app.study.labels import excluded_votes, labels_of
+from raterscope.app.study.records import QuestionEntry
+from raterscope.app.study.votes import renumbered
+
+__all__ = [
+    "Answered",
+    "Groups",
+    "as_it_was",
+    "described",
+    "groups_of",
+    "names_of",
+    "plan_of",
+    "read_answer",
+    "truth_about",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """A question, the answer shown to it, and the votes that went into that with what was held fixed.
+
+    Attributes
+    ----------
+    entry : QuestionEntry
+        As it is now.
+    run : RunEntry
+    result : LabelResult
+    question : Question
+        Outputs, classes and truths counted as the answer does.
+    """
+
+    entry: QuestionEntry
+    run: RunEntry
+    result: LabelResult
+    question: Question
+
+    @cached_property
+    def rates(self) -> Rates:
+        """The annotators' rates, those of excluded ones by the others' answer."""
+        return rates_of(self.question.labels, self.result.fusion, self.question.excluded)
+
+
+def read_answer(study: Study, entry: QuestionEntry) -> Answered | None:
+    """Read the answer shown to a question; None before there is one."""
+    shown = study.shown_result(entry.id, "labels")
+    if shown is None:
+        return None
+    run, result = shown
+    labels = replace(as_it_was(labels_of(study, entry.id, run), result.fusion), known=result.fusion.known)
+    out = excluded_votes(study, entry.id, run.excluded, run.imported)
+    out = None if out is None else as_it_was(out, result.fusion)
+    return Answered(entry, run, result, Question(labels, truth_about(study, entry, result.fusion), out))
+
+
+def plan_of(run: RunEntry) -> LabelPlan | None:
+    """Give the plan of a run; None for one of another version that cannot be understood."""
+    try:
+        return LabelPlan.from_dict(run.settings)
+    except SettingsError:
+        return None
+
+
+def truth_about(study: Study, entry: QuestionEntry, fusion: LabelFusion) -> ClassArray:
+    """Give the truths of an answer's tasks, its classes counted as it does; they may have come after it."""
+    truth = study.crowd(entry.id).truth[: len(fusion.known)]
+    return renumbered(truth, entry.scheme.classes, fusion.classes)
+
+
+def as_it_was(labels: Labels, fusion: LabelFusion) -> Labels:
+    """Count outputs and classes as an answer from before another order was set does."""
+    if (labels.outputs, labels.classes) == (fusion.outputs, fusion.classes):
+        return labels
+    assert labels.meaning is not None
+    stands = {
+        output: labels.classes[at] if at != OPEN else ""
+        for output, at in zip(labels.outputs, labels.meaning.tolist(), strict=True)
+    }
+    place = {name: number for number, name in enumerate(fusion.classes)}
+    meaning = np.array([place.get(stands.get(name, ""), OPEN) for name in fusion.outputs], dtype=np.int16)
+    return replace(
+        labels,
+        label=renumbered(labels.label, labels.outputs, fusion.outputs),
+        outputs=fusion.outputs,
+        classes=fusion.classes,
+        meaning=meaning,
+        known=None,
+        prior=None,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Communities with what is said of them.
+
+    Attributes
+    ----------
+    found : Communities
+    names : tuple of C words
+    of : (K,) int16
+        Each annotator's, -1 for none.
+    votes : (C,) float
+        Share of all votes.
+    accuracy : (C,) float
+        Expected share of right votes.
+    central : (C,) int32
+        The most central member, an annotator's number.
+    """
+
+    found: Communities
+    names: tuple[str, ...]
+    of: NDArray[np.int16]
+    votes: FloatArray
+    accuracy: FloatArray
+    central: NDArray[np.int32]
+
+    @property
+    def basis(self) -> str:
+        """What members have in common: "behaviour" or "tasks"."""
+        return self.found.basis
+
+
+def groups_of(labels: Labels, result: LabelResult, accuracy: FloatArray) -> Groups | None:
+    """Say of an answer's communities what there is to say; None where there are none.
+
+    Parameters
+    ----------
+    labels : Labels
+    result : LabelResult
+    accuracy : (K,) float64
+        Of every annotator; a community's is the mean over its votes.
+    """
+    found = result.communities
+    return None if found is None or not found.count else described(labels, found, accuracy)
+
+
+def described(labels: Labels, found: Communities, accuracy: FloatArray) -> Groups:
+    """Say of communities what there is to say.
+
+    Parameters
+    ----------
+    labels : Labels
+        The votes; outputs and classes those of the communities' prototypes.
+    found : Communities
+    accuracy : (K,) float64
+        Of every annotator; a community's is the mean over its votes.
+    """
+    of = found.of(len(labels.annotators))
+    given = labels.votes_of_annotators()
+    weight = [given[of == number] for number in range(found.count)]
+    return Groups(
+        found=found,
+        names=names_of(labels, found.prototype, found.basis),
+        of=of,
+        votes=np.array([one.sum() for one in weight]) / max(int(given.sum()), 1),
+        accuracy=np.array(
+            [
+                np.average(accuracy[of == number], weights=one) if one.sum() else np.nan
+                for number, one in enumerate(weight)
+            ]
+        ),
+        central=found.central(given),
+    )
+
+
+def names_of(labels: Labels, prototypes: FloatArray, basis: str, first: int = 0) -> tuple[str, ...]:
+    """Name communities by how they behave, or where that is not what they have in common by their number.
+
+    Parameters
+    ----------
+    labels : Labels
+    prototypes : (C, J, L) float64
+    basis : str
+    first : int
+        The first one's number, from 0.
+    """
+    assert labels.meaning is not None
+    if basis == "behaviour":
+        return all_in_words(prototypes, labels.classes, labels.outputs, labels.meaning.tolist())
+    return tuple(f"community {number + 1}" for number in range(first, first + len(prototypes)))

@@ -1,0 +1,363 @@
+"""`raterscope fuse labels`: files of votes, or a study, in; a folder of results out."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from raterscope.algorithms.labels.assessment import Assessment
+from raterscope.algorithms.labels.data import OPEN
+from raterscope.algorithms.labels.fusion import LabelPlan
+from raterscope.algorithms.labels.rates import rates_of
+from raterscope.algorithms.labels.result import LabelResult
+from raterscope.algorithms.labels.roc_curves import FoldedCurves, FoldedSettings, subsample
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.command_line.fallback_folder import write_in_folder
+from raterscope.app.command_line.questions import asked_for, by_option
+from raterscope.app.command_line.results import (
+    LISTED,
+    by_item,
+    failures,
+    files_and_digests,
+    folders_of,
+    make_folder,
+    tell,
+    tell_files,
+    where,
+)
+from raterscope.app.command_line.terminal import ProgressLine
+from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.formats.labels import read_labels
+from raterscope.app.formats.labels.records import LabelTable, TrueLabels
+from raterscope.app.formats.tables import UnknownColumns
+from raterscope.app.kinds.labels.answers import groups_of
+from raterscope.app.kinds.labels.comparing import advice_on, judgements
+from raterscope.app.kinds.labels.decision_rates import DecisionRates, follow_question
+from raterscope.app.kinds.labels.folded import fold_question
+from raterscope.app.kinds.labels.folded import in_words as folded_in_words
+from raterscope.app.kinds.labels.joining import Asked, Understanding, by_question, question_of, read_prior
+from raterscope.app.kinds.labels.results import (
+    QuestionOutput,
+    accuracies,
+    has_confusion,
+    run_record,
+    write_question,
+)
+from raterscope.app.kinds.labels.running import Answer, Inputs, Question, fuse_inputs
+from raterscope.app.kinds.labels.study_command import fuse_study, is_study
+
+__all__ = ["fuse_labels", "judged_of", "notices_of", "summary_of"]
+
+_TRUE_FIELDS = {"task", "label", "truth", "question"}
+_DOUBTFUL = 0.9
+"""A task whose most probable class is less so is in doubt."""
+
+Judged = dict[str, dict[str, Assessment]]
+
+
+def fuse_labels(options: argparse.Namespace) -> int:
+    """Fuse files of votes, or a study, and write the results; the options are the command line's."""
+    texts = _settings(options)
+    plan = LabelPlan.make(options.algorithm, texts)
+    settings = None if options.roc_curves is None else FoldedSettings.from_text(dict(options.roc_curves))
+    clock = time.perf_counter()
+    with ProgressLine(sys.stderr) as watch:
+        fused = part(watch, 0.0, 0.6 if options.compare else 0.8)
+        if is_study(options.labels):
+            answer, sources = fuse_study(options, plan, fused)
+            notices: list[str] = []
+        elif options.run is not None:
+            raise InputError("--run names a run of a study; expected a study", file=options.labels[0])
+        else:
+            answer, sources, notices = _fuse_files(options, plan, fused)
+        rest = part(watch, 0.6 if options.compare else 0.8, 0.9 if settings is None else 0.85)
+        judged, failed = judged_of(answer, texts, every=options.compare, watch=rest)
+        curves = {} if settings is None else _curves(answer, settings, part(watch, 0.85, 0.95))
+        over_time = _over_time(answer, options.rates_over_time, part(watch, 0.95, 0.97))
+        rest = part(watch, 0.97, 1.0)
+        found = write_in_folder(
+            lambda folder: _write(folder, options, answer, judged, curves, over_time, sources, rest),
+            options.output,
+        )
+    written, large = found.answer
+    notices += [*failed, *large, *notices_of(answer, judged)]
+    lines = [*summary_of(answer, time.perf_counter() - clock, judged)]
+    for name, one in curves.items():
+        notices += [f"{where(answer, name)}{sentence}" for sentence in one.failed]
+        lines += [f"{where(answer, name)}{line}" for line in folded_in_words(one)]
+    tell(dict.fromkeys(notices), lines)
+    tell_files(written, found.place)
+    found.tell("All results are in")
+    failures(answer.outcomes)
+    return 0
+
+
+def _fuse_files(
+    options: argparse.Namespace, plan: LabelPlan, watch: Watch
+) -> tuple[Answer, list[dict[str, object]], list[str]]:
+    """Read and fuse files of votes; gives also what run.json says of them, and notices."""
+    with by_option():
+        tables = _read(options, part(watch, 0.0, 0.25))
+    asked, notices = _asked(tables, options.question)
+    questions, said = _questions(asked, _understanding(options))
+    if options.subsample is not None:
+        questions, about = _subsampled(questions, *options.subsample)
+        said += about
+    if plan.about.truths != "measure" and not any((q.truth != OPEN).any() for q in questions.values()):
+        raise InputError("there are no truths to hold fixed; --truth TRUTH names them")
+    make_folder(options.output)
+    inputs = Inputs(dict.fromkeys(questions, 0), questions)
+    answer = fuse_inputs(inputs, plan, part(watch, 0.25, 1.0))
+    notices += [f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices]
+    return answer, files_and_digests(dict.fromkeys(table.path for table in tables)), notices + said
+
+
+def summary_of(
+    answer: Answer, seconds: float, judged: Mapping[str, Mapping[str, Assessment]]
+) -> Iterator[str]:
+    """Say in a few lines what came out; with a judgement by method and question where there are truths."""
+    questions = answer.inputs.given
+    people = {name for one in questions.values() for name in one.labels.annotators}
+    tasks = sum(len(one.labels.tasks) for one in questions.values())
+    about = "" if len(questions) == 1 else f" of {len(questions):,} questions"
+    yield (
+        f"{counted(sum(len(one.labels) for one in questions.values()), 'vote')} by "
+        f"{counted(len(people), 'annotator')} on {counted(tasks, 'task')}{about}, "
+        f"fused by {answer.plan.algorithm} in {seconds:.1f} s"
+    )
+
+    def of_question(name: str, result: LabelResult) -> Iterator[str]:
+        return _of_question(questions[name], result, judged.get(name, {}))
+
+    yield from by_item(answer, of_question, LISTED)
+
+
+def _of_question(question: Question, result: LabelResult, judged: Mapping[str, Assessment]) -> Iterator[str]:
+    fusion = result.fusion
+    shares = [
+        f"{plain(name, 30)} {share:.1%}" for name, share in zip(fusion.classes, fusion.shares, strict=True)
+    ]
+    doubtful = int((fusion.posterior.max(axis=1) < _DOUBTFUL).sum())
+    held = int((fusion.known != OPEN).sum())
+    words = [
+        f"expected shares: {_few(shares)}",
+        f"{counted(doubtful, 'task')} disputed (< {_DOUBTFUL:.0%})",
+    ]
+    yield "; ".join(words + ([f"{counted(held, 'truth')} held fixed"] if held else []))
+    if fusion.power < 1.0:
+        yield f"each vote is weighted {fusion.power:g}, which predicts held-out votes best"
+    accuracy, _, _ = accuracies(rates_of(question.labels, fusion, question.excluded))
+    groups = groups_of(question.labels, result, accuracy)
+    if groups is not None:
+        sizes = groups.found.sizes().tolist()
+        parts = [f"{plain(name)} ({size:,})" for name, size in zip(groups.names, sizes, strict=True)]
+        many = "1 community" if len(parts) == 1 else f"{len(parts)} communities"
+        yield f"{many} of annotators: {_few(parts)}"
+    for method, one in judged.items():
+        area = f"AUC {one.area:.3f}, " if math.isfinite(one.area) else ""
+        yield (
+            f"{method} against the truth of {counted(one.judged, 'task')}: accuracy {one.accuracy:.3f} "
+            f"({one.accuracy_low:.3f} to {one.accuracy_high:.3f}), {area}"
+            f"log loss {one.log_loss:.3f}, calibration error {one.calibration.error:.3f}"
+        )
+
+
+def _few(parts: list[str]) -> str:
+    return ", ".join(parts[:8]) + (f" and {len(parts) - 8:,} more" if len(parts) > 8 else "")
+
+
+def _settings(options: argparse.Namespace) -> dict[str, str]:
+    texts = dict(options.settings)
+    if options.hold_truth and options.folds:
+        raise InputError("--hold-truth and --folds exclude each other; expected one of them")
+    if options.hold_truth or options.folds:
+        texts["truths"] = "hold" if options.hold_truth else "folds"
+    return texts
+
+
+def _understanding(options: argparse.Namespace) -> Understanding:
+    return Understanding(
+        outputs=tuple(options.outputs),
+        classes=tuple(options.classes),
+        stands=tuple(options.stands),
+        prior=None if options.prior is None else read_prior(options.prior),
+    )
+
+
+def _read(options: argparse.Namespace, watch: Watch) -> list[LabelTable | TrueLabels]:
+    """Read votes and truths, columns named as for the votes understood in the truths too."""
+    mapping = dict(options.mapping)
+    paths = list(dict.fromkeys(options.labels))  # a file that is named twice holds its votes once
+    count = len(paths) + (options.truth is not None)
+    tables: list[LabelTable | TrueLabels] = []
+    for done, path in enumerate(paths):
+        step = part(watch, done / count, (done + 1) / count)
+        tables += read_labels(path, mapping or None, step, annotator=options.annotator)
+    if not any(isinstance(table, LabelTable) and len(table) for table in tables):
+        raise InputError(
+            "holds no votes; expected the columns annotator, task and label", file=options.labels[0]
+        )
+    if options.truth is not None:
+        # What is named as the truth has the last word over truths among the votes.
+        tables += _truths_of(options.truth, mapping, part(watch, 1 - 1 / count, 1.0))
+    return tables
+
+
+def _truths_of(path: Path, mapping: Mapping[str, str], watch: Watch) -> list[TrueLabels]:
+    try:
+        found = read_labels(path, None, watch, truth=True)
+    except UnknownColumns as unknown:
+        known = {c: f for c, f in mapping.items() if f in _TRUE_FIELDS and c in unknown.header}
+        found = read_labels(path, known, watch, truth=True)
+    truths = [table for table in found if isinstance(table, TrueLabels) and len(table)]
+    if not truths:
+        raise InputError("holds no true classes; expected the columns task and label", file=path)
+    return truths
+
+
+def _asked(tables: list[LabelTable | TrueLabels], chosen: str | None) -> tuple[list[Asked], list[str]]:
+    asked, notices = by_question(tables)
+    asked = asked_for(asked, chosen)
+    for truth in (table for table in tables if isinstance(table, TrueLabels)):
+        if chosen is None and not any(truth in one.truths for one in asked):
+            raise InputError("tells the truth of none of the tasks that were voted on", file=truth.path)
+    return asked, notices
+
+
+def _questions(asked: list[Asked], told: Understanding) -> tuple[dict[str, Question], list[str]]:
+    questions, said = {}, []
+    for one in asked:
+        try:
+            questions[one.name], notices = question_of(one, told)
+        except InputError as error:
+            if len(asked) == 1:
+                raise
+            what = f"{error.what.rstrip('.')}; --question NAME takes one question alone"
+            raise InputError(what, field=one.name) from error
+        said += [f"{plain(one.name)}: {notice}" if len(asked) > 1 else notice for notice in notices]
+    return questions, said
+
+
+def judged_of(
+    answer: Answer, texts: Mapping[str, str], *, every: bool = False, watch: Watch = silent
+) -> tuple[Judged, list[str]]:
+    """Judge the answer to every question by its truths; see `judgements`."""
+    judged: Judged = {}
+    failed: list[str] = []
+    questions = answer.inputs.given
+    for done, (name, question) in enumerate(questions.items()):
+        result = answer.outcomes[name].fusion
+        if result is None:
+            continue
+        step = part(watch, done / len(questions), (done + 1) / len(questions))
+        judged[name], said = judgements(question, answer.plan, result, texts=texts, every=every, watch=step)
+        failed += said
+        known = bool((question.truth != OPEN).any())
+        if not judged[name] and (every or known):
+            why = (
+                "all are held fixed, where --folds measures and holds them by turns"
+                if known
+                else "none is known"
+            )
+            failed.append(f"{where(answer, name)}There is no truth to measure by: {why}.")
+    return judged, failed
+
+
+def _curves(answer: Answer, settings: FoldedSettings, watch: Watch) -> dict[str, FoldedCurves]:
+    """Measure all methods on every question by cross-validation."""
+    found = {}
+    questions = answer.inputs.given
+    for done, (name, question) in enumerate(questions.items()):
+        step = part(watch, done / len(questions), (done + 1) / len(questions))
+        found[name] = fold_question(question, settings, answer.plan, step)
+    return found
+
+
+def _over_time(answer: Answer, chosen: str | None, watch: Watch) -> dict[str, DecisionRates]:
+    """Follow the rates of every question over time, for decisions on a class; "" stands for the last."""
+    if chosen is None:
+        return {}
+    questions = answer.inputs.given
+    return {
+        name: follow_question(question, chosen or None, part(watch, at / len(questions), 1.0))
+        for at, (name, question) in enumerate(questions.items())
+    }
+
+
+def _subsampled(
+    questions: Mapping[str, Question], class_votes: int, least: int
+) -> tuple[dict[str, Question], list[str]]:
+    """Keep of each question the tasks that experienced annotators voted on."""
+    kept, said = {}, []
+    for name, question in questions.items():
+        some = subsample(question.labels, question.truth, class_votes, least)
+        kept[name] = Question(some.labels, some.truth)
+        head = f"{plain(name)}: " if len(questions) > 1 else ""
+        said.append(
+            f"{head}Subsample: {len(some.tasks):,} of {counted(len(question.labels.tasks), 'task')}, with "
+            f"{counted(len(some.labels), 'vote')} by {counted(len(some.annotators), 'annotator')}; "
+            f"{some.experienced:,} of all annotators have {class_votes} votes on tasks of each class."
+        )
+    return kept, said
+
+
+def _record(
+    answer: Answer,
+    name: str,
+    sources: list[dict[str, object]],
+    options: argparse.Namespace,
+    curves: Mapping[str, FoldedCurves],
+) -> dict[str, Any]:
+    """Make the contents of run.json."""
+    record = run_record(answer, name, sources)
+    if options.subsample is not None:
+        record["subsample"] = dict(zip(("class_votes", "experienced"), options.subsample, strict=True))
+    if name in curves:
+        record["roc_curves"] = curves[name].settings.as_dict()
+    return record
+
+
+def _write(
+    folder: Path,
+    options: argparse.Namespace,
+    answer: Answer,
+    judged: Judged,
+    curves: Mapping[str, FoldedCurves],
+    over_time: Mapping[str, DecisionRates],
+    sources: list[dict[str, object]],
+    watch: Watch,
+) -> tuple[list[Path], list[str]]:
+    """Write the results of each question.
+
+    Gives the files, and what is left out of them.
+    """
+    written: list[Path] = []
+    said: list[str] = []
+    for name, result, here, step in folders_of(answer, folder, watch):
+        output = QuestionOutput(
+            answer.inputs.given[name], answer.plan, result,
+            _record(answer, name, sources, options, curves), judged.get(name, {}), options.steps,
+            curves.get(name), over_time.get(name), options.charts,
+        )  # fmt: skip
+        written += write_question(here, output, step)
+        if not has_confusion(output):
+            rows = result.fusion.confusion.alpha.size
+            said.append(f"{where(answer, name)}confusion.csv is left out: it would have {rows:,} rows")
+    return written, said
+
+
+def notices_of(answer: Answer, judged: Judged) -> Iterator[str]:
+    """Give what the algorithms had to say, and what speaks against trusting them."""
+
+    def of_question(name: str, result: LabelResult) -> Iterator[str]:
+        groups, question = result.communities, answer.inputs.given[name]
+        yield from result.fusion.notices
+        yield from groups.notices if groups is not None else ()
+        yield from advice_on(question, result, judged.get(name, {}), answer.plan.algorithm)
+
+    return by_item(answer, of_question)

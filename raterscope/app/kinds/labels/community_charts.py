@@ -1,0 +1,285 @@
+"""Communities and annotators in triangles, and participation over time, as drawings and tables.
+
+Figures 4, 7, 8 and 10 to 13 of the dynamic combination paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.labels.data import ClassArray, Drift, FloatArray, LabelFusion, Labels
+from raterscope.algorithms.labels.drift import Constancy, row_over_time
+from raterscope.app.errors import plain
+from raterscope.app.formats.export import shortest
+from raterscope.app.kinds.labels.community_course import CommunityCourse
+from raterscope.figures.lines import LINES
+from raterscope.figures.sheet import Chart, Key
+from raterscope.figures.ternary import ShareBars, TernaryChart, TernaryPath, TernaryPoint
+
+__all__ = [
+    "COURSE", "PARTICIPATION", "TRACES", "aligned_steps", "class_keys", "community_charts", "community_keys",
+    "corners_of", "course_charts", "course_rows", "most_changed", "participation_charts",
+    "participation_rows", "trace_charts", "trace_rows",
+]  # fmt: skip
+
+COURSE = ("moment", "community", "name", "members")
+"""Then the entries of the mean matrix, named "true: given"."""
+
+PARTICIPATION = ("moment", "annotator", "community", "name", "participation")
+TRACES = ("annotator", "vote", "votes_of_all", "true", "given", "probability")
+
+_SMALLEST, _LARGEST = 4.0, 16.0
+_MARKS, _ROWS = 5, 20
+"""Steps that are marked in a triangle, and that are written to a table."""
+_POINTS = 400
+_APART = 0.1
+"""Markers that are nearer to the one named last have no name: it would be written over."""
+_EDGE = LINES[3]
+_TRACES = (LINES[0], LINES[2], *LINES[4:])
+"""Colours of classes: unlike that of the markers."""
+
+
+def corners_of(
+    outputs: Sequence[str], meaning: ClassArray, true: int, mean: FloatArray
+) -> tuple[tuple[str, str, str], NDArray[np.float64]]:
+    """Give the corners of a class's triangle, and which outputs each of them stands for, (L, 3).
+
+    Of three outputs each is a corner, in their order. Of others the corners are the right answer, the wrong
+    one that is given most, and all the others together.
+
+    Parameters
+    ----------
+    outputs : L names
+    meaning : (L,) int16
+        The class that each output stands for.
+    true : int
+    mean : (L,) float64
+        How often each output is given to the class.
+    """
+    share = np.zeros((len(outputs), 3))
+    if len(outputs) == 3:
+        return (outputs[0], outputs[1], outputs[2]), np.eye(3)
+    right = np.flatnonzero(meaning == true)
+    wrong = np.where(meaning == true, -1.0, mean)
+    most = int(wrong.argmax())
+    share[:, 1] = 1.0
+    share[right] = (1.0, 0.0, 0.0)
+    if wrong[most] >= 0:
+        share[most] = (0.0, 0.0, 1.0)
+    names = " or ".join(plain(outputs[at], 20) for at in right.tolist()) or "none is right"
+    return (names, "all others", plain(outputs[most], 20)), share
+
+
+def community_charts(labels: Labels, prototypes: FloatArray, sizes: Sequence[int]) -> list[tuple[str, Chart]]:
+    """Draw the communities' mean matrices, a triangle a true class; discs grow with the members (Fig. 4).
+
+    Parameters
+    ----------
+    labels : Labels
+    prototypes : (C, J, L) float64
+    sizes : C int
+    """
+    return _triangles(labels, prototypes, sizes, range(len(prototypes)), prototypes.mean(axis=0))
+
+
+def course_charts(labels: Labels, course: CommunityCourse) -> list[tuple[str, Chart]]:
+    """Draw the communities of every moment, a row of triangles each (Figs. 11 to 13)."""
+    charts: list[tuple[str, Chart]] = []
+    every = np.concatenate(course.prototypes).mean(axis=0)
+    for at, title in enumerate(course.titles):
+        sizes = course.over.moments[at].sizes().tolist()
+        numbers = course.over.identity[at].tolist()
+        triangles = _triangles(labels, course.prototypes[at], sizes, numbers, every)
+        charts += [(f"{name}, {title}", chart) for name, chart in triangles]
+    return charts
+
+
+def community_keys(names: Sequence[str]) -> list[Key]:
+    """Name communities by their colours."""
+    return [
+        Key(name if name.startswith("community ") else f"{at + 1} {plain(name, 60)}", _colour(at), disc=True)
+        for at, name in enumerate(names)
+    ]
+
+
+def class_keys(classes: Sequence[str]) -> list[Key]:
+    """Name the classes of `trace_charts` by their colours."""
+    keys = [Key(f"true: {plain(name, 60)}", _TRACES[at % len(_TRACES)]) for at, name in enumerate(classes)]
+    return [*keys, Key("the same moment, with the votes of all annotators until then", _EDGE)]
+
+
+def participation_charts(
+    course: CommunityCourse, annotators: Sequence[int], names: Sequence[str]
+) -> list[tuple[str, Chart]]:
+    """Draw the participation of some annotators at every moment (Fig. 10)."""
+    colours = [_colour(at) for at in range(course.over.count)]
+    return [
+        (
+            plain(names[who], 40),
+            ShareBars(
+                course.titles,
+                np.array([course.participation(at, who) for at in range(len(course.titles))]),
+                colours,
+            ),
+        )
+        for who in annotators
+    ]
+
+
+def trace_charts(labels: Labels, fusion: LabelFusion, annotators: Sequence[int]) -> list[tuple[str, Chart]]:
+    """Draw the rows of annotators' matrices over their votes, aligned in time (Figs. 7 and 8).
+
+    Markers join the rows of all classes at the same number of votes of all annotators, which is beside them.
+    """
+    assert fusion.drift is not None
+    assert labels.meaning is not None
+    charts: list[tuple[str, Chart]] = []
+    known = [at for at in range(len(fusion.classes)) if (labels.meaning == at).any()]
+    for who in annotators:
+        rows = row_over_time(fusion.drift, who).mean
+        names, share = corners_of(fusion.outputs, labels.meaning, known[0], rows[:, known[0]].mean(axis=0))
+        several = [known] if len(fusion.outputs) == 3 else [[at] for at in known]
+        for group in several:
+            if len(several) > 1:
+                mean = rows[:, group[0]].mean(axis=0)
+                names, share = corners_of(fusion.outputs, labels.meaning, group[0], mean)
+            chart = _trace(labels, fusion.drift, who, rows @ share, group, names)
+            title = plain(labels.annotators[who], 40)
+            if len(several) > 1:
+                title += f", true: {plain(fusion.classes[group[0]], 30)}"
+            charts.append((title, chart))
+    return charts
+
+
+def aligned_steps(
+    labels: Labels, drift: Drift, annotator: int, marks: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Give some steps of an annotator, evenly spaced, and the votes of all annotators until each.
+
+    Returns
+    -------
+    steps, votes : (M,) int64
+    """
+    return _aligned(_places(labels), drift, annotator, marks)
+
+
+def _places(labels: Labels) -> NDArray[np.int64]:
+    """Count the votes of all annotators before each vote; those of unknown time come last."""
+    place = np.arange(len(labels))
+    if labels.time is not None:
+        place[np.argsort(labels.time, kind="stable")] = np.arange(len(labels))
+    return place
+
+
+def _aligned(
+    place: NDArray[np.int64], drift: Drift, annotator: int, marks: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    own = drift.vote[drift.steps(annotator)]
+    steps = np.unique(np.linspace(0, len(own) - 1, min(marks, len(own))).astype(np.int64))
+    return steps, place[own[steps]] + 1
+
+
+def most_changed(constancy: Constancy | None, drift: Drift, most: int) -> list[int]:
+    """Choose annotators to draw: of those who changed, or else of all, those with the most votes."""
+    many = np.diff(drift.start)
+    among = np.arange(len(many)) if constancy is None else np.sort(constancy.changed())
+    if not len(among):
+        among = np.arange(len(many))
+    return [int(at) for at in among[np.argsort(-many[among], kind="stable")][:most] if many[at]]
+
+
+def course_rows(course: CommunityCourse) -> Iterator[tuple[object, ...]]:
+    """Give the rows of the table of communities over time."""
+    for at, title in enumerate(course.titles):
+        sizes = course.over.moments[at].sizes().tolist()
+        for row, number in enumerate(course.over.identity[at].tolist()):
+            matrix = course.prototypes[at][row].ravel().tolist()
+            yield (title, number + 1, course.names[number], sizes[row], *map(shortest, matrix))
+
+
+def participation_rows(course: CommunityCourse, names: Sequence[str]) -> Iterator[tuple[object, ...]]:
+    """Give the rows of the table of participation over time, without shares of 0."""
+    for at, title in enumerate(course.titles):
+        now, identity = course.over.moments[at], course.over.identity[at].tolist()
+        for row, who in enumerate(now.members.tolist()):
+            for column, number in enumerate(identity):
+                share = float(now.participation[row, column])
+                if share >= 0.0005:
+                    yield (title, names[who], number + 1, course.names[number], f"{share:.4g}")
+
+
+def trace_rows(labels: Labels, fusion: LabelFusion) -> Iterator[tuple[object, ...]]:
+    """Give the rows of the table of traces: all annotators' matrices at moments that are the same for all."""
+    drift = fusion.drift
+    assert drift is not None
+    place = _places(labels)
+    for who in np.flatnonzero(np.diff(drift.start)).tolist():
+        steps, votes = _aligned(place, drift, who, _ROWS)
+        alpha = drift.alpha[drift.steps(who)][steps].astype(np.float64)
+        rows = alpha / alpha.sum(axis=2, keepdims=True)
+        for at, (step, many) in enumerate(zip(steps.tolist(), votes.tolist(), strict=True)):
+            for true, name in enumerate(fusion.classes):
+                for given, output in enumerate(fusion.outputs):
+                    probability = shortest(float(rows[at, true, given]))
+                    yield (labels.annotators[who], step + 1, many, name, output, probability)
+
+
+def _triangles(
+    labels: Labels,
+    prototypes: FloatArray,
+    sizes: Sequence[int],
+    numbers: Sequence[int],
+    mean: FloatArray,
+) -> list[tuple[str, Chart]]:
+    assert labels.meaning is not None
+    most = max(sizes, default=1)
+    charts: list[tuple[str, Chart]] = []
+    for true, name in enumerate(labels.classes):
+        if not (labels.meaning == true).any():
+            continue
+        corners, share = corners_of(labels.outputs, labels.meaning, true, mean[true])
+        points = [
+            TernaryPoint(
+                prototype[true] @ share,
+                _colour(number),
+                _SMALLEST + (_LARGEST - _SMALLEST) * (size / most) ** 0.5,
+                str(number + 1),
+            )
+            for prototype, size, number in zip(prototypes, sizes, numbers, strict=True)
+        ]
+        charts.append((f"True: {plain(name, 40)}", TernaryChart(corners, points)))
+    return charts
+
+
+def _trace(
+    labels: Labels,
+    drift: Drift,
+    annotator: int,
+    shares: FloatArray,
+    classes: Sequence[int],
+    corners: tuple[str, str, str],
+) -> TernaryChart:
+    kept = np.unique(np.linspace(0, len(shares) - 1, min(len(shares), _POINTS)).astype(np.int64))
+    paths = [TernaryPath(shares[kept, true], _TRACES[true % len(_TRACES)]) for true in classes]
+    points = []
+    steps, votes = aligned_steps(labels, drift, annotator, _MARKS)
+    labelled = np.full(3, np.inf)
+    for step, many in zip(steps.tolist(), votes.tolist(), strict=True):
+        here = shares[step, classes[0]]
+        apart = bool(np.abs(here - labelled).sum() > _APART)
+        labelled = here if apart else labelled
+        if len(classes) > 1:
+            paths.append(TernaryPath(shares[step, classes], _EDGE, 1.0))
+        points += [
+            TernaryPoint(shares[step, true], _EDGE, 3.5, f"{many:,}" if apart and true == classes[0] else "")
+            for true in classes
+        ]
+    points += [TernaryPoint(shares[-1, true], _TRACES[true % len(_TRACES)], 6.0) for true in classes]
+    return TernaryChart(corners, points, paths)
+
+
+def _colour(number: int) -> str:
+    return LINES[number % len(LINES)]

@@ -1,0 +1,214 @@
+"""Communities of a question's annotators at several moments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.annotators.common_tasks import CommonTaskSettings, common_task_communities
+from raterscope.algorithms.annotators.communities import Communities, CommunitySettings, communities
+from raterscope.algorithms.annotators.over_time import CommunitiesOverTime, follow
+from raterscope.algorithms.labels import Confusion
+from raterscope.algorithms.labels.data import FloatArray, LabelFusion, Labels
+from raterscope.algorithms.labels.drift import at
+from raterscope.algorithms.labels.rates import estimate_rates
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.kinds.labels.answers import Groups, names_of
+from raterscope.text.numbers import percent
+
+__all__ = ["CommunityCourse", "communities_by_tasks", "follow_communities", "obstacle"]
+
+SHARES = (0.2, 0.4, 0.6, 0.8)
+"""The moments before the last: shares of each annotator's history."""
+
+PARTS = 3
+"""So many moments of common tasks, each with as many votes more."""
+
+DAY = 86400.0
+
+
+@dataclass(frozen=True, eq=False)
+class CommunityCourse:
+    """Communities at several moments.
+
+    Attributes
+    ----------
+    over : CommunitiesOverTime
+        The communities of the last moment have the numbers that they have as groups.
+    titles : sequence of T str
+        When each moment is: "at 40 %".
+    caption : str
+        What the moments are: "of each one's votes".
+    names : tuple of str
+        By lasting number.
+    prototypes : tuple of T arrays, (C_t, J, L) float64
+        Means of the members' matrices at each moment, weighted by participation.
+    """
+
+    over: CommunitiesOverTime
+    titles: Sequence[str]
+    caption: str
+    names: tuple[str, ...]
+    prototypes: tuple[FloatArray, ...]
+
+    def participation(self, moment: int, annotator: int) -> FloatArray:
+        """Give an annotator's share in each lasting community at a moment; zeros for one in none."""
+        now, identity = self.over.moments[moment], self.over.identity[moment]
+        shares = np.zeros(self.over.count)
+        row = np.flatnonzero(now.members == annotator)
+        if len(row):
+            shares[identity] = now.participation[row[0]]
+        return shares
+
+
+def obstacle(labels: Labels, fusion: LabelFusion | None, basis: str) -> str:
+    """Say why groups cannot be followed over time; nothing where they can."""
+    if basis == "behaviour":
+        if fusion is None or fusion.drift is None:
+            return (
+                "How behaviour changes over time is what a dynamic answer says: fuse with dynamic IBCC, or "
+                "group the annotators by common tasks."
+            )
+    elif labels.time is None:
+        return "Common tasks can be followed over time where votes come with their times: these have none."
+    return ""
+
+
+def communities_by_tasks(
+    labels: Labels, mean: FloatArray, some: NDArray[np.int64] | None, method: str, watch: Watch = silent
+) -> Communities:
+    """Group by common tasks, by some of the votes or by all."""
+    task, annotator = labels.task, labels.annotator
+    if some is not None:
+        task, annotator = task[some], annotator[some]
+    settings = CommonTaskSettings(method=method)
+    many = len(labels.tasks), len(labels.annotators)
+    return common_task_communities(task, annotator, *many, settings, watch, mean)
+
+
+def follow_communities(
+    labels: Labels, fusion: LabelFusion, mean: FloatArray, groups: Groups, watch: Watch = silent
+) -> CommunityCourse:
+    """Find the communities of earlier moments and join them up to those that there are in the end.
+
+    By behaviour, moments are shares of each annotator's own history; by common tasks they are times, and the
+    communities those of all votes until then (the dynamic combination paper, sections 9 and 10).
+
+    Parameters
+    ----------
+    labels : Labels
+    fusion : LabelFusion
+    mean : (K, J, L) float64
+        Expected confusion matrices at the end.
+    groups : Groups
+        Those of the last moment.
+    watch : Watch
+    """
+    last = groups.found
+    if groups.basis == "behaviour":
+        moments, titles, caption = _behaviour_until(labels, fusion, last, watch)
+    else:
+        moments, titles, caption = _tasks_until(labels, fusion, mean, last, watch)
+    # Behaviour says which community goes on where that is what they are of; else it is alike for all.
+    matched = moments if groups.basis == "behaviour" else [_without_prototype(one) for one in moments]
+    over = _numbered_by_last(replace(follow(matched, len(labels.annotators)), moments=tuple(moments)))
+    many = len(groups.names)
+    names = groups.names + names_of(labels, over.latest()[many:], groups.basis, many)
+    return CommunityCourse(over, titles, caption, names, tuple(one.prototype for one in moments))
+
+
+def _behaviour_until(
+    labels: Labels, fusion: LabelFusion, last: Communities, watch: Watch
+) -> tuple[list[Communities], list[str], str]:
+    settings = CommunitySettings(method=last.method)
+    moments: list[Communities] = []
+    for step, share in enumerate(SHARES):
+        here = part(watch, step / len(SHARES), (step + 1) / len(SHARES), f"{percent(share)} of the votes: ")
+        mean, votes = _until(labels, fusion, share, here)
+        moments.append(communities(mean, votes, settings, here))
+    titles = [f"{percent(share)} of votes" for share in (*SHARES, 1.0)]
+    return [*moments, last], titles, "of each one's votes"
+
+
+def _until(
+    labels: Labels, fusion: LabelFusion, share: float, watch: Watch
+) -> tuple[FloatArray, NDArray[np.int64]]:
+    """Estimate matrices after a share of each annotator's votes, as `rates_of` does after all of them."""
+    drift = fusion.drift
+    assert drift is not None
+    many = np.diff(drift.start)
+    count = np.where(many > 0, np.rint(share * np.maximum(many - 1, 0)).astype(np.int64) + 1, 0)
+    step = np.arange(len(drift.vote)) - np.repeat(drift.start[:-1], many)
+    given = np.zeros(len(labels), dtype=bool)
+    given[drift.vote[step < np.repeat(count, many)]] = True
+    then = replace(labels.subset(given), known=fusion.known)
+    last = at(fusion, share=share).counts()
+    return estimate_rates(then, fusion.posterior, last=last, watch=watch).mean, count
+
+
+def _tasks_until(
+    labels: Labels, fusion: LabelFusion, mean: FloatArray, last: Communities, watch: Watch
+) -> tuple[list[Communities], list[str], str]:
+    times = labels.time
+    assert times is not None
+    known = np.isfinite(times)
+    ends = np.quantile(times[known], [step / PARTS for step in range(1, PARTS + 1)])
+    moments: list[Communities] = []
+    for step, end in enumerate(ends[:-1].tolist()):
+        here = part(watch, step / (PARTS - 1), (step + 1) / (PARTS - 1), f"votes {step + 1} of {PARTS}: ")
+        then = known & (times <= end)
+        now = mean if fusion.drift is None else _mean_then(fusion, then)
+        moments.append(communities_by_tasks(labels, now, np.flatnonzero(then), last.method, here))
+    write = _date if ends[-1] - ends[0] > DAY else _hour
+    titles = [f"until {write(end)}" for end in ends[:-1].tolist()]
+    return [*moments, last], [*titles, "after all votes"], "by all votes until then"
+
+
+def _mean_then(fusion: LabelFusion, then: NDArray[np.bool_]) -> FloatArray:
+    """Give every annotator's expected confusion matrix after the votes that had come."""
+    drift, prior = fusion.drift, fusion.confusion.prior
+    assert drift is not None
+    who = np.repeat(np.arange(len(drift.start) - 1), np.diff(drift.start))
+    came = np.flatnonzero(then[drift.vote])
+    last = np.full(len(drift.start) - 1, -1, dtype=np.int64)
+    np.maximum.at(last, who[came], came)
+    alpha = np.broadcast_to(prior, (len(last), *prior.shape)).copy()
+    alpha[last >= 0] = drift.alpha[last[last >= 0]]
+    return Confusion(alpha, prior).mean()
+
+
+def _date(seconds: float) -> str:
+    return _written(seconds, "%Y-%m-%d")
+
+
+def _hour(seconds: float) -> str:
+    return _written(seconds, "%H:%M:%S")
+
+
+def _written(seconds: float, form: str) -> str:
+    try:
+        return datetime.fromtimestamp(seconds).astimezone().strftime(form)
+    except (ValueError, OverflowError, OSError):  # seconds from another origin than 1970
+        return f"{seconds:g} s"
+
+
+def _without_prototype(found: Communities) -> Communities:
+    return replace(found, prototype=np.empty((found.count, 0, 0)))
+
+
+def _numbered_by_last(over: CommunitiesOverTime) -> CommunitiesOverTime:
+    """Give the communities of the last moment their numbers in it, and those gone by then the next."""
+    final = over.identity[-1]
+    gone = np.setdiff1d(np.arange(over.count), final)
+    number = np.full(max(over.count, 1), -1, dtype=np.int16)
+    number[final] = np.arange(len(final))
+    number[gone] = len(final) + np.arange(len(gone))
+    events = over.events.copy()
+    for column in (2, 3):
+        named = events[:, column] >= 0
+        events[named, column] = number[events[named, column]]
+    return replace(over, identity=tuple(number[each] for each in over.identity), events=events)

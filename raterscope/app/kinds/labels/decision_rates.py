@@ -1,0 +1,321 @@
+"""Rates over time of a question's annotators, by the methods of the thesis: followed, drawn, written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.clicks.data import ClicksError
+from raterscope.algorithms.clicks.decision_course import (
+    METHODS,
+    DecisionCourse,
+    Decisions,
+    Measured,
+    follow,
+    measure,
+)
+from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, Labels
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.export import shortest, write_table
+from raterscope.app.formats.whole import write_whole
+from raterscope.app.kinds.labels.running import Question
+from raterscope.figures.lines import DASHES, LINES, Line, LineChart
+from raterscope.figures.sheet import Chart, Key, sheet
+
+__all__ = [
+    "ERRORS", "RATES_FILES", "ROWS", "DecisionRates", "Series", "course_of", "decisions_of",
+    "follow_question", "rates_charts", "rates_keys", "series_of", "write_rates", "write_rates_chart",
+    "write_rates_files",
+]  # fmt: skip
+
+RATES_FILES = ("rates_over_time.csv", "decisions_over_time.csv", "rates_over_time.svg")
+
+RATES = (
+    "step", "method", "annotator", "sensitivity", "sensitivity_low", "sensitivity_high", "specificity",
+    "specificity_low", "specificity_high",
+)  # fmt: skip
+DECISIONS = (
+    "step", "method", "prevalence", "wrong", "sensitivity", "precision", "error_sensitivity",
+    "error_specificity", "error_prevalence",
+)  # fmt: skip
+
+ROWS = {key: row for row, key in enumerate(METHODS)}
+"""Of each method: the number that gives its colour."""
+
+ERRORS = ("sensitivity", "specificity", "prevalence")
+_Z = 1.96
+_LEAST = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """One method's line, with an interval where it has one.
+
+    Attributes
+    ----------
+    method : str
+        Key of `METHODS`.
+    across, down : (T,) float64
+    low, high : (T,) float64, optional
+    """
+
+    method: str
+    across: FloatArray
+    down: FloatArray
+    low: FloatArray | None = None
+    high: FloatArray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class DecisionRates:
+    """Rates over time of one question.
+
+    Attributes
+    ----------
+    course : DecisionCourse
+    measured : Measured or None
+        By tasks of known truth.
+    name : str
+        The class that decisions are for.
+    annotators : tuple of K names
+    """
+
+    course: DecisionCourse
+    measured: Measured | None
+    name: str
+    annotators: tuple[str, ...]
+
+    @property
+    def step(self) -> str:
+        """What a step is."""
+        return "decisions of each annotator" if self.course.repeated else "annotators"
+
+
+def follow_question(
+    question: Question, chosen: str | int | None = None, watch: Watch = silent
+) -> DecisionRates:
+    """Follow the decisions whether tasks are of a class, by default the last.
+
+    Raises
+    ------
+    InputError
+        For an unknown class, and where they cannot be followed.
+    """
+    labels = question.labels
+    place = len(labels.classes) - 1 if chosen is None else chosen
+    if isinstance(place, str):
+        if place not in labels.classes:
+            expected = ", ".join(plain(name, 40) for name in labels.classes)
+            raise InputError(f"there is no class {plain(place)}; expected one of {expected}")
+        place = labels.classes.index(place)
+    try:
+        course, found = course_of(labels, place, question.truth, watch)
+    except ClicksError as error:
+        raise InputError(str(error).replace("clusters", "tasks")) from error
+    return DecisionRates(course, found, labels.classes[place], labels.annotators)
+
+
+def course_of(
+    labels: Labels, chosen: int, truth: ClassArray, watch: Watch = silent
+) -> tuple[DecisionCourse, Measured | None]:
+    """Follow the decisions whether tasks are of a class, and measure them by known truths.
+
+    Raises
+    ------
+    ClicksError
+        Where that cannot be done.
+    """
+    course = follow(decisions_of(labels, chosen), watch=watch)
+    known = np.where(np.asarray(truth) == OPEN, -1, np.asarray(truth) == chosen).astype(np.int8)
+    return course, measure(course, known)
+
+
+def decisions_of(labels: Labels, chosen: int) -> Decisions:
+    """Take every vote as a decision whether its task is of a class, in the order of time."""
+    meaning = np.arange(len(labels.outputs)) if labels.meaning is None else labels.meaning
+    means = meaning[labels.label]
+    order = np.arange(len(labels.task))
+    if labels.time is not None:
+        order = np.argsort(np.nan_to_num(labels.time, nan=np.inf), kind="stable")
+    order = order[means[order] != OPEN]
+    return Decisions(
+        labels.annotator[order], labels.task[order], means[order] == chosen,
+        len(labels.annotators), len(labels.tasks),
+    )  # fmt: skip
+
+
+def series_of(
+    course: DecisionCourse, found: Measured | None, key: str, annotator: int = -1
+) -> Sequence[Series]:
+    """Give the lines of one quantity, a method each.
+
+    Parameters
+    ----------
+    course : DecisionCourse
+    found : Measured or None
+        Only for quantities of decisions.
+    key : str
+        "sensitivity", "specificity", "prevalence"; of decisions "wrong", "found" (their sensitivity),
+        "precision", "roc"; "error 0" to "error 2" in dB, by `ERRORS`.
+    annotator : int
+        Of rates; by default the mean of all.
+    """
+    at = course.at.astype(np.float64)
+    if key in ("sensitivity", "specificity"):
+        return _rates(course, key, annotator, at)
+    if key == "prevalence":
+        return [Series(name, at, course.prevalence[row]) for row, name in enumerate(course.estimated)]
+    assert found is not None
+    if key == "roc":
+        return [
+            _roc(name, score, found.truth) for name, score in zip(found.methods, found.score, strict=True)
+        ]
+    if key.startswith("error "):
+        level = 10 * np.log10(np.maximum(found.error[int(key[-1])], _LEAST))
+        return [Series(name, at, level[row]) for row, name in enumerate(course.estimated)]
+    values = {"wrong": found.wrong, "found": found.sensitivity, "precision": found.precision}[key]
+    return [Series(name, at, values[row]) for row, name in enumerate(found.methods)]
+
+
+def rates_charts(found: DecisionRates) -> list[tuple[str, Chart]]:
+    """Draw rates with intervals; where truths are known errors of rates, decisions and their ROC too."""
+    charts: list[tuple[str, Chart]] = [
+        (f"{key.capitalize()}, {plain(found.name, 30)}", _chart(found, key, key))
+        for key in ("sensitivity", "specificity", "prevalence")
+    ]
+    if found.measured is not None:
+        charts += [
+            (f"Error of {name}", _chart(found, f"error {at}", "mean squared error, dB"))
+            for at, name in enumerate(ERRORS)
+        ]
+        charts.append(("Wrong decisions", _chart(found, "wrong", "share wrong")))
+        charts.append(("ROC at the end", _chart(found, "roc", "sensitivity")))
+    return charts
+
+
+def rates_keys(found: DecisionRates) -> list[Key]:
+    """Name the lines of `rates_charts`."""
+    methods = found.course.estimated if found.measured is None else found.measured.methods
+    return [Key(METHODS[name], *_look(name)) for name in methods]
+
+
+def write_rates(path: Path, found: DecisionRates) -> Path:
+    """Write the rates of every annotator after each step, by each method; a row without name is the mean."""
+    return write_table(path, RATES, _rate_rows(found))
+
+
+def write_rates_chart(path: Path, found: DecisionRates) -> Path:
+    """Draw `rates_charts` as SVG."""
+    return write_whole(path, sheet(rates_charts(found), rates_keys(found)))
+
+
+def write_rates_files(folder: Path, found: DecisionRates) -> list[Path]:
+    """Write all of it into a folder: `RATES_FILES`."""
+    rates, decisions, chart = (folder / name for name in RATES_FILES)
+    return [
+        write_rates(rates, found),
+        write_table(decisions, DECISIONS, _decision_rows(found)),
+        write_rates_chart(chart, found),
+    ]
+
+
+def _look(method: str) -> tuple[str, tuple[float, ...]]:
+    row = ROWS[method]
+    return LINES[row % len(LINES)], DASHES[row // len(LINES) % len(DASHES)]
+
+
+def _chart(found: DecisionRates, key: str, up: str) -> LineChart:
+    series = series_of(found.course, found.measured, key)
+    roc = key == "roc"
+    lines = [Line(one.across, one.down, *_ends(one)) for one in series]
+    most = 1.0 if roc else float(found.course.at[-1])
+    low, high = 0.0, 1.0
+    if key.startswith("error "):
+        values = np.concatenate([one.down for one in series])
+        values = values[np.isfinite(values)]
+        low, high = (
+            (5 * np.floor(values.min() / 5), 5 * np.ceil(values.max() / 5)) if len(values) else (-5, 0)
+        )
+        high = max(high, low + 5)
+    across = "false positive rate" if roc else found.step
+    return LineChart(lines, across, up, most, diagonal=roc, low=float(low), high=float(high))
+
+
+def _ends(
+    one: Series,
+) -> tuple[str, bool, FloatArray | None, FloatArray | None, tuple[float, ...]]:
+    colour, dashes = _look(one.method)
+    return colour, False, one.low, one.high, dashes
+
+
+def _rates(course: DecisionCourse, key: str, annotator: int, at: FloatArray) -> list[Series]:
+    rates = course.sensitivity if key == "sensitivity" else course.specificity
+    side = 0 if key == "sensitivity" else 1
+    low, high = course.low[side], course.high[side]
+    if annotator >= 0:
+        values, ends = rates[:, :, annotator], (low[:, annotator], high[:, annotator])
+    else:
+        values, ends = _mean_rates(rates, low, high)
+    lines = [Series(name, at, values[row]) for row, name in enumerate(course.estimated)]
+    first = lines[0]
+    return [Series(first.method, at, first.down, *ends), *lines[1:]]
+
+
+def _mean_rates(
+    rates: FloatArray, low: FloatArray, high: FloatArray
+) -> tuple[FloatArray, tuple[FloatArray, FloatArray]]:
+    """Average rates (M, T, R) over annotators, with the interval of the first method's mean."""
+    known = np.isfinite(rates)
+    values = np.where(known, rates, 0).sum(axis=2) / np.maximum(known.sum(axis=2), 1)
+    spread = np.where(np.isfinite(low), (high - low) / (2 * _Z), 0.0)
+    half = _Z * np.sqrt((spread**2).sum(axis=1)) / np.maximum(known[0].sum(axis=1), 1)
+    return values, (np.clip(values[0] - half, 0, 1), np.clip(values[0] + half, 0, 1))
+
+
+def _roc(key: str, score: FloatArray, truth: NDArray[np.bool_]) -> Series:
+    order = np.argsort(-score, kind="stable")
+    last = np.append(np.diff(score[order]) != 0, True)
+    hits, alarms = np.cumsum(truth[order])[last], np.cumsum(~truth[order])[last]
+    return Series(key, np.append(0.0, alarms / alarms[-1]), np.append(0.0, hits / hits[-1]))
+
+
+def _rate_rows(found: DecisionRates) -> Iterator[tuple[object, ...]]:
+    course = found.course
+    means = [series_of(course, None, key) for key in ("sensitivity", "specificity")]
+    for step, at in enumerate(course.at.tolist()):
+        for row, method in enumerate(course.estimated):
+            mean: list[float] = []
+            for side in means:
+                one = side[row]
+                ends = (one.low, one.high)
+                mean += [one.down[step], *(np.nan if end is None else end[step] for end in ends)]
+            yield (at, method, "", *map(shortest, map(float, mean)))
+            for who in np.flatnonzero(np.isfinite(course.sensitivity[row, step])).tolist():
+                figures: list[float] = []
+                for side_at, rates in enumerate((course.sensitivity, course.specificity)):
+                    ends_of = (course.low, course.high) if row == 0 else ()
+                    figures += [rates[row, step, who], *(end[side_at, step, who] for end in ends_of)]
+                    figures += [np.nan] * (2 - len(ends_of))
+                yield (at, method, found.annotators[who], *map(shortest, map(float, figures)))
+
+
+def _decision_rows(found: DecisionRates) -> Iterator[tuple[object, ...]]:
+    course, measured = found.course, found.measured
+    methods = course.estimated if measured is None else measured.methods
+    for step, at in enumerate(course.at.tolist()):
+        for row, method in enumerate(methods):
+            estimates = row < len(course.estimated)
+            figures = [course.prevalence[row, step] if estimates else np.nan]
+            if measured is not None:
+                figures += [
+                    one[row, step] for one in (measured.wrong, measured.sensitivity, measured.precision)
+                ]
+                figures += [measured.error[kind, row, step] if estimates else np.nan for kind in range(3)]
+            else:
+                figures += [np.nan] * 6
+            yield (at, method, *map(shortest, map(float, figures)))

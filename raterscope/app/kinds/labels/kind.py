@@ -1,0 +1,204 @@
+"""The record of labels."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from raterscope.app.command_line.arguments import (
+    Parser,
+    add_algorithm,
+    add_hold,
+    add_mapping,
+    add_names,
+    add_question,
+    add_rates_over_time,
+    add_results,
+    add_roc_curves,
+    add_settings,
+    count,
+    pair,
+    steps,
+)
+from raterscope.app.kinds.kind import Catalogue, FuseCommand, Kind, Plan, Run, Sample, Summary
+
+if TYPE_CHECKING:
+    from raterscope.algorithms.progress import Watch
+    from raterscope.algorithms.settings import Settings
+    from raterscope.app.outcome import Answer, Inputs
+    from raterscope.app.sample_files import Demonstrated, Tools
+    from raterscope.app.study import RunEntry, Study
+    from raterscope.app.trust import Trust
+
+__all__ = ["LABELS"]
+
+
+def _add_fuse_options(parser: Parser) -> None:
+    parser.add_argument("labels", nargs="+", type=Path, metavar="LABELS",
+                        help="tables with the columns annotator, task, label and perhaps time; Zooniverse "
+                             "exports; Label Studio, CVAT or COCO files; or a study with its decisions and "
+                             "exclusions")  # fmt: skip
+    parser.add_argument("--run", type=count, metavar="N",
+                        help="of a study: write the results of run N, without fusing again")  # fmt: skip
+    parser.add_argument("--truth", type=Path, metavar="TRUTH",
+                        help="true classes (task, label) to compare with; writes evaluation.csv")  # fmt: skip
+    add_hold(parser, "hold the truths fixed, so that they sharpen the rest")
+    parser.add_argument("--folds", action="store_true",
+                        help="hold the truths fixed but for a fifth that is measured, by turns")  # fmt: skip
+    parser.add_argument("--compare", action="store_true",
+                        help="measure all algorithms against the truths, in evaluation.csv")  # fmt: skip
+    parser.add_argument("--charts", action="store_true",
+                        help="draw communities in triangles as communities.svg, and where they can be "
+                             "followed over time communities_over_time and participation as .csv and .svg; "
+                             "with dynibcc traces.csv and traces.svg too (dynamic combination paper, Figs. "
+                             "4, 7, 8, 10 to 13)")  # fmt: skip
+    add_roc_curves(parser, "needs --truth; writes roc_areas.csv, roc_curves.csv and roc_curves.svg")
+    add_rates_over_time(parser, "writes rates_over_time.csv, decisions_over_time.csv and rates_over_time.svg")
+    parser.add_argument("--subsample", nargs=2, type=count, metavar=("VOTES", "ANNOTATORS"),
+                        help="fuse only the tasks with votes of at least ANNOTATORS annotators who have "
+                             "VOTES votes on tasks of each true class (dynamic combination paper, section "
+                             "4: 50 10); needs --truth")  # fmt: skip
+    add_algorithm(parser, "--algorithm", "pooled", "how labels are fused")
+    add_settings(parser)
+    add_names(parser, "--outputs", "A,B,...", "what annotators may say, in order (default: what they did)")
+    add_names(
+        parser, "--classes", "X,Y,...", "what may be true, in order (default: the outputs, or as TRUTH)"
+    )
+    parser.add_argument("--stands", nargs="+", action="extend", default=[], type=pair,
+                        metavar="output=class",
+                        help="the class that an output stands for; nothing after = for none")  # fmt: skip
+    parser.add_argument("--prior", metavar="PRIOR",
+                        help="pseudo-counts of everybody's confusion matrix, a row a class, as in "
+                             "'2 1; 1 2', or a CSV file of them")  # fmt: skip
+    parser.add_argument("--steps", type=steps, default=1, metavar="STEPS",
+                        help="how many of an annotator's matrices over time to write: last, all, or a "
+                             "number (default: last)")  # fmt: skip
+    add_question(parser)
+    parser.add_argument("--annotator", metavar="NAME",
+                        help="who gave the labels of a file that does not say so")  # fmt: skip
+    add_mapping(parser, "annotator, task, label, time, truth, question, picture")
+    add_results(parser)
+
+
+def _fuse_files(options: argparse.Namespace) -> int:
+    from raterscope.app.kinds.labels.command import fuse_labels
+
+    return fuse_labels(options)
+
+
+def _catalogues() -> Sequence[Catalogue]:
+    from raterscope.algorithms.labels.catalogue import LABELLERS
+
+    return (Catalogue("algorithms for labels (--algorithm, with run: ALGORITHM)", LABELLERS),)
+
+
+def _shared_settings() -> type[Settings]:
+    from raterscope.algorithms.labels.fusion import QuestionSettings
+
+    return QuestionSettings
+
+
+def _texts(options: argparse.Namespace) -> dict[str, str]:
+    return dict(options.settings) | ({"truths": "hold"} if options.hold_truth else {})
+
+
+def _make_plan(options: argparse.Namespace) -> Plan:
+    from raterscope.algorithms.labels.fusion import LabelPlan
+
+    return LabelPlan.make(options.algorithm, _texts(options))
+
+
+def _read_plan(values: Mapping[str, Any]) -> Plan:
+    from raterscope.algorithms.labels.fusion import LabelPlan
+
+    return LabelPlan.from_dict(values)
+
+
+def _gather(items: Sequence[int], study: Study, _plan: Any, _hold_truth: bool, watch: Watch) -> Inputs[Any]:
+    from raterscope.app.kinds.labels.running import gather
+
+    return gather(items, study, watch)
+
+
+def _fuse(inputs: Any, plan: Any, _jobs: int | None, watch: Watch) -> Answer[Any, Any, Any]:
+    from raterscope.app.kinds.labels.running import fuse_inputs
+
+    return fuse_inputs(inputs, plan, watch)
+
+
+def _keep(answer: Any, study: Study, watch: Watch) -> int:
+    from raterscope.app.kinds.labels.running import keep
+
+    return keep(answer, study, watch)
+
+
+def _summarise(
+    answer: Any, _study: Study, options: argparse.Namespace, seconds: float, watch: Watch
+) -> Summary:
+    from raterscope.app.kinds.labels.command import judged_of, notices_of, summary_of
+
+    judged, _ = judged_of(answer, _texts(options), watch=watch)
+    return Summary(notices_of(answer, judged), summary_of(answer, seconds, judged))
+
+
+def _trust(study: Study, items: Sequence[int], watch: Watch) -> Trust | None:
+    from raterscope.app.kinds.labels.trust import trust_in_labels
+
+    watch(0.0, "comparing with the ground truth")
+    return trust_in_labels(study, items[0])
+
+
+def _annotators_of(study: Study, item: int, run: RunEntry) -> Iterable[str | None]:
+    from raterscope.app.study.labels import labels_of
+
+    return labels_of(study, item, run).annotators
+
+
+def _demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demonstrated:
+    from raterscope.app.kinds.labels.demo import demonstrate
+
+    return demonstrate(folder, results, tools, watch)
+
+
+def _about(_path: Path) -> str:
+    from raterscope.app.kinds.labels.sample import about
+
+    return about()
+
+
+LABELS = Kind(
+    name="labels",
+    title="Labels",
+    item="question",
+    by_question=True,
+    detail="task",
+    run=Run(
+        catalogues=_catalogues,
+        shared_settings=_shared_settings,
+        make_plan=_make_plan,
+        read_plan=_read_plan,
+        gather=_gather,
+        fuse=_fuse,
+        keep=_keep,
+        summarise=_summarise,
+    ),
+    fuse_command=FuseCommand(
+        "a crowd's labels: true classes, and each annotator's confusion matrix",
+        "Fuses labels and writes labels.csv, annotators.csv, confusion.csv, next_votes.csv and\n"
+        "run.json, communities.csv where they are found, evaluation.csv where truths are known; of several\n"
+        "questions, into a folder each.",
+        (
+            "fuse labels votes.csv -o results",
+            "fuse labels votes.csv --truth truth.csv --compare -o results",
+            "fuse labels study.rscope --run 3 -o results",
+            "fuse labels scores.csv --outputs -1,1,3 --classes no,yes --stands -1=no 1=yes 3=yes -o results",
+        ),
+        _add_fuse_options,
+        _fuse_files,
+    ),
+    trust=_trust,
+    annotators_of=_annotators_of,
+    sample=Sample(_demonstrate, _about, "window-labels.png", 0.1),
+)

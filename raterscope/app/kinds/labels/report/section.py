@@ -1,0 +1,270 @@
+"""The questions of labels in a report: answers against truths, the crowd, what is in dispute."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from raterscope.algorithms.labels.data import OPEN, FloatArray
+from raterscope.algorithms.labels.drift import change_points, main_change, row_over_time
+from raterscope.algorithms.labels.roc_curves import FoldedCurves
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.convergence import of_labels
+from raterscope.app.errors import counted, plain
+from raterscope.app.kinds.labels.answers import Answered, Groups
+from raterscope.app.kinds.labels.community_files import GroupedAnswer
+from raterscope.app.kinds.labels.decision_rates import DecisionRates, rates_charts, rates_keys
+from raterscope.app.kinds.labels.report.answered_question import AnsweredQuestion
+from raterscope.app.kinds.labels.report.folds import folded_blocks
+from raterscope.app.kinds.labels.report.tables import (
+    annotators_table,
+    communities_table,
+    crowd_table,
+    disputed_table,
+    methods_table,
+    moved_table,
+    share_of,
+)
+from raterscope.app.page.charts import LINES, Line, draw_lines, draw_rates
+from raterscope.app.page.contents import Block, Facts, Gallery, Notices, Section, Swatch
+from raterscope.app.page.pictures import drawing
+from raterscope.app.page.runs import run_in_words
+from raterscope.app.page.units import named, significant
+from raterscope.figures.sheet import image_of
+
+__all__ = ["question_section"]
+
+_MOST_TRIANGLES = 16
+_NEAR = (
+    "Near a corner that answer is given often. With other than three answers the corners are the right one, "
+    "the most frequent wrong one and all others."
+)
+_GROUPED = {
+    "communities": (
+        "Communities in triangles",
+        f"Means of the members' matrices, a triangle a true class; larger discs have more members. {_NEAR}",
+    ),
+    "communities-over-time": ("Communities at several moments", _NEAR),
+    "participation": (
+        "Participation over time",
+        "The share of each community in an annotator at each moment: of those who changed most, or of those "
+        "with the most votes.",
+    ),
+    "traces": (
+        "Confusion matrices over time",
+        "The expected row of each true class from the annotator's first vote to the last, which has a large "
+        f"disc. Markers join the rows of one moment; the number is of the votes of all until then. {_NEAR}",
+    ),
+}
+
+_MOST_MOVED = 10
+_DRAWN = 3
+_MOST_LINES = 6
+"""Classes or methods that have lines."""
+
+_POINTS = 400
+_MOST_PROTOTYPES = 12
+_LARGEST_PROTOTYPE = 16
+
+
+def question_section(
+    found: AnsweredQuestion,
+    watch: Watch = silent,
+    curves: FoldedCurves | None = None,
+    over_time: DecisionRates | None = None,
+) -> Section:
+    """Tell of one question, with ROC curves by cross-validation and rates over time where there are some."""
+    watch(0.0, "drawing")
+    blocks: list[Block] = [_facts(found)]
+    unsettled = of_labels(found.answered.result.fusion, found.answered.run.settings)
+    notices = [plain(one, 400) for one in (unsettled, *found.advice) if one]
+    if notices:
+        blocks.append(Notices(notices))
+    if found.judged:
+        blocks += [methods_table(found.answered, found.judged), _curves(found)]
+    if curves is not None:
+        blocks += folded_blocks(curves)
+    blocks.append(crowd_table(found.answered, found.rates))
+    if found.groups is not None:
+        blocks.append(communities_table(found.groups, found.answered.question.labels.annotators))
+        blocks += _prototypes(found.answered, found.groups)
+    blocks += _triangles(found, watch)
+    blocks.append(annotators_table(found.answered, found.rates, found.groups, found.excluded))
+    blocks += _movers(found)
+    if over_time is not None:
+        blocks.append(_rates_over_time(over_time))
+    if found.disputed:
+        blocks.append(disputed_table(found.answered, found.now, found.disputed))
+        if found.pictures:
+            blocks.append(Gallery("Tasks in dispute", list(found.pictures.values())))
+    return Section(plain(found.answered.entry.name), blocks, breaks=True)
+
+
+def _facts(found: AnsweredQuestion) -> Facts:
+    answered, fusion = found.answered, found.answered.result.fusion
+    labels, question = answered.question.labels, answered.question
+    assert labels.meaning is not None
+    people = int((labels.votes_of_annotators() > 0).sum())
+    votes = labels.votes_of_tasks()
+    least, most = int(votes.min()), int(votes.max())
+    spread = (
+        f"{least:,} to {most:,} a task, median {np.median(votes):g}" if least < most else f"{most:,} a task"
+    )
+    stands = [
+        _standing(output, labels.classes[at] if at >= 0 else "none")
+        for output, at in zip(labels.outputs, labels.meaning.tolist(), strict=True)
+    ]
+    shares = [
+        f"{named(name)}: {share_of(share)}"
+        for name, share in zip(fusion.classes, fusion.shares.tolist(), strict=True)
+    ]
+    decided = len(found.now.decided)
+    facts = [
+        ("Votes", f"{counted(len(labels), 'vote')} by {counted(people, 'annotator')}; {spread}"),
+        ("Tasks", f"{len(labels.tasks):,}, {decided or 'none'} of them decided"),
+        ("Labels given", _few(stands)),
+        ("Expected shares of the classes", _few(shares)),
+    ]
+    held = int((fusion.known != OPEN).sum())
+    known = int((question.truth != OPEN).sum())
+    if held or known:
+        fixed = f"{held:,} held fixed" if held else "none was held fixed"
+        facts.append(("Known truths", f"{known:,} imported; {fixed}"))
+    facts.append(("Run", run_in_words(answered.run)))
+    trace = fusion.trace
+    if len(trace.change):
+        end = "converged" if trace.converged else "stopped before it converged"
+        value = f", {trace.name} {significant(float(trace.objective[-1]), 6)}" if len(trace.objective) else ""
+        facts.append(("Fit", f"{counted(len(trace.change), 'iteration')}{value}, {end}"))
+    if fusion.power != 1.0:
+        facts.append(("A vote counts for", f"{fusion.power:.2g} of one"))
+    groups = answered.result.communities
+    said = [*fusion.notices, *(groups.notices if groups is not None else ())]
+    return Facts([*facts, *(("Note", plain(sentence, 400)) for sentence in said)])
+
+
+def _standing(output: str, true: str) -> str:
+    return named(output) if output == true else f"{named(output)} (for {named(true)})"
+
+
+def _few(parts: Sequence[str]) -> str:
+    return ", ".join(parts[:12]) + (f" and {len(parts) - 12:,} more" if len(parts) > 12 else "")
+
+
+def _curves(found: AnsweredQuestion) -> Gallery:
+    """Draw the ROC curve and the calibration of each method."""
+    shown = list(found.judged.items())[:_MOST_LINES]
+    first = shown[0][1]
+    most = max(range(len(first.curves)), key=lambda j: first.curves[j].count)
+    if len(first.curves) == 2:  # of two classes both curves say the same
+        most = 1
+    roc, sure = [], []
+    for colour, (_, one) in zip(LINES, shown, strict=False):
+        curve = one.curves[most]
+        roc.append(Line(*_thinned(curve.false_positive_rate, curve.sensitivity), colour))
+        known = one.calibration.count > 0
+        sure.append(Line(one.calibration.posterior[known], one.calibration.share[known], colour, dots=True))
+    of = first.curves[most]
+    pictures = [
+        draw_lines(roc, "share of other tasks taken for it", "share of its tasks found",
+                   f"ROC of {plain(of.name, 40)}", "the class with the most truths", diagonal=True),
+        draw_lines(sure, "probability of the label", "share that is right", "Calibration",
+                   "on the diagonal a probability is what it says; below it, too sure", diagonal=True),
+    ]  # fmt: skip
+    legend = [Swatch(colour, plain(name, 40)) for colour, (name, _) in zip(LINES, shown, strict=False)]
+    return Gallery("Against the truth", pictures, legend)
+
+
+def _prototypes(answered: Answered, groups: Groups) -> list[Block]:
+    fusion = answered.result.fusion
+    if max(len(fusion.classes), len(fusion.outputs)) > _LARGEST_PROTOTYPE:
+        return []
+    pictures = []
+    for at, name in enumerate(groups.names[:_MOST_PROTOTYPES]):
+        members = counted(int(groups.found.sizes()[at]), "annotator")
+        title = f"Community {at + 1}: {plain(name, 60)}"
+        pictures.append(draw_rates(groups.found.prototype[at], title, members))
+    note = (
+        f"Rows: what is true, {_few(list(map(named, fusion.classes)))}, from above. "
+        f"Columns: what is said, {_few(list(map(named, fusion.outputs)))}, from the left."
+    )
+    return [Gallery("Prototypes of the communities", pictures, (), note)]
+
+
+def _rates_over_time(found: DecisionRates) -> Gallery:
+    """Draw the rates by the methods of the thesis."""
+    pictures = [drawing(image_of(chart), title) for title, chart in rates_charts(found)]
+    legend = [Swatch(key.colour, key.words) for key in rates_keys(found)]
+    step = "one more decision of each annotator" if found.course.repeated else "further annotators who join"
+    note = (
+        f"Votes as decisions whether a task is {plain(found.name, 40)}; a step is {step}. Rates are means "
+        "over annotators, shaded with the 95 % interval of recursive EM. Errors are mean squared errors "
+        "against the rates of each annotator's own votes on known tasks."
+    )
+    return Gallery("Rates over time", pictures, legend, note)
+
+
+def _triangles(found: AnsweredQuestion, watch: Watch) -> list[Block]:
+    """Draw communities and traces in triangles, and participation over time, where there is any."""
+    answered = found.answered
+    shown = GroupedAnswer(
+        answered.question.labels, answered.result.fusion, found.rates, found.groups, part(watch, 0.1, 0.9)
+    )
+    blocks: list[Block] = []
+    for what, (title, note) in _GROUPED.items():
+        if shown.obstacle(what):
+            continue
+        charts, keys = shown.charts(what)
+        pictures = [drawing(image_of(chart), name) for name, chart in charts[:_MOST_TRIANGLES]]
+        legend = [Swatch(key.colour, key.words) for key in keys]
+        blocks.append(Gallery(title, pictures, legend, note))
+    return blocks
+
+
+def _movers(found: AnsweredQuestion) -> list[Block]:
+    """Tell who changed the most over their votes, with the rates of the first few as lines."""
+    fusion, labels = found.answered.result.fusion, found.answered.question.labels
+    drift = fusion.drift
+    if drift is None or found.moved is None or found.trend is None:
+        return []
+    test = found.constancy
+    order = [] if test is None else test.changed()[:_MOST_MOVED].tolist()
+    if test is None or not order:
+        return []
+    points = {
+        k: change_points(drift, labels, fusion, k) or (main_change(test, labels, fusion, k),) for k in order
+    }
+    table = moved_table(found.answered, order, found.moved, found.trend, points)
+    assert labels.meaning is not None
+    named = [j for j in range(len(fusion.classes)) if (labels.meaning == j).any()][:_MOST_LINES]
+    pictures = []
+    for k in order[:_DRAWN]:
+        rows = row_over_time(drift, k)
+        step = np.unique(np.linspace(0, len(rows.mean) - 1, min(len(rows.mean), _POINTS)).astype(np.int64))
+        lines = []
+        for colour, j in zip(LINES, named, strict=False):
+            said = labels.meaning == j
+            one = np.flatnonzero(said)
+            alone = len(one) == 1
+            lines.append(
+                Line(
+                    (step + 1).astype(np.float64), rows.mean[step][:, j, said].sum(axis=1), colour,
+                    low=rows.low[step, j, one[0]] if alone else None,
+                    high=rows.high[step, j, one[0]] if alone else None,
+                )
+            )  # fmt: skip
+        title = plain(labels.annotators[k], 40)
+        words = f"moved by {found.moved[k]:.2f}; shaded: 95 %"
+        most = float(len(rows.mean))
+        pictures.append(draw_lines(lines, "votes so far", "probability to be right", title, words, most=most))
+    true = [f"true: {plain(fusion.classes[j], 30)}" for j in named]
+    legend = [Swatch(colour, name) for colour, name in zip(LINES, true, strict=False)]
+    return [table, Gallery("Annotators who changed", pictures, legend)]
+
+
+def _thinned(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    if len(x) <= _POINTS:
+        return x, y
+    kept = np.unique(np.linspace(0, len(x) - 1, _POINTS).astype(np.int64))
+    return x[kept], y[kept]

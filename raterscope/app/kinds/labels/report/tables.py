@@ -1,0 +1,280 @@
+"""The tables of one question: methods, the crowd, communities, annotators, disputed tasks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.annotators.communities import in_words
+from raterscope.algorithms.labels.assessment import Assessment, better_than
+from raterscope.algorithms.labels.data import FloatArray
+from raterscope.algorithms.labels.drift import FALSE_ALARMS, RIGHT, ChangePoint
+from raterscope.algorithms.labels.rates import Rates
+from raterscope.app.disputes import DISPUTED, disputed_tasks, matters_in_words
+from raterscope.app.errors import plain
+from raterscope.app.kinds.labels.answers import Answered, Groups
+from raterscope.app.kinds.labels.comparing import VOTE
+from raterscope.app.kinds.labels.exporting import Settled
+from raterscope.app.page.charts import tint
+from raterscope.app.page.contents import Cell, Table
+from raterscope.app.page.units import NONE, named, p_value, share, signed, significant
+from raterscope.text.numbers import estimate, figure
+
+__all__ = [
+    "annotators_table",
+    "communities_table",
+    "crowd_table",
+    "disputed_table",
+    "methods_table",
+    "moved_table",
+    "share_of",
+]
+
+_MOST = 10
+"""Annotators from either end of the list."""
+
+_ENOUGH = 10
+"""Votes of those who are ranked."""
+
+_MOST_CLASSES, _MOST_WITH_INTERVALS = 12, 6
+_WITH_INTERVALS = "with 95 % intervals"
+_FEWEST = 0.005
+"""Probabilities below it are left out of a cell."""
+
+
+def share_of(value: float) -> str:
+    """Write a share in per cent."""
+    return f"{100 * value:.1f} %" if math.isfinite(value) else NONE
+
+
+def methods_table(answered: Answered, judged: Mapping[str, Assessment]) -> Table:
+    """Hold every method against the truths that were kept from it, and against the vote."""
+    vote = judged.get(VOTE)
+    rows = []
+    for name, one in judged.items():
+        against = NONE
+        if vote is not None and one is not vote and one.judged == vote.judged:
+            ours, theirs, chance = better_than(one, vote)
+            against = f"+{ours:,} \N{MINUS SIGN}{theirs:,} (p {p_value(chance)})"
+        rows.append(
+            (
+                plain(name, 40),
+                f"{one.judged:,}",
+                estimate(one.accuracy, one.accuracy_low, one.accuracy_high),
+                share(one.area),
+                share(one.log_loss),
+                share(one.brier),
+                share(one.calibration.error),
+                against,
+            )
+        )
+    use = {"folds": "each from the run that was not told of it", "hold": "those that were not held fixed"}
+    told = use.get(answered.result.truths, "imported truths that no run was told")
+    note = (
+        f"On tasks whose truth is known: {told}. Accuracy with its 95 % interval (Wilson); AUC: mean over "
+        "classes of one against the rest; log loss in nats; Brier: 0 to 2; calibration: expected error of "
+        "the most probable class's probability. Against the vote: tasks that only the method has right, and "
+        "that only the vote has, with McNemar's exact p."
+    )
+    columns = (
+        "Method", "Tasks", "Accuracy", "AUC", "Log loss", "Brier", "Calibration error", "Against the vote"
+    )  # fmt: skip
+    return Table("Methods compared", columns, rows, note)
+
+
+def crowd_table(answered: Answered, rates: Rates) -> Table:
+    """Show the confusion matrix of all annotators taken for one, darker for more, with intervals."""
+    fusion = answered.result.fusion
+    together = rates.together(np.flatnonzero(answered.question.labels.votes_of_annotators()))
+    mean, (low, high) = together.mean[0], together.interval()
+    rows_shown = _largest(fusion.shares)
+    same = fusion.outputs == fusion.classes
+    columns_shown = rows_shown if same else _largest(together.counts[0].sum(axis=0))
+    narrow = len(columns_shown) > _MOST_WITH_INTERVALS
+    write = figure if narrow else estimate
+    rows: list[list[Cell | str]] = []
+    for j in rows_shown:
+        cells: list[Cell | str] = [Cell(plain(fusion.classes[j], 40))]
+        for m in columns_shown:
+            ends = float(low[0, j, m]), float(high[0, j, m])
+            cells.append(Cell(write(float(mean[j, m]), *ends), *tint(float(mean[j, m]))))
+        rows.append([*cells, f"{together.counts[0, j].sum():,.0f}"])
+    heads = [plain(fusion.outputs[m], 24) for m in columns_shown]
+    note = "Rows: what is true, by the answer; columns: what annotators say. Probabilities, "
+    note += "with as many digits as their 95 % intervals support" if narrow else _WITH_INTERVALS
+    note += ", everybody's votes counted together."
+    if narrow:
+        named = [f"{at} {plain(fusion.outputs[m], 40)}" for at, m in enumerate(columns_shown, start=1)]
+        heads = [str(at) for at in range(1, len(heads) + 1)]
+        note += f" Said: {', '.join(named)}."
+    if len(rows_shown) < len(fusion.classes) or len(columns_shown) < len(fusion.outputs):
+        note += f" Shown are the {_MOST_CLASSES} most frequent classes and labels."
+    return Table("The crowd's confusion matrix", ("True", *heads, "Votes"), rows, note)
+
+
+def communities_table(groups: Groups, annotators: Sequence[str]) -> Table:
+    """List the communities of annotators."""
+    sizes = groups.found.sizes().tolist()
+    rows = [
+        (
+            str(at + 1),
+            plain(name, 80),
+            f"{sizes[at]:,}",
+            share_of(float(groups.votes[at])),
+            share(float(groups.accuracy[at])),
+            plain(annotators[groups.central[at]], 40),
+        )
+        for at, name in enumerate(groups.names)
+    ]
+    out = len(groups.of) - sum(sizes)
+    of_behaviour = groups.basis == "behaviour"
+    method = "Bayesian factorisation" if groups.found.method == "nmf" else "Louvain"
+    alike = "their confusion matrices, by {} of their Hellinger similarity"
+    shared = "their common tasks, by {} of the shares that two annotators have in common"
+    note = (
+        f"Annotators are grouped by {(alike if of_behaviour else shared).format(method)}; modularity "
+        f"{share(groups.found.modularity, 2)}. Accuracy: the expected share of correct votes. Most central: "
+        f"the member who takes part most.{f' In no community: {out:,}.' if out else ''}"
+    )
+    name = "Behaviour" if of_behaviour else "Name"
+    columns = ("No.", name, "Annotators", "Share of votes", "Accuracy", "Most central")
+    return Table("Communities", columns, rows, note, frozenset({1}))
+
+
+def annotators_table(
+    answered: Answered,
+    rates: Rates,
+    groups: Groups | None,
+    excluded: Mapping[str, str],
+) -> Table:
+    """List the best and the worst annotators, and those that are left out."""
+    labels, fusion = answered.question.labels, answered.result.fusion
+    assert labels.meaning is not None
+    mean, low, high = rates.accuracies()
+    votes = labels.votes_of_annotators()
+    ranked = np.flatnonzero(votes >= _ENOUGH)
+    if not len(ranked):
+        ranked = np.flatnonzero(votes > 0)
+    order = ranked[np.argsort(-mean[ranked], kind="stable")]
+    shown = order if len(order) <= 2 * _MOST else np.concatenate([order[:_MOST], order[-_MOST:]])
+    meaning = labels.meaning.tolist()
+    rows: list[list[Cell | str]] = []
+    for place, k in enumerate(shown.tolist()):
+        if place == _MOST and len(shown) < len(order):
+            rows.append([f"… {len(order) - len(shown):,} between", *[""] * 4])
+        name = labels.annotators[k]
+        since = " (excluded since)" if name in excluded else ""
+        of = "" if groups is None or groups.of[k] < 0 else str(int(groups.of[k]) + 1)
+        rows.append(
+            [
+                plain(name, 40) + since,
+                f"{int(votes[k]):,}",
+                estimate(float(mean[k]), float(low[k]), float(high[k])),
+                of or NONE,
+                plain(in_words(rates.mean[k], fusion.classes, fusion.outputs, meaning), 80),
+            ]
+        )
+    for name in sorted(set(answered.run.excluded) & set(labels.annotators)):
+        reason = plain(excluded.get(name, "")) or "no reason given"
+        k = labels.annotators.index(name)
+        title = f"{plain(name, 40)} (excluded: {reason})"
+        if answered.question.excluded is None or not rates.votes[k]:
+            rows.append([title, *[NONE] * 4])
+            continue
+        out = int((answered.question.excluded.annotator == k).sum())
+        right = estimate(float(mean[k]), float(low[k]), float(high[k]))
+        words = plain(in_words(rates.mean[k], fusion.classes, fusion.outputs, meaning), 80)
+        rows.append([title, f"{out:,} not counted", right, NONE, words])
+    note = (
+        "Accuracy: the expected share of right votes among the annotator's own, with its 95 % interval"
+        f"{'' if fusion.drift is None else f', at {rates.time}'}."
+        f" Ranked are those with at least {_ENOUGH} votes; `raterscope export --what "
+        "annotators` writes all."
+    )
+    columns = ("Annotator", "Votes", "Accuracy", "Community", "Behaviour")
+    return Table("Annotators, the best and the worst", columns, rows, note, frozenset({4}))
+
+
+def moved_table(
+    answered: Answered,
+    order: Sequence[int],
+    moved: FloatArray,
+    trend: FloatArray,
+    points: Mapping[int, Sequence[ChangePoint]],
+) -> Table:
+    """List who changed the most over their votes, and where."""
+    labels, fusion = answered.question.labels, answered.result.fusion
+    votes = labels.votes_of_annotators()
+    rows = []
+    for k in order:
+        changes = [
+            f"vote {one.step + 1:,}: {_changed(one, fusion.classes, fusion.outputs)}" for one in points[k][:3]
+        ]
+        if len(points[k]) > 3:
+            changes.append(f"{len(points[k]) - 3} more")
+        rows.append(
+            (
+                plain(labels.annotators[k], 40),
+                f"{int(votes[k]):,}",
+                share(float(moved[k]), 2),
+                signed(float(trend[k]), places=2),
+                plain("; ".join(changes), 300) or "no abrupt change",
+            )
+        )
+    note = (
+        f"Listed are those whose share of right votes is not constant, each at p < {FALSE_ALARMS:g}; of "
+        "those who do not change so many are listed too. Moved: how far a row of the confusion matrix went "
+        "from the first third of the votes to the last, 0 to 1, beyond what chance explains. Trend: by how "
+        "much the share of right votes grew. Changes: rows with decisive evidence for one (Bayes factor "
+        "over 100), else the share of right votes."
+    )
+    columns = ("Annotator", "Votes", "Moved", "Trend", "Changes")
+    return Table("Annotators who changed the most", columns, rows, note, frozenset({4}))
+
+
+def _changed(change: ChangePoint, classes: Sequence[str], outputs: Sequence[str]) -> str:
+    if change.true == RIGHT:
+        return f"right {change.before[0]:.2f} before and {change.after[0]:.2f} after"
+    return f"of {classes[change.true]} {change.in_words(tuple(outputs))}"
+
+
+def disputed_table(answered: Answered, now: Settled, tasks: Sequence[int]) -> Table:
+    """List the most doubtful tasks that nobody decided: what is probable, who says what."""
+    labels, fusion = answered.question.labels, answered.result.fusion
+    where = np.full(len(labels.tasks), -1, dtype=np.int64)
+    where[list(tasks)] = np.arange(len(tasks))
+    counts = np.zeros((len(tasks), len(labels.outputs)), dtype=np.int64)
+    rows_of_votes: NDArray[np.int64] = where[labels.task]
+    here = rows_of_votes >= 0
+    np.add.at(counts, (rows_of_votes[here], labels.label[here]), 1)
+    rows = []
+    for place, task in enumerate(tasks):
+        rows.append(
+            (
+                plain(labels.tasks[task], 60),
+                _ranked(now.classes, now.posterior[task], lambda value: share(value, 2), _FEWEST),
+                significant(float(now.entropy[task]), 2),
+                _ranked(fusion.outputs, counts[place], lambda value: f"{value:.0f}", 0.5),
+            )
+        )
+    note = "The most doubtful tasks that the expert has not decided. Doubt: 0 certain, 1 all classes alike."
+    wrong = 1 - now.posterior.max(axis=1, initial=0.0)
+    left = disputed_tasks(fusion) & (wrong > 1 - DISPUTED[1])
+    if left.any():
+        note += " " + matters_in_words(wrong[left], "disputed task")
+    columns = ("Task", "Probabilities", "Doubt", "Votes")
+    return Table("Tasks in dispute", columns, rows, note, frozenset({1, 3}))
+
+
+def _ranked(names: Sequence[str], values: NDArray[Any], write: Callable[[float], str], least: float) -> str:
+    order = [int(at) for at in np.argsort(-values, kind="stable") if values[at] > least][:6]
+    return ", ".join(f"{named(names[at])}: {write(float(values[at]))}" for at in order)
+
+
+def _largest(weights: FloatArray) -> list[int]:
+    order = np.argsort(-np.asarray(weights), kind="stable")[:_MOST_CLASSES]
+    return sorted(int(at) for at in order)

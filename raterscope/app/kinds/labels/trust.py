@@ -1,0 +1,75 @@
+"""How far to trust the probability of a task's consensus."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from raterscope.algorithms.labels import OPEN
+from raterscope.algorithms.labels.assessment import assess
+from raterscope.algorithms.labels.result import LabelResult
+from raterscope.app.kinds.labels.answers import truth_about
+from raterscope.app.kinds.labels.running import measured
+from raterscope.app.review import fold
+from raterscope.app.study import RunEntry, Study
+from raterscope.app.trust import (
+    FEW,
+    BoolArray,
+    FloatArray,
+    Trust,
+    comparable_in_words,
+    run_before,
+    trust_from,
+)
+
+__all__ = ["trust_in_labels"]
+
+_MEASURED = {"pooled": "labels", "ibcc": "labels, ibcc"}
+"""Kinds in the table of comparable crowds, by method."""
+
+_NOT_MEASURED = "This method was not measured on comparable crowds."
+
+
+def trust_in_labels(study: Study, question: int) -> Trust | None:
+    """Compare the probability of each task's consensus with known truths, else with decisions."""
+    shown, result = study.result_shown(question, "labels", None)
+    if shown is None or not isinstance(result, LabelResult):
+        return None
+    fusion = result.fusion
+    truth = measured(result, truth_about(study, study.question(question), fusion))
+    model = assess(fusion.posterior, truth, fusion.classes)
+    if model is not None:
+        trust = Trust("task", True, model.calibration)
+    else:
+        trust = trust_from("task", [], [_decided(study, question, shown)])
+    if trust.judged >= FEW:
+        return trust
+    crowd = study.crowd(question, shown.imported)
+    per_task = len(crowd.task) / max(len(np.unique(crowd.task)), 1)
+    kind = _MEASURED.get(shown.algorithm)
+    words = _NOT_MEASURED if kind is None else comparable_in_words(kind, per_task, len(fusion.classes))
+    return replace(trust, comparable=words)
+
+
+def _decided(study: Study, question: int, shown: RunEntry) -> tuple[FloatArray, BoolArray]:
+    """Give the probability of the consensus of each decided task before the decision, and if it is right."""
+    runs = study.runs()
+    by_run: dict[int, list[tuple[str, str]]] = {}
+    for name, one in fold(study.decisions()).tasks(question).items():
+        run = run_before(runs, shown, question, one.decision)
+        if run is not None:
+            by_run.setdefault(run.id, []).append((name, one.label))
+    found: list[tuple[float, bool]] = []
+    for number, tasks in by_run.items():
+        result = study.result(number, question)
+        if not isinstance(result, LabelResult):
+            continue
+        fusion, label = result.fusion, result.fusion.label()
+        names = study.crowd(question, study.run(number).imported).tasks[: len(label)]
+        place = {name: task for task, name in enumerate(names)}
+        for name, said in tasks:
+            task = place.get(name)
+            if task is not None and fusion.known[task] == OPEN:
+                found.append((float(fusion.posterior[task].max()), fusion.classes[label[task]] == said))
+    return np.array([p for p, _ in found]), np.array([yes for _, yes in found], dtype=bool)

@@ -1,0 +1,259 @@
+"""`raterscope fuse masks`: files of masks in, a folder of results out, without a study."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from raterscope.algorithms.annotators.clustering import CaseAgreement, cluster_raters
+from raterscope.algorithms.masks.catalogue import FUSERS
+from raterscope.algorithms.masks.fusion import MaskPlan
+from raterscope.algorithms.masks.report import CaseResult
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.command_line.fallback_folder import write_in_folder
+from raterscope.app.command_line.questions import by_option
+from raterscope.app.command_line.results import (
+    LISTED,
+    failures,
+    files_and_digests,
+    folders_of,
+    make_folder,
+    tell,
+    tell_files,
+)
+from raterscope.app.command_line.terminal import ProgressLine
+from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.formats.volumes.records import MaskTable, VolumeFile
+from raterscope.app.formats.volumes.resampling import why_not_regular
+from raterscope.app.kinds.masks.methods import compare_cases, in_words, methods_plans, write_methods
+from raterscope.app.kinds.masks.placing import Placement, place, placed_mask
+from raterscope.app.kinds.masks.rater_clusters import (
+    CONSENSUS,
+    DICE,
+    agreements_of_results,
+    clusters_in_words,
+    follow_consensuses,
+    write_clusters,
+)
+from raterscope.app.kinds.masks.raters import sign
+from raterscope.app.kinds.masks.reading import MaskReading, read_mask_files, sites_of
+from raterscope.app.kinds.masks.results import CaseOutput, run_record, write_case
+from raterscope.app.kinds.masks.running import Answer, Case, Inputs, fuse_case, fuse_inputs
+from raterscope.app.kinds.masks.together import fuse_together
+from raterscope.app.sorting import Sorted, sort_files
+from raterscope.app.study.masks import record_of
+from raterscope.app.study.records import MaskRecord
+from raterscope.app.who_marked import TRUTH_WORD
+
+__all__ = ["fuse_masks", "summary_of"]
+
+Records = dict[str, dict[str, MaskRecord]]
+
+
+def fuse_masks(options: argparse.Namespace) -> int:
+    """Fuse files of masks and write the results; the options are the command line's."""
+    texts = dict(options.settings)
+    plan = MaskPlan.make(options.algorithm, texts)
+    plans = None if options.compare is None else methods_plans(options.compare or tuple(FUSERS), texts)
+    clock = time.perf_counter()
+    with ProgressLine(sys.stderr) as watch:
+        with by_option():
+            placement, tables, notices = _read(options, part(watch, 0.0, 0.2))
+        cases, truths, said = _cases(placement)
+        _refuse_irregular(cases, may_resample=options.resample)
+        make_folder(options.output)
+        inputs = Inputs(dict.fromkeys(cases, 0), cases)
+        each = fuse_together if options.together else fuse_case
+        rest = 0.5 if plans else 0.9
+        fused = 0.7 * rest if options.cluster_raters and plan.algorithm != "mixture" else rest
+        answer = fuse_inputs(inputs, plan, part(watch, 0.2, fused), each=each)
+        clusters = _clusters(answer, part(watch, fused, rest), asked=options.cluster_raters)
+        methods = None if plans is None else compare_cases(inputs, plans, part(watch, rest, 0.9))
+        last = part(watch, 0.9, 1.0)
+        written = write_in_folder(
+            lambda folder: [
+                *_write(folder, answer, truths, tables, last, together=options.together, plans=plans or ()),
+                *(write_clusters(folder, clusters) if clusters else ()),
+                *(write_methods(folder, methods) if methods else ()),
+            ],
+            options.output,
+        )
+    lines = list(summary_of(answer, time.perf_counter() - clock))
+    if clusters.get(CONSENSUS):
+        lines.append(f"raters over cases: {clusters_in_words(cluster_raters(clusters[CONSENSUS]))}")
+    lines += [] if methods is None else in_words(methods)
+    problems = () if methods is None else methods.problems
+    tell(dict.fromkeys([*notices, *said, *_notices(answer), *problems]), lines)
+    tell_files(written.answer, written.place)
+    written.tell("All results are in")
+    failures(answer.outcomes)
+    return 0
+
+
+def _clusters(answer: Answer, watch: Watch, *, asked: bool) -> dict[str, list[CaseAgreement]]:
+    """Compare raters case by case, where asked for or where the mixture was fitted to several cases."""
+    results = [one.fusion for one in answer.outcomes.values() if one.fusion is not None]
+    by_consensus = agreements_of_results(results, CONSENSUS)
+    if not asked and (len(results) < 2 or not by_consensus):
+        return {}
+    if not by_consensus:
+        by_consensus = follow_consensuses(answer.inputs, None, watch)
+    return {DICE: agreements_of_results(results, DICE), CONSENSUS: by_consensus}
+
+
+def summary_of(answer: Answer, seconds: float) -> Iterator[str]:
+    """Say in a line or two what came out."""
+    cases = answer.inputs.given.values()
+    raters = {name for case in cases for records in case.records.values() for name in records}
+    count = sum(len(records) for case in cases for records in case.records.values())
+    yield (
+        f"{counted(count, 'mask')} by {counted(len(raters), 'annotator')} on {counted(len(cases), 'image')}, "
+        f"fused by {answer.plan.algorithm} in {seconds:.1f} s"
+    )
+    results = [one for one in answer.outcomes.values() if one.fusion is not None]
+    for outcome in results[:LISTED]:
+        assert outcome.fusion is not None
+        calibrated = answer.inputs.given[outcome.item].grid.calibrated
+        for fusion, report in zip(outcome.fusion.fusions, outcome.fusion.reports, strict=True):
+            size = _ml(report.volume_ml) if calibrated else counted(int(fusion.mask.sum()), "voxel")
+            yield (
+                f"{plain(outcome.item)}, {plain(fusion.structures[0])}: {size}, "
+                f"{counted(len(report.disputes), 'disputed region')}"
+            )
+    if len(results) > LISTED:
+        yield f"and {len(results) - LISTED:,} more"
+
+
+def _ml(volume: float) -> str:
+    return f"{volume:,.0f} ml" if volume >= 100 else f"{volume:.3g} ml"
+
+
+def _read(options: argparse.Namespace, watch: Watch) -> tuple[Placement, tuple[MaskTable, ...], list[str]]:
+    """Read masks, truths and what they were drawn on; find out whose each is and where it lies."""
+    lot = _sorted(options.masks, part(watch, 0.0, 0.2))
+    around = sort_files(options.image, None, (), part(watch, 0.2, 0.3)) if options.image else Sorted()
+    wrong = next((path for path in (*around.masks, *around.tables) if path not in around.walked), None)
+    if wrong is not None:
+        raise InputError("is no image or volume; expected what the masks were drawn on", file=wrong)
+    volumes: list[VolumeFile] = [*lot.volumes, *around.volumes]
+    truths = [file for path in options.truth or () for file in _sorted([path], silent).masks]
+    files = list(dict.fromkeys([*lot.masks, *truths]))
+    if not files:
+        raise InputError("holds no masks", file=options.masks[0])
+    reading = MaskReading(options.annotator, options.naming, options.structure)
+    tables, refused = read_mask_files(
+        files, volumes, reading, optional=lot.walked, sources=lot.sources, watch=part(watch, 0.3, 1.0)
+    )
+    if not tables:
+        raise refused[0]
+    from raterscope.app.formats.images import read_image
+
+    sites = sites_of((), [read_image(path) for path in (*lot.images, *around.images)], volumes)
+    by_hand = dict.fromkeys(truths, TRUTH_WORD)
+    signed = sign(tables, [site.name for site in sites], by_hand, naming=options.naming)
+    placement = place(signed, sites, may_resample=options.resample)
+    notices = [f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices]
+    notices += [notice for volume in volumes for notice in volume.notices]
+    return (
+        placement,
+        tables,
+        [*notices, *placement.notices, *lot.notices, *(f"left out: {error}" for error in refused)],
+    )
+
+
+def _sorted(paths: Sequence[Path], watch: Watch) -> Sorted:
+    """Take files that are named for masks; of folders, what looks like masks."""
+    folders = [path for path in paths if path.is_dir()]
+    found = sort_files(folders, None, (), watch) if folders else Sorted()
+    if folders and not found.masks:
+        raise InputError("is a folder without masks", file=folders[0])
+    files = sort_files([path for path in paths if not path.is_dir()], "masks", (), watch)
+    return replace(found, masks=(*files.masks, *found.masks))
+
+
+def _cases(placement: Placement) -> tuple[dict[str, Case], dict[str, dict[str, MaskRecord]], list[str]]:
+    """Lay the masks together case by case, and the truth of each case."""
+    records: dict[int, Records] = {}
+    truths: dict[int, dict[str, MaskRecord]] = {}
+    said: list[str] = []
+    for one, at in zip(placement.masks, placement.where, strict=True):
+        grid = placement.sites[at].grid
+        record = record_of(placed_mask(one, at, grid))
+        if not one.mask.grid.same_as(grid):
+            said.append(f"{plain(one.file.name)} was taken from another grid to the image's.")
+        if one.annotator is None:
+            truths.setdefault(at, {})[one.structure] = record
+        else:
+            records.setdefault(at, {}).setdefault(one.structure, {})[one.annotator] = record
+    if not records:
+        raise InputError("the masks are the truth alone; expected those of annotators")
+    names = {at: placement.sites[at].name for at in records}
+    cases = {names[at]: Case(names[at], placement.sites[at].grid, found) for at, found in records.items()}
+    known = {}
+    for at, found in truths.items():
+        if at not in names:
+            said.append(f"nobody marked {plain(placement.sites[at].name)}, of which the truth is known")
+            continue
+        structures = list(records[at])
+        if len(found) == 1 and len(structures) == 1:  # whatever it is called, it is of that
+            found = {structures[0]: next(iter(found.values()))}
+        known[names[at]] = {name: record for name, record in found.items() if name in structures}
+        if not known[names[at]]:
+            said.append(f"the truth of {plain(names[at])} is of another structure than the masks")
+    cases = {name: replace(case, truth=known.get(name, {})) for name, case in cases.items()}
+    return cases, known, said
+
+
+def _refuse_irregular(cases: Mapping[str, Case], *, may_resample: bool) -> None:
+    """Refuse before anything is fused what NIfTI cannot hold, unless it may be resampled."""
+    for name, case in cases.items():
+        reason = why_not_regular(case.grid)
+        if reason and not may_resample:
+            words = (
+                "Add --resample to write a regular grid, or import the masks into a study and export DICOM"
+            )
+            raise InputError(f"{plain(name)} cannot be written as NIfTI: {reason}. {words}")
+
+
+def _write(
+    folder: Path,
+    answer: Answer,
+    truths: Mapping[str, Mapping[str, MaskRecord]],
+    tables: Sequence[MaskTable],
+    watch: Watch,
+    *,
+    together: bool,
+    plans: Sequence[MaskPlan],
+) -> list[Path]:
+    """Write the results of each case."""
+    inputs = files_and_digests(table.path for table in tables)
+    written: list[Path] = []
+    for name, result, here, step in folders_of(answer, folder, watch):
+        case = answer.inputs.given[name]
+        record = run_record(answer, name, inputs)
+        record["settings"]["together"] = together
+        if plans:
+            record["compared"] = [plan.as_dict() for plan in plans]
+        record["notices"] = [
+            f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices
+        ]
+        output = CaseOutput(case.grid, result, case.records, record, truths.get(name, {}))
+        written += write_case(here, output, step)
+    return written
+
+
+def _notices(answer: Answer) -> Iterator[str]:
+    """Give what the algorithms had to say, and of which image and structure unless it is of all."""
+    for name, outcome in answer.outcomes.items():
+        result: CaseResult | None = outcome.fusion
+        fusions = result.fusions if result is not None else ()
+        for fusion in fusions:
+            for notice in fusion.notices:
+                of_all = all(notice in other.notices for other in fusions)
+                image = [plain(name)] if len(answer.outcomes) > 1 else []
+                where = ", ".join([*image, *([] if of_all else [plain(fusion.structures[0])])])
+                yield f"{where}: {notice}" if where else notice

@@ -1,0 +1,425 @@
+"""Several methods on the same cases of masks: measured, tabulated and written; see `method_comparison`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from raterscope.algorithms.masks.catalogue import FUSERS
+from raterscope.algorithms.masks.data import FloatArray, Masks, MasksError
+from raterscope.algorithms.masks.fusion import MaskPlan
+from raterscope.algorithms.masks.method_comparison import (
+    MEASURES,
+    MethodComparison,
+    MethodFit,
+    compare_methods,
+    signed_ranks,
+)
+from raterscope.algorithms.masks.metrics import RaterAgreement
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.formats.export import shortest, take_away, write_table
+from raterscope.app.kinds.masks.running import MARGIN, Case, Inputs
+from raterscope.app.outcome import attempt
+from raterscope.app.study import Study
+from raterscope.app.study.masks import assemble
+from raterscope.app.study.records import MaskRecord
+
+__all__ = [
+    "BASELINE",
+    "COLUMNS",
+    "FIGURES",
+    "REFERENCES",
+    "CaseMethods",
+    "ComparedMethods",
+    "MethodBox",
+    "boxes",
+    "compare_cases",
+    "in_words",
+    "methods_plans",
+    "rows",
+    "write_methods",
+]  # fmt: skip
+
+BASELINE = "majority"
+"""What methods are tested against, as in the paper."""
+
+FIGURES = {
+    "dice": "Dice",
+    "hausdorff_95": "HD95",
+    "hausdorff": "Hausdorff distance",
+    "mean_surface_distance": "mean surface distance",
+    "bound": "lower bound less the highest",
+    "seconds": "time",
+}
+"""What methods are compared by."""
+
+REFERENCES = {"truth": "against the truth", "raters": "among the raters"}
+
+COLUMNS = (
+    "image", "structure", "kind", "name", "reference", "dice", "hausdorff95", "hausdorff",
+    "mean_surface_distance", "unit", "volume_ml", "lower_bound", "iterations", "converged", "seconds",
+)  # fmt: skip
+
+_TRUTH = "\n"
+_MOST_RATERS = 12
+"""With more, raters have one box together."""
+
+
+@dataclass(frozen=True, eq=False)
+class CaseMethods:
+    """The methods on one structure of one case; lengths are in the unit, mm or px."""
+
+    name: str
+    unit: str
+    compared: MethodComparison
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedMethods:
+    """Methods on several cases.
+
+    Attributes
+    ----------
+    methods : tuple of str
+        As they were asked for.
+    cases : tuple of CaseMethods
+    problems : tuple of str
+        What could not be compared, a sentence each.
+    facts : str
+        When and on how much, and with which settings.
+    """
+
+    methods: tuple[str, ...]
+    cases: tuple[CaseMethods, ...]
+    problems: tuple[str, ...] = ()
+    facts: str = ""
+
+    @property
+    def truth(self) -> bool:
+        """Whether the truth of any case is known."""
+        return any(case.compared.truth for case in self.cases)
+
+    @property
+    def unit(self) -> str:
+        """Of lengths; empty where the cases' differ."""
+        units = {case.unit for case in self.cases}
+        return units.pop() if len(units) == 1 else ""
+
+
+@dataclass(frozen=True, eq=False)
+class MethodBox:
+    """One method, one rater, or all raters together, by one figure.
+
+    Attributes
+    ----------
+    name : str
+    rater : bool
+        Whether it is one of raters.
+    values : (V,) float64
+        Finite: one of each case against the truth, of each case and rater among the raters.
+    left_out : int
+        Values that are not finite: one of both masks is empty.
+    p_value : float
+        Wilcoxon's signed-rank test of the cases' means against those of the baseline; NaN where not tested.
+    """
+
+    name: str
+    rater: bool
+    values: FloatArray
+    left_out: int = 0
+    p_value: float = math.nan
+
+
+def methods_plans(names: Sequence[str], texts: Mapping[str, str] | None = None) -> list[MaskPlan]:
+    """Make a plan of each method; of settings each takes what it has.
+
+    Raises
+    ------
+    InputError
+        For a name that is no algorithm.
+    """
+    wrong = next((name for name in names if name not in FUSERS), None)
+    if wrong is not None:
+        raise InputError(f"'{plain(wrong)}' is no algorithm for masks; expected {', '.join(FUSERS)}")
+    found = []
+    for name in dict.fromkeys(names):
+        known = {spec.name for spec in FUSERS[name].settings.specs()}
+        found.append(MaskPlan.make(name, {key: text for key, text in (texts or {}).items() if key in known}))
+    return found
+
+
+def compare_cases(inputs: Inputs, plans: Sequence[MaskPlan], watch: Watch = silent) -> ComparedMethods:
+    """Run methods on every structure of cases, one after the other; none is lost because another fails.
+
+    Nothing is kept in a study. What the expert settled is held fixed, as in a fusion.
+
+    Returns
+    -------
+    ComparedMethods
+        Without cases where none could be compared; `problems` then says why.
+    """
+    work = [(name, case, structure) for name, case in inputs.given.items() for structure in case.records]
+    found, problems = [], []
+    for done, (name, case, structure) in enumerate(work):
+        here = part(watch, done / len(work), (done + 1) / len(work), f"{name}: " if len(work) > 1 else "")
+        compared, problem, _ = attempt(partial(_compare, case, structure, plans, here))
+        if compared is None:
+            problems.append(f"{plain(name)}, {plain(structure)}: not compared, {problem}")
+            continue
+        found.append(CaseMethods(name, "mm" if case.grid.calibrated else "px", compared))
+        problems += [f"{plain(name)}, {method}: {why}" for method, why in compared.problems]
+    names = tuple(plan.algorithm for plan in plans)
+    return ComparedMethods(names, tuple(found), tuple(problems), _facts(plans, len(found)))
+
+
+def _facts(plans: Sequence[MaskPlan], cases: int) -> str:
+    day = datetime.now(UTC).astimezone().date().isoformat()
+    settings = "; ".join(f"{FUSERS[plan.algorithm].title}: {plan.settings.in_words()}" for plan in plans)
+    return f"Compared {day} on {counted(cases, 'structure')}. Settings: {settings}."
+
+
+def _compare(case: Case, structure: str, plans: Sequence[MaskPlan], watch: Watch) -> MethodComparison:
+    known = case.truth.get(structure)
+    records = dict(case.records[structure])
+    if len(records) < 2:
+        raise MasksError("there is only one rater: all methods return that mask.")
+    if known is not None:  # the box has room for it too
+        records[_TRUTH] = MaskRecord(known.origin, known.values > 0.5, None)
+    every = assemble(
+        records, case.grid, structure, margin=MARGIN, regions=case.regions, settled=case.settled,
+        look=partial(watch, 0.0, "laying the masks together"),
+    )  # fmt: skip
+    masks: Masks = every if known is None else every.without({_TRUTH})
+    return compare_methods(masks, plans, None if known is None else every.values[-1] > 0.5, watch)
+
+
+def boxes(found: ComparedMethods, figure: str, reference: str) -> list[MethodBox]:
+    """Give what is drawn as box plots (Figs. 11, 13 and 14 of the robust fusion paper), in order.
+
+    Parameters
+    ----------
+    found : ComparedMethods
+    figure : str
+        A key of `FIGURES`.
+    reference : {"truth", "raters"}
+        What masks are compared with; time and bound have none.
+
+    Returns
+    -------
+    list of MethodBox
+        The methods that have the figure, then the raters.
+    """
+    if figure in ("bound", "seconds"):
+        drawn = [MethodBox(name, False, _of_fits(found, name, figure)) for name in found.methods]
+        return [box for box in drawn if len(box.values)]
+    if figure not in ("dice", *MEASURES) or (figure != "dice" and not found.unit):
+        return []
+    if reference == "truth":
+        return _against_truth(found, figure)
+    return _among_raters(found, figure)
+
+
+def _against_truth(found: ComparedMethods, figure: str) -> list[MethodBox]:
+    cases = [case.compared for case in found.cases if case.compared.truth]
+    if not cases:
+        return []
+    values: dict[tuple[bool, str], list[float]] = {(False, name): [] for name in found.methods}
+    several = len({name for case in cases for name in case.annotators}) > _MOST_RATERS
+    columns = {name: [math.nan] * len(cases) for name in found.methods}
+    for place, case in enumerate(cases):
+        raters, methods = case.against_truth(figure)
+        for fit, value in zip(case.fits, methods.tolist(), strict=True):
+            values[False, fit.method].append(value)
+            columns[fit.method][place] = value
+        for name, value in zip(case.annotators, raters.tolist(), strict=True):
+            values.setdefault((True, "raters" if several else name), []).append(value)
+    return _made(values, columns)
+
+
+def _among_raters(found: ComparedMethods, figure: str) -> list[MethodBox]:
+    cases = [case.compared for case in found.cases]
+    values: dict[tuple[bool, str], list[float]] = {(False, name): [] for name in found.methods}
+    columns = {name: [math.nan] * len(cases) for name in found.methods}
+    pairs: list[float] = []
+    for place, case in enumerate(cases):
+        raters, methods = case.among_raters(figure)
+        for fit, row in zip(case.fits, methods, strict=True):
+            values[False, fit.method] += row.tolist()
+            columns[fit.method][place] = float(row.mean())
+        pairs += raters[np.triu_indices(len(raters), 0, raters.shape[1])].tolist()
+    return _made(values | {(True, "pairs of raters"): pairs}, columns)
+
+
+def _made(
+    values: Mapping[tuple[bool, str], list[float]], columns: Mapping[str, list[float]]
+) -> list[MethodBox]:
+    baseline = np.array(columns.get(BASELINE, ()))
+    found = []
+    for (rater, name), numbers in values.items():
+        every = np.array(numbers)
+        tested = not rater and name != BASELINE and len(baseline) > 0
+        p_value = signed_ranks(np.array(columns[name]), baseline) if tested else math.nan
+        known = np.isfinite(every)
+        if known.any():
+            found.append(MethodBox(name, rater, every[known], int((~known).sum()), p_value))
+    return found
+
+
+def _of_fits(found: ComparedMethods, method: str, figure: str) -> FloatArray:
+    values = []
+    for case in found.cases:
+        fits = {fit.method: fit for fit in case.compared.fits}
+        if method not in fits:
+            continue
+        highest = max((fit.bound for fit in fits.values() if math.isfinite(fit.bound)), default=math.nan)
+        values.append(fits[method].seconds if figure == "seconds" else fits[method].bound - highest)
+    every = np.array(values)
+    return np.asarray(every[np.isfinite(every)])
+
+
+def rows(found: ComparedMethods) -> Iterator[tuple[object, ...]]:
+    """Give the rows of methods.csv: every method and rater with the truth and with each other rater.
+
+    Lengths are in the unit that the row names. Bound, iterations and seconds are those of the method.
+    """
+    for case in found.cases:
+        compared = case.compared
+        raters, count = compared.annotators, len(compared.fits)
+        names = [*raters, *(fit.method for fit in compared.fits)]
+        for at, name in [*((len(raters) + m, names[len(raters) + m]) for m in range(count)),
+                         *enumerate(raters)]:  # fmt: skip
+            fit = compared.fits[at - len(raters)] if at >= len(raters) else None
+            of_fit: tuple[object, ...] = ("", "", "", "", "")
+            if fit is not None:
+                of_fit = (
+                    shortest(fit.volume_ml) if case.unit == "mm" else "", shortest(fit.bound),
+                    fit.iterations or "", ("yes" if fit.converged else "no") if fit.iterations else "",
+                    f"{fit.seconds:.4g}",
+                )  # fmt: skip
+            others = [(other, place) for place, other in enumerate(raters) if place != at]
+            others = [("truth", len(names)), *others] if compared.truth else others
+            for other, place in others:
+                figures = [compared.table(measure) for measure in MEASURES]
+                yield (
+                    case.name, compared.structure, "rater" if fit is None else "method", name,
+                    other if other == "truth" and place == len(names) else f"rater {other}",
+                    *(shortest(float(one[at, place])) for one in figures), case.unit, *of_fit,
+                )  # fmt: skip
+
+
+def write_methods(folder: Path, found: ComparedMethods) -> list[Path]:
+    """Write methods.csv and methods.svg into a folder; without cases, take away those that are there."""
+    from raterscope.app.kinds.masks.method_plots import write_plots
+
+    if not found.cases:
+        take_away(folder / "methods.csv")
+        take_away(folder / "methods.svg")
+        return []
+    return [
+        write_table(folder / "methods.csv", COLUMNS, rows(found)),
+        write_plots(folder / "methods.svg", found),
+    ]
+
+
+def in_words(found: ComparedMethods) -> Iterator[str]:
+    """Say how each method did, a line each: median Dice and HD95, median time."""
+    reference = "truth" if found.truth else "raters"
+    dice, away, times = (
+        {box.name: box for box in boxes(found, figure, reference) if not box.rater}
+        for figure in ("dice", "hausdorff_95", "seconds")
+    )
+    for name in found.methods:
+        if name not in dice:
+            continue
+        words = f"{name}: median Dice {np.median(dice[name].values):.3f}"
+        if name in away:
+            words += f", HD95 {np.median(away[name].values):.2f} {found.unit}"
+        if math.isfinite(dice[name].p_value):
+            words += f", p {dice[name].p_value:.2g} against {BASELINE}"
+        yield f"{words}, {np.median(times[name].values):.3g} s, {REFERENCES[reference]}"
+
+
+def keep_methods(found: ComparedMethods, study: Study, watch: Watch = silent) -> None:
+    """Keep the figures in a study, without the masks, in place of those before."""
+    watch(0.0, "keeping compared methods")
+    study.keep_compared_methods(
+        {
+            "methods": found.methods,
+            "problems": found.problems,
+            "facts": found.facts,
+            "cases": [
+                {
+                    "name": case.name,
+                    "unit": case.unit,
+                    "structure": case.compared.structure,
+                    "annotators": case.compared.annotators,
+                    "truth": case.compared.truth,
+                    "fits": [
+                        {name: _plain(getattr(fit, name)) for name in _OF_FIT} for fit in case.compared.fits
+                    ],
+                    "figures": {
+                        name: [[_plain(value) for value in row] for row in table.tolist()]
+                        for name in MEASURES
+                        for table in (getattr(case.compared.agreement, name),)
+                    },
+                }
+                for case in found.cases
+            ],
+        }
+    )
+
+
+def kept_methods(study: Study, watch: Watch = silent) -> ComparedMethods | None:
+    """Give what a study keeps; None where there is nothing, or nothing that can be read."""
+    watch(0.0, "reading compared methods")
+    record = study.compared_methods()
+    if record is None:
+        return None
+    try:
+        cases = tuple(_case_of(one) for one in record["cases"])
+        methods, problems = (tuple(map(str, record[name])) for name in ("methods", "problems"))
+        known = all(name in FUSERS for name in methods)
+        return ComparedMethods(methods, cases, problems, str(record["facts"])) if cases and known else None
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def _case_of(record: Mapping[str, Any]) -> CaseMethods:
+    annotators = tuple(map(str, record["annotators"]))
+    fits = tuple(MethodFit(**{name: _number(one[name]) for name in _OF_FIT}) for one in record["fits"])
+    size = len(annotators) + len(fits) + bool(record["truth"])
+    tables = {
+        name: np.array([[_number(value) for value in row] for row in record["figures"][name]], dtype=float)
+        for name in MEASURES
+    }
+    if (
+        not fits
+        or record["unit"] not in ("mm", "px")
+        or any(t.shape != (size, size) for t in tables.values())
+    ):
+        raise ValueError("figures of another number of masks")
+    if any(fit.method not in FUSERS for fit in fits):
+        raise ValueError("an unknown method")
+    agreement = RaterAgreement(tuple(map(str, range(size))), **tables)
+    compared = MethodComparison(str(record["structure"]), annotators, fits, agreement, bool(record["truth"]))
+    return CaseMethods(str(record["name"]), record["unit"], compared)
+
+
+_OF_FIT = ("method", "seconds", "bound", "iterations", "converged", "volume_ml")
+
+
+def _plain(value: Any) -> Any:
+    """Make a figure JSON, which has no numbers that are not finite."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _number(value: Any) -> Any:
+    return float(value) if value in ("nan", "inf", "-inf") else value

@@ -1,0 +1,163 @@
+"""Clusters of raters over cases: by overlap, or by the share of cases in which they follow one consensus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from raterscope.algorithms.annotators.clustering import (
+    CaseAgreement,
+    RaterTree,
+    cluster_raters,
+    same_consensus,
+)
+from raterscope.algorithms.masks.data import MaskFusion
+from raterscope.algorithms.masks.mixture import MixtureSettings, mixture
+from raterscope.algorithms.masks.report import CaseResult
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.errors import plain
+from raterscope.app.formats.export import shortest, write_table
+from raterscope.app.kinds.masks.running import Inputs, follows_of
+from raterscope.app.study import RunEntry
+
+__all__ = [
+    "BASES",
+    "CONSENSUS",
+    "DICE",
+    "agreements_of_results",
+    "agreements_of_runs",
+    "clusters_in_words",
+    "follow_consensuses",
+    "write_clusters",
+]
+
+DICE, CONSENSUS = "dice", "consensus"
+
+BASES = {DICE: "Dice overlap", CONSENSUS: "Shared consensus"}
+"""What the distance of two raters is made from, by name."""
+
+DISTANCES = ("basis", "annotator", "other", "cases", "distance")
+TREE = ("basis", "distance", "annotators")
+
+
+def agreements_of_runs(runs: Sequence[RunEntry], basis: str) -> list[CaseAgreement]:
+    """Give the similarity of the raters of every case and structure, by the latest run that tells it.
+
+    Parameters
+    ----------
+    runs : sequence of RunEntry
+        Runs of masks, the latest last. Only runs of the mixture tell of shared consensuses.
+    basis : str
+        A key of `BASES`.
+    """
+    latest: dict[tuple[str, str], Any] = {}
+    for run in runs:
+        for case in run.log.get("images", ()):
+            for structure in case.get("structures", ()):
+                if basis == DICE or structure.get("follows"):
+                    latest[str(case.get("image")), str(structure.get("structure"))] = structure
+    found = []
+    for structure in latest.values():
+        names = tuple(map(str, structure.get("raters", ())))
+        if basis == CONSENSUS:
+            follows = np.array(structure["follows"], dtype=np.int64)
+            values = (follows[:, None] == follows).astype(float)
+        else:
+            table = structure.get("pair_dice", ())
+            values = np.array([[np.nan if one is None else one for one in row] for row in table], dtype=float)
+        if len(names) > 1 and values.shape == (len(names), len(names)):
+            found.append(CaseAgreement(names, values))
+    return found
+
+
+def agreements_of_results(results: Iterable[CaseResult], basis: str) -> list[CaseAgreement]:
+    """Give the same of what was just fused; none by consensus of other algorithms than the mixture."""
+    found = []
+    for result in results:
+        for fusion, report in zip(result.fusions, result.reports, strict=True):
+            if len(fusion.annotators) < 2:
+                continue
+            if basis == DICE:
+                found.append(CaseAgreement(fusion.annotators, report.pair_dice))
+            elif follows_of(fusion) is not None:
+                found.append(_by_consensus(fusion))
+    return found
+
+
+def follow_consensuses(
+    inputs: Inputs, settings: MixtureSettings | None = None, watch: Watch = silent
+) -> list[CaseAgreement]:
+    """Fit the mixture of consensuses to every case and structure (robust fusion paper, section 4.3).
+
+    Parameters
+    ----------
+    inputs : Inputs
+        Cases of masks.
+    settings : MixtureSettings, optional
+    watch : Watch
+    """
+    work = [(case, name) for case in inputs.given.values() for name in case.records]
+    found = []
+    for done, (case, name) in enumerate(work):
+        step = part(watch, done / len(work), (done + 1) / len(work))
+        masks = case.masks(name, partial(step, 0.0, "laying the masks together"))
+        if len(masks.annotators) > 1:
+            found.append(_by_consensus(mixture(masks, settings, step)))
+    return found
+
+
+def _by_consensus(fusion: MaskFusion) -> CaseAgreement:
+    alternatives = [one.responsibility for one in fusion.alternatives]
+    return CaseAgreement(fusion.annotators, same_consensus(alternatives or [np.ones(len(fusion.annotators))]))
+
+
+def clusters_in_words(tree: RaterTree) -> str:
+    """Say who always follows the same consensus, and who is joined last, in a sentence."""
+    together = [one for one in tree.cut(0.0) if len(one) > 1]
+    groups = "; ".join(", ".join(plain(name, 40) for name in sorted(one)) for one in together)
+    always = f"always the same consensus: {groups}" if groups else "no two raters always share a consensus"
+    if not len(tree.linkage) or tree.linkage[-1, 2] == 0:
+        return always
+    fewer = min(tree.cut(float(np.nextafter(tree.linkage[-1, 2], -1))), key=len)
+    names = ", ".join(plain(name, 40) for name in sorted(fewer))
+    apart = f"{tree.linkage[-1, 2]:.0%} of cases" if tree.linkage[-1, 2] <= 1 else "no case in common"
+    return f"{always}; joined last: {names} ({apart})"
+
+
+def write_clusters(folder: Path, tables: dict[str, list[CaseAgreement]]) -> list[Path]:
+    """Write the distances of raters over cases, and the groups that complete linkage joins.
+
+    Parameters
+    ----------
+    folder : Path
+    tables : dict of basis to the cases' similarities
+
+    Returns
+    -------
+    list of Path
+        rater_distances.csv and rater_tree.csv.
+    """
+    trees = {basis: cluster_raters(cases) for basis, cases in tables.items() if cases}
+    return [
+        write_table(folder / "rater_distances.csv", DISTANCES, _distances(trees)),
+        write_table(folder / "rater_tree.csv", TREE, _joins(trees)),
+    ]
+
+
+def _distances(trees: dict[str, RaterTree]) -> Iterator[tuple[object, ...]]:
+    for basis, tree in trees.items():
+        for a, b in combinations(range(len(tree.names)), 2):
+            yield basis, tree.names[a], tree.names[b], int(tree.common[a, b]), shortest(tree.distance[a, b])
+
+
+def _joins(trees: dict[str, RaterTree]) -> Iterator[tuple[object, ...]]:
+    for basis, tree in trees.items():
+        members: list[tuple[str, ...]] = [(name,) for name in tree.names]
+        for left, right, height, _ in tree.linkage:
+            members.append(members[int(left)] + members[int(right)])
+            yield basis, shortest(height) if height <= 1 else "", "; ".join(sorted(members[-1]))

@@ -1,0 +1,275 @@
+"""The tables of one structure: its raters, how they agree pair by pair, where they differ, alternatives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from raterscope.algorithms.masks.calibration import LEVELS
+from raterscope.algorithms.masks.data import FloatArray
+from raterscope.algorithms.masks.disputes import Dispute, in_words
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.app.errors import plain
+from raterscope.app.kinds.masks.report.case_figures import Figures
+from raterscope.app.kinds.masks.report.slices import colour_of
+from raterscope.app.page.charts import tint
+from raterscope.app.page.contents import Cell, Table
+from raterscope.app.page.units import NONE, Units, share, signed
+from raterscope.app.review import Region
+from raterscope.text.numbers import small_figure
+
+__all__ = ["alternatives_table", "band_table", "dice_table", "disputes_table", "model_table", "raters_table"]
+
+_PALEST = 0.5
+"""Dice at which a cell is white."""
+
+_SIDES = (("left", "right"), ("back", "front"), ("head", "feet"))
+"""The patient's sides up and down each axis in mm."""
+
+
+def raters_table(
+    figures: Figures, units: Units, numbers: Mapping[str, int], excluded: Mapping[str, str]
+) -> Table:
+    """Tell how each rater's mask stands to the consensus: bias with its direction, overlap, exclusion."""
+    fusion, report = figures.fusion, figures.report
+    unit = units.length
+    columns: dict[str, list[str]] = {
+        f"Bias, {unit}": [_bias(value) for value in report.offset],
+        f"Spread, {unit}": [units.mm(value) for value in report.spread],
+        "Dice": [share(one.dice) for one in report.compared],
+        f"HD95, {unit}": [units.mm(one.hausdorff_95) for one in report.compared],
+        f"HD, {unit}": [units.mm(one.hausdorff) for one in report.compared],
+        "Sens.": [share(one.sensitivity) for one in report.compared],
+        "Spec.": [share(one.specificity) for one in report.compared],
+        units.extent: [units.amount(ml) for ml in figures.volumes],
+        "Difference": [units.difference(one.volume_difference, report.volume_ml) for one in report.compared],
+    }
+    if figures.truth is not None:
+        columns["Dice, truth"] = [share(one.dice) for one in figures.truth.raters]
+        columns[f"HD95, truth, {unit}"] = [units.mm(one.hausdorff_95) for one in figures.truth.raters]
+    rows: list[list[Cell | str]] = []
+    for p, name in enumerate(fusion.annotators):
+        cell = _named(name, numbers, since=name in excluded, nothing=not figures.volumes[p])
+        rows.append([cell, *(cells[p] for cells in columns.values())])
+    for name in figures.absent:
+        rows.append([_named(name, numbers, nothing=True), *[NONE] * len(columns)])
+    for name in figures.left_out:
+        reason = plain(excluded.get(name, "")) or "no reason given"
+        shown = _named(name, numbers)
+        rows.append([Cell(f"{shown.text} (excluded: {reason})", swatch=shown.swatch), *[NONE] * len(columns)])
+    note = (
+        "Against the consensus as it was fused. Bias: how far the rater's outline lies beyond the "
+        "consensus's (+, marks more) or short of it (\N{MINUS SIGN}, marks less), on average along it; "
+        f"spread: the standard deviation of that. Specificity is over the {_box(figures)}."
+    )
+    return Table("Raters against the consensus", ("Rater", *columns), rows, note)
+
+
+def model_table(figures: Figures, units: Units, numbers: Mapping[str, int]) -> Table | None:
+    """Tell what the model estimates of each rater; None for a method that estimates nothing."""
+    fusion, report = figures.fusion, figures.report
+    unit, unknown = units.length, np.full(len(figures.fusion.annotators), np.nan)
+    sigma = unknown if fusion.sigma is None else np.sqrt(fusion.sigma[0])
+    columns: dict[str, list[str]] = {
+        "Weight": [f"{100 * value:.0f} %" if math.isfinite(value) else NONE for value in report.weight],
+        f"Model bias, {unit}": [_finely(value, sign="+") for value in fusion.bias[0]],
+        f"√Σ, {unit}": [_finely(value) for value in sigma],
+        f"SD, {unit}": [_finely(value) for value in np.sqrt(fusion.variance[0])],
+        "Degrees of freedom": [_dof(value) for value in fusion.dof[0]],
+        "τ": [_finely(value) for value in (unknown if report.tau is None else report.tau)],
+    }
+    if any(len(trace.objective) for trace in fusion.traces):  # a vote estimates nothing
+        columns["Sensitivity"] = [share(value) for value in fusion.sensitivity[0]]
+        columns["Specificity"] = [share(value) for value in fusion.specificity[0]]
+    columns = {name: cells for name, cells in columns.items() if any(cell != NONE for cell in cells)}
+    if not columns:
+        return None
+    rows: list[list[Cell | str]] = [
+        [_named(name, numbers), *(cells[p] for cells in columns.values())]
+        for p, name in enumerate(fusion.annotators)
+    ]
+    said = {
+        "Weight": "Weight: mean share of the consensus where raters differ.",
+        f"Model bias, {unit}": "Model bias: b of the model, the mean of the rater's distances less the "
+        "consensus's over all voxels, most of which lie where all raters agree; the bias along the outline "
+        "is in the table above.",
+        f"√Σ, {unit}": "√Σ: square root of the model's Sigma, not comparable between algorithms.",
+        f"SD, {unit}": "SD: standard deviation of the rater's distances about the consensus by the model, "
+        "comparable between algorithms.",
+        "τ": "τ: the local scale by which the model divides Sigma, median over the voxels where raters "
+        "differ; low where the rater is far from the consensus.",
+    }
+    note = " ".join(words for name, words in said.items() if name in columns)
+    return Table("Raters as the model has them", ("Rater", *columns), rows, note)
+
+
+def band_table(figures: Figures, units: Units) -> Table | None:
+    """Give the bands of another rater's outline with what they rest on; None without them."""
+    found = figures.report.calibration
+    if found is None:
+        return None
+    near = np.abs(found.ratio) < 1
+    width = float(np.median(found.scale[near])) if near.any() else math.nan
+    rows: list[tuple[str, ...]] = [
+        (f"{100 * level:.0f} %", f"{found.multiplier(level):.2f}", units.mm(width * found.multiplier(level)))
+        for level in LEVELS
+    ]
+    columns: tuple[str, ...] = ("Band", "Multiplier of the spread", f"Median half-width, {units.length}")
+    if found.covered is not None:
+        columns = (*columns, "Held of left-out raters")
+        rows = [(*row, f"{held:.0%}") for row, held in zip(rows, found.covered, strict=True)]
+    basis = ""
+    if found.cases:
+        of_run = "1 structure" if found.cases == 1 else f"{found.cases} structures"
+        basis = f"Multipliers from {of_run} of this run, a rater left out in turn."
+    return Table(
+        "Band of another rater's outline", columns, rows, " ".join([basis, *found.notices()]).strip()
+    )
+
+
+def dice_table(figures: Figures, numbers: Mapping[str, int]) -> Table:
+    """Show each rater's Dice with every other, darker where they agree."""
+    names, dice = figures.fusion.annotators, figures.report.pair_dice
+    rows = []
+    for p, name in enumerate(names):
+        cells = [_shaded(value, p == q) for q, value in enumerate(dice[p])]
+        rows.append([_named(name, numbers), *cells, _shaded(figures.report.compared[p].dice)])
+    others = _off_diagonal(dice)
+    note = f"White at {_PALEST:g} and below, darkest at 1."
+    if len(others):
+        note = (
+            f"Mean of all pairs {share(float(others.mean()))}, from {share(float(others.min()))} to "
+            f"{share(float(others.max()))}. {note}"
+        )
+    heads = [plain(name, 24) for name in names]
+    return Table("Dice, pair by pair", ("", *heads, "consensus"), rows, note)
+
+
+def disputes_table(figures: Figures, units: Units) -> Table:
+    """List the disputed regions, the most doubt first, with where they are, who differs, what was decided."""
+    fusion, grid = figures.fusion, figures.entry.lattice
+    names = [plain(name) for name in fusion.annotators]
+    middle = _middle(fusion.mask[0], fusion.origin)
+    said = figures.said_of()
+    rows = [
+        (
+            str(number),
+            units.amount(one.volume_ml),
+            units.amount(one.doubt_ml),
+            _where(one, middle, grid, units),
+            in_words(one, names) if grid.calibrated else in_words(one, names).replace(" mm ", " px "),
+            _verdict(said.get(number)),
+        )
+        for number, one in enumerate(figures.report.disputes, start=1)
+    ]
+    note = (
+        "Where a rater's outline is farther from the consensus's than is worth a look. "
+        f"{units.extent}: of the region; doubt: that times its mean doubt."
+    )
+    columns = ("No.", units.extent, "Doubt", "Where", "Who", "Expert")
+    return Table("Disputed regions", columns, rows, note, frozenset({3, 4, 5}))
+
+
+def alternatives_table(figures: Figures, units: Units) -> Table | None:
+    """List the consensuses of a mixture and who follows each; None for a single one."""
+    found = figures.fusion.alternatives
+    if len(found) < 2:
+        return None
+    rows = []
+    for number, one in enumerate(found, start=1):
+        followers = [
+            f"{plain(name)} ({share(float(chance), 2)})"
+            for name, chance in zip(figures.fusion.annotators, one.responsibility, strict=True)
+            if chance > 0.05
+        ]
+        size = units.amount(float(figures.fusion.volumes(one.mask[0])) / 1000.0)
+        rows.append((str(number), f"{100 * one.weight:.0f} %", size, ", ".join(followers)))
+    return Table(
+        "Alternative consensuses",
+        ("Consensus", "Share of raters", units.extent, "Followed by (probability)"),
+        rows,
+        words=frozenset({3}),
+    )
+
+
+def _verdict(region: Region | None) -> str:
+    """Say what the expert decided on a disputed region."""
+    if region is None:
+        return "open"
+    if region.verb == "take":
+        return f"as {plain(region.subject.rater)} has it"
+    return {"accept": "consensus accepted", "paint": "drawn by the expert", "skip": "passed over"}[
+        region.verb
+    ]
+
+
+def _named(name: str, numbers: Mapping[str, int], *, since: bool = False, nothing: bool = False) -> Cell:
+    swatch = colour_of(numbers[name]) if name in numbers else ""
+    words = [word for word, holds in (("excluded since", since), ("drew nothing", nothing)) if holds]
+    return Cell(plain(name, 40) + (f" ({', '.join(words)})" if words else ""), swatch=swatch)
+
+
+def _bias(value: float) -> str:
+    text = signed(value, places=1 if abs(value) >= 0.95 else 2)
+    if text.startswith("+"):
+        return f"{text} beyond"
+    return f"{text} short" if text[:1] == "\N{MINUS SIGN}" else text
+
+
+def _finely(value: float, sign: str = "") -> str:
+    return NONE if math.isnan(value) else small_figure(value, sign).replace("-", "\N{MINUS SIGN}")
+
+
+def _dof(value: float) -> str:
+    if math.isnan(value):
+        return NONE
+    return f"{value:.1f}" if value < 100 else "over 100"
+
+
+def _box(figures: Figures) -> str:
+    sizes = figures.masks.shape[1:] if figures.entry.lattice.flat else figures.masks.shape
+    return f"box that was fused ({' x '.join(str(size) for size in sizes)})"
+
+
+def _shaded(value: float, same: bool = False) -> Cell:
+    if same or not math.isfinite(value):
+        return Cell("" if same else NONE)
+    return Cell(share(value), *tint((value - _PALEST) / (1 - _PALEST)))
+
+
+def _off_diagonal(table: FloatArray) -> FloatArray:
+    values = table[np.triu_indices(len(table), 1)]
+    return values[np.isfinite(values)]
+
+
+def _middle(mask: np.ndarray, origin: Sequence[int]) -> FloatArray:
+    centre = []
+    for axis in range(3):
+        along = mask.sum(axis=tuple(other for other in range(3) if other != axis), dtype=np.float64)
+        whole = along.sum()
+        centre.append(along @ np.arange(len(along)) / whole if whole else len(along) / 2)
+    return np.array(centre) + origin
+
+
+def _where(dispute: Dispute, middle: FloatArray, grid: Grid, units: Units) -> str:
+    """Say the slices, and how far to which sides of the structure's middle."""
+    centre = _middle(dispute.voxels(), dispute.origin)
+    first, last = dispute.origin[0] + 1, dispute.origin[0] + dispute.shape[0]
+    words = []
+    if not grid.flat:
+        words.append(f"slice {first}" if first == last else f"slices {first}\N{EN DASH}{last}")
+    if not grid.calibrated:
+        words.append(f"row {centre[1] + 1:.0f}, column {centre[2] + 1:.0f}")
+        return "; ".join(words)
+    away = grid.to_patient(centre) - grid.to_patient(middle)
+    order = np.argsort(-np.abs(away))[:2]
+    far = float(np.linalg.norm(away))
+    parts = [
+        f"{abs(away[axis]):.0f} {units.length} to the {_SIDES[axis][0 if away[axis] > 0 else 1]}"
+        for axis in order
+        if abs(away[axis]) >= max(0.5, 0.35 * far)
+    ]
+    words.append(f"{' and '.join(parts)} of the middle" if parts else "at the middle")
+    return ", ".join(words)

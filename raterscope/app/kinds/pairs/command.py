@@ -1,0 +1,242 @@
+"""`raterscope fuse pairs`: files of comparisons in, a folder of results out, without a study."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from raterscope.algorithms.pairs import PairFusion, Pairs
+from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
+from raterscope.algorithms.pairs.fusion import PairPlan
+from raterscope.algorithms.pairs.ranking import ranks
+from raterscope.algorithms.progress import Watch, part
+from raterscope.app.command_line.fallback_folder import write_in_folder
+from raterscope.app.command_line.questions import asked_for, by_option
+from raterscope.app.command_line.results import (
+    LISTED,
+    by_item,
+    failures,
+    files_and_digests,
+    folders_of,
+    make_folder,
+    tell,
+    tell_files,
+    where,
+)
+from raterscope.app.command_line.terminal import ProgressLine
+from raterscope.app.errors import InputError, counted, plain, refuse_unknown
+from raterscope.app.formats.pairs import read_pairs
+from raterscope.app.formats.pairs.records import PairTable
+from raterscope.app.formats.pairs.true_rankings import RankingTable, read_ranking
+from raterscope.app.kinds.pairs.comparing import Beside, beside, not_promised
+from raterscope.app.kinds.pairs.joining import Asked, by_question, joined
+from raterscope.app.kinds.pairs.ranking_agreement import Agreements, agreements
+from raterscope.app.kinds.pairs.results import QuestionOutput, has_path, run_record, write_question
+from raterscope.app.kinds.pairs.running import Answer, Inputs, fuse_inputs
+from raterscope.app.kinds.pairs.trust import trust_in_fusion
+from raterscope.app.study.true_rankings import placed
+
+__all__ = ["beside_each", "fuse_pairs", "notices_of", "summary_of"]
+
+
+def fuse_pairs(options: argparse.Namespace) -> int:
+    """Fuse files of comparisons and write the results; the options are the command line's."""
+    plan = PairPlan.make(options.path, _settings(options))
+    clock = time.perf_counter()
+    with ProgressLine(sys.stderr) as watch:
+        with by_option():
+            tables = _read(options, part(watch, 0.0, 0.2))
+        inputs, said = _inputs(asked_for(by_question(tables), options.question), options.exclude)
+        make_folder(options.output)
+        answer = fuse_inputs(inputs, plan, part(watch, 0.2, 0.8))
+        others = beside_each(answer, part(watch, 0.8, 0.9))
+        truths = {} if options.truth is None else _agreements(answer, read_ranking(options.truth))
+        rest = part(watch, 0.9, 1.0)
+        found = write_in_folder(
+            lambda folder: _write(folder, answer, others, truths, tables, rest), options.output
+        )
+    written, large = found.answer
+    notices = [f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices]
+    lines = [*summary_of(answer, time.perf_counter() - clock, others)] if others else []
+    lines += [f"{where(answer, name)}{one.in_words()}" for name, one in truths.items()]
+    tell(dict.fromkeys([*notices, *said, *large, *notices_of(answer)]), lines)
+    tell_files(written, found.place)
+    found.tell("All results are in")
+    _refuse(answer, tables)
+    failures(answer.outcomes)
+    return 0
+
+
+def _refuse(answer: Answer, tables: list[PairTable]) -> None:
+    """Name the file where it is one, and holds what cannot be fused."""
+    paths = {table.path for table in tables}
+    (first, *others) = answer.outcomes.values()
+    if not others and len(paths) == 1 and first.problem and not first.details:
+        raise InputError(first.problem, file=paths.pop())
+
+
+def summary_of(answer: Answer, seconds: float, others: Mapping[str, Beside]) -> Iterator[str]:
+    """Say in a few lines what came out; with what stands beside the fusion of each question."""
+    questions = answer.inputs.given
+    people = {one.annotators[who] for one in questions.values() for who in np.unique(one.annotator).tolist()}
+    items = sum(len(one.items) for one in questions.values())
+    about = "" if len(questions) == 1 else f" of {len(questions):,} questions"
+    yield (
+        f"{counted(sum(map(len, questions.values())), 'comparison')} by {counted(len(people), 'annotator')} "
+        f"of {counted(items, 'item')}{about}, fused by {answer.plan.algorithm} in {seconds:.1f} s"
+    )
+
+    def of_question(name: str, fusion: PairFusion) -> Iterator[str]:
+        yield from _of_annotators(answer.plan, fusion, others[name])
+        yield from _of_ranking(fusion, others[name])
+
+    yield from by_item(answer, of_question, LISTED)
+
+
+def _of_annotators(plan: PairPlan, fusion: PairFusion, other: Beside) -> Iterator[str]:
+    many = int((fusion.untested == 0).sum())
+    if not many:
+        yield "no annotator could be tested: none is flagged, and the ranking treats all as unbiased"
+        return
+    yield _flagged(plan, fusion, counted(many, "tested annotator"))
+    found, both = int(other.by_t_test.sum()), int((other.by_t_test & fusion.flagged).sum())
+    words = f"the t test with Benjamini-Hochberg at {100 * fusion.rate:g}% finds {found or 'nobody'}"
+    yield words + (f", {both or 'none'} of them flagged too" if found else "")
+
+
+def _flagged(plan: PairPlan, fusion: PairFusion, tested: str) -> str:
+    many = int(fusion.flagged.sum())
+    undecidable = 0 if fusion.decidable is None else int((~fusion.decidable & ~fusion.flagged).sum())
+    undecidable -= int((fusion.untested != 0).sum()) if undecidable else 0
+    about = "" if not undecidable else f"; {undecidable:,} not decidable: too few choices, or doubtful ones"
+    if not many:
+        return f"nobody of {tested} is flagged{about}"
+    counts = np.bincount(fusion.behaviour[fusion.flagged], minlength=len(BEHAVIOUR_WORDS)).tolist()
+    kinds = [f"{counts[at]:,} {name}" for at, name in enumerate(BEHAVIOUR_WORDS) if counts[at]]
+    words = f"{many:,} of {tested} {'is' if many == 1 else 'are'} flagged ({', '.join(kinds)})"
+    wrongly, doubt = f"{100 * fusion.rate:g}%", not_promised(plan, fusion)
+    if doubt:
+        return f"{words}; that at most {wrongly} of them are wrong is not promised: {doubt}"
+    return f"{words}, of whom on average at most {wrongly} wrongly{about}"
+
+
+def _of_ranking(fusion: PairFusion, other: Beside) -> Iterator[str]:
+    split = other.consistency
+    groups = int(fusion.component.max(initial=-1)) + 1
+    across = "" if groups == 1 else f" in {groups:,} groups"
+    if fusion.left.any() or fusion.right.any():
+        yield (
+            f"the ranking{across} explains {split.ranking:.0%} of the choices; {split.disagreement:.0%} is "
+            f"disagreement on the same pairs, {split.cyclic:.0%} is cyclic"
+        )
+    else:
+        yield "all choices are ties: there is nothing to rank by"
+    taken = bool(fusion.flagged.any())
+    if taken:
+        before, after = (ranks(score, fusion.component) for score in (fusion.score, fusion.corrected))
+        moved = int((before != after).sum())
+        yield f"{counted(moved, 'item') if moved else 'no item'} changed rank as biases were taken out"
+    if math.isfinite(other.bradley_terry):
+        when = " before that" if taken else ""
+        yield f"scores{when} correlate with those of the Bradley-Terry model by {other.bradley_terry:.3f}"
+
+
+def notices_of(answer: Answer) -> Iterator[str]:
+    """Give what the algorithms had to say."""
+    return by_item(answer, lambda _, fusion: fusion.notices)
+
+
+def _settings(options: argparse.Namespace) -> dict[str, str]:
+    texts = dict(options.settings)
+    if options.fdr is None:
+        return texts
+    if "rate" in texts:
+        raise InputError("--fdr and --set rate=RATE exclude each other; expected one of them")
+    return texts | {"rate": options.fdr}
+
+
+def _read(options: argparse.Namespace, watch: Watch) -> list[PairTable]:
+    mapping = dict(options.mapping)
+    paths = list(dict.fromkeys(options.pairs))  # a file that is named twice holds its comparisons once
+    tables: list[PairTable] = []
+    for done, path in enumerate(paths):
+        tables += read_pairs(path, mapping or None, part(watch, done / len(paths), (done + 1) / len(paths)))
+    return tables
+
+
+def _inputs(asked: list[Asked], excluded: list[str]) -> tuple[Inputs, list[str]]:
+    known = (name for one in asked for table in one.tables for name in table.annotators)
+    refuse_unknown(excluded, known, "exclude")
+    questions: dict[str, Pairs] = {}
+    said: list[str] = []
+    for one in asked:
+        try:
+            questions[one.name], notices = joined(one.tables, set(excluded))
+        except InputError as error:
+            raise InputError(error.what, field=one.name if len(asked) > 1 else None) from error
+        said += [f"{plain(one.name)}: {notice}" if len(asked) > 1 else notice for notice in notices]
+    return Inputs(dict.fromkeys(questions, 0), questions, excluded=tuple(sorted(set(excluded)))), said
+
+
+def beside_each(answer: Answer, watch: Watch) -> dict[str, Beside]:
+    """Ask the other methods about the comparisons of each question that was fused."""
+    found = {}
+    for done, (name, outcome) in enumerate(answer.outcomes.items()):
+        step = part(watch, done / len(answer.outcomes), (done + 1) / len(answer.outcomes))
+        if outcome.fusion is not None:
+            found[name] = beside(answer.inputs.given[name], answer.plan, outcome.fusion, step)
+    return found
+
+
+def _agreements(answer: Answer, table: RankingTable) -> dict[str, Agreements]:
+    """Compare the rankings of each question with the ground truth.
+
+    Raises
+    ------
+    InputError
+        When the ranking has no two items of any question.
+    """
+    found = {}
+    for name, outcome in answer.outcomes.items():
+        items = answer.inputs.given[name].items
+        if outcome.fusion is not None and len(set(items) & set(table.items)) > 1:
+            fusion, truth = outcome.fusion, placed(table.items, table.place, table.group, items)
+            found[name] = agreements(fusion.score, fusion.corrected, fusion.component, truth)
+    if not found:
+        raise InputError("ranks no two items that were compared", file=table.path)
+    return found
+
+
+def _write(
+    folder: Path,
+    answer: Answer,
+    others: Mapping[str, Beside],
+    truths: Mapping[str, Agreements],
+    tables: list[PairTable],
+    watch: Watch,
+) -> tuple[list[Path], list[str]]:
+    """Write the results of each question.
+
+    Gives the files, and what is left out of them.
+    """
+    inputs = files_and_digests(dict.fromkeys(table.path for table in tables))
+    written: list[Path] = []
+    said: list[str] = []
+    for name, fusion, here, step in folders_of(answer, folder, watch):
+        pairs = answer.inputs.given[name]
+        trust = trust_in_fusion(pairs, fusion, answer.plan, watch=part(step, 0.0, 0.5))
+        record = run_record(answer, name, inputs, others[name]) | {"trust": trust.as_dict()}
+        if name in truths:
+            record["ground_truth_ranking"] = truths[name].as_dict()
+        output = QuestionOutput(pairs, answer.plan, fusion, record)
+        written += write_question(here, output, part(step, 0.5, 1.0))
+        if not has_path(fusion):
+            rows = fusion.path.size
+            said.append(f"{where(answer, name)}path.csv is left out: it would have {rows:,} entries")
+    return written, said

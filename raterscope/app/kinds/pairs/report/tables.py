@@ -1,0 +1,218 @@
+"""The tables of one question of pairs: who is flagged, and the ranking before and after."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
+from raterscope.algorithms.pairs.evidence import BAD_SHARE
+from raterscope.app.errors import plain
+from raterscope.app.kinds.pairs.report.compared_question import ComparedQuestion
+from raterscope.app.page.contents import Table
+from raterscope.app.page.units import NONE, p_value, share, signed
+from raterscope.resources.bibliography import cite
+from raterscope.text.numbers import estimate, percent
+
+__all__ = ["flagged_table", "ranking_table", "truth_table"]
+
+_MOST = 60
+"""Annotators that are listed."""
+
+_ENDS, _MOVED = 5, 10
+"""Items from either end of the ranking, and of those that moved the most."""
+
+_REASON = 48
+"""Letters of a reason; all of it is among the decisions."""
+
+_KNOCKOFF_NOTE = (
+    "Bias: how far the answers are shifted, + to the left, in the units of the choices, by least squares "
+    "with everybody's bias, with its 95 % interval. Draws: the share of draws of knockoffs that select "
+    "the annotator. p: of the t test of the bias, by itself. "
+)
+
+_VERBS = {"flag": "flagged", "clear": "cleared"}
+
+
+def flagged_table(found: ComparedQuestion) -> Table:
+    """List who is flagged, by the run or the expert, who was cleared, and who was left out."""
+    pairs, fusion = found.pairs, found.fusion
+    told = found.flagged | fusion.flagged
+    told |= np.array([name in found.judged for name in pairs.annotators], dtype=bool)
+    told &= np.array([name not in found.run.excluded for name in pairs.annotators], dtype=bool)
+    flips = fusion.rule == "flip"
+    order = sorted(
+        np.flatnonzero(told).tolist(),
+        key=lambda k: (
+            -np.nan_to_num(found.selected[k], nan=-1.0),
+            np.nan_to_num(fusion.p_value[k], nan=2.0) if flips else 0.0,
+            -abs(np.nan_to_num(fusion.bias[k])),
+            k,
+        ),
+    )
+    counts = pairs.counts()
+    ties = bool(counts[2].any())
+    columns = ["Annotator", "Left", "Right", *(["Ties"] if ties else []), "Bias",
+               *(["p", "q", "Detectable"] if flips else ["Draws", "p"]), "Behaviour",
+               "Match", "Match, original", "The expert"]  # fmt: skip
+    rows = []
+    for k in order[:_MOST]:
+        name = pairs.annotators[k]
+        numbers = [f"{int(one[k]):,}" for one in counts[: 3 if ties else 2]]
+        rows.append(
+            [
+                plain(name, 40),
+                *numbers,
+                _bias(found, k),
+                *(
+                    _flip_figures(found, k)
+                    if flips
+                    else (_draws(float(found.selected[k])), p_value(float(fusion.p_value[k])))
+                ),
+                _behaviour(found, k),
+                share(float(found.match[k]), 2),
+                share(float(found.match_original[k]), 2),
+                _decision(found, name),
+            ]
+        )
+    blank = [NONE] * (len(columns) - 1)
+    if len(order) > _MOST:
+        rows.append([f"… and {len(order) - _MOST:,} more", *[""] * len(blank)])
+    for name in sorted(set(found.run.excluded) & set(pairs.annotators)):
+        reason = plain(found.excluded.get(name, ""), _REASON) or "no reason given"
+        rows.append([plain(name, 40), *blank[1:], f"excluded: {reason}"])
+    if not rows:
+        return Table("Flagged annotators", ("Nobody is flagged.",), [])
+    if flips:
+        note = (
+            "Bias: the mean choice on a pair of equal items, + to the left, with its 95 % interval. p: of "
+            "the flip test of a bias above the minimum. q: the least rate at which the annotator is flagged. "
+            "Detectable: the smallest bias that would be flagged in 9 of 10 cases. "
+        )
+    else:
+        note = _KNOCKOFF_NOTE
+    note += (
+        f"Behaviour: one-sided in {100 * BAD_SHARE:g} % "
+        "of the answers or more (bad in the paper), else leaning (ugly). Match: the share of answers that go "
+        f"with the corrected ranking; {share(found.crowd_match, 2)} of everybody's do. Match, original: with "
+        "the ranking of all answers ([@xu2016], section 3.3), which biased answers pull towards themselves."
+    )
+    note = cite(note)
+    words = frozenset({len(columns) - 4, len(columns) - 1})
+    if not any(row[-1].strip(NONE) for row in rows):
+        columns.pop()
+        rows = [row[:-1] for row in rows]
+        words = frozenset({len(columns) - 3})
+    return Table("Flagged annotators", columns, rows, note, words)
+
+
+def truth_table(found: ComparedQuestion) -> Table | None:
+    """Compare both rankings with the imported ground truth; None without one."""
+    if found.truth is None:
+        return None
+    both = (("All answers", found.truth.original), ("Biases taken out", found.truth.corrected))
+    best = [k for k, _ in found.truth.original.best]
+    columns = ("Ranking", "Kendall's tau", "Pairs in order", "Pairs reversed", *(f"Best {k}" for k in best))
+    rows = [
+        (
+            name,
+            NONE if np.isnan(one.tau) else f"{one.tau:.3f}",
+            f"{one.agreeing:,}",
+            f"{one.opposed:,}",
+            *(share(part, 2) for _, part in one.best),
+        )
+        for name, one in both
+    ]
+    note = cite(
+        f"{found.truth.original.items:,} items have a known rank. Tau-b ([@kendall1938]) and pairs are over "
+        "the pairs of items that the ground truth orders and comparisons link. Best k: share of the k items "
+        "that are best in truth among the k that rank best."
+    )
+    return Table("Agreement with the ground-truth ranking", columns, rows, note)
+
+
+def ranking_table(found: ComparedQuestion) -> Table:
+    """List the best and the worst items and those that moved the most, before and after."""
+    pairs, fusion = found.pairs, found.fusion
+    mine = np.flatnonzero(fusion.component == 0)
+    order = mine[np.lexsort((mine, found.after[mine]))]
+    moved = found.before - found.after
+    kept = np.zeros(len(order), dtype=bool)
+    kept[:_ENDS] = kept[-_ENDS:] = True
+    far = np.argsort(-np.abs(moved[order]), kind="stable")[:_MOVED]
+    kept[far[moved[order][far] != 0]] = True
+    rows: list[tuple[str, ...]] = []
+    gap = 0
+    for shown, item in zip(kept.tolist(), order.tolist(), strict=True):
+        if not shown:
+            gap += 1
+            continue
+        if gap:
+            rows.append((f"… {gap:,} between", *[""] * 5))
+            gap = 0
+        rows.append(
+            (
+                plain(pairs.items[item], 60),
+                f"{int(found.before[item]):,}",
+                f"{int(found.after[item]):,}",
+                signed(float(moved[item]), places=0),
+                _score(fusion.score[item], fusion.score_low[item], fusion.score_high[item]),
+                _score(found.score[item], found.low[item], found.high[item]),
+            )
+        )
+    changed = int((found.before != found.after).sum())
+    groups = int(fusion.component.max(initial=-1)) + 1
+    note = (
+        "Before: with everybody's answers as they are; after: with the biases of the flagged taken out. "
+        f"{changed:,} of {int((fusion.component >= 0).sum()):,} items changed rank; moved: + towards the "
+        "top. Listed are both ends and those that moved the most. Scores are of mean 0, with their 95 % "
+        "intervals; those of after take for granted who is flagged."
+    )
+    if groups > 1:
+        note += f" This is the largest of {groups:,} groups of items, whose scores do not compare."
+    columns = ("Item", "Rank before", "Rank after", "Moved", "Score before", "Score after")
+    return Table("The ranking before and after", columns, rows, note)
+
+
+def _bias(found: ComparedQuestion, k: int) -> str:
+    fusion = found.fusion
+    value = float(fusion.bias[k])
+    if not np.isfinite(value):
+        return NONE
+    return _score(value, float(fusion.bias_low[k]), float(fusion.bias_high[k]))
+
+
+def _score(value: float, low: float, high: float) -> str:
+    if not np.isfinite(value):
+        return NONE
+    return estimate(float(value), float(low), float(high)).replace("-", "\N{MINUS SIGN}")
+
+
+def _behaviour(found: ComparedQuestion, k: int) -> str:
+    if not found.flagged[k]:
+        return NONE
+    left, right = int(found.fusion.left[k]), int(found.fusion.right[k])
+    side = "" if left == right else ", left" if left > right else ", right"
+    return BEHAVIOUR_WORDS[int(found.behaviour[k])] + side
+
+
+def _flip_figures(found: ComparedQuestion, k: int) -> tuple[str, str, str]:
+    """Give p, q and the detectable bias of the flip test."""
+    fusion = found.fusion
+    q = float("nan") if fusion.q_value is None else float(fusion.q_value[k])
+    reached = float("nan") if fusion.detectable is None else float(fusion.detectable[k])
+    return p_value(float(fusion.p_value[k])), p_value(q), share(reached, 2)
+
+
+def _draws(selected: float) -> str:
+    return percent(selected) if np.isfinite(selected) else NONE
+
+
+def _decision(found: ComparedQuestion, name: str) -> str:
+    judged = found.judged.get(name)
+    said = []
+    if judged is not None:
+        reason = plain(judged.reason, _REASON)
+        said.append(_VERBS[judged.verb] + (f": {reason}" if reason else ""))
+    if name in found.excluded:
+        said.append("excluded since")
+    return "; ".join(said) or NONE

@@ -1,0 +1,115 @@
+"""The sample of pairs: simulated cells that a simulated crowd compared, their pictures, and a study."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from pathlib import Path
+
+import numpy as np
+
+from raterscope.algorithms.pairs.data import Pairs
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.simulation.pair_crowds import (
+    WAYS,
+    PairCrowd,
+    SimulatedPairs,
+    draw_item,
+    simulate_pairs,
+)
+from raterscope.app.formats.images import read_image
+from raterscope.app.formats.pairs import read_pairs
+from raterscope.app.sample_files import BEGUN, made_whole, write_pictures, write_rows
+from raterscope.app.study.labels import link_pictures
+from raterscope.app.study.pairs import add_pairs
+
+__all__ = ["COMPARISONS", "PICTURES", "QUESTION", "STUDY", "about", "make_sample", "simulated"]
+
+STUDY = "pairs.rscope"
+COMPARISONS = "simulated_pairs.csv"
+PICTURES = "simulated_pair_cells"
+QUESTION = "Simulated: which cell is more infected?"
+
+_SEED = 5
+_CROWD = PairCrowd(lopsided=0.8)
+"""Some cells lie on the left more often than others do, so that a bias to a side moves the ranking."""
+
+_TEXT = """\
+{study:<23} the study of pairs. Simulated are the cells, which are drawn by a program, and
+                        the annotators, who are random numbers: {annotators} of them said
+                        {comparisons:,} times which of two of {items} cells is more infected, left or right.
+                        {biased} of them prefer a side: {ways}
+{file:<23} who preferred what: annotator, left, right, choice, time in seconds, question
+{pictures:<23} pictures of the {items} cells
+"""
+
+
+def make_sample(folder: Path, watch: Watch = silent) -> Path:
+    """Make the sample study and its files.
+
+    Parameters
+    ----------
+    folder : Path
+        Made where it does not exist. Files of the sample that are there are replaced; a sample study that is
+        there is kept with all that was decided in it.
+    watch : Watch
+
+    Returns
+    -------
+    Path
+        The study.
+    """
+    study_path = folder / STUDY
+    if study_path.exists():
+        return study_path
+    watch(0.0, "simulating a crowd that compares pairs")
+    crowd = simulated()
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_comparisons(folder / COMPARISONS, crowd.pairs)
+    draw = partial(draw_item, crowd)
+    pictures = write_pictures(folder / PICTURES, crowd.pairs.items, draw, part(watch, 0.1, 0.7))
+    with made_whole(study_path) as study:
+        (table,) = read_pairs(folder / COMPARISONS, watch=part(watch, 0.7, 0.8))
+        add_pairs(study, table, part(watch, 0.8, 0.9))
+        study.add_images([read_image(path) for path in pictures], part(watch, 0.9, 1.0))
+        link_pictures(study)
+    return study_path
+
+
+@cache
+def simulated() -> SimulatedPairs:
+    """Draw the crowd of the sample, with all that is true of it."""
+    return simulate_pairs(_CROWD, _SEED)
+
+
+def about() -> str:
+    """Say what in the sample is simulated: all of it."""
+    crowd = simulated()
+    many = np.bincount(crowd.way, minlength=len(WAYS)).tolist()
+    always, mostly, doubt, tires = many[1:]
+    ways = (
+        f"{always} always, {mostly} mostly, {doubt} when in doubt,\n"
+        f"{'':24}{tires} as they begin to tire; {int((crowd.side > 0).sum())} the left one"
+    )
+    return _TEXT.format(
+        study=STUDY, file=COMPARISONS, pictures=f"{PICTURES}/", annotators=_CROWD.annotators,
+        comparisons=len(crowd.pairs), items=_CROWD.items, biased=int(crowd.biased.sum()), ways=ways,
+    )  # fmt: skip
+
+
+def _write_comparisons(path: Path, pairs: Pairs) -> None:
+    assert pairs.time is not None
+    rows = zip(
+        pairs.annotator.tolist(), pairs.left.tolist(), pairs.right.tolist(), pairs.choice.tolist(),
+        pairs.time.tolist(), strict=True,
+    )  # fmt: skip
+    write_rows(
+        path,
+        ("annotator", "left", "right", "choice", "time", "question"),
+        (
+            (
+                pairs.annotators[who], pairs.items[left], pairs.items[right],
+                "left" if choice > 0 else "right", f"{BEGUN + when:.1f}", QUESTION,
+            )
+            for who, left, right, choice, when in rows
+        ),
+    )  # fmt: skip

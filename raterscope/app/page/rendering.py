@@ -1,0 +1,59 @@
+"""A report as HTML: one file with everything in it, no scripts, nothing fetched from anywhere."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable
+from functools import cache
+from importlib import resources
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from raterscope.app.page.contents import Contents, Picture
+
+__all__ = ["as_html"]
+
+_QUANTITY = re.compile(r"(?<=\d) (?=(?:%|[mµ]m[²³]?|ml|px²?|s|nats)(?!\w))")
+
+
+def as_html(contents: Contents, style: str = "page", source: Callable[[Picture], str] | None = None) -> str:
+    """Write a report as HTML; all its text is escaped.
+
+    Parameters
+    ----------
+    contents : Contents
+    style : str
+        Name of the style sheet: "page" for browsers, "paper" for Qt's rich text.
+    source : callable, optional
+        Gives the address of a picture; by default its bytes themselves, as a data: address.
+    """
+    template = _environment().get_template("report.html.j2")
+    return template.render(
+        contents=contents, style=style, css=_read(f"{style}.css"), source=_data if source is None else source
+    )
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=FunctionLoader(_read), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True, finalize=_held,
+    )  # fmt: skip
+
+
+def _held(value: object) -> object:
+    """Keep a number and its unit on one line."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return _QUANTITY.sub("\N{NO-BREAK SPACE}", value)
+    return value
+
+
+def _read(name: str) -> str:
+    return (resources.files("raterscope.resources") / "report" / name).read_text(encoding="utf-8")
+
+
+def _data(picture: Picture) -> str:
+    kind = "png" if picture.data.startswith(b"\x89PNG") else "jpeg"
+    return f"data:image/{kind};base64," + base64.b64encode(picture.data).decode("ascii")

@@ -1,0 +1,127 @@
+"""What the samples of all kinds have in common: files, studies that are there whole, runs kept once."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.formats.drafts import draft_for
+from raterscope.app.outcome import Answer, Outcome, versions
+from raterscope.app.study import Study
+from raterscope.app.study.new_study import new_study
+from raterscope.app.study.opening import give_name, told
+
+__all__ = [
+    "BEGUN", "Demonstrated", "ImportFiles", "Tools", "WriteReport", "keep_once", "made_whole",
+    "write_picture", "write_pictures", "write_rows",
+]  # fmt: skip
+
+Kept = TypeVar("Kept", bound=Answer[Any, Any, Any])
+
+BEGUN = 1_772_442_000.0
+"""When the simulated crowds began, in seconds: the morning of 2 March 2026."""
+
+
+class Demonstrated(NamedTuple):
+    """What a sample has come to.
+
+    Attributes
+    ----------
+    study : Path
+    words : list of str
+        What came out, a line each.
+    outcomes : list of Outcome
+        Of all that was fused, those that failed included.
+    """
+
+    study: Path
+    words: list[str]
+    outcomes: list[Outcome[Any]]
+
+
+class ImportFiles(Protocol):
+    """Reads files into a study."""
+
+    def __call__(
+        self, study: Study, paths: Sequence[Path], watch: Watch = silent, *, structure: str | None = None
+    ) -> object:
+        """Read them; `structure` names what masks show."""
+
+
+class WriteReport(Protocol):
+    """Writes the report of a study."""
+
+    def __call__(self, study: Study, path: Path, watch: Watch = silent) -> object:
+        """Write it as HTML or PDF, as the name ends."""
+
+
+class Tools(NamedTuple):
+    """Steps of a demo that are the same for every kind."""
+
+    import_files: ImportFiles
+    write_report: WriteReport
+
+
+def write_rows(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Write a table of the sample."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(header)
+        table.writerows(rows)
+
+
+def write_picture(path: Path, picture: NDArray[np.uint8], what: str) -> None:
+    """Write a picture that says itself that it is simulated."""
+    from PIL import Image
+    from PIL.PngImagePlugin import PngInfo
+
+    note = PngInfo()
+    note.add_text("Description", f"A simulated {what}, drawn by Raterscope")
+    Image.fromarray(picture).save(path, compress_level=3, pnginfo=note)
+
+
+def write_pictures(
+    folder: Path, names: Sequence[str], draw: Callable[[int], NDArray[np.uint8]], watch: Watch
+) -> list[Path]:
+    """Write pictures of red blood cells; ``draw(number)`` draws one. Gives the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for number, name in enumerate(names):
+        watch(number / len(names), f"drawing cell {number + 1} of {len(names)}")
+        paths.append(folder / f"{name}.png")
+        write_picture(paths[-1], draw(number), "red blood cell")
+    return paths
+
+
+@contextmanager
+def made_whole(path: Path) -> Iterator[Study]:
+    """Give a new study to be filled, which takes its name when that is done.
+
+    A sample that another program finished meanwhile stays, and this one is dropped: they are the same.
+    """
+    draft = draft_for(path)
+    try:
+        with new_study(draft) as study:
+            yield study
+        if not os.path.lexists(path):
+            with told(path, "made"):
+                give_name(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def keep_once(
+    study: Study, answer: Kept, digest: str, keep: Callable[[Kept, Study, Watch], int], watch: Watch = silent
+) -> None:
+    """Keep a run, unless the study has this very run already: the demo may be shown many times."""
+    new = digest, answer.plan.as_dict(), versions()
+    if all((run.digest, run.settings, run.versions) != new for run in study.runs()):
+        keep(answer, study, watch)

@@ -1,0 +1,306 @@
+"""Trust in the claims of a run: how they compare with ground truth or with comparable data."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+from raterscope.algorithms.evaluation import Calibration, calibration
+from raterscope.algorithms.labels.assessment import wilson
+from raterscope.app.errors import counted
+from raterscope.app.study import RunEntry
+
+__all__ = [
+    "FEW",
+    "FILE",
+    "LEAST_ERROR",
+    "LEVEL",
+    "NUMBERS",
+    "ComparableCrowd",
+    "Trust",
+    "bin_intervals",
+    "comparable_crowds",
+    "comparable_in_words",
+    "nearest",
+    "run_before",
+    "trust_from",
+]
+
+
+FEW = 20
+"""Cases below which nothing is concluded."""
+
+LEVEL = 0.001
+LEAST_ERROR = 0.05
+"""Probabilities are contradicted below this p-value and above this expected calibration error."""
+
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Trust:
+    """Probabilities against what is known.
+
+    Attributes
+    ----------
+    noun : str
+        "spot", "task".
+    by_truth : bool
+        Known truths are the measure; else the expert's decisions.
+    calibration : Calibration
+    comparable : str
+        What was measured on comparable crowds, a sentence; said where nothing is known of this run.
+    axes : tuple of str
+        What the calibration has across and up.
+    """
+
+    noun: str
+    by_truth: bool
+    calibration: Calibration
+    comparable: str = ""
+    axes: tuple[str, str] = ("probability", "share that is right")
+
+    independent: ClassVar[bool] = True
+    """Whether cases are independent of each other, so that shares have intervals."""
+
+    @property
+    def judged(self) -> int:
+        """How many cases were compared."""
+        return int(self.calibration.count.sum())
+
+    @property
+    def expected(self) -> float:
+        """Mean probability; NaN without cases."""
+        return self._mean(self.calibration.posterior)
+
+    @property
+    def share(self) -> float:
+        """Share that is right; NaN without cases."""
+        return self._mean(self.calibration.share)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of `share` (Wilson); two NaN without cases."""
+        return wilson(self.share * self.judged, self.judged)
+
+    @property
+    def p_value(self) -> float:
+        """Of the test that probabilities are right; NaN without cases."""
+        filled = self.calibration.count > 0
+        mean, count = self.calibration.posterior[filled], self.calibration.count[filled]
+        variance = np.maximum(count * mean * (1 - mean), 1e-9)
+        statistic = np.sum((count * (self.calibration.share[filled] - mean)) ** 2 / variance)
+        return float(chi2.sf(statistic, len(count))) if len(count) else np.nan
+
+    def _mean(self, values: FloatArray) -> float:
+        count = self.calibration.count
+        return float(np.nansum(values * count) / self.judged) if self.judged else np.nan
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether what is known contradicts the probabilities."""
+        error = self.calibration.error
+        return self.judged >= FEW and self.p_value < LEVEL and error > LEAST_ERROR
+
+    def in_words(self) -> str:
+        """Say it in a sentence or two."""
+        if not self.judged:
+            words = (
+                f"Nothing contradicts or confirms these probabilities: no {self.noun} has a known truth, and "
+                "you decided none of them."
+            )
+            return f"{words} {self.comparable}".rstrip()
+        of = "with known truth" if self.by_truth else "that you decided"
+        true = "structures" if self.noun == "spot" else "right"
+        low, high = self.interval
+        words = (
+            f"Of {counted(self.judged, self.noun)} {of}, {self.share:.0%} are {true} (95 % interval "
+            f"{low:.0%} to {high:.0%}); the mean probability is {self.expected:.0%}, the expected "
+            f"calibration error {self.calibration.error:.2f}."
+        )
+        if self.judged < FEW:
+            return f"{words} That is too few to tell. {self.comparable}".rstrip()
+        if not self.contradicted:
+            return f"{words} This does not contradict the probabilities."
+        return f"{words} The probabilities are {self._gap_in_words()}: do not take them at their word."
+
+    def doubt_in_words(self) -> str:
+        """Say in a short sentence what is contradicted; empty where nothing is."""
+        if not self.contradicted:
+            return ""
+        by = "Known truths" if self.by_truth else "Your decisions"
+        return f"{by} contradict the probabilities: {self._gap_in_words()}."
+
+    def _gap_in_words(self) -> str:
+        gap = self.expected - self.share
+        if abs(gap) <= LEAST_ERROR:
+            return "too high in some ranges and too low in others"
+        return f"{abs(gap):.2f} too {'high' if gap > 0 else 'low'} on average"
+
+
+def trust_from(
+    noun: str,
+    by_truth: Sequence[tuple[FloatArray, BoolArray]],
+    by_decision: Sequence[tuple[FloatArray, BoolArray]],
+) -> Trust:
+    """Compare probabilities with what is right: by truths where there are any, else by decisions.
+
+    Parameters
+    ----------
+    noun : str
+        See `Trust`.
+    by_truth, by_decision : sequence of pairs of (n,) float64 and (n,) bool
+        Probabilities, and whether each case is right.
+    """
+    used = by_truth or by_decision
+    posterior = np.concatenate([np.empty(0), *(p for p, _ in used)])
+    right = np.concatenate([np.empty(0, dtype=bool), *(yes for _, yes in used)])
+    return Trust(noun, bool(by_truth), calibration(posterior, right))
+
+
+def run_before(runs: Sequence[RunEntry], shown: RunEntry, item: int, decision: int) -> RunEntry | None:
+    """Give the run that says what was claimed before a decision; None without one.
+
+    Parameters
+    ----------
+    runs : sequence of RunEntry
+        All of the study.
+    shown : RunEntry
+        Runs count that have its algorithm and settings.
+    item, decision : int
+        The image or question, and the number of the decision.
+
+    Returns
+    -------
+    RunEntry or None
+        The latest run of the item that was not held to the decision, the run shown where it was not.
+    """
+    if shown.known < decision:
+        return shown
+    like = [
+        run
+        for run in runs
+        if (run.kind, run.algorithm, run.settings) == (shown.kind, shown.algorithm, shown.settings)
+        and item in run.items
+        and run.known < decision
+    ]
+    return max(like, key=lambda run: run.id, default=None)
+
+
+def bin_intervals(found: Calibration) -> FloatArray:
+    """Give the 95 % interval of the share of each bin (Wilson), (2, B); NaN where a bin is empty."""
+    ends = [wilson(share * count, int(count)) for share, count in zip(found.share, found.count, strict=True)]
+    return np.array(ends, dtype=np.float64).reshape(-1, 2).T
+
+
+FILE = "calibration.csv"
+
+NUMBERS = {
+    "probability": "probabilities of {claimed:.0%} on average were right in {measured:.0%}",
+    "calibration error": "the expected calibration error was {measured:.2f}",
+    "band": "the {claimed:.0%} band held {measured:.0%} of the outline of a left-out rater",
+    "false discoveries": "{measured:.0%} of the flagged were flagged wrongly (rate {claimed:.0%})",
+    "fair crowds": "an annotator was flagged in {measured:.0%} of crowds without bias",
+}
+"""Numbers of the table, and how each is said."""
+
+_ITEMS = {
+    "clicks": ("annotator", "image"), "masks": ("rater", "case"), "labels": ("vote", "task"),
+    "pairs": ("comparison", "annotator"),
+}  # fmt: skip
+_FAR = math.log(2.5)
+"""Distance beyond which a crowd is not called comparable."""
+
+
+@dataclass(frozen=True)
+class ComparableCrowd:
+    """What was measured on one data set.
+
+    Attributes
+    ----------
+    kind, data : str
+    per_item : float
+        Annotators per image or case, votes per task, or comparisons per annotator.
+    classes : int
+        0 where there are none.
+    in_sample : bool
+        Whether defaults were chosen on these data.
+    figures : tuple of (number, claimed, measured)
+        Keys of `NUMBERS`.
+    """
+
+    kind: str
+    data: str
+    per_item: float
+    classes: int
+    in_sample: bool
+    figures: tuple[tuple[str, float, float], ...]
+
+    def distance(self, per_item: float, classes: int) -> float:
+        """Give how far a crowd is: the larger of two differences of logarithms."""
+        far = abs(math.log(max(per_item, 0.5) / self.per_item))
+        return max(far, abs(math.log(classes / self.classes))) if classes and self.classes else far
+
+
+@cache
+def comparable_crowds() -> tuple[ComparableCrowd, ...]:
+    """Read the table that comes with the program."""
+    text = (resources.files("raterscope.resources") / FILE).read_text(encoding="utf-8")
+    found: dict[tuple[str, str], ComparableCrowd] = {}
+    for row in csv.DictReader(text.splitlines()):
+        key = row["kind"], row["data"]
+        figure = row["number"], float(row["claimed"]), float(row["measured"])
+        before = found[key].figures if key in found else ()
+        found[key] = ComparableCrowd(
+            *key, float(row["per_item"]), int(row["classes"]), row["in_sample"] == "1", (*before, figure)
+        )
+    return tuple(found.values())
+
+
+def nearest(
+    crowds: Iterable[ComparableCrowd], kind: str, per_item: float, classes: int = 0
+) -> ComparableCrowd | None:
+    """Give the crowd of a kind that is nearest; None without any that is near."""
+    near = [
+        (one.distance(per_item, classes), place, one)
+        for place, one in enumerate(crowds)
+        if one.kind == kind and one.distance(per_item, classes) <= _FAR
+    ]
+    return min(near)[2] if near else None
+
+
+def comparable_in_words(kind: str, per_item: float, classes: int = 0) -> str:
+    """Say what was measured on the nearest crowd.
+
+    Parameters
+    ----------
+    kind : str
+        "clicks", "masks", "labels" (by the pooled consensus), "labels, ibcc" or "pairs".
+    per_item : float
+        Annotators per image or case, votes per task, or comparisons per annotator.
+    classes : int
+        Of labels.
+    """
+    one = nearest(comparable_crowds(), kind, per_item, classes)
+    if one is None:
+        return "No crowd of this size was measured."
+    noun, item = _ITEMS[kind.partition(",")[0]]
+    size = f"{counted(round(one.per_item), noun)} per {item}"
+    size += f", {one.classes} classes" if one.classes else ""
+    said = "; ".join(
+        NUMBERS[number].format(claimed=claimed, measured=measured)
+        for number, claimed, measured in one.figures
+    )
+    chosen = " Defaults were chosen on these data." if one.in_sample else ""
+    return f"On the nearest crowd measured ({one.data}: {size}), {said}.{chosen}"

@@ -1,0 +1,99 @@
+"""Scores of a program in a study: imported, fused, named, excluded, replaced, followed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.clicks.data import PROGRAM
+from raterscope.algorithms.clicks.fusion import FusionPlan
+from raterscope.app.kinds.clicks.replaying import replayed
+from raterscope.app.kinds.clicks.running import fuse_inputs, gather, keep
+from raterscope.app.review import Decision, fold, undo
+from raterscope.app.study import Study
+from tests.app.commands import run
+from tests.app.tables import rows_of
+
+CENTRES = [(30.0, 40.0), (150.0, 60.0), (90.0, 150.0)]
+
+
+@pytest.fixture
+def path(tmp_path):
+    rng = np.random.default_rng(1)
+    clicks = ["annotator,image,x,y"]
+    for name in ("one", "two"):
+        clicks += [
+            f"w{n},{name},{x + rng.normal():.1f},{y + rng.normal():.1f}" for x, y in CENTRES for n in range(8)
+        ]
+    (tmp_path / "clicks.csv").write_text("\n".join(clicks))
+    found = ["image,x,y,score", *(f"one,{x + 1},{y},{x}" for x, y in CENTRES[:2]), "two,,,"]
+    (tmp_path / "found.csv").write_text("\n".join(found))
+    study = tmp_path / "s.rscope"
+    assert run("import", study, tmp_path / "clicks.csv", "--extent", 200, 200) == 0
+    assert run("import", study, tmp_path / "found.csv") == 0
+    return study
+
+
+def fused(study):
+    images = [entry.id for entry in study.images()]
+    number = keep(fuse_inputs(gather(images, study), FusionPlan(), jobs=1), study)
+    return study.run(number), [study.result(number, image).score for image in images]
+
+
+def test_scores_go_into_fusion_record_and_export(path, tmp_path, capsys):
+    with Study.open(path) as study:
+        made, scores = fused(study)
+    assert made.log["scores"] == {"images": 2, "detections": 2}
+    assert sorted(scores[0][np.isfinite(scores[0])]) == [30, 150]
+    assert np.isnan(scores[1]).all()
+    assert run("export", path, "--what", "detections", "-o", tmp_path / "d.csv") == 0
+    assert sorted(row["score"] for row in rows_of(tmp_path / "d.csv")) == ["", "", "", "", "150", "30"]
+    assert run("report", path, "-o", tmp_path / "r.html") == 0
+    assert "scores of a program, 2 detections on 2 images" in (tmp_path / "r.html").read_text()
+
+
+def test_scores_are_excluded_and_undone(path):
+    with Study.open(path) as study:
+        made, _ = fused(study)
+        study.record(Decision(verb="exclude", annotators=(PROGRAM,), reason="too old"))
+        assert study.outdated(made, made.items)
+        without, scores = fused(study)
+        assert scores == [None, None]
+        assert "scores" not in without.log
+        study.record(undo(fold(study.decisions())))
+        assert fused(study)[1][0] is not None
+        assert study.clicks(made.items[0], without).scores is None
+
+
+def test_a_new_import_replaces_the_scores_of_its_images(path, tmp_path):
+    with Study.open(path) as study:
+        made, _ = fused(study)
+        (tmp_path / "new.csv").write_text("image,x,y,score\none,90,150,0.5\n")
+    assert run("import", path, tmp_path / "new.csv") == 0
+    with Study.open(path) as study:
+        one, two = made.items
+        assert study.scores(one).tolist() == [[90, 150, 0.5]]
+        assert len(study.scores(two)) == 0
+        assert study.outdated(made, [one])
+        assert len(study.clicks(one, made).scores) == 2
+        assert study.truth(one).known is False
+
+
+def test_a_replay_has_the_scores(path):
+    with Study.open(path) as study:
+        clicks = study.clicks(study.images()[0].id)
+    given = replayed(clicks, "random", 4)
+    np.testing.assert_array_equal(given.clicks(len(given.arrivals)).scores, clicks.scores)
+    assert replace(clicks, scores=None).without({PROGRAM}).scores is None
+
+
+def test_scores_of_another_number_are_no_result(path):
+    with Study.open(path) as study:
+        made, _ = fused(study)
+        one = made.items[0]
+        fusion = study.result(made.id, one)
+        assert study.misfit(made, one, fusion) is None
+        for score in (fusion.score[1:], fusion.score + np.inf):
+            assert "the scores are not" in study.misfit(made, one, replace(fusion, score=score))

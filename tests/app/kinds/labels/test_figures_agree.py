@@ -1,0 +1,82 @@
+"""Every figure of an annotator is the same in the window, in the files and in the report."""
+
+import re
+
+import numpy as np
+import pytest
+
+from raterscope.algorithms.labels.copying import copies
+from raterscope.algorithms.labels.drift import FALSE_ALARMS
+from raterscope.algorithms.labels.fusion import LabelPlan
+from raterscope.algorithms.progress import silent
+from raterscope.app.kinds.labels.running import fuse_inputs, gather, keep
+from raterscope.app.report import write_report
+from raterscope.app.review import Decision
+from raterscope.app.study import Study
+from raterscope.app.workspaces.labels import copying, drifting, view
+from raterscope.app.workspaces.labels.scene import analyse, read_scene
+from raterscope.text.numbers import estimate
+from tests.app.commands import run
+from tests.app.kinds.labels.made import make_study
+from tests.app.tables import rows_of, write
+
+TASKS, PEOPLE = 240, 12
+RING, TIRED, OUT = ("a0", "a1", "a2"), "a5", "a11"
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A crowd of which three copy, one tires after half of the votes, and one is excluded."""
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, 3, TASKS)
+    right = np.full((TASKS, PEOPLE), 0.8)
+    right[TASKS // 2 :, 5] = 0.2
+    said = np.where(rng.random(right.shape) < right, truth[:, None], rng.integers(0, 3, right.shape))
+    said[:, 1:3] = said[:, :1]
+    rows = [[f"t{t}", f"a{k}", f"c{said[t, k]}", t * 60] for t in range(TASKS) for k in range(PEOPLE)]
+    votes = write(tmp_path / "votes.csv", ["task", "annotator", "label", "time"], rows)
+    study_path = make_study(tmp_path / "s.rscope", votes)
+    with Study.open(study_path) as study:
+        study.record(Decision(verb="exclude", annotators=(OUT,), reason="asleep"))
+        questions = [one.id for one in study.questions()]
+        keep(fuse_inputs(gather(questions, study), LabelPlan.make("dynibcc")), study)
+    return study_path
+
+
+def test_accuracies_changes_rings_and_exclusions_agree(path, tmp_path, capsys):
+    assert run("fuse", "labels", path, "--algorithm", "dynibcc", "-o", tmp_path / "out") == 0
+    notices = capsys.readouterr().err
+    rows = {row["annotator"]: row for row in rows_of(tmp_path / "out" / "annotators.csv")}
+    record = (tmp_path / "out" / "run.json").read_text(encoding="utf-8")
+    with Study.open(path) as study:
+        scene = read_scene(study.questions()[0].id, None, study, silent)
+        page = write_report(study, tmp_path / "report.html").read_text(encoding="utf-8")
+    analysis = analyse(scene, silent)
+    in_report: dict[str, list[str]] = {}
+    for line in re.findall("<tr.*?</tr>", page, re.S):
+        cells = [re.sub("<[^>]*>", "", cell).strip() for cell in re.findall("<td.*?</td>", line, re.S)]
+        in_report.setdefault(cells[0].split(" ")[0] if cells else "", []).extend(cells)
+    for at, name in enumerate(scene.labels.annotators):
+        accuracy = estimate(
+            *(float(rows[name][one]) for one in ("accuracy", "accuracy_low", "accuracy_high"))
+        )
+        matrix = view.matrix_view(scene, analysis, [at])
+        assert matrix is not None
+        assert matrix.subtitle.endswith(f"accuracy {accuracy}")
+        assert accuracy in in_report[name]
+        assert int(rows[name]["excluded_votes"]) == analysis.left_out[at] == (TASKS if name == OUT else 0)
+    changed = {one.annotator for one in drifting.who_changed(scene, analysis, silent)}
+    named = [scene.labels.annotators[at] for at in changed]
+    assert named == [name for name, row in rows.items() if float(row["change_p"] or 1) < FALSE_ALARMS]
+    assert TIRED in named
+    tired = next(one for one in scene.fusion.notices if "changed over their votes" in one)
+    assert all(f"{name} (vote" in tired for name in named)
+    found = copies(scene.labels, scene.fusion)
+    assert [tuple(scene.labels.annotators[one] for one in group) for group in found.groups()] == [RING]
+    assert {name for name, row in rows.items() if row["copies"] == "1"} == set(RING)
+    assert copying.in_words(found).startswith("3 annotators may copy")
+    ring = next(one for one in scene.fusion.notices if "may copy from each other" in one)
+    for sentence in (tired, ring):
+        assert all(sentence in " ".join(one.split()) for one in (record, notices))
+        assert sentence in page.replace("&lt;", "<")
+    assert f"{OUT} (excluded: asleep)" in page

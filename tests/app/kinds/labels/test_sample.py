@@ -1,0 +1,91 @@
+"""The sample of labels: it says what it is, holds what it says, and keeps what was decided in it."""
+
+import csv
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from raterscope.app.importing import import_files
+from raterscope.app.kinds.labels.sample import QUESTION, STUDY, about, make_sample, simulated
+from raterscope.app.review import Decision
+from raterscope.app.sample_files import BEGUN
+from raterscope.app.study import Study
+from raterscope.app.study.labels import labels_of, pictures_of
+
+TASKS, ANNOTATORS, PICTURES = 600, 80, 20
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sample")
+    make_sample(folder, import_files, tasks=TASKS, annotators=ANNOTATORS, pictures=PICTURES)
+    return folder
+
+
+@pytest.fixture
+def study(folder):
+    with Study.open(folder / STUDY) as study:
+        yield study
+
+
+def test_all_of_it_says_that_it_is_simulated(folder, study):
+    (question,) = study.questions()
+    assert question.name.startswith("Simulated")  # where there is little room, the end is cut off
+    others = [path.name for path in folder.iterdir() if not path.name.startswith(STUDY)]
+    assert len(others) == 3
+    assert all(name.startswith("simulated_") for name in others)
+    assert all(name in about() for name in others)
+    for path in (folder / "simulated_cells").iterdir():
+        with Image.open(path) as picture:
+            assert "simulated" in picture.text["Description"]
+
+
+def test_the_study_holds_the_crowd_that_was_simulated(study):
+    crowd, (question,) = simulated(TASKS, ANNOTATORS).labels, study.questions()
+    labels = labels_of(study, question.id)
+    assert (labels.outputs, labels.classes) == (crowd.outputs, crowd.classes)
+    assert labels.meaning.tolist() == crowd.meaning.tolist()
+    named = [
+        sorted(zip(np.round(one.time - begun, 1), [one.annotators[k] for k in one.annotator],
+                   [one.tasks[t] for t in one.task], one.label, strict=True))
+        for one, begun in ((labels, BEGUN), (crowd, 0.0))
+    ]  # fmt: skip
+    assert named[0] == named[1]
+
+
+def test_some_truths_are_told_and_all_that_are_told_are_true(study):
+    crowd, (question,) = simulated(TASKS, ANNOTATORS), study.questions()
+    found = study.crowd(question.id)
+    true = dict(zip(crowd.labels.tasks, crowd.truth.tolist(), strict=True))
+    known = {name: label for name, label in zip(found.tasks, found.truth.tolist(), strict=True) if label >= 0}
+    assert 100 < len(known) < len(found.tasks)
+    assert all(true[name] == label for name, label in known.items())
+
+
+def test_pictures_show_what_the_crowd_agrees_on_least(study):
+    (question,) = study.questions()
+    shown = pictures_of(study, question.id)
+    assert len(shown) == len(study.images()) == PICTURES
+    assert all(study.locate(entry) is not None for entry in study.images())
+    assert not study.items()["clicks"]
+    labels = labels_of(study, question.id)
+    said = np.bincount(labels.task, np.asarray(labels.meaning)[labels.label], len(labels.tasks))
+    share = said / np.maximum(labels.votes_of_tasks(), 1)
+    split = np.minimum(share, 1 - share)
+    assert split[list(shown)].mean() > 1.2 * split.mean()
+
+
+def test_the_votes_can_be_read_by_anybody(folder):
+    with (folder / "simulated_votes.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(simulated(TASKS, ANNOTATORS).labels)
+    assert {row["question"] for row in rows} == {QUESTION}
+
+
+def test_decisions_in_a_study_that_is_there_are_kept(folder):
+    with Study.open(folder / STUDY) as study:
+        study.record(Decision(verb="exclude", annotators=(study.annotators()[0],)))
+    make_sample(folder, import_files, tasks=TASKS, annotators=ANNOTATORS, pictures=PICTURES)
+    with Study.open(folder / STUDY) as study:
+        assert len(study.decisions()) == 1

@@ -1,0 +1,102 @@
+"""The sample of pairs and what the demo makes of it: it says what it is, and shows whom it should."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from raterscope.app.kinds.pairs.demo import REPORT, demonstrate
+from raterscope.app.kinds.pairs.sample import (
+    COMPARISONS,
+    PICTURES,
+    QUESTION,
+    STUDY,
+    about,
+    make_sample,
+    simulated,
+)
+from raterscope.app.review import Decision
+from raterscope.app.study import Study
+from raterscope.app.study.pairs import item_pictures, pairs_of
+
+
+def nothing(*_, **__):
+    """Watch nothing."""
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo")
+    results = folder / "results"
+    results.mkdir()
+    return folder, results, *demonstrate(folder, results, nothing)
+
+
+def test_all_of_it_says_that_it_is_simulated(shown):
+    folder, _, study, words, _ = shown
+    assert str(study) in words[0]
+    assert "simulated" in words[0]
+    assert QUESTION.startswith("Simulated")  # where there is little room, the end is cut off
+    for name in (COMPARISONS, PICTURES):
+        assert name.startswith("simulated_")
+        assert name in about()
+    for path in (folder / PICTURES).iterdir():
+        with Image.open(path) as picture:
+            assert "simulated" in picture.text["Description"]
+
+
+def test_the_study_holds_the_crowd_that_was_simulated_and_a_picture_of_every_item(shown):
+    crowd = simulated().pairs
+    with Study.open(shown[2]) as study:
+        (question,) = study.pair_questions()
+        found = pairs_of(study, question.id)
+        assert set(item_pictures(study, question.id)) == set(range(len(crowd.items)))
+    told = [
+        sorted(
+            (one.annotators[who], one.items[left], one.items[right], choice)
+            for who, left, right, choice in zip(
+                one.annotator, one.left, one.right, one.choice.tolist(), strict=True
+            )
+        )
+        for one in (found, crowd)
+    ]
+    assert told[0] == told[1]
+    assert np.ptp(found.time) == pytest.approx(np.ptp(crowd.time), abs=0.2)
+
+
+def test_most_who_prefer_a_side_are_found_and_the_ranking_moves(shown):
+    _, results, _, _, (outcome,) = shown
+    crowd, fusion = simulated(), outcome.fusion
+    biased = {name for name, one in zip(crowd.pairs.annotators, crowd.biased, strict=True) if one}
+    with (results / "pairs" / "annotators.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(crowd.pairs.annotators)
+    with Study.open(shown[2]) as study:
+        (question,) = study.pair_questions()
+        names = pairs_of(study, question.id).annotators
+    flagged = {name for name, one in zip(names, fusion.flagged, strict=True) if one}
+    assert len(flagged & biased) > 0.8 * len(biased)
+    assert len(flagged - biased) < 0.2 * len(flagged)
+    assert (np.argsort(fusion.score) != np.argsort(fusion.corrected)).any()
+
+
+def test_results_and_report_tell_the_question(shown):
+    _, results, *_ = shown
+    record = json.loads((results / "pairs" / "run.json").read_text(encoding="utf-8"))
+    assert record["inputs"] == [{"file": STUDY, "question": QUESTION, "simulated": True}]
+    assert QUESTION in (results / REPORT).read_text(encoding="utf-8")
+
+
+def test_runs_are_kept_once_and_decisions_stay(shown):
+    folder, results, path, *_ = shown
+    with Study.open(path) as study:
+        name = study.annotators()[0]
+        study.record(Decision(verb="exclude", annotators=(name,)))
+        study.record(Decision(verb="include", annotators=(name,)))
+    demonstrate(folder, results, nothing)
+    assert make_sample(folder) == path
+    with Study.open(path) as study:
+        assert len(study.runs()) == 1
+        assert len(study.decisions()) == 2
