@@ -8,6 +8,8 @@ import pytest
 from raterscope.app.importing import import_files
 from raterscope.app.kinds.labels.demo import METHODS, REPORT, demonstrate
 from raterscope.app.kinds.labels.sample import QUESTION, make_sample
+from raterscope.app.report import write_report
+from raterscope.app.sample_files import Tools
 from raterscope.app.study import Study
 
 
@@ -21,7 +23,7 @@ def shown(tmp_path_factory):
     results = folder / "results"
     results.mkdir()
     make_sample(folder, import_files, tasks=500, annotators=80, pictures=5)
-    return folder, results, *demonstrate(folder, results, nothing)
+    return folder, results, *demonstrate(folder, results, Tools(import_files, write_report), nothing)
 
 
 def test_it_says_what_came_out_and_that_it_is_simulated(shown):
@@ -54,6 +56,6 @@ def test_the_report_tells_the_question(shown):
 
 def test_runs_are_kept_once_however_often_it_is_shown(shown):
     folder, results, study, *_ = shown
-    demonstrate(folder, results, nothing)
+    demonstrate(folder, results, Tools(import_files, write_report), nothing)
     with Study.open(study) as opened:
         assert [run.algorithm for run in opened.runs()] == list(METHODS)

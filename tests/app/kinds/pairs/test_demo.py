@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from raterscope.app.importing import import_files
 from raterscope.app.kinds.pairs.demo import REPORT, demonstrate
 from raterscope.app.kinds.pairs.sample import (
     COMPARISONS,
@@ -17,7 +18,9 @@ from raterscope.app.kinds.pairs.sample import (
     make_sample,
     simulated,
 )
+from raterscope.app.report import write_report
 from raterscope.app.review import Decision
+from raterscope.app.sample_files import Tools
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import item_pictures, pairs_of
 
@@ -31,7 +34,7 @@ def shown(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo")
     results = folder / "results"
     results.mkdir()
-    return folder, results, *demonstrate(folder, results, nothing)
+    return folder, results, *demonstrate(folder, results, Tools(import_files, write_report), nothing)
 
 
 def test_all_of_it_says_that_it_is_simulated(shown):
@@ -95,7 +98,7 @@ def test_runs_are_kept_once_and_decisions_stay(shown):
         name = study.annotators()[0]
         study.record(Decision(verb="exclude", annotators=(name,)))
         study.record(Decision(verb="include", annotators=(name,)))
-    demonstrate(folder, results, nothing)
+    demonstrate(folder, results, Tools(import_files, write_report), nothing)
     assert make_sample(folder) == path
     with Study.open(path) as study:
         assert len(study.runs()) == 1
