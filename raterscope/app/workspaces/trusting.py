@@ -9,11 +9,10 @@ from PySide6.QtCore import QObject, QTimer
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
+from raterscope.app.kinds.registry import KINDS
 from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry, Study
-from raterscope.app.kinds.registry import KINDS
-from raterscope.app.trust import FEW, Trust
-from raterscope.app.trust.shape import bin_intervals
+from raterscope.app.trust import FEW, Trust, bin_intervals
 from raterscope.widgets.figures.calibration_plot import CalibrationLine
 from raterscope.widgets.panels.queue_panel import QueueFrame
 from raterscope.widgets.panels.trust_panel import TrustPanel

@@ -15,9 +15,9 @@ from raterscope.algorithms.clicks.grouping import grouping_notice
 from raterscope.algorithms.clicks.negatives import absence_notice, score_notice
 from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.progress import Watch
-from raterscope.app.kinds.clicks.other_images import others_in_words
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
+from raterscope.app.kinds.clicks.other_images import others_in_words
 from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen

@@ -10,6 +10,8 @@ from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve, CrowdSizeSet
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.evaluation import RADIUS
 from raterscope.algorithms.settings import SettingsError
+from raterscope.app.document import Document
+from raterscope.app.jobs import Job, Jobs
 from raterscope.app.kinds.clicks.crowd_size import (
     Crowds,
     CrowdSizes,
@@ -18,8 +20,6 @@ from raterscope.app.kinds.clicks.crowd_size import (
     measure_images,
     read_crowds,
 )
-from raterscope.app.document import Document
-from raterscope.app.jobs import Job, Jobs
 from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen

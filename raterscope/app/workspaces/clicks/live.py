@@ -10,13 +10,13 @@ from typing import Any
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from raterscope.algorithms.progress import Watch, without_partials
-from raterscope.app.kinds.clicks.following import Following, Wish
-from raterscope.app.kinds.clicks.watching import Watched
 from raterscope.app.document import Document
 from raterscope.app.errors import plain
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.formats.growing import Growth
 from raterscope.app.jobs import Job, Jobs
+from raterscope.app.kinds.clicks.following import Following, Wish
+from raterscope.app.kinds.clicks.watching import Watched
 from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
 

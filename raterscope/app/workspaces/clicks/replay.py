@@ -11,10 +11,10 @@ from raterscope.algorithms.clicks.data import Clicks, FloatArray
 from raterscope.algorithms.clicks.experience import Experience
 from raterscope.algorithms.evaluation import evaluate
 from raterscope.algorithms.progress import Watch, without_partials
+from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.clicks.replaying import Order, replayed
 from raterscope.app.kinds.clicks.settling import refit
 from raterscope.app.kinds.clicks.watching import Waiting, Watched, WatchPlan, follow
-from raterscope.app.jobs import Jobs
 from raterscope.app.session import LatestTask
 
 __all__ = ["Replay"]

@@ -79,8 +79,8 @@ def test_the_queue_says_that_the_truth_contradicts_posteriors(fused, qtbot, monk
     idle(fused, qtbot)
     assert "That is too few to tell." in workspace.trust.words
     assert not workspace.queue.doubt.isVisible()
-    for module in ("shape", "clicks"):
-        monkeypatch.setattr(f"raterscope.app.trust.{module}.FEW", 5)
+    for module in ("trust", "kinds.clicks.trust"):
+        monkeypatch.setattr(f"raterscope.app.{module}.FEW", 5)
     workspace.comparing.radius.setValue(0.1)  # so that no detection is right
     idle(fused, qtbot)
     assert "Known truths contradict the probabilities" in workspace.queue.doubt.text()
