@@ -15,7 +15,7 @@ from raterscope.app.command_line.arguments import Misused
 GUIDE = Path(resources.__path__[0]) / "guide"
 TESTS = Path(__file__).parent
 ENTRY = re.compile(
-    r"^- \*\*(.+?)\*\* \*Code:\* (.+?)\. \*Faithful:\* (.+?)\. \*Seen:\* (.+?)\. \*Test:\* (.+?)\.$"
+    r"^- \*\*(.+?)\*\* \*Code:\* (.+?)\. \*Fidelity:\* (.+?)\. \*See:\* (.+?)\. \*Test:\* (.+?)\.$"
 )
 
 
