@@ -143,7 +143,7 @@ class PictureMenu(QObject):
     def _on_copy(self) -> None:
         QGuiApplication.clipboard().setImage(paint_to_image(self._figure, self._scale(), self.caption()))
         of = self.caption()
-        self.said.emit(f"Copied the picture{f' of {of}' if of else ''}.")
+        self.said.emit(f"Copied the image{f' of {of}' if of else ''}.")
 
     def _on_png(self) -> None:
         self._leave(".png", paint_to_image(self._figure, self._scale(), self.caption()))

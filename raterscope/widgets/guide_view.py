@@ -81,14 +81,14 @@ class GuideView(QWidget):
             topic: f"{page.title}\n{page.chapter}\n{page.text}".casefold() for topic, page in pages.items()
         }
         self.line = QLineEdit()
-        self.line.setPlaceholderText("Find in the guide")
-        self.line.setAccessibleName("Find in the guide")
+        self.line.setPlaceholderText("Search the guide")
+        self.line.setAccessibleName("Search the guide")
         self.line.setClearButtonEnabled(True)
         self.contents = QTreeWidget()
         self.contents.setAccessibleName("Contents of the guide")
         self.contents.setHeaderHidden(True)
         self.contents.setIndentation(12)
-        self._nothing = plain_label("No page says that.", "second")
+        self._nothing = plain_label("No matches", "second")
         self.page = _Page()
         self._items: dict[str, QTreeWidgetItem] = {}
         self._chapters: dict[str, QTreeWidgetItem] = {}

@@ -211,7 +211,7 @@ class Afternoon:
         return sum(one.stat().st_size for one in self.path.parent.glob(f"{self.path.name}*")) / 1e6
 
     def open_again(self) -> None:
-        """Close the study and open it again: until its most disputed image is on screen."""
+        """Close study and open it again: until its most disputed image is on screen."""
         driven = self.driven
         kept = driven.decisions
         driven.window.document.close()

@@ -258,7 +258,7 @@ class Driven:
         self.settle()
 
     def close(self) -> None:
-        """Close the study and the window."""
+        """Close study and the window."""
         self.window.document.close()
         self.settle()
         self.window.close()

@@ -110,7 +110,7 @@ def test_the_filter_is_asked_for_with_its_words_and_its_choice(queue, qtbot):
     assert "No name under “one-sided” contains “7”" in visible_words(queue)
     assert "0 of 4" in visible_words(queue)
     queue.set_view(None)
-    assert "Nothing here yet." in visible_words(queue)
+    assert "No items yet." in visible_words(queue)
 
 
 @pytest.mark.parametrize("which", [key for key in ANNOTATOR_FILTERS if key != "all"])
@@ -119,7 +119,7 @@ def test_an_empty_list_says_which_it_is_and_before_a_fusion_what_to_do(queue, wh
     queue.set_view(view(order=[]))
     assert EMPTY[which] in visible_words(queue)
     queue.set_view(view(order=[], doubt=None))
-    assert ("Fuse first" in visible_words(queue)) is (
+    assert ("Press Fuse" in visible_words(queue)) is (
         which in {"flagged", "bad", "ugly", "good", "not decidable"}
     )
 

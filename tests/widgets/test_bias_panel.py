@@ -82,7 +82,7 @@ def test_what_speaks_for_it_is_said_line_by_line(panel):
 def test_what_is_not_known_is_not_said(panel):
     panel.show_annotator(BiasView("81", 2, 1, untested="Not tested: 3 comparisons are too few."))
     words = said(panel)
-    assert {"not tested", "–", "bias not known", "2 / 1", "Not tested: 3 comparisons are too few."} <= {
+    assert {"not tested", "–", "bias unknown", "2 / 1", "Not tested: 3 comparisons are too few."} <= {
         *words
     }
     assert not {"agrees with the crowd", "flagged in", "when doubtful (close pairs)"} & {*words}
@@ -110,7 +110,7 @@ def test_the_keys_ask_and_do_nothing_while_nobody_is_shown(panel, qtbot):
     for button, request in (("flag", panel.flag_requested), ("clear", panel.clear_requested),
                             ("skip", panel.skip_requested)):  # fmt: skip
         request.connect(lambda what=button: asked.append(what))
-    assert "Choose an annotator" in " ".join(said(panel))
+    assert "Select an annotator" in " ".join(said(panel))
     panel.show_annotator(view())
     for button in (panel.flag, panel.clear, panel.skip):
         qtbot.mouseClick(button, LEFT)

@@ -37,7 +37,7 @@ def test_a_card_says_all_that_is_known(cards):
     cards.show_communities(view())
     said = [card.accessibleName() for card in cards.cards]
     assert said[0] == "Community 1, extremists: 1 member, 24 % of votes, accuracy 0.91"
-    assert said[1] == "Community 2, <b>always no</b>: 1,001 members, 37 % of votes, accuracy not known"
+    assert said[1] == "Community 2, <b>always no</b>: 1,001 members, 37 % of votes, accuracy unknown"
     assert "&lt;b&gt;always no" in cards.cards[1].toolTip()
     assert "true supernova: -1 0.12, 1 0.05, 3 0.83" in cards.cards[0].toolTip()
     assert "3 found | click to select" in visible_words(cards)

@@ -33,7 +33,7 @@ def test_a_common_reason_takes_two_keys(asked, qtbot):
     assert not dialog.exclude.isEnabled()
     dialog.buttons[1].click()
     qtbot.keyClick(dialog.words, Qt.Key.Key_Return)
-    assert answers == ["hardly marks anything"]
+    assert answers == ["marks very little"]
 
 
 def test_ones_own_words_do_too_but_blanks_do_not(asked, qtbot):
@@ -64,7 +64,7 @@ def test_a_table_may_be_said_to_hold_another_kind(asked):
     dialog = ask(ColumnMappingDialog(["cell", "said"], [["c1", "ring"]], kinds), lambda d: d.mapping)
     assert dialog.mapping == {"cell": "x"}
     dialog.kind.setCurrentIndex(1)
-    assert dialog.problem() == "No column is chosen for true label."
+    assert dialog.problem() == "No column is selected for true label."
     dialog.choices[1].setCurrentIndex(dialog.choices[1].findData("truth"))
     dialog.read.click()
     assert answers == [{"cell": "task", "said": "truth"}]
@@ -78,7 +78,7 @@ def test_columns_are_mapped_by_hand(asked):
         ),
         lambda d: d.mapping,
     )
-    assert dialog.problem() == "No column is chosen for annotator."
+    assert dialog.problem() == "No column is selected for annotator."
     assert not dialog.read.isEnabled()
     choice = dialog.choices[0]
     choice.setCurrentIndex(choice.findData("annotator"))
@@ -94,11 +94,11 @@ def test_one_field_in_two_columns_is_refused(asked):
     )
     choice = dialog.choices[2]
     choice.setCurrentIndex(choice.findData("x"))
-    assert dialog.problem() == "No column is chosen for y."
+    assert dialog.problem() == "No column is selected for y."
     dialog.choices[0].setCurrentIndex(dialog.choices[0].findData("y"))
     choice.setCurrentIndex(choice.findData("y"))
     dialog.choices[1].setCurrentIndex(dialog.choices[1].findData("annotator"))
-    assert dialog.problem() == "No column is chosen for x."
+    assert dialog.problem() == "No column is selected for x."
     dialog.reject()
 
 
@@ -107,7 +107,7 @@ def test_what_is_missing_is_listed_as_people_do(asked):
     kind = TableKind("clicks", tuple(MappingField(*name) for name in names), {})
     ask, _ = asked
     dialog = ask(ColumnMappingDialog(["1", "2", "3"], [], [kind]), str)
-    assert dialog.problem() == "No column is chosen for annotator, x and y."
+    assert dialog.problem() == "No column is selected for annotator, x and y."
     dialog.reject()
 
 

@@ -59,9 +59,9 @@ def test_an_annotator_can_be_made_to_count_less(weighing, qtbot):
     panel.choice.buttons["0.5"].click()
     assert said == [0.5]
     panel.show_preview(preview((5,)))
-    assert "kim at ½." in visible_words(panel)
+    assert "kim at weight ½." in visible_words(panel)
     qtbot.keyClicks(panel.reason.words, "hasty")
-    assert panel.exclude.text() == "Count at ½"
+    assert panel.exclude.text() == "Set weight ½"
     qtbot.mouseClick(panel.exclude, Qt.MouseButton.LeftButton)
     assert said == [0.5, (0.5, "hasty")]
 
@@ -74,12 +74,12 @@ def test_choosing_again_keeps_the_reason_and_waits_for_what_would_change(weighin
     qtbot.keyClick(panel.reason.words, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
     panel.set_working(0.1, "fusing")
     assert panel.weight == 0.5
-    assert "Fusing with kim at ½" in visible_words(panel)
+    assert "Fusing with kim at weight ½" in visible_words(panel)
     assert panel.reason.isVisible()
     qtbot.keyClick(panel.reason.words, Qt.Key.Key_Return)
     assert said == [0.25, 0.5]
     qtbot.keyClick(panel.reason.words, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
-    assert "Fusing with kim at ¾" in visible_words(panel)
+    assert "Fusing with kim at weight ¾" in visible_words(panel)
     panel.show_preview(preview())
     assert panel.reason.reason == "hasty"
     qtbot.keyClick(panel.reason.words, Qt.Key.Key_Return)

@@ -146,7 +146,7 @@ def test_the_keys_reach_it_too(figure, qtbot):
     menu.said.connect(said.append)
     QGuiApplication.clipboard().clear()
     qtbot.keyClick(place, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
-    assert said == ["Copied the picture."]
+    assert said == ["Copied the image."]
     assert not QGuiApplication.clipboard().image().isNull()
 
 

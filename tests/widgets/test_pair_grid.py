@@ -48,15 +48,15 @@ def lines(grid) -> list[str]:
 def test_what_speaks_against_comes_first_and_what_speaks_for_on_demand(grid):
     grid.show_pairs(view())
     assert lines(grid) == [
-        "face 0 or <b>face 1</b>: said right, 9 of 10 others said left",
-        "face 2 or face 3: said left, the other said right",
-        "face 3 or face 0: said left, 2 of 4 others said left; the ranking says right",
+        "face 0 or <b>face 1</b>: chose right, 9 of 10 others chose left",
+        "face 2 or face 3: chose left, the other annotator chose right",
+        "face 3 or face 0: chose left, 2 of 4 others chose left; the ranking favours right",
     ]
     grid.modes.set_mode("for")
     assert lines(grid) == [
-        "<b>face 1</b> or face 2: said left, 4 of 5 others said left",
-        "face 0 or face 2: said neither, 3 of 3 others said left",
-        "<b>face 1</b> or face 3: said right, nobody else did",
+        "<b>face 1</b> or face 2: chose left, 4 of 5 others chose left",
+        "face 0 or face 2: chose neither, 3 of 3 others chose left",
+        "<b>face 1</b> or face 3: chose right, no other comparison",
     ]
 
 
@@ -74,7 +74,7 @@ def test_going_to_a_line_names_its_comparison(grid, qtbot):
 
 def test_whoever_answered_is_named_where_they_differ(grid):
     grid.show_pairs(view(who=("ann", "bob", "cy", "dee", "eve", "fay")))
-    assert lines(grid)[0].endswith("ann said right, 9 of 10 others said left")
+    assert lines(grid)[0].endswith("ann chose right, 9 of 10 others chose left")
 
 
 @pytest.mark.parametrize("pictures", [True, False])
@@ -123,7 +123,7 @@ def test_an_empty_side_and_nobody_chosen_are_said(grid):
 
     assert "select an annotator" in said()
     grid.show_pairs(view(choice=np.zeros(6)))
-    assert "No comparison speaks against" in said()
+    assert "No comparison is evidence against" in said()
     assert "0 of 6" in said()
     assert "<u>obs_13</u>" in said()
     grid.show_pairs(None)
@@ -142,4 +142,4 @@ def test_of_two_items_all_comparisons_are_shown_and_none_is_called_one_against_a
     none = {name: np.empty(0, int) for name in ("comparison", "left", "right", "others_left", "others")}
     grid.show_pairs(view(**none, choice=np.empty(0), ranking=np.empty(0)))
     said = [label.text() for label in grid.findChildren(QLabel) if label.isVisible()]
-    assert "Nobody compared these two items with each other." in said
+    assert "No annotator compared these two items." in said

@@ -89,14 +89,14 @@ def test_the_filter_takes_words_and_leaves_the_undecided(queue, qtbot):
 
 def test_an_empty_queue_says_so(queue):
     queue.set_items([])
-    assert "Nothing here yet." in shown_words(queue)
+    assert "No items yet." in shown_words(queue)
     queue.set_items([item(1)])
     queue.filter.setText("other")
     assert "No name under “all” contains “other”" in shown_words(queue)
     queue.filter.clear()
     queue.choice.setCurrentIndex(1)
     queue.set_items([item(1, done=True)])
-    assert "Nothing is left to decide." in shown_words(queue)
+    assert "Everything is decided." in shown_words(queue)
 
 
 def test_the_queue_is_narrowed_to_the_flagged_and_to_those_with_more_than_so_many(qtbot):

@@ -47,11 +47,11 @@ def enter(form, qtbot, row, column, text):
 
 def test_the_fields_mean_a_matrix_with_rates_and_intervals(form, qtbot):
     low, high = beta(2, 2).ppf(0.025), beta(2, 2).ppf(0.975)
-    assert cell(form, 0, 0) == f"true not, says -1: 0.50 ({low:.2f} to {high:.2f}), 2 votes"
+    assert cell(form, 0, 0) == f"true not, answer -1: 0.50 ({low:.2f} to {high:.2f}), 2 votes"
     said = []
     form.changed.connect(said.append)
     form.set_settings(PriorSettings(prior_strength=10.0, prior_accuracy=0.7))
-    assert cell(form, 1, 2).startswith("true supernova, says 3: 0.70 (")
+    assert cell(form, 1, 2).startswith("true supernova, answer 3: 0.70 (")
     assert cell(form, 1, 2).endswith("7 votes")
     assert said == []
     field = form.form.editors()["prior_strength"]
@@ -82,7 +82,7 @@ def test_a_cell_set_by_hand_sets_the_whole_matrix_by_hand_until_reset(form, qtbo
     expected = np.array([[2, 6.5, 1], [1, 1, 2]])
     np.testing.assert_array_equal(said[-1], expected)
     np.testing.assert_array_equal(form.by_hand(), expected)
-    assert "set by hand" in visible_words(form)
+    assert "edited" in visible_words(form)
     assert not form.form.isEnabled()
     form.set_settings(PriorSettings(prior_strength=99.0))
     np.testing.assert_array_equal(form.matrix.counts(), expected)
@@ -90,7 +90,7 @@ def test_a_cell_set_by_hand_sets_the_whole_matrix_by_hand_until_reset(form, qtbo
     assert said[-1] is None
     assert form.by_hand() is None
     assert form.matrix.counts()[0].sum() == pytest.approx(99)
-    assert "set by hand" not in visible_words(form)
+    assert "edited" not in visible_words(form)
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "1e9", "two", ""])
@@ -116,7 +116,7 @@ def test_a_matrix_set_by_hand_before_is_shown_again(form, labels):
     kept = np.array([[1e-6, 1, 1], [1e8, 1, 5]])
     form.set_labels(CLASSES, OUTPUTS, partial(prior_of, labels), kept)
     np.testing.assert_array_equal(form.by_hand(), kept)
-    assert cell(form, 1, 0).startswith("true supernova, says -1: 1.00 (1.00 to 1.00)")
+    assert cell(form, 1, 0).startswith("true supernova, answer -1: 1.00 (1.00 to 1.00)")
     assert form.matrix.grab().toImage().width() > 0
 
 

@@ -40,7 +40,7 @@ def test_a_bias_is_signed_and_its_direction_is_said(table):
     assert [cell(table, row, "bias mm") for row in range(3)] == ["+0.1", "0.0", "+1.9"]
     assert "draws 1.9 mm beyond the consensus: over" in cell(table, 2, "bias mm", Qt.ItemDataRole.ToolTipRole)
     assert direction(-0.4) == "draws 0.4 mm short of the consensus: under"
-    assert "neither" in cell(table, 1, "bias mm", Qt.ItemDataRole.AccessibleTextRole)
+    assert "no bias" in cell(table, 1, "bias mm", Qt.ItemDataRole.AccessibleTextRole)
     assert cell(table, 1, "dof") == "∞"
 
 

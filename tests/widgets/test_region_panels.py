@@ -49,8 +49,8 @@ def test_the_volume_of_doubt_is_the_largest_text(panel):
     for part in (
         "REGION 1",
         "open",
-        "ml of doubt",
-        "1 of 3 raters inside",
+        "ml disputed",
+        "1 of 3 raters include it",
         "slices 77 to 84",
         "Rater 4 draws",
     ):
@@ -61,8 +61,8 @@ def test_the_volume_of_doubt_is_the_largest_text(panel):
     ("state", "words"),
     [
         ("accepted", "consensus accepted"),
-        ("taken", "rater 2 taken"),
-        ("mended", "mended by you"),
+        ("taken", "version of rater 2 used"),
+        ("mended", "edited by you"),
         ("skipped", "skipped"),
     ],
 )
@@ -164,7 +164,7 @@ def test_a_local_weight_has_its_scale_and_its_range_in_words(qtbot):
     widget.resize(360, 180)
     widget.show()
     widget.show_local("Local weight, rater 4", None)
-    assert "Choose a rater" in visible_words(widget)
+    assert "Select a rater" in visible_words(widget)
     values = np.ones((12, 40))
     values[4:8, 20:30] = 0.03
     widget.show_local("Local weight, rater 4", values)
@@ -212,4 +212,4 @@ def test_who_stands_behind_a_consensus_is_said(alternatives):
 
 def test_without_alternatives_a_sentence_stands_there(alternatives):
     alternatives.set_alternatives([])
-    assert "fuse with more than one" in visible_words(alternatives)
+    assert "Fuse with more than one" in visible_words(alternatives)

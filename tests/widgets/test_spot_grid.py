@@ -60,7 +60,7 @@ def test_click_ctrl_and_shift_choose_several_in_reading_order(grid):
     assert 102 not in grid.selected
     click(grid, 0)
     assert grid.selected == [100]
-    assert "1 chosen" in visible_words(grid)
+    assert "1 selected" in visible_words(grid)
 
 
 def test_the_keyboard_walks_over_the_ends_of_lines_and_chooses_with_shift(grid):
@@ -100,12 +100,12 @@ def test_others_take_the_place_of_those_that_are_settled(grid):
 
 def test_an_empty_grid_says_what_there_is_none_of(grid):
     grid.show_spots(spots(), "40 px", anew=True)
-    assert "No spot on this image is disputed." in visible_words(grid)
+    assert "No disputed spots on this image." in visible_words(grid)
     assert "wide" not in visible_words(grid)
     grid.kind_choice.setCurrentIndex(grid.kind_choice.findData("decided"))
     grid.where_choice.setCurrentIndex(1)
     grid.show_spots(spots(), "40 px", anew=True)
-    assert "You have decided no spot on any image." in visible_words(grid)
+    assert "No decisions on any image yet." in visible_words(grid)
     assert not grid.accept.isEnabled()
 
 

@@ -48,7 +48,7 @@ def click(qtbot, button):
 
 def test_idle_it_offers_to_replay_and_to_watch_and_says_what_they_do(panel, qtbot):
     replays, watches = told(panel.replay_requested), told(panel.watch_requested)
-    assert "The clicks on this image come once more" in visible_words(panel)
+    assert "Replay the clicks on this image" in visible_words(panel)
     assert "CSV, JSON lines or Zooniverse exports" in visible_words(panel)
     click(qtbot, panel.offers.replay)
     qtbot.keyClick(panel.offers.watch, Qt.Key.Key_Space)
@@ -103,7 +103,7 @@ def test_what_is_shown_is_not_told_and_moves_nothing_under_the_hand(panel):
 
 def test_no_step_is_gone_to_that_is_not_worked_out(panel, qtbot):
     panel.show_replay(dataclasses.replace(REPLAY, ready=40))
-    assert "40 of 60 steps worked out, paused" in visible_words(panel)
+    assert "40 of 60 steps computed, paused" in visible_words(panel)
     steps = told(panel.position_chosen)
     qtbot.keyClick(panel.replay.slider, Qt.Key.Key_End)
     assert steps == [40]

@@ -46,7 +46,7 @@ def test_cells_say_estimates_with_their_intervals(table):
     assert cell(table, 0, 2) == "0.20 (0.10 to 0.30)"
     assert cell(table, 0, 3) == "0.46 (0.31 to 0.62)"
     assert cell(table, 0, 4) == "–"
-    assert cell(table, 0, 5) == "left out: clicks everywhere"
+    assert cell(table, 0, 5) == "excluded: clicks everywhere"
 
 
 def test_who_counts_as_a_part_is_marked_with_weight_and_reason(table):
@@ -56,13 +56,13 @@ def test_who_counts_as_a_part_is_marked_with_weight_and_reason(table):
     table.view.sortByColumn(column, Qt.SortOrder.AscendingOrder)
     assert order(table) == [1, 2, 0]
     assert [cell(table, place, column) for place in range(3)] == [
-        "left out: clicks everywhere", "counts as ¼: hasty", ""
+        "excluded: clicks everywhere", "counts as ¼: hasty", ""
     ]  # fmt: skip
     index = table.model.index(1, column)
     assert "w-0002: counts as ¼: hasty" in index.data(Qt.ItemDataRole.ToolTipRole)
     assert index.data(Qt.ItemDataRole.AccessibleTextRole) == "weight counts as ¼: hasty"
     told = " ".join(label.toolTip() or label.text() for label in table.findChildren(QLabel))
-    assert "3 annotators, 1 excluded, 1 down-weighed" in told
+    assert "3 annotators, 1 excluded, 1 down-weighted" in told
     table.filter.setText("hasty")
     assert order(table) == [2]
     table.filter.clear()

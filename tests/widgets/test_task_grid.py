@@ -43,11 +43,11 @@ def test_the_header_says_what_the_tasks_have_in_common_and_how_many(grid):
     assert "said 3 where true is 'not'" in visible_words(grid)
     assert "41 tasks" in visible_words(grid)
     model = grid.view.model()
-    assert model.index(0, 1).data() == "task 0002, said 3, not 0.93"
+    assert model.index(0, 1).data() == "task 0002, answered 3, not 0.93"
     grid.show_tasks(view(0))
-    assert "No task is of this kind." in visible_words(grid)
+    assert "No tasks in this cell." in visible_words(grid)
     grid.show_tasks(None)
-    assert "Choose a cell" in visible_words(grid)
+    assert "Select a cell" in visible_words(grid)
 
 
 def test_only_pictures_in_sight_are_asked_for_and_each_once(grid, qtbot):

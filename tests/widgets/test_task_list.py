@@ -44,7 +44,7 @@ def test_a_line_says_the_posterior_and_a_decided_one_what_was_decided(tasks):
     tasks.set_tasks(view(decided=decided, known=known))
     assert said(tasks, 0) == "task 0000, posterior 0.51 / 0.49"
     assert said(tasks, 1) == "task 0001, decided: supernova, done"
-    assert said(tasks, 2) == "task 0002, known: not, done"
+    assert said(tasks, 2) == "task 0002, truth: not, done"
 
 
 def test_of_many_classes_the_two_likeliest_are_named(tasks):
@@ -111,4 +111,4 @@ def test_the_filter_is_asked_for_with_its_words_and_its_choice(tasks, qtbot):
     assert "No name under “few votes” contains “41”" in visible_words(tasks)
     assert "0 of 5" in visible_words(tasks)
     tasks.set_tasks(None)
-    assert "Nothing here yet." in visible_words(tasks)
+    assert "No items yet." in visible_words(tasks)

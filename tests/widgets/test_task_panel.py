@@ -55,17 +55,17 @@ def test_the_deciding_number_is_the_largest_text(panel):
 def test_those_who_disagree_come_first_the_weightiest_foremost(panel):
     panel.show_task(view())
     assert said(panel.votes) == [
-        "w-0005, says supernova, against the model, weighs -2.5 (log-odds)",
-        "<b>w-7</b>, says supernova, against the model, weighs -1.2 (log-odds), 2 Jan 12:04",
-        "w-0001, says not, weighs +2.9 (log-odds)",
-        "w-0412, says not, weighs +0.4 (log-odds)",
+        "w-0005, answered supernova, against the model, weight -2.5 (log-odds)",
+        "<b>w-7</b>, answered supernova, against the model, weight -1.2 (log-odds), 2 Jan 12:04",
+        "w-0001, answered not, weight +2.9 (log-odds)",
+        "w-0412, answered not, weight +0.4 (log-odds)",
     ]
 
 
 def test_a_vote_that_differs_from_the_model_is_said_and_so_is_the_truth(panel):
     panel.show_task(view(majority=1, majority_votes=3, known=0))
-    assert "The vote says supernova (3 of 4), the model not" in visible_words(panel)
-    assert "Known truth: not." in visible_words(panel)
+    assert "The majority says supernova (3 of 4), the model not" in visible_words(panel)
+    assert "Ground truth: not." in visible_words(panel)
     assert said(panel.bars)[0] == "not, 0.51, truth, key 1"
     panel.show_task(view(majority=0, majority_votes=3))
     assert "The vote says" not in visible_words(panel)
@@ -111,7 +111,7 @@ def test_blind_nothing_tells_who_voted(panel, qtbot):
     qtbot.keyClick(panel.votes, Qt.Key.Key_Down)
     assert chosen == []
     assert not any("w-" in line for line in said(panel.votes))
-    assert said(panel.votes)[0].startswith("annotator 1, says supernova")
+    assert said(panel.votes)[0].startswith("annotator 1, answered supernova")
     panel.show_task(view())
     qtbot.keyClick(panel.votes, Qt.Key.Key_Down)
     assert chosen == [5]
@@ -121,7 +121,7 @@ def test_votes_hidden_until_decided_give_nothing_away(panel):
     hidden = view(hidden=True, majority=1, majority_votes=3, known=0)
     panel.show_task(hidden)
     shown = visible_words(panel)
-    assert "Votes are shown once you have decided." in shown
+    assert "Votes are hidden until you decide." in shown
     for secret in ("0.51", "The vote says", "Known truth", "posterior"):
         assert secret not in shown
     assert said(panel.bars) == ["not, key 1", "supernova, key 2"]
@@ -140,7 +140,7 @@ def test_a_picture_is_shown_whole_and_its_absence_said(panel):
     assert shown.pixelColor(2, middle) == shown.pixelColor(side - 3, middle) == QColor("#ff0000")
     assert shown.pixelColor(side // 2, 4) == QColor(theme.DARK.canvas)
     panel.show_task(view())
-    assert panel._picture.accessibleName() == "No picture"
+    assert panel._picture.accessibleName() == "No image"
 
 
 def test_where_tasks_have_no_pictures_their_place_is_the_classes(panel):
@@ -170,7 +170,7 @@ def test_before_a_fusion_one_can_decide_but_reads_no_number(panel):
     assert "nan" not in visible_words(panel)
     assert "–" in visible_words(panel).splitlines()
     panel.show_task(None)
-    assert "Choose a task" in visible_words(panel)
+    assert "Select a task" in visible_words(panel)
 
 
 def test_a_narrow_panel_keeps_the_classes_in_sight(panel):

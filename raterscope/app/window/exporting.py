@@ -70,7 +70,7 @@ class Exporting(QObject):
         item = self._item() if export.by_case and not folder else None
         items = () if item is None else (item,)
         request = Request(export.what, export.formats[0], contents.path, items, deidentify)
-        job = self._document.ask("Looking at the runs", partial(_provenance, export, request))
+        job = self._document.ask("Reading runs", partial(_provenance, export, request))
         job.finished.connect(partial(self._on_found, export, request, folder))
 
     def _on_found(self, export: Export, request: Request, folder: bool, made: Provenance) -> None:
@@ -85,7 +85,7 @@ class Exporting(QObject):
         if not made.outdated:
             go_on()
             return
-        question = f"{title}? What is exported is outdated."
+        question = f"{title}? The result is outdated."
         ask(self._window, "Export", question, "\n".join(made.outdated), "Export anyway", "Cancel", go_on)
 
     def _choose_file(self, contents: Contents, export: Export, request: Request, title: str) -> None:
@@ -123,7 +123,7 @@ class Exporting(QObject):
         items = () if item is None else (item,)
         path: Path | None
         if with_images:
-            words_of_folder = f"{title}: a folder for masks and images"
+            words_of_folder = f"{title}: select a folder for masks and images"
             name = QFileDialog.getExistingDirectory(self._window, words_of_folder, str(contents.path.parent))
             path = Path(name) if name else None
         else:
@@ -153,8 +153,8 @@ class Exporting(QObject):
             self._window,
             title,
             "Resample to a regular grid?",
-            f"{reason}. This format holds regular grids alone: edges may shift by half a voxel. "
-            "DICOM SEG and RTSTRUCT keep every slice where it is.",
+            f"{reason}. This format needs a regular grid. Edges may shift by half a voxel. "
+            "DICOM SEG and RTSTRUCT keep every slice in place.",
             "Resample",
             "Cancel",
             partial(self._write, export, replace(request, resample=True)),
@@ -165,9 +165,9 @@ class Exporting(QObject):
         formats = {FORMATS[name].words: name for name in export.formats}
         chosen, sure = next(iter(formats)), True
         if len(formats) > 1:
-            chosen, sure = QInputDialog.getItem(self._window, title, "Written as", list(formats), 0, False)
+            chosen, sure = QInputDialog.getItem(self._window, title, "Format", list(formats), 0, False)
         many = len(contents.of(export.kinds[0]))
-        words = f"{title}: a folder for the files of {many:,} questions"
+        words = f"{title}: select a folder for the files of {many:,} questions"
         folder = sure and QFileDialog.getExistingDirectory(self._window, words, str(contents.path.parent))
         if folder:
             self._write(export, replace(request, format=formats[chosen], path=Path(folder)))
@@ -210,7 +210,7 @@ def _ended(path: Path, format_name: str, formats: Sequence[str]) -> Path:
 
 
 def _provenance(export: Export, request: Request, study: Study, watch: Watch) -> Provenance:
-    watch(0.0, "looking at the runs")
+    watch(0.0, "reading runs")
     return provenance(export, study, request)
 
 

@@ -118,7 +118,7 @@ def _write(leaving: Leaving, path: Path, run: str, watch: Watch) -> str:
 def _watched(table: PlotTable, watch: Watch) -> Iterator[tuple[Any, ...]]:
     for number, row in enumerate(table.rows()):
         if not number % AT_ONCE:
-            watch(0.0, f"{number:,} rows written")
+            watch(0.0, f"{number:,} rows saved")
         yield row
 
 
@@ -126,5 +126,5 @@ def _encoded(image: QImage, path: Path) -> bytes:
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     if not QImageWriter(buffer, QByteArray(b"png")).write(image):
-        raise InputError("cannot be made a picture: it is too large", file=path)
+        raise InputError("is too large for an image file", file=path)
     return bytes(buffer.data().data())

@@ -61,13 +61,13 @@ class Files(QObject):
         else:
             self._bring(others)
         if len(studies) > 1:
-            self.said.emit(f"One study at a time: {studies[0].name} is opened.")
+            self.said.emit(f"Only one study opens at a time: opened {studies[0].name}.")
 
     def open_study(self, path: Path, others: Sequence[Path] = ()) -> None:
         """Open a study in place of the present one, and bring other files into it."""
         contents = self._document.contents
         if contents is not None and contents.path == path.absolute():  # no disk is asked here
-            self.said.emit(f"{path.name} is open already.")
+            self.said.emit(f"{path.name} is already open.")
             self._bring(others)
         else:
             self._leaving.leave_study(partial(self._open, path, others))
@@ -108,7 +108,7 @@ class Files(QObject):
     def write_report(self) -> None:
         """Ask for a file and write the report of the study to it."""
         if self._document.contents is not None:
-            job = self._document.ask("Looking at the runs", _provenance)
+            job = self._document.ask("Reading runs", _provenance)
             job.finished.connect(partial(self._on_runs_found, self._document.contents.path))
 
     def _on_runs_found(self, study: Path, made: Provenance) -> None:
@@ -120,7 +120,7 @@ class Files(QObject):
         if not made.outdated:
             choose()
             return
-        question = f"{title}? What is reported is outdated."
+        question = f"{title}? The result is outdated."
         ask(self._window, "Report", question, "\n".join(made.outdated), "Report anyway", "Cancel", choose)
 
     def _choose_report(self, contents: Contents, title: str) -> None:
@@ -136,7 +136,7 @@ class Files(QObject):
 
     def find_images(self) -> None:
         """Ask for a folder and look in it for the images that are not where they were."""
-        name = QFileDialog.getExistingDirectory(self._window, "Where are the images?", self.folder())
+        name = QFileDialog.getExistingDirectory(self._window, "Select the folder with the images", self.folder())
         if name:
             job = self._document.ask(
                 "Looking for images", partial(_find_images, Path(name)), quiet=False, changes=True
@@ -163,7 +163,7 @@ def _report(path: Path, study: Study, watch: Watch) -> str:
 
 
 def _provenance(study: Study, watch: Watch) -> Provenance:
-    watch(0.0, "looking at the runs")
+    watch(0.0, "reading runs")
     return provenance_of_report(study)
 
 

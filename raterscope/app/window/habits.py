@@ -124,7 +124,7 @@ class Habits(QObject):
             here = here.parentWidget()
         region = self._workspace.region_of(place) if self._workspace is not None else None
         QGuiApplication.clipboard().setPixmap((region or self._window).grab())
-        self.said.emit("Copied the picture.")
+        self.said.emit("Copied the image.")
 
     def toggle_full_screen(self) -> None:
         """Fill the screen, or fill it no longer."""

@@ -158,7 +158,7 @@ class Importing(QObject):
         elif isinstance(answer, OtherGrid):
             self._ask_resampling(lot, answer)
         elif lot.study is not None and lot.study != self._study():
-            self.said.emit(f"{lot.study.name} was closed meanwhile: nothing was imported.")
+            self.said.emit(f"Nothing was imported: {lot.study.name} was closed.")
         elif self._document.opening:
             self._waiting.append((lot, answer))
         elif self._document.contents is not None:
@@ -175,18 +175,18 @@ class Importing(QObject):
             self._document.open(path, create=True)
 
     def _ask_place(self, waiting: Sequence[tuple[_Lot, Readings]]) -> None:
-        name, _ = QFileDialog.getSaveFileName(self._window, "Where is the new study to be?", "", STUDIES)
+        name, _ = QFileDialog.getSaveFileName(self._window, "Save the new study as", "", STUDIES)
         if name:
             self._waiting += waiting
             self._document.open(Path(name).with_suffix(".rscope"), create=True)
         else:
-            self._on_unanswered("there is no place for the new study")
+            self._on_unanswered("no file was chosen for the new study")
 
     def _store(self, lot: _Lot, readings: Readings) -> None:
         contents = self._document.contents
         assert contents is not None
         work = partial(_store, readings, lot.may_resample)
-        what = f"what was read from {_of(lot.paths)}"
+        what = f"the import of {_of(lot.paths)}"
         wanted = Unsaved(contents.path, "Importing", what, work, self._on_stored)
         self._document.keep(wanted, quiet=False, costly=True)
 
@@ -208,7 +208,7 @@ class Importing(QObject):
         )
         dialog.accepted.connect(partial(self._on_mapped, lot, file, dialog))
         dialog.rejected.connect(
-            partial(self._on_unanswered, f"the columns of {file.name} are not known", lot)
+            partial(self._on_unanswered, f"the columns of {file.name} were not assigned", lot)
         )
         dialog.open()
 
@@ -224,7 +224,7 @@ class Importing(QObject):
             shown, guess, partial(_by_pattern, unknown.files), detections=left_here, parent=self._window
         )
         dialog.accepted.connect(partial(self._on_named, lot, unknown, dialog))
-        what = f"nothing tells who marked {plain(unknown.files[0].name)}"
+        what = f"no annotator was named for {plain(unknown.files[0].name)}"
         dialog.rejected.connect(partial(self._on_unanswered, what, lot))
         dialog.open()
 
@@ -242,13 +242,13 @@ class Importing(QObject):
             return
         ask(
             self._window,
-            "Another grid",
+            "Masks on another grid",
             str(other),
-            "Masks can be taken to the grid of their image: their edges then move a little.",
+            "Masks can be resampled to the grid of their image. Edges may shift slightly.",
             "Resample",
             "Cancel",
             partial(self._read, replace(lot, may_resample=True)),
-            partial(self._on_unanswered, "the masks were made on another grid", lot),
+            partial(self._on_unanswered, "the masks were drawn on another grid", lot),
         )
 
     def _on_unanswered(self, what: str, lot: _Lot | None = None) -> None:

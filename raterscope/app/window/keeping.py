@@ -28,7 +28,7 @@ class UnsavedBar(ActionBar):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("Not saved", ("Try again", "Save elsewhere…", "Discard…"), parent)
         self.again, self.elsewhere, self.discard = self.buttons
-        self.elsewhere.setToolTip("Save a copy of the study with it in another place, and go on there")
+        self.elsewhere.setToolTip("Save a complete copy of the study elsewhere and continue there")
 
 
 class Keeping(QObject):
@@ -143,7 +143,7 @@ class Keeping(QObject):
             until = "it" if len(held) == 1 else "they"
             words = f"{held[0].what[:1].upper()}{self.held[1:]}"
             verb = "is" if len(held) == 1 else "are"
-            self._bar.words.setText(f"{words} {verb} held here until {until} can be written. {held[-1].why}")
+            self._bar.words.setText(f"{words} {verb} not saved yet. Keep this window open. {held[-1].why}")
             self._bar.again.setAccessibleDescription(self._bar.words.text())
         self.changed.emit()
 
@@ -160,8 +160,8 @@ class Keeping(QObject):
     def _on_saved(self, mine: Sequence[Unsaved], is_open: bool, path: Path) -> None:
         contents = self._document.contents
         goes_on = is_open and contents is not None and contents.path == mine[0].study
-        where = f"{path}, which is open now" if goes_on else str(path)
-        self.said.emit(f"{mine[0].study.name} is saved with {_listed(mine)} as {where}.")
+        where = f"{path}, which is now open" if goes_on else str(path)
+        self.said.emit(f"{mine[0].study.name} and {_listed(mine)} are saved as {where}.")
         if goes_on:
             self._document.open(path)
 
@@ -175,11 +175,11 @@ class Keeping(QObject):
     def _ask_to_discard(self) -> None:
         ask(
             self._window,
-            "Discard what is not saved",
+            "Discard unsaved results",
             f"Discard {self.held}?",
-            "It cannot be brought back.",
+            "This cannot be undone.",
             "Discard",
-            "Keep holding it",
+            "Cancel",
             self.discard,
         )
 

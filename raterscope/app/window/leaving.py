@@ -62,15 +62,15 @@ class Leaving(QObject):
             self._ask_to_stop(stopped, "Closing the window", "Close", self._window.close)
         elif self._keeping.writing:
             self._waits = True
-            self.said.emit("The window closes as soon as all is written.")
+            self.said.emit("The window closes when everything is saved.")
         elif self._keeping.held:
             self._box = ask(
                 self._window,
                 "Not saved yet",
-                f"Closing the window loses {self._keeping.held}.",
-                "Saved elsewhere it would be there another time.",
-                "Close and lose it",
-                "Stay",
+                f"Closing the window discards {self._keeping.held}.",
+                "Cancel and choose Save elsewhere to keep it.",
+                "Close and discard",
+                "Cancel",
                 self._lose,
                 self._on_answered,
             )
@@ -87,9 +87,9 @@ class Leaving(QObject):
             self._window,
             leaving,
             f"{running}. {leaving} stops {it}.",
-            "What is stopped must be started again another time.",
+            "Stopped jobs must be started again.",
             f"Stop {it} and {act.casefold()}",
-            "Stay",
+            "Cancel",
             partial(self._stop, stopped, then),
             self._on_answered,
         )

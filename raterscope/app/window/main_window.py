@@ -87,7 +87,7 @@ class MainWindow(QMainWindow):
             "Review your annotators' work",
             "Drop images and annotations here: smears and a table of clicks, a volume and its raters' masks, "
             "or a table of labels or of pairs. Your decisions are saved to one study file.",
-            (("Import files…", self.files.choose_files), ("Open a study…", self.files.choose_study)),
+            (("Import files…", self.files.choose_files), ("Open study…", self.files.choose_study)),
         )
         self._nothing: dict[str, EmptyState] = {}
         self._pages = QStackedWidget()

@@ -64,7 +64,7 @@ class Menus(QObject):
         standard = QKeySequence.StandardKey
         self.menu = menu = Menu(window)
         self._action(menu, "New study…", standard.New, files.new_study)
-        self._action(menu, "Open a study…", standard.Open, files.choose_study)
+        self._action(menu, "Open study…", standard.Open, files.choose_study)
         self.recent_menu = menu.branch("Open recent")
         recent.changed.connect(self.fill_recent)
         menu.aboutToShow.connect(recent.look)
@@ -75,7 +75,7 @@ class Menus(QObject):
         self.deidentified_menu = Menu("De-identified", self.export_menu)
         report = self._action(menu, "Report…", None, files.write_report)
         missing = self._action(menu, "Find missing images…", None, files.find_images)
-        close = self._action(menu, "Close the study", QKeySequence("Ctrl+W"), files.close_study)
+        close = self._action(menu, "Close study", QKeySequence("Ctrl+W"), files.close_study)
         menu.addSeparator()
         self.undo_action = self._action(menu, "Undo", standard.Undo, document.undo)
         self.undo_action.setShortcuts([QKeySequence("Ctrl+Z"), QKeySequence("Z")])
@@ -91,7 +91,7 @@ class Menus(QObject):
         self._action(view, "Copy as image", QKeySequence("Ctrl+Shift+C"), self.copy_requested.emit)
         self._action(view, "Full screen", QKeySequence("F11"), self.full_screen_requested.emit)
         look = view.branch("Theme")
-        for words, name in (("As the system", "system"), ("Dark", "dark"), ("Light", "light")):
+        for words, name in (("System", "system"), ("Dark", "dark"), ("Light", "light")):
             self._action(look, words, None, partial(_set_look, name))
         sizes = view.branch("Text size")
         for words, key, steps in (
@@ -104,7 +104,7 @@ class Menus(QObject):
         self._action(aid, "Guide to this view", QKeySequence("F1"), self.guide_requested.emit)
         self._action(aid, "References", None, self.references_requested.emit)
         self._action(aid, "Keyboard shortcuts", QKeySequence("?"), self.keys_requested.emit)
-        self._action(aid, "The papers…", None, reproducing.ask_papers)
+        self._action(aid, "Reproduce the papers…", None, reproducing.ask_papers)
         every = self._action(aid, "Command palette", QKeySequence("Ctrl+K"), self.palette_requested.emit)
         every.setShortcuts([QKeySequence("Ctrl+K"), QKeySequence("Ctrl+Shift+P")])
         menu.addSeparator()

@@ -22,19 +22,19 @@ __all__ = ["MovedBar", "Moving", "saved_in_words"]
 def saved_in_words(standing: Standing) -> str:
     """Say in the status line what is saved, and where."""
     if standing.log is not None:
-        return f"last decisions only in {standing.log.name}"
+        return f"last decisions saved only in {standing.log.name}"
     if not standing.moved:
         return "every decision saved"
     if standing.place is not None:
-        return f"saved in {standing.place.name} until it was moved; nothing is saved now"
-    return "nothing is saved now: the study's file is gone"
+        return f"not saving: the study was moved to {standing.place.name}"
+    return "not saving: the study file is missing"
 
 
 class MovedBar(ActionBar):
     """Under the top bar, as long as the study's file is not where it was opened."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__("Moved", ("Continue there", "Save a copy…"), parent)
+        super().__init__("Moved", ("Open at new location", "Save a copy…"), parent)
         self.there, self.copy = self.buttons
 
 
@@ -88,7 +88,7 @@ class Moving(QObject):
     def _on_saved(self, path: Path) -> None:
         if self._document.standing.moved:
             self._document.follow(path)
-            self.said.emit(f"The study is saved as {path}, which is open now.")
+            self.said.emit(f"Saved the study as {path}, which is now open.")
 
     def _show(self, standing: Standing) -> None:
         contents = self._document.contents
@@ -104,19 +104,19 @@ class Moving(QObject):
 def _sentences(path: Path, standing: Standing) -> str:
     if standing.place is None:
         return (
-            f"{path.name} was deleted, replaced or moved to another disk while open, and takes nothing more. "
-            "Put it back, or save a copy, which has all that you see."
+            f"{path.name} was deleted, replaced or moved to another disk while open. New decisions cannot be saved. "
+            "Put it back, or save a copy of everything on screen."
         )
-    whole = "It has every decision up to now, but takes nothing more until you continue there."
+    whole = "All decisions up to now are saved. Open it there to save new ones."
     if standing.log is not None:
         whole = (
-            f"Your last decisions are only in {standing.log}, beside its former place. {standing.why}".strip()
+            f"Your last decisions are only in {standing.log}, beside its former location. {standing.why}".strip()
         )
-    return f"{path.name} was moved or renamed while open: it is now {standing.place}. {whole}"
+    return f"{path.name} was moved or renamed while open. It is now {standing.place}. {whole}"
 
 
 def _save(path: Path, study: Study, watch: Watch) -> Path:
     if path.resolve() == study.path and not study.checkpoint():
-        raise UnwrittenError("still has its last decisions beside it; choose another name", file=path)
+        raise UnwrittenError("has decisions that are not yet written into it; choose another name", file=path)
     save_elsewhere(study, path, watch=watch)
     return path.resolve()

@@ -57,7 +57,7 @@ class TopBar(QWidget):
         self._menu_button.setObjectName("menuButton")
         self._menu_button.setText("Raterscope")
         self._menu_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        self._menu_button.setToolTip("Study, import, export, undo, look")
+        self._menu_button.setToolTip("Menu: study, import, export, undo, view")
         self._study = _plain_label("studyName")
         self._tabs = {kind: self._tab(kind, title) for kind, title in workspaces}
         self._fuse_words = ""
@@ -77,8 +77,8 @@ class TopBar(QWidget):
         self.fuse.clicked.connect(self.fuse_requested)
         self.help = QToolButton()
         self.help.setText("?")
-        self.help.setToolTip("The keys (?)")
-        self.help.setAccessibleName("Show the keys")
+        self.help.setToolTip("Keyboard shortcuts (?)")
+        self.help.setAccessibleName("Keyboard shortcuts")
         self.help.clicked.connect(self.help_requested)
 
         row = QHBoxLayout(self)
@@ -169,7 +169,7 @@ class NoticeBar(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         tone = _plain_label("noticeTone")
         tone.setProperty("tone", "error")
-        tone.setText("Not done")
+        tone.setText("Error")
         self._words = _plain_label("noticeWords")
         self._words.setWordWrap(True)
         self._words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)

@@ -88,7 +88,7 @@ class Reopening(QObject):
         """
         if self._folder is not None:
             looking = partial(_look, self._folder)
-            job = self._window.jobs.start("Looking where one was", looking, quiet=True)
+            job = self._window.jobs.start("Looking for the last session", looking, quiet=True)
             job.finished.connect(self._on_found)
             wait_no_longer(job, LOOK_MS)
 
@@ -98,8 +98,8 @@ class Reopening(QObject):
             workspace = WORKSPACES.get(self._place.kind)
             where = f", workspace {workspace.title}" if workspace else ""
             self._bar.offer(
-                "Raterscope did not end as it should the last time; what was decided is on disk. "
-                f"Go back to {self._place.study.name}{where}, where you were?"
+                "Raterscope was not closed properly last time. Your decisions are saved. "
+                f"Reopen {self._place.study.name}{where}?"
             )
 
     def be_at(self, kind: str, item: int | None) -> None:

@@ -73,13 +73,13 @@ class Reproducing(QObject):
     def _measure(self, dialog: PapersDialog) -> None:
         data = Path(dialog.data).expanduser() if dialog.data else None
         work = partial(_measured, Path(dialog.folder).expanduser(), data, dialog.full)
-        job = self._jobs.start("Measuring the papers' figures", work, costly=True)
+        job = self._jobs.start("Reproducing the papers", work, costly=True)
         job.finished.connect(self._on_measured)
         job.failed.connect(self.refused)
-        self.said.emit("The papers are being measured; the tab Jobs shows how far, and cancels it.")
+        self.said.emit("Reproducing the papers. The Jobs tab shows progress and can cancel it.")
 
     def _on_measured(self, page: Path) -> None:
-        self.said.emit(f"Page of the papers saved to {page}.")
+        self.said.emit(f"Saved the page of the papers to {page}.")
         QDesktopServices.openUrl(QUrl.fromLocalFile(str(page)))
 
     def _place(self) -> str:

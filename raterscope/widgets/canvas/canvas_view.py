@@ -38,10 +38,10 @@ HIDDEN_AT_FIRST = {"truth", "density"}
 
 CHIPS = {
     "clicks": ("clicks", "Every annotator's clicks, in colour and shape; outliers as thin strokes"),
-    "ellipses": ("ellipses", "Where the clicks of a spot scatter: 95 % of them fall inside"),
-    "detections": ("detections", "What was found, by state, and the spots' numbers"),
-    "truth": ("truth", "Ground truth, as white cross-hairs"),
-    "density": ("density", "Clicks a square pixel, as a heat map"),
+    "ellipses": ("ellipses", "95 % of the clicks on a spot fall inside its ellipse"),
+    "detections": ("detections", "Detections, coloured by state, and spot numbers"),
+    "truth": ("truth", "Ground truth, as white crosshairs"),
+    "density": ("density", "Clicks per square pixel, as a heat map"),
 }
 
 
@@ -119,7 +119,7 @@ class CanvasView(Looking):
         """
         left, top, right, bottom = (float(edge) for edge in extent)
         if right <= left or bottom <= top:
-            raise ValueError(f"the image's extent is {extent}; expected an area above nothing")
+            raise ValueError(f"the image's extent is {extent}; expected a width and height above 0")
         elsewhere = (left, top, right, bottom) != self.extent
         self._image.set_image(image, (left, top, right, bottom))
         self._waiting = ""

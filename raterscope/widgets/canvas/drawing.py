@@ -31,9 +31,9 @@ LOWER_EDGE = 54
 """Pixels that the scale bar takes."""
 
 WORDS = {
-    "scale": "Drag along a known length, or click both its ends",
-    "length": "Drag, or click point by point and double-click the last",
-    "area": "Drag around, or click corner by corner and double-click the last",
+    "scale": "Drag along a known length, or click both ends",
+    "length": "Drag, or click each point and double-click the last",
+    "area": "Drag around the area, or click each corner and double-click the last",
 }
 _FEWEST = {"scale": 2, "length": 2, "area": 3}
 
@@ -222,7 +222,7 @@ class Drawing(QObject):
             paint_shape(painter, polygon, closed=closed, strong=True)
             words = self._measure(self.mode, places)
             paint_tag(painter, tag_box(viewport, QPointF(*viewport.to_screen(*points[-1])), words), words)
-        _paint_hint(painter, viewport, f"{WORDS[self.mode]}, Esc to leave it")
+        _paint_hint(painter, viewport, f"{WORDS[self.mode]}; Esc to cancel")
 
 
 def _paint_cross(painter: QPainter, place: QPointF) -> None:

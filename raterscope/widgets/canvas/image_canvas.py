@@ -155,12 +155,12 @@ class ImageCanvas(CanvasView):
     OWN_KEYS = OwnKeys(
         "On the image",
         (
-            ("Arrows", "pan; with Shift by little"),
+            ("Arrows", "pan; with Shift: small steps"),
             ("+", "zoom in"),
             ("-", "zoom out"),
-            ("0", "whole image"),
-            ("Space", "no marks while held"),
-            ("Return", "choose the place"),
+            ("0", "show whole image"),
+            ("Space", "hide marks while held"),
+            ("Return", "select the position"),
         ),
     )
 

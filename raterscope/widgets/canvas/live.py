@@ -62,7 +62,7 @@ def paint_cross_hair(painter: QPainter, viewport: Viewport, place: tuple[float, 
             near, far = QPointF(x + 4 * across, y + 4 * down), QPointF(x + 20 * across, y + 20 * down)
             painter.drawLine(near, far)
     verb = "add a spot" if mode == "add" else "move the spot"
-    words = f"Click or press Enter to {verb} here, Esc to leave it"
+    words = f"Click or press Enter to {verb} here; Esc to cancel"
     painter.save()
     room = enlarge(painter, QRectF(0, 0, viewport.width, viewport.height))
     painter.setFont(theme.font())
@@ -136,7 +136,7 @@ def paint_partial(
 
 def paint_density_bar(painter: QPainter, viewport: Viewport, highest: float, instead: bool) -> None:
     """Paint the colour bar of the density with its unit, and why it stands for the clicks."""
-    words = "too many clicks to draw one by one: zoom in" if instead else ""
+    words = "Too many clicks to draw one by one. Zoom in" if instead else ""
     painter.save()
     room = enlarge(painter, QRectF(0, 0, viewport.width, viewport.height))
     painter.setFont(theme.font(theme.CAPTION))

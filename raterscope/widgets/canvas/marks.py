@@ -78,7 +78,7 @@ class DetectionMarks:
         if unknown:
             raise ValueError(f"spot state {sorted(unknown)[0]!r}; expected one of {', '.join(SPOT_STATES)}")
         if not len(self.x) == len(self.y) == len(self.covariance) == len(self.state) == len(self.number):
-            raise ValueError("places, covariances, states and numbers of spots differ in length")
+            raise ValueError("positions, covariances, states and numbers of spots differ in length")
 
     @classmethod
     def none(cls) -> DetectionMarks:

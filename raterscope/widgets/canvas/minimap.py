@@ -35,7 +35,7 @@ class Minimap(QWidget):
         self._extent: Rect = (0.0, 0.0, 1.0, 1.0)
         self._seen: Rect = self._extent
         self.setAccessibleName("Overview of the image")
-        self.setToolTip("What is in sight: press or drag to look elsewhere")
+        self.setToolTip("Visible part of the image. Click or drag to move it")
         self.setCursor(Qt.CursorShape.ArrowCursor)
 
     def room(self, extent: Rect) -> tuple[int, int]:

@@ -32,7 +32,7 @@ from raterscope.widgets.parts import ChoiceBox, plain_label
 
 __all__ = ["Answers", "AnswersDialog"]
 
-NOTHING = "none of them"
+NOTHING = "no class"
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,15 +64,15 @@ class AnswersDialog(QDialog):
         self.resize(760, 640)
         self._quiet = False
         self.outputs = QTableWidget(0, 2)
-        self.outputs.setAccessibleName("What annotators may say")
-        self.outputs.setHorizontalHeaderLabels(["they say", "it stands for"])
+        self.outputs.setAccessibleName("Answers of the annotators")
+        self.outputs.setHorizontalHeaderLabels(["answer", "class"])
         self.outputs.horizontalHeader().setStretchLastSection(True)
         self.outputs.verticalHeader().hide()
         self.outputs.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.outputs.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.outputs.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.classes = QListWidget()
-        self.classes.setAccessibleName("What may be true")
+        self.classes.setAccessibleName("Classes")
         self.prior = PriorForm(PriorSettings)
         self._error = plain_label("", "error", wrap=True)
         self._box = QDialogButtonBox(
@@ -99,19 +99,19 @@ class AnswersDialog(QDialog):
 
     def _lay_out(self, question: str) -> None:
         left, right = QVBoxLayout(), QVBoxLayout()
-        left.addWidget(plain_label("WHAT ANNOTATORS MAY SAY", "caption"))
+        left.addWidget(plain_label("ANSWERS", "caption"))
         left.addWidget(self.outputs, 1)
         left.addLayout(_buttons(
-            ("Up", "Earlier in the order", partial(self._move_output, -1)),
-            ("Down", "Later in the order", partial(self._move_output, 1)),
+            ("Up", "Move up", partial(self._move_output, -1)),
+            ("Down", "Move down", partial(self._move_output, 1)),
         ))  # fmt: skip
-        right.addWidget(plain_label("WHAT MAY BE TRUE", "caption"))
+        right.addWidget(plain_label("CLASSES", "caption"))
         right.addWidget(self.classes, 1)
         right.addLayout(_buttons(
-            ("Up", "Earlier in the order", partial(self._move_class, -1)),
-            ("Down", "Later in the order", partial(self._move_class, 1)),
-            ("Add", "One more class", self._on_add),
-            ("Remove", "Take the class away", self._on_remove),
+            ("Up", "Move up", partial(self._move_class, -1)),
+            ("Down", "Move down", partial(self._move_class, 1)),
+            ("Add", "Add a class", self._on_add),
+            ("Remove", "Remove the selected class", self._on_remove),
         ))  # fmt: skip
         above = QHBoxLayout()
         above.setSpacing(16)
@@ -128,7 +128,7 @@ class AnswersDialog(QDialog):
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 16, 16, 16)
         column.setSpacing(8)
-        column.addWidget(plain_label(f"How answers to “{question}” are to be understood", "title", wrap=True))
+        column.addWidget(plain_label(f"Meaning of the answers to “{question}”", "title", wrap=True))
         column.addLayout(above, 2)
         column.addWidget(area, 3)
         column.addWidget(self._error)
@@ -156,7 +156,7 @@ class AnswersDialog(QDialog):
         for row, (output, name) in enumerate(zip(outputs, stands, strict=True)):
             self.outputs.setItem(row, 0, QTableWidgetItem(output))
             box = ChoiceBox()
-            box.setAccessibleName(f"What {output} stands for")
+            box.setAccessibleName(f"Class of answer {output}")
             for one in classes:
                 box.addItem(one, one)
             box.addItem(NOTHING, "")

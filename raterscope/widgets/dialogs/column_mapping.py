@@ -93,7 +93,7 @@ class ColumnMappingDialog(QDialog):
     ) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle("Which column holds what?")
+        self.setWindowTitle("Assign columns")
         self.resize(720, 380)
         self.header, self._kinds = tuple(header), tuple(kinds)
         self.kind = QComboBox()
@@ -124,7 +124,7 @@ class ColumnMappingDialog(QDialog):
         column_box.setContentsMargins(16, 16, 16, 16)
         column_box.setSpacing(8)
         column_box.addWidget(plain_label(title or "A table with an unknown header", "title"))
-        column_box.addWidget(plain_label("Say what each column holds; the rest is not read.", "second"))
+        column_box.addWidget(plain_label("Select what each column holds. Other columns are ignored.", "second"))
         if len(kinds) > 1:
             line = QHBoxLayout()
             line.addWidget(plain_label("The table holds", "second"))
@@ -133,7 +133,7 @@ class ColumnMappingDialog(QDialog):
             column_box.addLayout(line)
         column_box.addWidget(self._table, 1)
         column_box.addWidget(self._problem)
-        self.read = add_buttons(self, column_box, "Read")
+        self.read = add_buttons(self, column_box, "Import")
         self._offer()
         self.kind.currentIndexChanged.connect(self._offer)
         for choice in self.choices:
@@ -152,9 +152,9 @@ class ColumnMappingDialog(QDialog):
         missing = [field for field in fields if field.required and field.name not in used]
         if missing:
             *first, last = (field.label.partition(",")[0] for field in missing)  # without its unit
-            return f"No column is chosen for {', '.join(first)}{' and ' if first else ''}{last}."
+            return f"No column is selected for {', '.join(first)}{' and ' if first else ''}{last}."
         twice = [field.label for field in fields if used.count(field.name) > 1]
-        return f"Two columns are chosen for {twice[0]}; one will do." if twice else ""
+        return f"Two columns are selected for {twice[0]}. Select one." if twice else ""
 
     def _offer(self) -> None:
         """Offer what the columns of the chosen kind of table hold."""
@@ -164,7 +164,7 @@ class ColumnMappingDialog(QDialog):
                 choice.clear()
                 choice.addItem("not used", NOT_USED)
                 for field in kind.fields:
-                    words = field.label if field.required else f"{field.label} (may be missing)"
+                    words = field.label if field.required else f"{field.label} (optional)"
                     choice.addItem(words, field.name)
                 choice.setCurrentIndex(max(0, choice.findData(kind.guess.get(name, NOT_USED))))
         self._settle()

@@ -25,7 +25,7 @@ _WORDS = (
     "names, the same in every export of this study. Pixels stay as they are: text that is burned into them "
     "stays too."
 )
-_IMAGES = "Export the images too, so that another program shows the masks on them"
+_IMAGES = "Export the images too, so that other programs can show the masks on them"
 
 
 class DeidentifiedExportDialog(QDialog):
@@ -64,7 +64,7 @@ class DeidentifiedExportDialog(QDialog):
         column.addLayout(form)
         column.addWidget(self.images)
         column.addSpacing(8)
-        self.accepting = add_buttons(self, column, "Choose where...")
+        self.accepting = add_buttons(self, column, "Choose file…")
 
     @property
     def format(self) -> str:

@@ -32,7 +32,7 @@ class FolderField(QWidget):
         self.editor = QLineEdit()
         self.editor.setAccessibleName(name)
         self.editor.textChanged.connect(self.changed)
-        self.chooser = QPushButton("Choose...")
+        self.chooser = QPushButton("Choose…")
         self.chooser.setAccessibleName(f"Choose: {name}")
         self.chooser.setAutoDefault(False)
         self.chooser.clicked.connect(self._choose)

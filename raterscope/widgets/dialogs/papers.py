@@ -19,7 +19,7 @@ from raterscope.widgets.text_size import set_lengths
 __all__ = ["PapersDialog"]
 
 _WORDS = (
-    "Measures the tables and figures of the papers again, from simulation and open data, and writes their "
+    "Reproduces the tables and figures of the papers again, from simulation and open data, and writes their "
     "figures beside ours to a web page. What was measured is kept in the folder: choose it again to go on."
 )
 
@@ -37,14 +37,14 @@ class PapersDialog(QDialog):
     def __init__(self, folder: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle("The papers")
+        self.setWindowTitle("Reproduce the papers")
         set_lengths(self, minimumWidth=560)
         self.quick = QRadioButton("Quick: a few runs of everything, in minutes")
-        self.complete = QRadioButton("Full: as many runs as the papers took, in hours")
+        self.complete = QRadioButton("Full: as many runs as the papers, in hours")
         self.quick.setChecked(True)
         self.place, self.open_data = FolderField("Folder of the page"), FolderField("Folder of open data")
         self.place.text = folder
-        self.open_data.editor.setPlaceholderText("none: simulations alone")
+        self.open_data.editor.setPlaceholderText("none: simulations only")
         self.place.changed.connect(self._follow)
         form = QFormLayout()
         form.addRow("Folder", self.place)
@@ -52,13 +52,13 @@ class PapersDialog(QDialog):
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 16, 16, 16)
         column.setSpacing(8)
-        column.addWidget(plain_label("The papers", "title"))
+        column.addWidget(plain_label("Reproduce the papers", "title"))
         column.addWidget(plain_label(_WORDS, "second", wrap=True))
         column.addWidget(self.quick)
         column.addWidget(self.complete)
         column.addLayout(form)
         column.addSpacing(8)
-        self.accepting = add_buttons(self, column, "Measure")
+        self.accepting = add_buttons(self, column, "Reproduce")
 
     @property
     def full(self) -> bool:

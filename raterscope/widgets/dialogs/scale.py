@@ -48,7 +48,7 @@ class ScaleDialog(QDialog):
         self.unit.addItems(list(UNITS))
         self.unit.setCurrentText("µm")
         self.unit.setAccessibleName("Unit")
-        self.all_images = QCheckBox(f"The same for all {images:,} images")
+        self.all_images = QCheckBox(f"Use for all {images:,} images")
         self.all_images.setChecked(True)
         self.all_images.setVisible(images > 1)
         self._said = plain_label("", "second")

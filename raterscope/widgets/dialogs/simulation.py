@@ -25,7 +25,7 @@ from raterscope.widgets.text_size import set_lengths
 __all__ = ["SetupOffer", "SimulationDialog"]
 
 _WORDS = (
-    "Draws annotations whose truth is known, by default with a paper's parameters, and opens them as a study."
+    "Simulates annotations with ground truth, by default with a paper's parameters, and opens them as a study."
 )
 
 

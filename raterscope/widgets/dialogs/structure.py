@@ -29,7 +29,7 @@ __all__ = ["CodeChoice", "StructureChoice", "StructureDialog", "StructureOffer"]
 
 Find = Callable[[str], Sequence["CodeChoice"]]
 
-_NO_CODE = "No code (exports state Tissue)"
+_NO_CODE = "No code (exported as Tissue)"
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class StructureDialog(QDialog):
         self._colour = chosen.colour
         self._offer = offer
         self.search = QLineEdit()
-        self.search.setPlaceholderText("Loading codes...")
+        self.search.setPlaceholderText("Loading codes…")
         self.search.setAccessibleName("Search codes")
         self.search.setEnabled(False)
         self.codes = QListWidget()
@@ -251,7 +251,7 @@ class StructureDialog(QDialog):
 
     def _show_colour(self) -> None:
         if self._colour is None:
-            self.colour.setText("Choose a colour...")
+            self.colour.setText("Choose a colour…")
             return
         shade = QColor(*self._colour)
         swatch = QPixmap(QSize(28, 16))

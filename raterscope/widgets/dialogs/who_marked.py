@@ -57,7 +57,7 @@ class WhoMarkedDialog(QDialog):
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         left_here = bool(detections) and all(detections)
-        title = "Truth, or an annotator's clicks?" if left_here else "Who marked these files?"
+        title = "Ground truth, or an annotator's clicks?" if left_here else "Who marked these files?"
         self.setWindowTitle(title)
         self.resize(640, 420)
         self._by_pattern = by_pattern
@@ -67,7 +67,7 @@ class WhoMarkedDialog(QDialog):
         self.pattern_field.setAccessibleName("Pattern of the names")
         self.pattern_field.textEdited.connect(self._on_pattern)
         self.table = QTableWidget(len(files), 3)
-        self.table.setHorizontalHeaderLabels(["File", "Annotator", "Truth"])
+        self.table.setHorizontalHeaderLabels(["File", "Annotator", "Ground truth"])
         self.table.setAccessibleName("Annotator of each file")
         self.truths: list[QCheckBox] = []
         self.table.verticalHeader().hide()
@@ -83,7 +83,7 @@ class WhoMarkedDialog(QDialog):
             self.table.setItem(row, FILE, shown)
             self.table.setItem(row, ANNOTATOR, QTableWidgetItem(name))
             truth = QCheckBox()
-            truth.setAccessibleName(f"{file} is the truth")
+            truth.setAccessibleName(f"{file} is ground truth")
             truth.setChecked(any(detections[row : row + 1]))
             truth.toggled.connect(self._settle)
             self.table.setCellWidget(row, TRUTH, truth)
@@ -100,7 +100,7 @@ class WhoMarkedDialog(QDialog):
         column.addLayout(form)
         column.addWidget(self.table, 1)
         column.addWidget(self._problem)
-        self.read = add_buttons(self, column, "Read")
+        self.read = add_buttons(self, column, "Import")
         self._settling = False
         self._settle()
         self.pattern_field.setFocus()
@@ -125,7 +125,7 @@ class WhoMarkedDialog(QDialog):
             return ""
         file = self._cell(missing[0], FILE).text()
         more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
-        return f"Nobody is named for {file}{more}."
+        return f"Name an annotator for {file}{more}."
 
     def _cell(self, row: int, column: int) -> QTableWidgetItem:
         found = self.table.item(row, column)
@@ -172,13 +172,13 @@ class WhoMarkedDialog(QDialog):
 def _explained(detections: Sequence[bool]) -> str:
     """Say why it is asked."""
     if not any(detections):
-        return "Nothing in them tells. Name the annotator of each; what is the truth has none."
+        return "The files do not name their annotators. Enter a name for each file, or tick ground truth."
     if all(detections):
         return (
-            "They are detections that left Raterscope. They come in as the truth, unless that is unticked:"
-            " then as clicks of the annotator named."
+            "These files are detections exported from Raterscope. Ticked files are imported as ground truth, "
+            "others as clicks of the named annotator."
         )
     return (
-        "Those ticked are detections that left Raterscope: they come in as truth, or unticked as clicks of"
-        " the annotator named. Nothing in the others tells: name their annotators."
+        "Ticked files are detections exported from Raterscope: they are imported as ground truth. "
+        "Name the annotators of the other files."
     )

@@ -25,7 +25,7 @@ WIDTH = 280
 MOST_NAMED = 5
 
 
-NOTHING = "Where raters drew two things, each has a consensus here: fuse with more than one."
+NOTHING = "Fuse with more than one consensus to separate raters who drew different structures."
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,18 +29,18 @@ ANNOTATOR_FILTERS = {
 """What the queue can be narrowed to: key and words."""
 
 EMPTY = {
-    "undecided": "Every annotator is flagged or cleared by you.",
-    "flagged": "Nobody is flagged: move the false discovery rate, or flag with F who is biased.",
-    "bad": "Nobody flagged chooses one side nearly always.",
-    "ugly": "Nobody flagged leans to one side.",
-    "good": "Nobody has enough comparisons and no bias: see flagged, and not decidable.",
-    "not decidable": "Every annotator who is not flagged has enough comparisons to reveal a bias.",
-    "decided": "You have decided nothing yet: F flags an annotator, C clears.",
-    "untested": "Everybody has enough comparisons to be tested.",
+    "undecided": "You have flagged or cleared every annotator.",
+    "flagged": "No annotator is flagged. Change the false discovery rate, or press F to flag an annotator.",
+    "bad": "No flagged annotator is one-sided.",
+    "ugly": "No flagged annotator leans to one side.",
+    "good": "No annotator is free of bias. Look under flagged and not decidable.",
+    "not decidable": "Every annotator who is not flagged has enough comparisons to show a bias.",
+    "decided": "No decisions yet. Press F to flag an annotator, or C to clear one.",
+    "untested": "Every annotator has enough comparisons to be tested.",
 }
 """What is said where nobody is of that kind."""
 
-FUSE_FIRST = "Fuse first (F5): that tells who is biased."
+FUSE_FIRST = "Press Fuse (F5) to test every annotator for bias."
 BY_FUSION = frozenset({"flagged", "bad", "ugly", "good", "not decidable"})
 """What nobody is before there is a fusion."""
 

@@ -169,8 +169,8 @@ class BiasPanel(QWidget):
         set_lengths(self.pairs, minimumHeight=48)
         self._pages = QStackedWidget()
         nothing = plain_label(
-            "Choose an annotator, or press Tab for the next disputed one: what speaks for and against a bias "
-            "is shown here.",
+            "Select an annotator, or press Tab for the next disputed one, "
+            "to see the evidence for and against a bias.",
             "second",
             wrap=True,
         )
@@ -263,9 +263,9 @@ class BiasPanel(QWidget):
         return page
 
     def _keys(self) -> QHBoxLayout:
-        self.flag = KeyButton("F", "flag", "rejected", "Say that this annotator is biased")
-        self.clear = KeyButton("C", "clear", "accent", "Say that this annotator is not biased")
-        self.skip = KeyButton("S", "skip", "second", "On to the next, undecided")
+        self.flag = KeyButton("F", "flag", "rejected", "Flag this annotator as biased")
+        self.clear = KeyButton("C", "clear", "accent", "Clear this annotator: not biased")
+        self.skip = KeyButton("S", "skip", "second", "Leave undecided and go to the next annotator")
         keys = QHBoxLayout()
         keys.setContentsMargins(12, 4, 12, 8)
         keys.setSpacing(20)
@@ -287,7 +287,7 @@ def _small(value: float) -> str:
 def _caption(view: BiasView) -> str:
     """Say which side is preferred, where the interval leaves no doubt."""
     if not math.isfinite(view.bias):
-        return "bias not known"
+        return "bias unknown"
     if view.low > 0 or view.high < 0:
         return "bias (prefers left)" if view.bias > 0 else "bias (prefers right)"
     return "bias (either side)"

@@ -262,7 +262,7 @@ class CardDelegate(QStyledItemDelegate):
         else:
             painter.setPen(QColor(theme.DARK.second))
             painter.setFont(theme.font(theme.CAPTION))
-            words = "no picture" if number in self.pictures else "…"
+            words = "no image" if number in self.pictures else "…"
             painter.drawText(picture, Qt.AlignmentFlag.AlignCenter, words)
         painter.setFont(theme.font(theme.CAPTION))
         name = QRectF(picture.left(), picture.bottom() + 2, side, 15)

@@ -18,7 +18,7 @@ from raterscope.widgets.parts import Header, plain_label
 __all__ = ["BACK", "NEXT", "PREVIOUS", "ChangeLine", "ChangesPanel"]
 
 NEXT, PREVIOUS, BACK = "Ctrl+J", "Ctrl+Shift+J", "Ctrl+B"
-NOTHING = "Decide, then fuse again (F5): what changed is listed here."
+NOTHING = "Decide, then press Fuse (F5) to list what changed."
 
 
 @dataclass(frozen=True, slots=True)

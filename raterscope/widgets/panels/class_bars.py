@@ -80,7 +80,7 @@ class ClassBars(LineList[ClassBar]):
     decided = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(_BarKind(), "Classes, with the keys that decide for them", parent)
+        super().__init__(_BarKind(), "Classes, with their decision keys", parent)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.clicked.connect(self._on_clicked)
@@ -91,7 +91,7 @@ class ClassBars(LineList[ClassBar]):
         self.set_lines(bars)
         set_lengths(self, minimumHeight=HIGH + 2 * self.frameWidth())
 
-    OWN_KEYS = OwnKeys("In the classes of a task", (("Return", "the task is of this class"),))
+    OWN_KEYS = OwnKeys("In the classes of a task", (("Return", "decide for this class"),))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Decide for the current class with Return."""

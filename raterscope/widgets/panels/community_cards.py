@@ -22,7 +22,7 @@ from raterscope.widgets.text_size import enlarge, set_lengths
 
 __all__ = ["CommunitiesView", "CommunityCards"]
 
-NOTHING = "Find communities of annotators who label alike."
+NOTHING = "Find communities of annotators with similar answers."
 WIDTH, PAD = 148, 8
 NAME, SECOND_NAME, LINE, MATRIX = 20, 15, 15, 66
 SYMBOL = 16
@@ -91,7 +91,7 @@ class CommunityCards(QWidget):
         self.copies = QPushButton()
         theme.set_role(self.copies, "link")
         self.copies.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        self.copies.setToolTip("Choose them everywhere; where there are several groups, one after the other")
+        self.copies.setToolTip("Select these annotators in all views. Click again for the next group")
         self._nothing = plain_label(NOTHING, "second", wrap=True)
         self._row = CardRow[_Card]()
         self._row.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -140,7 +140,7 @@ class CommunityCards(QWidget):
     def tell_copies(self, words: str) -> None:
         """Say, to be clicked, that some annotators copy; without words, nothing."""
         self.copies.setText(words)
-        self.copies.setAccessibleName(words or "Who copies whom")
+        self.copies.setAccessibleName(words or "Possible copying")
         self.copies.setVisible(bool(words))
 
     def set_nothing(self, words: str) -> None:
@@ -208,7 +208,7 @@ class _Card(QAbstractButton):
             lines.append(f"{percent(float(view.share[place]))} of votes")
         if np.isfinite(view.accuracy).any():
             value = view.accuracy[place]
-            lines.append(f"accuracy {value:.2f}" if np.isfinite(value) else "accuracy not known")
+            lines.append(f"accuracy {value:.2f}" if np.isfinite(value) else "accuracy unknown")
         return lines
 
     def _rates_in_words(self) -> str:

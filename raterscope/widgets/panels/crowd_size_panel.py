@@ -15,10 +15,10 @@ from raterscope.widgets.panels.form_beside_plot import FormBesidePlot
 __all__ = ["CrowdSizePanel"]
 
 SCOPES = {
-    "one": ("this image", "The image on screen alone"),
+    "one": ("this image", "Only the image on screen"),
     "all": ("all images", "All images with ground truth"),
 }
-TIP = "Draw crowds at random and measure methods against the ground truth"
+TIP = "Measure each method on random subsets of annotators, against the ground truth"
 
 
 class CrowdSizePanel(FormBesidePlot):

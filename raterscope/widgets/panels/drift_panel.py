@@ -22,8 +22,8 @@ from raterscope.widgets.text_size import pixels, set_lengths
 __all__ = ["DriftPanel", "DriftView"]
 
 FIGURES = {
-    "triangle": ("triangle", "Each corner is an answer always given; it takes three answers"),
-    "lines": ("lines", "A line an answer, with its 95 % interval"),
+    "triangle": ("triangle", "Each corner stands for one answer; needs three answers"),
+    "lines": ("lines", "One line per answer, with its 95 % interval"),
 }
 CHOOSE = "Select an annotator to plot their rates over time."
 SUMMARY_FROM = 210
@@ -146,7 +146,7 @@ class DriftPanel(QWidget):
             self._timer.start()
             self.play.setText("Pause")
 
-    OWN_KEYS = OwnKeys("In the drift of an annotator", (("Space", "play an annotator's way"),))
+    OWN_KEYS = OwnKeys("In the drift plot", (("Space", "play through the votes"),))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Play or pause with Space, wherever in the panel the focus is."""
@@ -191,7 +191,7 @@ class DriftPanel(QWidget):
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setAccessibleName("Vote")
         self.play = QPushButton("Play")
-        self.play.setToolTip("Go through the votes (Space)")
+        self.play.setToolTip("Play through the votes (Space)")
         set_lengths(self.play, minimumWidth=70)
         self._first = plain_label("vote 1", "hint")
         self._present = ElidedLabel("", "small")

@@ -199,7 +199,7 @@ class EvidencePanel(QWidget):
         self._why.setText(evidence.why)
         self._why.setVisible(bool(evidence.why))
         self._why_title.setText({"disputed": "WHY DISPUTED"}.get(evidence.state, "WHY"))
-        told = "what others say is hidden" if covered else f"{evidence.caption} {self._number.text()}"
+        told = "other annotators' marks are hidden" if covered else f"{evidence.caption} {self._number.text()}"
         self._numbers.setAccessibleName(f"{evidence.title}, {evidence.state}, {told}")
         self._ask_for_runs()
 
@@ -227,7 +227,7 @@ class EvidencePanel(QWidget):
     def set_undoable(self, undo: bool, words: str = "") -> None:
         """Say whether there is a decision to take back, and which."""
         self.undo.setEnabled(undo)
-        self.undo.setToolTip(plain_tip(f"Take back: {words}" if words else "Take the last decision back"))
+        self.undo.setToolTip(plain_tip(f"Undo: {words}" if words else "Undo the last decision"))
 
     def _spot(self) -> QWidget:
         self._crop = CropView()
@@ -313,12 +313,12 @@ class EvidencePanel(QWidget):
             self.runs_wanted.emit()
 
     def _keys(self) -> QVBoxLayout:
-        self.accept = KeyButton("A", "accept", "accent", "It is there; on to the next disputed spot")
-        self.reject = KeyButton("R", "reject", "rejected", "It is not there; on to the next disputed spot")
-        self.skip = KeyButton("S", "skip", "second", "Leave it open; on to the next disputed spot")
-        self.add = KeyButton("N", "add", "second", "Add a spot that nobody found")
-        self.move_key = KeyButton("M", "move", "second", "Move the spot to its right place")
-        self.undo = KeyButton("Z", "undo", "second", "Take the last decision back")
+        self.accept = KeyButton("A", "accept", "accent", "Accept the spot and go to the next disputed one")
+        self.reject = KeyButton("R", "reject", "rejected", "Reject the spot and go to the next disputed one")
+        self.skip = KeyButton("S", "skip", "second", "Leave the spot undecided and go to the next disputed one")
+        self.add = KeyButton("N", "add", "second", "Add a missed spot")
+        self.move_key = KeyButton("M", "move", "second", "Move the spot to the correct position")
+        self.undo = KeyButton("Z", "undo", "second", "Undo the last decision")
         self.accept.clicked.connect(self.accept_requested)
         self.reject.clicked.connect(self.reject_requested)
         self.skip.clicked.connect(self.skip_requested)

@@ -74,8 +74,8 @@ class ExclusionPanel(QWidget):
         self._weights = {OUT: None, **{str(weight): weight for weight in weights}}
         self._again = False
         """Another choice was made: the reason that was given is for that one."""
-        self._exclude_word = ("exclude …", "rejected", f"See which {answers} it would change")
-        self._again_word = ("restore", "accent", f"Let their {marks} count in the next fusion")
+        self._exclude_word = ("exclude…", "rejected", f"Show which {answers} would change")
+        self._again_word = ("restore", "accent", f"Count their {marks} again in the next fusion")
         theme.set_role(self, "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAccessibleName("Exclude")
@@ -169,7 +169,7 @@ class ExclusionPanel(QWidget):
         self._summary.setText("")
         self._ask("unknown")
 
-    OWN_KEYS = OwnKeys("While somebody is to be left out", (("Esc", "keep everybody"),))
+    OWN_KEYS = OwnKeys("While an exclusion is open", (("Esc", "cancel"),))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Keep everything with Escape; walk the choices with Alt and an arrow."""
@@ -190,7 +190,7 @@ class ExclusionPanel(QWidget):
         row = QHBoxLayout(made)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(12)
-        row.addWidget(plain_label("COUNTS", "caption"))
+        row.addWidget(plain_label("WEIGHT", "caption"))
         row.addWidget(self.choice)
         row.addStretch(1)
         return made
@@ -219,8 +219,8 @@ class ExclusionPanel(QWidget):
         self.exclude = QPushButton("Exclude")
         theme.set_role(self.exclude, "primary")
         self.exclude.setEnabled(False)
-        self.keep = QPushButton("Keep")
-        self.keep.setToolTip(f"Keep the {self._marks} (Esc)")
+        self.keep = QPushButton("Cancel")
+        self.keep.setToolTip(f"Close without excluding (Esc)")
         self.reason.changed.connect(self._show_possible)
         self.reason.words.returnPressed.connect(self._on_exclude)
         self.exclude.clicked.connect(self._on_exclude)
@@ -258,26 +258,26 @@ class ExclusionPanel(QWidget):
         self._working.setVisible(state == "working")
         self.changes.setVisible(len(self._changes) > 0)
         self._asking.setVisible(known or (state == "working" and self._again))
-        self.exclude.setText("Exclude" if self.weight is None else f"Count at {part_of_one(self.weight)}")
+        self.exclude.setText("Exclude" if self.weight is None else f"Set weight {part_of_one(self.weight)}")
         self._show_possible()
         self._rest.setVisible(state != "idle" and self.changes.isHidden())
 
     def _stays(self) -> str:
         if self.weight is None:
             return (
-                f"Without {self._who}. The {self._marks} stay in the study; the next fusion leaves them out."
+                f"Without {self._who}. The {self._marks} stay in the study but do not count in the next fusion."
             )
         part = part_of_one(self.weight)
         return (
-            f"{self._who} at {part}. From the next fusion on, all {self._marks}, and all that was left "
-            f"unmarked, count as {part} of an annotator's."
+            f"{self._who} at weight {part}. From the next fusion on, everything marked or left unmarked "
+            f"counts as {part} of an annotator."
         )
 
     def _fusing(self) -> str:
         how = (
             f"without {self._who}"
             if self.weight is None
-            else f"with {self._who} at {part_of_one(self.weight)}"
+            else f"with {self._who} at weight {part_of_one(self.weight)}"
         )
         return f"Fusing {how}"
 
@@ -312,6 +312,6 @@ def _offer(weight: float | None, marks: str) -> tuple[str, str]:
     """Give the word of a choice and what is said of it."""
     keys = "(Alt+Up, Alt+Down)"
     if weight is None:
-        return "not at all", f"The {marks} do not count {keys}"
+        return "exclude", f"The {marks} do not count {keys}"
     part = part_of_one(weight)
     return f"× {part}", f"Counts as {part} of an annotator {keys}"

@@ -19,7 +19,7 @@ NOTHING = (
     "Press Measure to compare all methods on the tasks with known truth: the truths of four fifths are given "
     "to a method, which predicts the others."
 )
-TIP = "Fuse with every method, once for each fold; takes seconds to minutes"
+TIP = "Fuse with every method, once per fold. Takes seconds to minutes"
 
 
 def _area(value: float, low: float, high: float) -> str:
@@ -32,10 +32,10 @@ def _ends(_value: float, low: float, high: float) -> str:
 
 
 MEASURES = (
-    Measure("AUC, all folds", "Of the predictions of all folds together, with DeLong's 95 % interval",
+    Measure("AUC, all folds", "Predictions of all folds pooled, with DeLong's 95 % interval",
             write=_area),
     Measure("mean of folds", "Mean of the folds' AUC, with Student's 95 % interval", write=_area),
-    Measure("folds", "The folds with the least and the greatest AUC", "none", _ends),
+    Measure("folds", "Folds with the lowest and the highest AUC", "none", _ends),
 )  # fmt: skip
 
 

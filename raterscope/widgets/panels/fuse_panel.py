@@ -103,9 +103,9 @@ class FusePanel(QWidget):
         detectors: Mapping[str, Algorithm] | None = None,
         between: type[Settings] | None = None,
         *,
-        titles: tuple[str, ...] = ("Cluster the clicks with", "Detect by"),
+        titles: tuple[str, ...] = ("Cluster the clicks with", "Detect with"),
         item: str = "image",
-        alone: str = "Alone: without what the other images say of the annotators",
+        alone: str = "Only this image. What other images show about the annotators is ignored",
         truth: bool = True,
         all_compared: bool = False,
         parent: QWidget | None = None,
@@ -121,9 +121,9 @@ class FusePanel(QWidget):
         self.algorithm = AlgorithmPicker(titles[0], algorithms)
         self.detector = AlgorithmPicker(titles[1], detectors) if detectors else None
         self.assignment = SettingsForm(between) if between else None
-        self.hold_truth = QCheckBox("hold imported truth fixed")
+        self.hold_truth = QCheckBox("Hold imported ground truth fixed")
         self.hold_truth.setToolTip(
-            "As your decisions are. Leave it off to measure the answer against that truth."
+            "Like your decisions. Turn off to evaluate the result against the ground truth."
         )
         if not truth:
             self.hold_truth.hide()

@@ -91,8 +91,8 @@ class HistoryPanel(QWidget):
     def set_undoable(self, undo: str, redo: str) -> None:
         """Say what there is to take back, and to let hold again; no words for nothing."""
         for key, what, does in (
-            (self.undo, undo, "Take the last decision back"),
-            (self.redo, redo, "Let the decision last taken back hold again"),
+            (self.undo, undo, "Undo the last decision"),
+            (self.redo, redo, "Redo the decision that was undone last"),
         ):
             key.setEnabled(bool(what))
             key.set_tip(f"{does}: {what}" if what else does)

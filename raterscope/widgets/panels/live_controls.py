@@ -71,12 +71,12 @@ class LiveControls(QWidget):
         self._timer = QTimer(self)
         self._timer.setInterval(TICK_MS)
         self._timer.timeout.connect(self._tell_since)
-        names = ("last arrival", "clicks", "annotators", "images", "lines refused")
+        names = ("last arrival", "clicks", "annotators", "images", "rejected lines")
         self._figures = {name: plain_label() for name in names}
         cells = [_cell(figure, name) for name, figure in self._figures.items()]
         self.pause, self.stop = QPushButton("Pause"), QPushButton("Stop")
         set_lengths(self.pause, minimumWidth=84)
-        self.stop.setToolTip("Keep what it has come to as a run; it can be resumed")
+        self.stop.setToolTip("Save the current result as a run. You can resume it later")
         self._notice = ElidedLabel("", "disputed")
         groups = WrappingRow((beside(self.pause, self.stop), *cells), 8, 6)
         column = QVBoxLayout(self)
@@ -94,7 +94,7 @@ class LiveControls(QWidget):
         self._heard.start()
         for name in ("clicks", "annotators", "images"):
             self._figures[name].setText(count(getattr(line, name)))
-        refused = self._figures["lines refused"]
+        refused = self._figures["rejected lines"]
         refused.setText(count(line.refused))
         theme.set_role(refused, "rejected" if line.refused else "")
         self._notice.setText(line.notice)

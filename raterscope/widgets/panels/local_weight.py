@@ -23,11 +23,11 @@ __all__ = ["LocalWeight"]
 SHARP = 4.0
 """Pixels of a voxels' picture for one of the figure, where it is to stay sharp."""
 
-NOTHING = "Choose a rater: where the consensus follows that rater, and where not, is drawn here."
+NOTHING = "Select a rater to see where the consensus follows that rater."
 
 MEASURES = {
-    "weight": ("weight", "The rater's share of what the consensus rests on"),
-    "tau": ("tau", "The model divides the rater's Sigma by it: low where the rater is far from the others"),
+    "weight": ("weight", "The rater's share of the weight behind the consensus"),
+    "tau": ("tau", "Local scale: divides the rater's Sigma. Low where the rater is far from the others"),
 }
 
 
@@ -102,7 +102,7 @@ class LocalWeight(QWidget):
             self._map.show_map(self.measure, values, low, high, aspect, corner)
             least, most = float(np.nanmin(values)), float(np.nanmax(values))
             self._map.setAccessibleName(f"{title}: from {least:.2f} to {most:.2f}")
-            said = "" if self.measure == "tau" else "; 1 follows the rater, 0 does not"
+            said = "" if self.measure == "tau" else ". 1: the consensus follows the rater, 0: it does not"
             self._map.setToolTip(f"From {least:.2f} to {most:.2f} here{said}")
 
 

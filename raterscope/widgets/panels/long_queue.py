@@ -69,7 +69,7 @@ class LongQueue(QueueFrame):
     ) -> None:
         self._empty = empty or {}
         self.choice = ChoiceBox()
-        self.choice.setAccessibleName(f"Which {title.lower()}")
+        self.choice.setAccessibleName(f"List of {title.lower()}")
         for key, words in filters.items():
             self.choice.addItem(words, key)
         self.view: LongList[QueueItem] = LongList(QueueKind(), title)
@@ -91,7 +91,7 @@ class LongQueue(QueueFrame):
         shown = len(self.view.lines)
         whole = 0 if view is None else view.whole
         self.header.set_aside(count(whole) if shown == whole else f"{count(shown)} of {count(whole)}")
-        self.say_empty("" if shown else self._why_empty() if whole else "Nothing here yet.")
+        self.say_empty("" if shown else self._why_empty() if whole else "No items yet.")
         row = self._row(self._current)
         if row >= 0:
             place = self.view.verticalScrollBar().value()
@@ -152,7 +152,7 @@ class LongQueue(QueueFrame):
         if not words:
             return self.why_empty(str(self.choice.currentData()))
         kind = self.choice.currentText()
-        return f"No name under “{kind}” contains “{words}”: write less of it, or choose another list above."
+        return f"No name under “{kind}” contains “{words}”. Shorten it, or select another list above."
 
     def _row(self, number: int) -> int:
         if self._shown is None or number < 0:

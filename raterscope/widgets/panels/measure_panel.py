@@ -20,7 +20,7 @@ from raterscope.widgets.wrapping import WrappingRow
 
 __all__ = ["MeasurePanel", "ShapeLine"]
 
-NOTHING = "Draw a line or an outline on the image: what it measures is listed here, and kept."
+NOTHING = "Draw a line or an outline on the image. Measurements are listed here and saved."
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +68,13 @@ class MeasurePanel(QWidget):
     delete_requested = Signal(object)
 
     OWN_KEYS = OwnKeys(
-        "On the measurement chosen",
+        "On the selected measurement",
         (
-            ("Arrows", "move it on the image; Shift: by ten"),
-            (".", "next point of it, for the arrows"),
-            (",", "previous point of it"),
+            ("Arrows", "move on the image; with Shift: ten times as far"),
+            (".", "select next point"),
+            (",", "select previous point"),
             ("Del", "delete"),
-            ("Ctrl+C", "copy the list as a table"),
+            ("Ctrl+C", "copy as a table"),
         ),
     )
 
@@ -84,9 +84,9 @@ class MeasurePanel(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._header = Header("Measure")
         self.scale_words = ElidedLabel("", "second")
-        self.scale = KeyButton("L", "set the scale", "second", "Draw along a known length, and type it in")
-        self.unscale = QPushButton("as the file has it")
-        self.unscale.setToolTip("Go back to the scale that the file tells, or to none")
+        self.scale = KeyButton("L", "set scale", "second", "Draw along a known length and enter it")
+        self.unscale = QPushButton("Use the file's scale")
+        self.unscale.setToolTip("Remove your scale and use the one in the image file, if any")
         self.length = KeyButton("D", "length", "second", "Draw a line")
         self.area = KeyButton("O", "area", "second", "Draw an outline")
         self.list: LineList[ShapeLine] = LineList(_ShapeKind(), "Measurements")

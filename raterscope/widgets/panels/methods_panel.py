@@ -29,13 +29,13 @@ from raterscope.widgets.text_size import set_lengths
 __all__ = ["MethodsPanel"]
 
 SCOPES = {
-    "one": ("this case", "The case on screen alone"),
+    "one": ("this case", "Only the case on screen"),
     "all": ("all cases", "All cases of the study"),
 }
-VIEWS = {"plot": ("plot", "Box plots"), "table": ("table", "Medians with quartiles beneath")}
+VIEWS = {"plot": ("plot", "Box plots"), "table": ("table", "Medians with quartiles")}
 REFERENCES = {
-    "truth": ("truth", "Against the known truth"),
-    "raters": ("raters", "Against each rater: of every consensus all of them are a part"),
+    "truth": ("truth", "Against the ground truth"),
+    "raters": ("raters", "Against each rater. Every consensus includes all raters"),
 }
 NOTHING = "Tick methods and press Compare to see how they differ on these masks."
 FORM_WIDTH = 222
@@ -89,7 +89,7 @@ class MethodsPanel(QWidget):
         self.scope = ModeSwitch(SCOPES)
         self.button = QPushButton("Compare")
         self.words = ElidedLabel("", "small")
-        self.outlines = QCheckBox("outlines over the image")
+        self.outlines = QCheckBox("Show outlines")
         self.outlines.setToolTip(
             plain_tip("Draw the consensuses of the ticked methods instead of the raters' outlines")
         )
@@ -97,13 +97,13 @@ class MethodsPanel(QWidget):
         self.plot, self.table = MethodBoxes(), ComparisonTable((), NOTHING, subject="method")
         self.table.header.set_title("Methods")
         self.figure = ChoiceBox()
-        self.figure.setAccessibleName("What methods are compared by")
+        self.figure.setAccessibleName("Reference for the comparison")
         for key, words in figures.items():
             self.figure.addItem(words, key)
         self.figure.setMinimumContentsLength(9)
         self.reference, self.view = ModeSwitch(REFERENCES), ModeSwitch(VIEWS)
         self.export = QPushButton("CSV…")
-        self.export.setToolTip(plain_tip("Save all figures of all methods, cases and raters as a table"))
+        self.export.setToolTip(plain_tip("Save all values of all methods, cases and raters as a table"))
         theme.set_role(self.export, "link")
         self.export.setEnabled(False)
         self._all: PlotTable | None = None
@@ -190,7 +190,7 @@ class MethodsPanel(QWidget):
         """Take the results: the table of all figures, None where there are none."""
         self._all = table
         self.export.setEnabled(table is not None)
-        self.reference.set_available("truth", truth or table is None, "No case has a known truth")
+        self.reference.set_available("truth", truth or table is None, "No case has ground truth")
         if table is not None and not truth:
             self.reference.set_mode("raters")
         if table is None:

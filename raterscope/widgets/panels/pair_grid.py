@@ -23,19 +23,19 @@ from raterscope.widgets.text_size import set_lengths
 __all__ = ["PairGrid", "PairLine", "PairsView"]
 
 MODES = {
-    "against": ("against", "Comparisons in which others, or the ranking, said the other side"),
-    "for": ("for", "Comparisons in which others, or the ranking, said the same"),
+    "against": ("against", "Comparisons where other annotators, or the ranking, chose the other side"),
+    "for": ("for", "Comparisons where other annotators, or the ranking, chose the same side"),
 }
 NOTHING = {
     "": "Press Fuse (F5), then select an annotator to see the comparisons for and against a bias.",
-    "against": "No comparison speaks against this annotator.",
-    "for": "No comparison speaks for this annotator.",
-    "all": "No comparison of this annotator is listed.",
+    "against": "No comparison is evidence against this annotator.",
+    "for": "No comparison is evidence for this annotator.",
+    "all": "This annotator has no comparisons.",
 }
 NOTHING_OF_ITEMS = {
-    "": "Choose where two lines of the ranking cross, or two items (the second with Ctrl): "
-    "who compared them is shown here.",
-    "all": "Nobody compared these two items with each other.",
+    "": "Select a crossing of two lines in the ranking, or two items (the second with Ctrl), "
+    "to see who compared them.",
+    "all": "No annotator compared these two items.",
 }
 SIDE, GAP, PAD = 44.0, 6.0, 6.0
 TALL, LOW = 56, 48
@@ -115,7 +115,7 @@ class PairsView:
             self.names[self.right[row]],
             int(np.sign(self.choice[row])),
             bool(self.speaks_against()[row]) and not self.covered,
-            (f"{self.who[row]} " if self.who else "") + f"said {_side(self.choice[row])}",
+            (f"{self.who[row]} " if self.who else "") + f"chose {_side(self.choice[row])}",
             "" if self.covered else self._others(row),
         )
 
@@ -123,11 +123,11 @@ class PairsView:
         """Say what others answered; where they are at odds, or nobody did, what the ranking says."""
         many, left = int(self.others[row]), int(self.others_left[row])
         most, side = (left, "left") if 2 * left >= many else (many - left, "right")
-        said = f"{most:,} of {many:,} others said {side}" if many > 1 else f"the other said {side}"
+        said = f"{most:,} of {many:,} others chose {side}" if many > 1 else f"the other annotator chose {side}"
         if not many:
-            said = "nobody else did"
+            said = "no other comparison"
         if 2 * left == many and np.isfinite(self.ranking[row]) and self.ranking[row]:
-            said += f"; the ranking says {_side(self.ranking[row])}"
+            said += f"; the ranking favours {_side(self.ranking[row])}"
         return said
 
 

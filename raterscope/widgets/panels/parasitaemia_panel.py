@@ -21,7 +21,7 @@ __all__ = ["ASKED", "Counted", "FigureLine", "ParasitaemiaPanel"]
 
 SCOPES = {
     "all": ("all images", "All images together, as fields of one film"),
-    "one": ("this image", "The image on screen alone"),
+    "one": ("this image", "Only the image on screen"),
 }
 NOTHING = "Press Fuse (F5) to compute the parasitaemia."
 FORM_WIDTH, SIDE_BY_SIDE_FROM = 252, 500
@@ -81,7 +81,7 @@ ASKED = {
         "8,000 assumed",
         "",
         0,
-        "The patient's leukocytes in a microlitre of blood",
+        "The patient's leukocytes per microlitre of blood",
         of_all=True,
     ),
     "red_cells": _Asked(
@@ -92,15 +92,15 @@ ASKED = {
         "5 million assumed",
         "",
         0,
-        "The patient's red cells in a microlitre of blood",
+        "The patient's red cells per microlitre of blood",
         of_all=True,
     ),
     "thickness": _Asked(
         "Film",
-        "not known",
+        "unknown",
         " µm thick",
         2,
-        "How thick the film is: area times this is the volume",
+        "Thickness of the film. Area times thickness is the volume",
         of_all=True,
     ),
 }

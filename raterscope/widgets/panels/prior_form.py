@@ -32,7 +32,7 @@ class PriorForm(QWidget):
     Signals
     -------
     changed : object
-        The matrix (J, L) set by hand; None where it is what the settings mean (see `settings`).
+        The matrix (J, L) edited; None where it is what the settings mean (see `settings`).
     """
 
     changed = Signal(object)
@@ -48,13 +48,13 @@ class PriorForm(QWidget):
         self._header = Header("Prior confusion matrix")
         self.reset = QPushButton("Reset")
         theme.set_role(self.reset, "link")
-        self.reset.setToolTip("Go back to the matrix that the fields mean")
+        self.reset.setToolTip("Reset to the matrix given by the fields")
         self._header.row.addWidget(self.reset)
         self._help = plain_label(
             "What every annotator is taken to say before the first vote: the rate, its 95 % interval, and "
             "the votes it counts for. Type in a cell to set its votes.", "hint", wrap=True,
         )  # fmt: skip
-        self._nothing = plain_label("Import labels: the prior is set for their classes.", "second", wrap=True)
+        self._nothing = plain_label("Import labels to set the prior for their classes.", "second", wrap=True)
         self._error = plain_label("", "error", wrap=True)
         self._error.hide()
         column = QVBoxLayout(self)
@@ -85,7 +85,7 @@ class PriorForm(QWidget):
         classes, outputs : tuple of J and L str
         matrix_of : callable
         by_hand : (J, L) float, optional
-            The matrix that was set by hand.
+            The matrix that was edited.
         """
         self._labels, self._matrix_of, self._by_hand = (classes, outputs), matrix_of, by_hand is not None
         if by_hand is not None:
@@ -95,7 +95,7 @@ class PriorForm(QWidget):
         self._settle()
 
     def set_settings(self, settings: Settings) -> None:
-        """Fill the fields, without a signal; a matrix set by hand stays."""
+        """Fill the fields, without a signal; a matrix edited stays."""
         self.form.set_settings(settings)
         if not self._by_hand:
             self._show_meant()
@@ -111,7 +111,7 @@ class PriorForm(QWidget):
         return self.form.settings()
 
     def by_hand(self) -> NDArray[np.float64] | None:
-        """Give the matrix set by hand, None where it is what the settings mean."""
+        """Give the matrix edited, None where it is what the settings mean."""
         return self.matrix.counts() if self._by_hand else None
 
     def _show_meant(self) -> None:
@@ -130,7 +130,7 @@ class PriorForm(QWidget):
         self.matrix.setVisible(known)
         self.form.setEnabled(not self._by_hand)
         self.reset.setVisible(self._by_hand)
-        self._header.set_aside("set by hand" if self._by_hand else "", "accent" if self._by_hand else "small")
+        self._header.set_aside("edited" if self._by_hand else "", "accent" if self._by_hand else "small")
 
     def _on_form(self) -> None:
         self._show_meant()

@@ -153,7 +153,7 @@ class _MatrixModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return name
         if role == Qt.ItemDataRole.ToolTipRole:
-            return plain_tip(f"said: {name}" if across else f"true: {name}")
+            return plain_tip(f"answer: {name}" if across else f"true: {name}")
         return None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
@@ -167,7 +167,7 @@ class _MatrixModel(QAbstractTableModel):
             return None
         mean, low, high = self.estimate(index)
         words = (
-            f"true {self.classes[index.row()]}, says {self.outputs[index.column()]}: {mean:.2f} "
+            f"true {self.classes[index.row()]}, answer {self.outputs[index.column()]}: {mean:.2f} "
             f"({low:.2f} to {high:.2f}), {votes_words(self.counts[index.row(), index.column()])}"
         )
         return plain_tip(words) if role == Qt.ItemDataRole.ToolTipRole else words

@@ -104,7 +104,7 @@ class QueueFrame(QWidget):
         self.setMinimumWidth(NARROWEST)
         self.header = Header(title, "most disputed")
         self.filter = QLineEdit()
-        self.filter.setPlaceholderText("filter")
+        self.filter.setPlaceholderText("Filter")
         self.filter.setClearButtonEnabled(True)
         self.filter.setAccessibleName(f"Filter {title.lower()} by name")
         self._nothing = plain_label("", "second", wrap=True)
@@ -147,7 +147,7 @@ class QueueFrame(QWidget):
 
 FILTERS = (
     QueueFilter("all", "all"),
-    QueueFilter("undecided", "undecided", "Nothing is left to decide."),
+    QueueFilter("undecided", "undecided", "Everything is decided."),
 )
 
 
@@ -172,7 +172,7 @@ class QueuePanel(QueueFrame):
     ) -> None:
         self._filters = tuple(filters)
         self.choice = ChoiceBox()
-        self.choice.setAccessibleName(f"Which {title.lower()}")
+        self.choice.setAccessibleName(f"List of {title.lower()}")
         for one in self._filters:
             self.choice.addItem(one.words, one.key)
         self.many = QSpinBox()
@@ -240,10 +240,10 @@ class QueuePanel(QueueFrame):
 
     def _why_empty(self, kept: Sequence[QueueItem], chosen: QueueFilter) -> str:
         if not self._items:
-            return "Nothing here yet."
+            return "No items yet."
         if not kept:
             return chosen.empty
-        return f"No name under “{chosen.words}” contains “{self.filter.text().strip()}”: write less of it."
+        return f"No name under “{chosen.words}” contains “{self.filter.text().strip()}”. Shorten the filter."
 
     def _mark_current(self, *, scroll: bool) -> None:
         index = self.view.index_of(self._current)
@@ -325,7 +325,7 @@ class QueueKind(LineKind[QueueItem]):
         """Say the line, how much of it was decided, its doubt, and why it was flagged."""
         decided = line.counts.get("decided", 0)
         more = f", {count(decided)} decided by you" if decided else ""
-        more += "" if line.score is None else f", doubt {line.score:.2f}"
+        more += "" if line.score is None else f", dispute {line.score:.2f}"
         return f"{line.title}: {line.detail}{more}" + (f"; flagged: {line.flag}" if line.flag else "")
 
     def paint_ground(self, painter: QPainter, box: QRectF, state: QStyle.StateFlag) -> None:

@@ -30,7 +30,7 @@ class RaterTreePanel(QWidget):
         theme.set_role(self, "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.choice = ChoiceBox()
-        self.choice.setAccessibleName("Distance of raters")
+        self.choice.setAccessibleName("Distance between raters")
         for name, words in bases.items():
             self.choice.addItem(words, name)
         label = plain_label("Distance", "second")

@@ -11,7 +11,7 @@ from raterscope.widgets.parts import plain_label
 
 __all__ = ["COMMON_REASONS", "ReasonField"]
 
-COMMON_REASONS = ("clicks everywhere", "hardly marks anything", "misunderstood the task", "a test account")
+COMMON_REASONS = ("clicks everywhere", "marks very little", "misunderstood the task", "a test account")
 
 
 class ReasonField(QWidget):
@@ -48,7 +48,7 @@ class ReasonField(QWidget):
             self.buttons.append(button)
             column.addWidget(button)
         self.words = QLineEdit()
-        self.words.setPlaceholderText("or in your own words")
+        self.words.setPlaceholderText("or enter another reason")
         self.words.setMaxLength(200)
         self.words.setAccessibleName("Reason")
         self.words.textChanged.connect(self._on_words)

@@ -23,25 +23,25 @@ NARROWEST = 336
 STATES = {
     "open": ("disputed", "open"),
     "accepted": ("accent", "consensus accepted"),
-    "taken": ("accent", "{} taken"),
-    "mended": ("accent", "mended by you"),
+    "taken": ("accent", "version of {} used"),
+    "mended": ("accent", "edited by you"),
     "skipped": ("plain", "skipped"),
 }
 NONE_CHOSEN = (
-    "Press Tab for the next disputed region, or choose one in a view: "
-    "how much is in doubt there, and who draws where, is shown here."
+    "Press Tab for the next disputed region, or select one in a view, "
+    "to see how large it is and which raters include it."
 )
 COVERED = (
-    "What the raters drew and what the model says is hidden. B and E draw, A settles this region as you "
-    "drew it; once none is left, theirs is shown."
+    "The raters' outlines and the model's result are hidden. Draw with B and E, then press A to accept your "
+    "drawing of this region. The outlines appear when every region is settled."
 )
 NOT_DRAWN = (
-    "What the raters drew and what the model says is hidden. Draw the structure with B and E, then A settles "
-    "all of it as you drew it and shows theirs. Tab goes to a place where they differ: A settles that alone."
+    "The raters' outlines and the model's result are hidden. Draw the structure with B and E, then press A to "
+    "accept your drawing and show theirs. Tab goes to the next disputed region, where A accepts that region only."
 )
-ACCEPT = ("consensus", "accent", "Accept the consensus; on to the next region")
-ACCEPT_DRAWN = ("as I drew it", "accent", "Settle it as you drew it")
-NOT_FUSED = "Fuse the masks (F5): the regions where nobody can be sure are found then, and settled here."
+ACCEPT = ("consensus", "accent", "Accept the consensus and go to the next region")
+ACCEPT_DRAWN = ("my drawing", "accent", "Accept your drawing")
+NOT_FUSED = "Press Fuse (F5) to find disputed regions."
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +142,10 @@ class RegionPanel(QWidget):
         self._header.set_aside(words, tone if tone != "plain" else "small")
         self._number.setText("–" if math.isnan(evidence.doubt) else _volume(evidence.doubt))
         theme.set_role(self._number, f"number-{tone}")
-        self._unit.setText(f"{evidence.unit} of doubt")
+        self._unit.setText(f"{evidence.unit} disputed")
         self._place.setText(evidence.place)
         inside = sum(vote.inside >= 0.5 for vote in evidence.votes)
-        self._tally.setText(f"{inside} of {count(len(evidence.votes), 'rater')} inside")
+        self._tally.setText(f"{inside} of {count(len(evidence.votes), 'rater')} include it")
         self._sentence.setText(evidence.sentence)
         self._sentence.setVisible(bool(evidence.sentence))
         self._votes.set_lines(evidence.votes)
@@ -241,7 +241,7 @@ class RegionPanel(QWidget):
         votes = QVBoxLayout()
         votes.setContentsMargins(12, 8, 4, 4)
         votes.setSpacing(4)
-        header = Header("Who draws where", "from the consensus")
+        header = Header("Raters", "distance from consensus")
         header.row.setContentsMargins(0, 0, 10, 0)
         votes.addWidget(header)
         votes.addWidget(self._votes, 1)
@@ -250,13 +250,13 @@ class RegionPanel(QWidget):
 
     def _keys(self) -> QGridLayout:
         self.accept = KeyButton("A", *ACCEPT)
-        self.take = KeyButton("T", "take rater …", "second", "Take one rater's version here")
-        self.skip = KeyButton("S", "skip", "second", "Leave it open; on to the next region")
-        self.brush = KeyButton("B", "brush", "second", "Paint into the consensus")
-        self.erase = KeyButton("E", "eraser", "second", "Paint out of the consensus")
-        self.interpolate = KeyButton("I", "interpolate", "second", "Fill the slices between those drawn")
-        self.undo = KeyButton("Z", "undo", "second", "Take the last decision back; Ctrl+Z too")
-        self._menu = Menu("Take the version of", self)
+        self.take = KeyButton("T", "use rater…", "second", "Use one rater's version of this region")
+        self.skip = KeyButton("S", "skip", "second", "Leave undecided and go to the next region")
+        self.brush = KeyButton("B", "brush", "second", "Add to the consensus with a brush")
+        self.erase = KeyButton("E", "eraser", "second", "Erase from the consensus")
+        self.interpolate = KeyButton("I", "interpolate", "second", "Interpolate between the drawn slices")
+        self.undo = KeyButton("Z", "undo", "second", "Undo the last decision (also Ctrl+Z)")
+        self._menu = Menu("Use the version of", self)
         self._menu.triggered.connect(self._on_taken)
         for tool in (self.brush, self.erase):
             tool.setCheckable(True)

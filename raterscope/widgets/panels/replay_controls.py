@@ -18,12 +18,12 @@ from raterscope.widgets.wrapping import Pair, WrappingRow, beside
 __all__ = ["ReplayControls", "ReplayLine"]
 
 ORDERS = {
-    "time": ("by time", "Annotators in the order of their first clicks"),
-    "random": ("at random", "Annotators in an order that is drawn"),
+    "time": ("by time", "Annotators in order of their first click"),
+    "random": ("at random", "Annotators in random order"),
 }
 BATCHES = (1, 2, 3, 5, 10, 20, 50, 100)
 SPEEDS = (1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
-NO_TIMES = "These clicks carry no times"
+NO_TIMES = "These clicks have no times"
 CHOICE_WIDTH, SIDE_BY_SIDE_FROM = 88, 400
 
 
@@ -44,9 +44,9 @@ class ReplayLine:
     timed : bool
         Whether the clicks carry times.
     batch : int
-        Annotators a step.
+        Annotators per step.
     speed : float
-        Steps a second.
+        Steps per second.
     """
 
     annotators: int
@@ -83,9 +83,9 @@ class ReplayControls(QWidget):
         super().__init__(parent)
         self._line = ReplayLine(0, 0, 0, 0, False, "time", True, 1, 1.0)
         self.back, self.play, self.next = QPushButton("Back"), QPushButton("Play"), QPushButton("Next")
-        self.back.setToolTip("One step back (Left)")
-        self.play.setToolTip("Go through the steps (Space)")
-        self.next.setToolTip("One step on (Right)")
+        self.back.setToolTip("Previous step (Left)")
+        self.play.setToolTip("Play the steps (Space)")
+        self.next.setToolTip("Next step (Right)")
         for button in (self.back, self.next):
             button.setAutoRepeat(True)
         set_lengths(self.play, minimumWidth=72)
@@ -95,10 +95,10 @@ class ReplayControls(QWidget):
         self._place = plain_label()
         self._place.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.order = ModeSwitch(ORDERS)
-        self.shuffle = QPushButton("New shuffle")
+        self.shuffle = QPushButton("Shuffle again")
         theme.set_role(self.shuffle, "link")
-        self.shuffle.setToolTip("Draw another order")
-        self.batch, self.speed = _choice("Annotators a step"), _choice("Steps a second")
+        self.shuffle.setToolTip("Draw another random order")
+        self.batch, self.speed = _choice("Annotators per step"), _choice("Steps per second")
         for many in BATCHES:
             self.batch.addItem(f"{many:,}", many)
         for speed in SPEEDS:
@@ -108,8 +108,8 @@ class ReplayControls(QWidget):
         choices = WrappingRow(
             (
                 beside(plain_label("Order", "second"), self.order, self.shuffle),
-                beside(plain_label("Annotators a step", "second"), self.batch),
-                beside(plain_label("Steps a second", "second"), self.speed),
+                beside(plain_label("Annotators per step", "second"), self.batch),
+                beside(plain_label("Steps per second", "second"), self.speed),
             ),
             20,
             6,

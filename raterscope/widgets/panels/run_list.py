@@ -64,11 +64,11 @@ class RunList(QWidget):
         header = Header("Runs")
         self.compare = QPushButton("Compare")
         theme.set_role(self.compare, "link")
-        which = "" if all_compared else " that are ticked, two or more"
+        which = "" if all_compared else " that are ticked (two or more)"
         self.compare.setToolTip(f"Compare the runs{which}")
         self.compare.clicked.connect(self._on_compare)
         header.row.addWidget(self.compare)
-        self._nothing = plain_label("No run yet.", "second")
+        self._nothing = plain_label("No runs yet. Press Run to fuse.", "second")
         self._rows: list[_RunRow] = []
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
@@ -118,11 +118,11 @@ class _RunRow(QWidget):
         self.line = line
         self.tick = QCheckBox()
         self.tick.setChecked(ticked)
-        self.tick.setToolTip("Compare with others that are ticked")
+        self.tick.setToolTip("Tick two or more runs to compare them")
         self.tick.setAccessibleName(f"Compare {line.title}, {line.words}")
         self.tick.toggled.connect(self.ticked)
         title = ElidedLabel(line.title, "accent" if line.shown else "")
-        words = ElidedLabel(line.words + (", before later decisions" if line.stale else ""), "small")
+        words = ElidedLabel(line.words + (", older than your last decision" if line.stale else ""), "small")
         texts = QVBoxLayout()
         texts.setSpacing(0)
         texts.addWidget(title)

@@ -159,7 +159,7 @@ class _Row(QWidget):
         self.editor.setToolTip(tip)
         self.label.setToolTip(tip)
         self.learnt = QCheckBox(spec.left_open)
-        self.learnt.setToolTip(f"Leave it open: {spec.help}")
+        self.learnt.setToolTip(f"Let the method set it: {spec.help}")
         self.learnt.setAccessibleName(f"{spec.label} is {spec.left_open}")
         self._hint = plain_label(_hint(spec), "hint", wrap=True)
         line = QHBoxLayout()

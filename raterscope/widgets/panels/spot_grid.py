@@ -18,19 +18,19 @@ PICTURE = 112
 
 KINDS = {
     "disputed": "disputed",
-    "detected": "taken for real",
-    "rejected": "taken for artefacts",
+    "detected": "detected",
+    "rejected": "rejected",
     "decided": "decided by you",
 }
-"""Which spots can be shown."""
+"""List of spots can be shown."""
 
 WHERE = {"image": "on this image", "study": "on all images"}
 
 EMPTY = {
-    "disputed": "No spot {} is disputed.",
-    "detected": "No spot {} is taken for real without your word.",
-    "rejected": "No spot {} is taken for an artefact without your word.",
-    "decided": "You have decided no spot {}.",
+    "disputed": "No disputed spots {}.",
+    "detected": "No detected spots {} wait for your decision.",
+    "rejected": "No rejected spots {} wait for your decision.",
+    "decided": "No decisions {} yet.",
 }
 
 
@@ -51,9 +51,9 @@ class SpotGrid(CardGrid):
     OWN_KEYS = OwnKeys(
         "In the grid of spots",
         (
-            ("Click, Shift, Ctrl", "choose several"),
-            ("Ctrl+A", "choose all"),
-            ("Return", "the spot on its image"),
+            ("Click, Shift, Ctrl", "select several"),
+            ("Ctrl+A", "select all"),
+            ("Return", "show the spot on its image"),
         ),
     )
 
@@ -67,17 +67,17 @@ class SpotGrid(CardGrid):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("Spots", parent, picture=PICTURE, several=True)
         self.kind_choice, self.where_choice = ChoiceBox(), ChoiceBox()
-        self.kind_choice.setAccessibleName("Which spots")
-        self.where_choice.setAccessibleName("Where")
+        self.kind_choice.setAccessibleName("List of spots")
+        self.where_choice.setAccessibleName("Images of the spots")
         for box, choices in ((self.kind_choice, KINDS), (self.where_choice, WHERE)):
             for key, words in choices.items():
                 box.addItem(words, key)
             box.currentIndexChanged.connect(self.asked)
         self._chosen = plain_label("", "small")
-        self.accept = KeyButton("A", "accept", "accent", "All that are chosen are there")
-        self.reject = KeyButton("R", "reject", "rejected", "None of those chosen is there")
-        self.skip = KeyButton("S", "skip", "second", "Leave those chosen open, behind the others")
-        back = KeyButton("G", "image", "second", "Back to the image")
+        self.accept = KeyButton("A", "accept", "accent", "Accept all selected spots")
+        self.reject = KeyButton("R", "reject", "rejected", "Reject all selected spots")
+        self.skip = KeyButton("S", "skip", "second", "Leave the selected spots undecided and move them to the end")
+        back = KeyButton("G", "image", "second", "Return to the image")
         for button, signal in (
             (self.accept, self.accept_requested), (self.reject, self.reject_requested),
             (self.skip, self.skip_requested), (back, self.left),
@@ -101,7 +101,7 @@ class SpotGrid(CardGrid):
 
     @property
     def kind(self) -> str:
-        """Which spots are wanted, a key of `KINDS`."""
+        """List of spots are wanted, a key of `KINDS`."""
         return str(self.kind_choice.currentData())
 
     @property
@@ -130,7 +130,7 @@ class SpotGrid(CardGrid):
 
     def _on_selection(self) -> None:
         many = len(self.view.selectionModel().selectedIndexes())
-        self._chosen.setText(f"{many:,} chosen" if many else "")
+        self._chosen.setText(f"{many:,} selected" if many else "")
         for button in (self.accept, self.reject, self.skip):
             button.setEnabled(bool(many))
 

@@ -16,8 +16,8 @@ __all__ = ["SpotTabs"]
 
 LEAST_LIST = 48
 NEIGHBOURS, RUNS = 1, 2
-READING = "Reading the other runs."
-ALONE = "No other spot lies near."
+READING = "Reading the other runs…"
+ALONE = "No other spot nearby."
 
 
 class SpotTabs(QTabWidget):
@@ -49,9 +49,9 @@ class SpotTabs(QTabWidget):
             view.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
         self.tabBar().setAccessibleName("About the spot")
         for title, tip, part in (
-            ("Who clicked", "Who marked the spot and who looked and did not", self._headed_voters()),
-            ("Nearby", "Other spots that lie near, and how far", self.near),
-            ("Other runs", "What other runs say of the same place", self.runs),
+            ("Who clicked", "Annotators who marked the spot, and those who saw it and did not", self._headed_voters()),
+            ("Nearby", "Nearby spots and their distance", self.near),
+            ("Other runs", "Results of other runs at this position", self.runs),
         ):
             margins = QWidget()
             inner = QVBoxLayout(margins)

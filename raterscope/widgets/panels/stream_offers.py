@@ -12,8 +12,8 @@ from raterscope.widgets.wrapping import WrappingRow
 
 __all__ = ["Offers"]
 
-REPLAY = "The clicks on this image come once more, one annotator after the other."
-WATCH = "CSV, JSON lines or Zooniverse exports that grow or are replaced."
+REPLAY = "Replay the clicks on this image, one annotator after another."
+WATCH = "CSV, JSON lines or Zooniverse exports that are still growing."
 WIDTH = 300
 
 

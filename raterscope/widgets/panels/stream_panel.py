@@ -70,8 +70,8 @@ class StreamPanel(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAccessibleName("Stream")
         self._header = Header("Stream")
-        self.leave = QPushButton("Leave replay")
-        self.leave.setToolTip("Back to the last fusion (Esc)")
+        self.leave = QPushButton("Exit replay")
+        self.leave.setToolTip("Return to the last fusion (Esc)")
         theme.set_role(self.leave, "link")
         self._header.row.addWidget(self.leave)
         self.offers, self.replay, self.live = Offers(), ReplayControls(), LiveControls()
@@ -117,7 +117,7 @@ class StreamPanel(QWidget):
         self._show(self.replay)
         self._header.set_title("Replay")
         worked = (
-            f"{line.ready:,} of {count(line.steps, 'step')} worked out" if line.ready < line.steps else ""
+            f"{line.ready:,} of {count(line.steps, 'step')} computed" if line.ready < line.steps else ""
         )
         said = "playing" if line.playing else "paused"
         self._header.set_aside(", ".join(part for part in (worked, said) if part))
@@ -169,7 +169,7 @@ class StreamPanel(QWidget):
         "In the stream",
         (
             ("Space", "play, pause"),
-            ("Home, End", "begin, end of the replay"),
+            ("Home, End", "start, end of the replay"),
         ),
     )
 

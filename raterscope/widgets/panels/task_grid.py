@@ -64,7 +64,7 @@ class GridView:
 
     def _said(self, place: int) -> str:
         given = -1 if self.given is None else int(self.given[place])
-        return f"said {self.outputs[given]}" if given >= 0 else ""
+        return f"answered {self.outputs[given]}" if given >= 0 else ""
 
     def _model(self, place: int) -> tuple[str, str]:
         if self.posterior is None:
@@ -85,8 +85,8 @@ class TaskGrid(CardGrid):
         self._header.set_title("Tasks", "" if view is None else view.title)
         self._header.set_aside("" if view is None else count(len(view.tasks), "task"))
         nothing = (
-            "Choose a cell of a confusion matrix: the tasks behind it are shown here."
+            "Select a cell of a confusion matrix to see its tasks."
             if view is None
-            else "No task is of this kind."
+            else "No tasks in this cell."
         )
         self.show_cards(view, nothing, "Tasks" if view is None else view.title)

@@ -22,16 +22,16 @@ FILTERS = {
     "all": "all tasks",
     "decided": "decided",
     "disagree": "disagree with truth",
-    "community": "of the chosen community",
+    "community": "of selected community",
     "few": "few votes",
 }
 """What the queue can be narrowed to: key and words."""
 
 EMPTY = {
-    "undecided": "Every task is decided or known.",
-    "decided": "Nothing is decided yet.",
-    "disagree": "No answer disagrees with a known truth.",
-    "community": "Choose a community: the tasks of its members are listed here.",
+    "undecided": "Every task is decided or has ground truth.",
+    "decided": "No decisions yet.",
+    "disagree": "No answer disagrees with the ground truth.",
+    "community": "Select a community to list the tasks of its members.",
     "few": "Every task has more than a few votes.",
 }
 """What is said where nothing is of that kind."""
@@ -88,7 +88,7 @@ class TasksView:
         if self.decided[task] >= 0:
             detail = f"decided: {self.classes[self.decided[task]]}"
         elif settled >= 0:
-            detail = f"known: {self.classes[settled]}"
+            detail = f"truth: {self.classes[settled]}"
         elif self.posterior is not None:
             detail = posterior_words(self._brief, self.posterior[task])
         else:

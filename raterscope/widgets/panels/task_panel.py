@@ -92,11 +92,11 @@ class TaskView:
         lead = self.leading()
         if not self.covered and -1 not in (lead, self.majority) and lead != self.majority:
             said.append(
-                f"The vote says {self.classes[self.majority]} ({self.majority_votes} of {len(self.votes)}), "
-                f"the model {self.classes[lead]}: it trusts those who disagree more."
+                f"The majority says {self.classes[self.majority]} ({self.majority_votes} of {len(self.votes)}), "
+                f"the model {self.classes[lead]}: it gives more weight to the annotators who disagree."
             )
         if self.known >= 0 and not self.covered:
-            said.append(f"Known truth: {self.classes[self.known]}.")
+            said.append(f"Ground truth: {self.classes[self.known]}.")
         if self.decided >= 0:
             said.append(f"You decided {self.classes[self.decided]}.")
         return " ".join(said)
@@ -129,7 +129,7 @@ class TaskPanel(QWidget):
         """Place and name of the class that is to be in sight."""
         self._header = Header("Task")
         self._pages = QStackedWidget()
-        words = "Choose a task, or press Tab for the next disputed one: what was said of it is shown here."
+        words = "Select a task, or press Tab for the next disputed one, to see its votes."
         nothing = plain_label(words, "second", wrap=True)
         nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._pages.addWidget(nothing)
@@ -167,7 +167,7 @@ class TaskPanel(QWidget):
         self._sentence.setVisible(bool(sentence))
         self._show_bars()
         self.votes.show_votes(() if view.covered else view.votes, blind=view.blind)
-        self._covered.setText("Votes are shown once you have decided." if view.covered else "")
+        self._covered.setText("Votes are hidden until you decide." if view.covered else "")
         self._covered.setVisible(view.covered)
         self.votes.setVisible(not view.covered)
         self.clear.setEnabled(view.decided >= 0)
@@ -199,8 +199,8 @@ class TaskPanel(QWidget):
         self._caption = ElidedLabel("", "small")
         self._sentence = plain_label("", "small", wrap=True, selectable=True)
         self.bars = ClassBars()
-        self.skip = KeyButton("S", "skip", "second", "Leave it open; on to the next task")
-        self.clear = KeyButton("C", "clear", "second", "Take the decision on this task back")
+        self.skip = KeyButton("S", "skip", "second", "Leave undecided and go to the next task")
+        self.clear = KeyButton("C", "clear", "second", "Clear the decision on this task")
         self.votes = TaskVotes()
         self._covered = plain_label("", "second", wrap=True)
         self._covered.setAlignment(Qt.AlignmentFlag.AlignTop)
@@ -224,7 +224,7 @@ class TaskPanel(QWidget):
         left.addLayout(middle, 1)
         right = QVBoxLayout()
         right.setSpacing(4)
-        header = Header("Who said what", "weight, log-odds")
+        header = Header("Votes", "weight, log-odds")
         header.row.setContentsMargins(0, 0, 10, 0)
         right.addWidget(self._sentence)
         right.addSpacing(4)
@@ -283,7 +283,7 @@ class TaskPanel(QWidget):
 
 
 class _Picture(QWidget):
-    """The task's picture, whole, on the ground that images are judged on."""
+    """Image of the task, whole, on the ground that images are judged on."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -295,7 +295,7 @@ class _Picture(QWidget):
 
     def show_picture(self, picture: QImage | None) -> None:
         self._picture = picture if picture is not None and not picture.isNull() else None
-        self.setAccessibleName("The task's picture" if self._picture else "No picture")
+        self.setAccessibleName("Image of the task" if self._picture else "No image")
         self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
@@ -305,7 +305,7 @@ class _Picture(QWidget):
             if self._picture is None:
                 painter.setPen(QColor(theme.DARK.second))
                 painter.setFont(theme.font(theme.CAPTION))
-                painter.drawText(box, Qt.AlignmentFlag.AlignCenter, "no picture")
+                painter.drawText(box, Qt.AlignmentFlag.AlignCenter, "no image")
                 return
             painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
             size = self._picture.size().scaled(self.size(), Qt.AspectRatioMode.KeepAspectRatio)

@@ -99,9 +99,9 @@ class _VoteKind(LineKind[TaskVote]):
         return line
 
     def words(self, line: TaskVote) -> str:
-        parts = [line.name, f"says {line.said}", "" if line.agrees else "against the model"]
+        parts = [line.name, f"answered {line.said}", "" if line.agrees else "against the model"]
         if math.isfinite(line.weight):
-            parts.append(f"weighs {line.weight:+.1f} (log-odds)")
+            parts.append(f"weight {line.weight:+.1f} (log-odds)")
         return ", ".join(part for part in (*parts, line.time) if part)
 
     def paint_line(self, painter: QPainter, box: QRectF, line: TaskVote) -> None:

@@ -16,13 +16,13 @@ __all__ = ["COLUMNS", "AnnotatorModel", "AnnotatorRow"]
 
 Figures = tuple[float, float, float]
 HELP = {
-    "annotator": "Colour and shape are the same everywhere",
+    "annotator": "Colour and shape are the same in all views",
     "clicks": "Clicks on the images shown",
-    "reliability": "Share of the clicks that are no outliers, with its 95 % interval",
-    "sensitivity": "Share of the structures that the annotator marks, with its 95 % interval",
-    "precision": "Share of the annotator's marks that lie on structures, with its 95 % interval",
-    "weight": "Who is left out of fusions, or counts as a part of an annotator, and why",
-    "by image": "Reliability on each image in the study's order, 0 below, 1 above; sorts by the worst",
+    "reliability": "Share of clicks that are not outliers, with 95 % interval",
+    "sensitivity": "Share of structures that the annotator marked, with 95 % interval",
+    "precision": "Share of the annotator's marks that are on structures, with 95 % interval",
+    "weight": "Excluded or down-weighted annotators, and the reason",
+    "by image": "Reliability on each image in study order, from 0 (bottom) to 1 (top). Sorts by the lowest",
 }
 COLUMNS = tuple(HELP)
 
@@ -157,7 +157,7 @@ def _words(row: AnnotatorRow, column: str) -> str:
         return f"{row.clicks:,}"
     if column == "weight":
         how = (
-            "left out" if row.excluded else "" if row.weight == 1 else f"counts as {part_of_one(row.weight)}"
+            "excluded" if row.excluded else "" if row.weight == 1 else f"counts as {part_of_one(row.weight)}"
         )
         return f"{how}: {row.why}" if row.why else how
     if column == "by image":

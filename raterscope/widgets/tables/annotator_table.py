@@ -50,7 +50,7 @@ class AnnotatorTable(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._header = Header("Annotators")
         self.filter = QLineEdit()
-        self.filter.setPlaceholderText("filter")
+        self.filter.setPlaceholderText("Filter")
         self.filter.setClearButtonEnabled(True)
         set_lengths(self.filter, minimumWidth=70)
         set_lengths(self.filter, maximumWidth=160)
@@ -137,10 +137,10 @@ class AnnotatorTable(QWidget):
     def _make_actions(self) -> None:
         self._solo = QAction("Show alone", self)
         self._hide = QAction("Hide", self)
-        self._exclude = QAction("Exclude …", self)
-        self._weigh = QAction("Down-weigh …", self)
-        self._fully = QAction("Count fully again", self)
-        self._everybody = QAction("Show everybody", self)
+        self._exclude = QAction("Exclude…", self)
+        self._weigh = QAction("Down-weight…", self)
+        self._fully = QAction("Restore annotator", self)
+        self._everybody = QAction("Show all annotators", self)
         self._solo.triggered.connect(self._on_solo)
         self._hide.triggered.connect(self._on_hide)
         self._exclude.triggered.connect(self.exclude_current)
@@ -161,9 +161,9 @@ class AnnotatorTable(QWidget):
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         if annotator is not None:
             row_of = self.model.at(self.model.row_of(annotator))
-            self._solo.setText("Show everybody" if self.model.solo == annotator else "Show alone")
+            self._solo.setText("Show all annotators" if self.model.solo == annotator else "Show alone")
             self._hide.setText("Show clicks" if annotator in self.model.hidden else "Hide clicks")
-            self._exclude.setText("Take back in" if row_of.excluded else "Exclude …")
+            self._exclude.setText("Restore annotator" if row_of.excluded else "Exclude…")
             menu.addActions([self._solo, self._hide])
             menu.addSeparator()
             menu.addActions([self._exclude, self._weigh])
@@ -228,7 +228,7 @@ class AnnotatorTable(QWidget):
         weighed = sum(0 < row.weight < 1 for row in self.model.rows)
         words = [count(total, "annotator")] if total else []
         words += [f"{excluded} excluded"] if excluded else []
-        words += [f"{weighed} down-weighed"] if weighed else []
+        words += [f"{weighed} down-weighted"] if weighed else []
         words += [f"{len(self.model.hidden)} hidden"] if self.model.hidden else []
         words += ["one shown alone"] if self.model.solo is not None else []
         self._header.set_aside(", ".join(words))

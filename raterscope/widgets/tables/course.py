@@ -58,7 +58,7 @@ class Course:
         """Say it in a few words: "0.62 to 0.97 on 8 images"."""
         known = self.reliability[np.isfinite(self.reliability)]
         on = f"on {count(len(self.images), 'image')}"
-        return f"{figure(known.min())} to {figure(known.max())} {on}" if len(known) else f"not known {on}"
+        return f"{figure(known.min())} to {figure(known.max())} {on}" if len(known) else f"unknown {on}"
 
     def words(self, place: int) -> str:
         """Say one image: "two.png: reliability 0.93 of 14 clicks, sensitivity 0.80"."""

@@ -28,9 +28,9 @@ from raterscope.widgets.text_size import enlarge, pixels, set_lengths
 
 __all__ = ["COLUMNS", "ModelRow", "ModelTable"]
 
-NOTHING = "Press Fuse (F5) to see what the model estimates of each rater."
+NOTHING = "Press Fuse (F5) to see the model's estimates for each rater."
 COLUMNS = {
-    "rater": "The colour is the same everywhere",
+    "rater": "The colour is the same in all views",
     "model bias mm": "Bias b of the model: mean of the rater's signed distances less the consensus's, over "
     "all voxels, in mm. Most voxels lie where all raters agree, so that it is far smaller than the bias "
     "along the outline",
@@ -91,11 +91,11 @@ class ModelTable(QWidget):
         super().__init__(parent)
         theme.set_role(self, "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.header = Header("What the model estimates")
+        self.header = Header("Model estimates")
         self._nothing = plain_label(NOTHING, "second", wrap=True)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.model = _Model(self)
-        self.view = row_view(self.model, _Delegate(), "What the model estimates of each rater")
+        self.view = row_view(self.model, _Delegate(), "Model estimates for each rater")
         head = self.view.horizontalHeader()
         head.setSortIndicator(0, Qt.SortOrder.AscendingOrder)
         self.view.setSortingEnabled(True)

@@ -13,8 +13,8 @@ from raterscope.widgets.tables.rows import ROW, Index, RowsModel
 __all__ = ["FIGURES", "RaterModel", "RaterRow", "direction"]
 
 HELP = {
-    "rater": "The colour is the same everywhere",
-    "weight": "How far the consensus follows the rater where raters differ: 1 for whom it follows most",
+    "rater": "The colour is the same in all views",
+    "weight": "How closely the consensus follows the rater where raters differ. 1: most closely",
     "bias mm": "How far the rater's outline lies beyond the consensus's (+) or short of it (-), mean, mm",
     "spread": "Standard deviation of that over the consensus's outline, in mm",
     "dof": "Degrees of freedom of the rater's errors: the fewer, the more of them are gross",
@@ -22,7 +22,7 @@ HELP = {
     "HD95": "95th percentile of the distances between the rater's surface and the consensus's, in mm",
     "HD": "Hausdorff distance: the largest distance between the rater's surface and the consensus's, in mm",
     "sens.": "Sensitivity: share of the structure that the rater marks",
-    "spec.": "Specificity: share of the rest that the rater leaves alone",
+    "spec.": "Specificity: share of the background that the rater leaves unmarked",
 }
 FIELDS = {
     "weight": "weight", "bias mm": "bias_mm", "spread": "deviation_mm", "dof": "dof", "Dice": "dice",
@@ -147,7 +147,7 @@ class RaterModel(RowsModel[RaterRow]):
 def direction(bias_mm: float) -> str:
     """Say which way a bias goes: "draws 1.9 mm beyond the consensus: over"."""
     if abs(bias_mm) < 0.05:
-        return "draws neither beyond the consensus nor short of it"
+        return "no bias against the consensus"
     beyond = bias_mm > 0
     way = "beyond the consensus: over" if beyond else "short of the consensus: under"
     return f"draws {abs(bias_mm):.1f} mm {way}"
@@ -168,7 +168,7 @@ def _spoken(row: RaterRow, column: str) -> str:
         return ", ".join(part for part in (row.name, "excluded" if row.excluded else "", row.note) if part)
     value = row.figure(column)
     if math.isnan(value):
-        return f"{column} not known"
+        return f"{column} unknown"
     return direction(value) if column == "bias mm" else SPOKEN[column].format(_words(value, column))
 
 

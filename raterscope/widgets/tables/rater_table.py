@@ -29,7 +29,7 @@ from raterscope.widgets.text_size import enlarge, pixels, set_lengths
 
 __all__ = ["RaterRow", "RaterTable"]
 
-NOTHING = "Import the masks of several raters: whom to trust is said here."
+NOTHING = "Import the masks of several raters to compare them here."
 WIDTHS = {
     "weight": 60, "bias mm": 68, "spread": 58, "dof": 44, "Dice": 46, "HD95": 50, "HD": 46, "sens.": 50,
     "spec.": 50,
@@ -86,8 +86,8 @@ class RaterTable(QWidget):
         self._pages.addWidget(self.view)
         self._solo = self._action("Show alone", self.toggle_solo)
         self._hide = self._action("Hide", self.toggle_hidden)
-        self._exclude = self._action("Exclude …", self._on_exclude)
-        self._everybody = QAction("Show everybody", self)
+        self._exclude = self._action("Exclude…", self._on_exclude)
+        self._everybody = QAction("Show all raters", self)
         self._everybody.triggered.connect(self.show_everybody)
         RowKeys(self.view, self._solo, self._hide, self._exclude, self._has_current)
         self.setFocusProxy(self.view)
@@ -199,9 +199,9 @@ class RaterTable(QWidget):
         if name is None:
             return
         out = self.model.at(self.model.row_of(name)).excluded
-        self._solo.setText("Show everybody" if self.model.solo == name else "Show alone")
+        self._solo.setText("Show all raters" if self.model.solo == name else "Show alone")
         self._hide.setText("Show" if name in self.model.hidden else "Hide")
-        self._exclude.setText(f"Take {name} back in" if out else f"Exclude {name} …")
+        self._exclude.setText(f"Restore {name}" if out else f"Exclude {name}…")
         menu = Menu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.addActions([self._solo, self._hide, self._exclude])
@@ -225,7 +225,7 @@ class RaterTable(QWidget):
     def _settle(self) -> None:
         self._pages.setCurrentIndex(int(bool(self.model.rows)))
         hidden = len(self.model.hidden & {row.name for row in self.model.rows})
-        aside = f"{hidden} hidden" if hidden else "1-9 for one alone"
+        aside = f"{hidden} hidden" if hidden else "1-9: show one alone"
         self._header.set_aside(aside if self.model.rows else "")
         name_width = NAME_WIDTH + (NOTE_WIDTH if any(row.note for row in self.model.rows) else 0)
         room = self.width() - pixels(name_width) - self.view.verticalScrollBar().sizeHint().width()

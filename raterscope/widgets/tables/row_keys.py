@@ -15,7 +15,7 @@ __all__ = ["RowKeys", "keys_in"]
 
 def keys_in(where: str) -> OwnKeys:
     """Tell the keys of such a table."""
-    alone, hide, leave_out = "alone, and all again", "hide, show", "exclude, include"
+    alone, hide, leave_out = "show alone, show all", "hide, show", "exclude, restore"
     return OwnKeys(where, (("Return", alone), ("Space", hide), ("Delete", leave_out)))
 
 

@@ -106,7 +106,7 @@ class DisputeStrip(QWidget):
     def table(self) -> PlotTable:
         """Give how much is disputed on each slice."""
         numbers = np.arange(1, len(self._dispute) + 1)
-        return PlotTable.of({"slice": numbers, "in doubt (ml)": self._dispute})
+        return PlotTable.of({"slice": numbers, "disputed (ml)": self._dispute})
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Go to the slice under the mouse."""
@@ -119,7 +119,7 @@ class DisputeStrip(QWidget):
             self._go_to(self._slice_at(event.position().y()))
 
     OWN_KEYS = OwnKeys(
-        "On the strip of dispute",
+        "On the dispute strip",
         (
             ("Up, Down", "next, previous slice"),
             ("Home, End", "first, last slice"),
@@ -155,7 +155,7 @@ class DisputeStrip(QWidget):
         total = float(self._dispute.sum())
         share = 100 * float(self._dispute[index]) / total if total > 0 else 0.0
         most = int(self._dispute.argmax()) + 1
-        words = f"slice {index + 1} of {len(self._dispute)}, {share:.2g} % of what is disputed"
+        words = f"slice {index + 1} of {len(self._dispute)}, {share:.2g} % of the dispute"
         return f"{words}; the most disputed is slice {most} (Return)" if total > 0 else words
 
     def _middle(self, index: int) -> float:

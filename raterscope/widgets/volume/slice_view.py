@@ -47,7 +47,7 @@ _ARROWS = {
 class SliceView(SliceCanvas):
     """One plane, and what one does with it.
 
-    The wheel, Up and Down go through the slices; a click, a drag, Left, Right and Shift with any arrow move
+    The wheel, Up and Down go scroll through slices; a click, a drag, Left, Right and Shift with any arrow move
     the cross-hair; Ctrl with the wheel, + and - zoom, 0 shows the whole; a drag with the middle button, or
     with Space held, which shows the image alone, pans; with the right button it changes the window, and a
     right click without a drag offers copies; a double click or Return makes the view large and small again.
@@ -98,7 +98,7 @@ class SliceView(SliceCanvas):
     # Mouse -------------------------------------------------------------------------------------
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Go through the slices; with Ctrl, zoom about the mouse."""
+        """Go scroll through slices; with Ctrl, zoom about the mouse."""
         turn = event.angleDelta().y()
         event.accept()
         if event.modifiers() & Qt.KeyboardModifier.ControlModifier:
@@ -212,18 +212,18 @@ class SliceView(SliceCanvas):
     OWN_KEYS = OwnKeys(
         "In the views of a volume",
         (
-            ("Wheel", "through the slices"),
+            ("Wheel", "scroll through slices"),
             ("Ctrl+Wheel", "zoom"),
-            ("Up, Down", "through the slices"),
-            ("Left, Right", "cross-hair by a voxel"),
-            ("Shift+Up, Down", "cross-hair by a voxel"),
+            ("Up, Down", "scroll through slices"),
+            ("Left, Right", "move crosshair by one voxel"),
+            ("Shift+Up, Down", "move crosshair by one voxel"),
             ("+", "zoom in"),
             ("-", "zoom out"),
-            ("0", "whole slice"),
+            ("0", "show whole slice"),
             ("[ ]", "smaller, larger brush"),
-            ("Space", "no marks while held"),
+            ("Space", "hide marks while held"),
             ("Return", "this view alone; with a brush, paint"),
-            ("Drag", "cross-hair; right: window, middle: pan"),
+            ("Drag", "crosshair; right button: window, middle: pan"),
         ),
     )
 

@@ -72,7 +72,7 @@ class VolumeView(LinkedViews):
         self._window_before: Window = (0.0, 1.0)
         self._window_chip = WindowChip()
         self._window_chip.preset_chosen.connect(self.show_preset)
-        self._style_chips = ChipRow({"fill": ("fill", "Masks as areas in their colours, not as lines alone")})
+        self._style_chips = ChipRow({"fill": ("fill", "Fill the masks with their colours")})
         self._style_chips.toggled.connect(self._on_style_chip)
         self.add_chips(self._window_chip)
         self.add_chips(self._style_chips)
@@ -144,7 +144,7 @@ class VolumeView(LinkedViews):
         pixels = values is not None and values.ndim == 3
         if pixels and values is not None:
             if window is not None:
-                self._presets[FROM_FILE] = ("as the file says", window)
+                self._presets[FROM_FILE] = ("from the file", window)
             if modality == "CT" or (not modality and looks_like_ct(values)):
                 self._presets |= {p.name: (p.words, (p.centre, p.width)) for p in PRESETS}
             self._presets[AUTOMATIC] = ("automatic", automatic_window(values))

@@ -86,7 +86,7 @@ def test_a_copied_figure_names_the_run_on_screen(fused, qtbot, saved):
     menu.said.connect(said.append)
     menu.copy.trigger()
     menu.said.disconnect(said.append)
-    assert said[0].startswith("Copied the picture of run 1 (oem")
+    assert said[0].startswith("Copied the image of run 1 (oem")
     drawing = save(fused, qtbot, menu.svg)
     assert " of run 1 (oem" in drawing
     words = ElementTree.parse(next(saved[0].glob("*.svg"))).getroot().iter()

@@ -150,7 +150,7 @@ def test_what_has_the_keys_is_copied_as_a_picture(fused, qtbot, part):
     picture = QGuiApplication.clipboard().image()
     ratio = widget.devicePixelRatioF()
     assert picture.width() >= widget.width() * ratio
-    assert fused.status.news.startswith("Copied the picture")
+    assert fused.status.news.startswith("Copied the image")
 
 
 def test_tabs_and_divisions_are_as_they_were_left(fused, qtbot, study_file):
@@ -209,8 +209,8 @@ def test_without_a_study_palette_sheet_and_guide_open_too(window, qtbot):
     window.setFocus()
     qtbot.keyClick(window, Qt.Key.Key_K, Qt.KeyboardModifier.ControlModifier)
     offered = _words(window.findChild(Palette))
-    assert "Open a study…" in offered
-    assert "Close the study" not in offered
+    assert "Open study…" in offered
+    assert "Close study" not in offered
     _type(qtbot, window.findChild(Palette).line, Qt.Key.Key_Escape)
     qtbot.keyClick(window, Qt.Key.Key_F1)
     assert window.findChild(GuideView).topic == "window/start"

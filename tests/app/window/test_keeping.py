@@ -46,7 +46,7 @@ def answer(window, qtbot, words):
 def test_a_run_that_the_disk_has_no_room_for_is_held_and_written_when_it_has(unsaved, qtbot):
     window, make_room = unsaved
     assert window.unsaved.words.text() == (
-        "The finished fusion of 2 images is held here until it can be written. "
+        "The finished fusion of 2 images is not saved yet. Keep this window open. "
         "small.rscope: cannot be written: the disk is full; nothing was changed."
     )
     assert window.document.contents.runs == ()
@@ -119,18 +119,18 @@ def test_a_held_run_is_written_into_its_own_study_when_another_is_open(unsaved, 
 def test_the_window_does_not_close_over_a_held_run_unasked(unsaved, qtbot):
     window, _ = unsaved
     window.close()
-    assert answer(window, qtbot, "Stay") == "Closing the window loses the finished fusion of 2 images."
+    assert answer(window, qtbot, "Cancel") == "Closing the window discards the finished fusion of 2 images."
     assert window.isVisible()
     assert window.unsaved.isVisible()
     window.close()
-    answer(window, qtbot, "Close and lose it")
+    answer(window, qtbot, "Close and discard")
     assert not window.isVisible()
 
 
 def test_what_is_discarded_is_asked_about(unsaved, qtbot):
     window, _ = unsaved
     qtbot.mouseClick(window.unsaved.discard, Qt.MouseButton.LeftButton)
-    answer(window, qtbot, "Keep holding it")
+    answer(window, qtbot, "Cancel")
     assert window.unsaved.isVisible()
     qtbot.mouseClick(window.unsaved.discard, Qt.MouseButton.LeftButton)
     assert answer(window, qtbot, "Discard") == "Discard the finished fusion of 2 images?"
@@ -145,7 +145,7 @@ def test_what_was_read_and_has_no_room_is_held_too(opened, qtbot, tmp_path):
     opened.open_paths([more])
     qtbot.waitUntil(opened.unsaved.isVisible, timeout=LONG)
     idle(opened, qtbot)
-    assert opened.unsaved.words.text().startswith("What was read from more.csv is held here")
+    assert opened.unsaved.words.text().startswith("The import of more.csv is not saved yet")
     assert len(opened.document.contents.annotators) == 13
     make_room()
     qtbot.mouseClick(opened.unsaved.again, Qt.MouseButton.LeftButton)

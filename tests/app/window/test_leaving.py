@@ -40,7 +40,7 @@ def test_closing_asks_before_it_stops_what_takes_long(opened, qtbot, at_work):
     assert opened.isVisible()
     opened.close()  # asked once is enough
     assert len(opened.findChildren(QMessageBox)) == 1
-    question = answer(opened, qtbot, "Stay")
+    question = answer(opened, qtbot, "Cancel")
     assert question == "Fusing 2 images is 45% done. Closing the window stops it."
     assert job.state == "running"
     opened.close()
@@ -68,7 +68,7 @@ def test_another_study_opens_when_that_is_agreed_to(opened, qtbot, at_work, tmp_
     Study.create(tmp_path / "other.rscope").close()
     job = at_work()
     opened.open_paths([tmp_path / "other.rscope"])
-    question = answer(opened, qtbot, "Stay")
+    question = answer(opened, qtbot, "Cancel")
     assert question == "Fusing 2 images is 45% done. Leaving the study stops it."
     assert opened.document.contents.path.name == "small.rscope"
     opened.open_paths([tmp_path / "other.rscope"])
@@ -107,7 +107,7 @@ def test_a_report_goes_on_when_the_study_is_left_and_is_asked_about_when_the_win
     assert opened.document.contents is None
     assert job.state == "running"
     opened.close()
-    question = answer(opened, qtbot, "Stay")
+    question = answer(opened, qtbot, "Cancel")
     assert question == "Writing the report is 20% done. Closing the window stops it."
     let_go.set()
     idle(opened, qtbot)
@@ -119,7 +119,7 @@ def test_the_window_closes_when_what_is_being_written_is_written(opened, qtbot, 
     qtbot.waitUntil(lambda: opened.document.keeping, timeout=LONG)
     opened.close()
     assert opened.isVisible()
-    assert opened.status.news == "The window closes as soon as all is written."
+    assert opened.status.news == "The window closes when everything is saved."
     let_go.set()
     qtbot.waitUntil(lambda: not opened.isVisible(), timeout=LONG)
     with Study.open(study_file) as study:

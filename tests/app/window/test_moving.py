@@ -49,8 +49,8 @@ def test_a_study_is_complete_in_its_own_file_soon_after_a_decision(decided, qtbo
 def test_a_study_that_is_renamed_is_followed_to_its_new_name(decided, qtbot, study_file):
     new = study_file.rename(study_file.with_name("renamed.rscope"))
     qtbot.waitUntil(decided.moved.isVisible, timeout=LONG)
-    assert kept(decided) == "saved in renamed.rscope until it was moved; nothing is saved now"
-    assert f"it is now {new}. It has every decision up to now" in decided.moved.words.text()
+    assert kept(decided) == "not saving: the study was moved to renamed.rscope"
+    assert f"It is now {new}. All decisions up to now are saved" in decided.moved.words.text()
     with qtbot.waitSignal(decided.document.refused, timeout=LONG):
         decided.document.record(Decision(verb="exclude", annotators=("kim",), reason="late"))
     with qtbot.waitSignals([decided.document.replaced] * 2, timeout=LONG):
@@ -77,7 +77,7 @@ def test_a_study_that_is_put_back_goes_on(decided, qtbot, study_file):
 def test_a_study_that_is_deleted_is_saved_again_at_its_place(decided, qtbot, study_file, monkeypatch):
     study_file.unlink()
     qtbot.waitUntil(decided.moved.isVisible, timeout=LONG)
-    assert kept(decided) == "nothing is saved now: the study's file is gone"
+    assert kept(decided) == "not saving: the study file is missing"
     assert not decided.moved.there.isVisible()
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *given: (given[2], ""))
     with qtbot.waitSignals([decided.document.replaced] * 2, timeout=LONG):
@@ -86,4 +86,4 @@ def test_a_study_that_is_deleted_is_saved_again_at_its_place(decided, qtbot, stu
     assert decided.document.contents.path == study_file
     assert not decided.moved.isVisible()
     assert [one.verb for one in decided.document.contents.decisions] == ["add"]
-    assert "is open now" in decided.status.news
+    assert "is now open" in decided.status.news

@@ -69,7 +69,7 @@ def test_what_leaves_of_several_questions_is_asked_a_folder_for(
     if sure:
         qtbot.waitUntil(lambda: "and 1 more." in window.status.news, timeout=LONG)
     idle(window, qtbot)
-    assert asked == ["Export comparisons: a folder for the files of 2 questions"]
+    assert asked == ["Export comparisons: select a folder for the files of 2 questions"]
     assert sorted(path.name for path in out.iterdir()) == (
         ["older_pairs.csv", "sharper_pairs.csv"] if sure else []
     )

@@ -92,7 +92,7 @@ def _is_at(window, name):
 def test_a_killed_window_is_reopened_at_the_image_it_showed(killed, window, qtbot):
     offered(window, qtbot)
     assert window.offer.isVisible()
-    assert "Go back to small.rscope, workspace Clicks" in window.offer.words.text()
+    assert "Reopen small.rscope, workspace Clicks" in window.offer.words.text()
     qtbot.keyClick(window.focusWidget(), Qt.Key.Key_Space)
     qtbot.waitUntil(lambda: _is_at(window, "two.png"), timeout=LONG)
     idle(window, qtbot)

@@ -91,7 +91,7 @@ def test_the_page_of_the_papers_is_made_and_opened(window, qtbot, tmp_path, monk
     monkeypatch.setattr(
         reproducing, "_measured", lambda *given: asked.append(given[:3]) or tmp_path / "papers.html"
     )
-    command(window, "The papers…")
+    command(window, "Reproduce the papers…")
     (dialog,) = window.findChildren(PapersDialog)
     dialog.place.text = str(tmp_path)
     dialog.complete.setChecked(True)
@@ -99,4 +99,4 @@ def test_the_page_of_the_papers_is_made_and_opened(window, qtbot, tmp_path, monk
     qtbot.waitUntil(lambda: bool(opened), timeout=LONG)
     assert asked == [(tmp_path, None, True)]
     assert opened == [str(tmp_path / "papers.html")]
-    assert "Page of the papers saved to" in window.status.news
+    assert "Saved the page of the papers to" in window.status.news

@@ -236,7 +236,7 @@ def test_a_chip_shows_a_layer_and_says_so(canvas, qtbot):
 
 
 def test_an_extent_without_area_is_refused(canvas):
-    with pytest.raises(ValueError, match="expected an area"):
+    with pytest.raises(ValueError, match="expected a width and height above 0"):
         canvas.set_image(None, (0, 0, 0, 10))
 
 

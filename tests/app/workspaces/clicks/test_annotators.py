@@ -60,7 +60,7 @@ def menu_entry(window, name, words):
 
 
 def asked_to_weigh(window, qtbot, name="volunteer 0") -> ExclusionDialog:
-    menu_entry(window, name, "Down-weigh …").trigger()
+    menu_entry(window, name, "Down-weight…").trigger()
     idle(window, qtbot)
     return window.findChild(ExclusionDialog)
 
@@ -222,7 +222,7 @@ def test_who_counts_less_can_count_otherwise_be_left_out_or_count_fully_again(vo
         dialog.panel.exclude.click()
         idle(voted, qtbot)
 
-    assert menu_entry(voted, "volunteer 0", "Count fully again") is None
+    assert menu_entry(voted, "volunteer 0", "Restore annotator") is None
     decide(asked_to_weigh(voted, qtbot), "0.25")
     dialog = asked_to_weigh(voted, qtbot)
     assert dialog.panel.weight == 0.25
@@ -233,7 +233,7 @@ def test_who_counts_less_can_count_otherwise_be_left_out_or_count_fully_again(vo
     assert voted.document.contents.review.weights == {}
     decide(asked_to_weigh(voted, qtbot), "0.5")
     assert voted.document.contents.review.excluded == {}
-    menu_entry(voted, "volunteer 0", "Count fully again").trigger()
+    menu_entry(voted, "volunteer 0", "Restore annotator").trigger()
     idle(voted, qtbot)
     assert voted.document.contents.review.weights == {}
 

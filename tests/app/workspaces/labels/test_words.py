@@ -83,8 +83,8 @@ def test_leaving_out_who_changes_nothing_says_so_above_the_reasons(fused, qtbot)
 @pytest.mark.parametrize(
     ("which", "words"),
     [
-        ("community", "Choose a community"),
-        ("decided", "Nothing is decided yet"),
+        ("community", "Select a community"),
+        ("decided", "No decisions yet"),
         ("few", "Every task has more than a few votes"),
     ],
 )
@@ -108,12 +108,12 @@ def test_who_is_left_out_already_is_taken_in_again_by_the_same_key_and_it_says_s
     assert button.text() == "restore"
     assert workspace.exclusion._summary.text() == "excluded: a test account"
     workspace.people.choose((LIAR, 3))
-    assert button.text() == "exclude …"
+    assert button.text() == "exclude…"
     assert workspace.exclusion._summary.text() == "1 of them excluded: a test account"
     workspace.people.choose((LIAR,))
     key(fused, qtbot, Qt.Key.Key_X)
     assert not fused.document.contents.review.excluded
-    assert button.text() == "exclude …"
+    assert button.text() == "exclude…"
 
 
 def test_f6_goes_to_the_wall_itself(fused, qtbot):

@@ -48,7 +48,7 @@ def test_a_stroke_leaves_the_slice_and_the_reader_that_are_looked_at(fused_masks
     workspace.volume.painted.emit(Stroke((at, y, x), disc, "axial", at))
     idle(fused_masks, qtbot)
     assert states(fused_masks) == ["mended"]
-    assert "mended by you" in workspace.region_panel._figures.accessibleName()
+    assert "edited by you" in workspace.region_panel._figures.accessibleName()
     assert workspace.volume.crosshair == (at, *before[1:])
     assert workspace.raters.current == "ann"
 

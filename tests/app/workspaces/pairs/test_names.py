@@ -71,7 +71,7 @@ def test_while_names_are_hidden_no_name_is_anywhere(fused, qtbot):
 def test_blind_neither_others_nor_the_model_are_heard_before_one_has_decided(fused, qtbot):
     workspace = looked_at(fused, qtbot, 3)
     told = workspace.evidence.pairs
-    assert any("others said" in line.words(told.view.lines[0]) for line in [told._kind])
+    assert any("others chose" in line.words(told.view.lines[0]) for line in [told._kind])
     key(fused, qtbot, Qt.Key.Key_H)
     looked_at(fused, qtbot, 3)
     assert all(not line.others and not line.against for line in told.view.lines[:])
