@@ -138,7 +138,7 @@ def test_a_digit_in_an_open_menu_takes_that_reader_and_shows_nobody_alone(fused_
 
 def test_before_masks_are_fused_nothing_is_said_of_their_regions_but_what_finds_them(opened_masks):
     workspace = opened_masks.workspace
-    assert workspace.region_panel._nothing.text().startswith("Fuse the masks (F5)")
+    assert workspace.region_panel._nothing.text().startswith("Press Fuse (F5)")
     told = workspace.queue._progress.accessibleName()
     assert "not fused yet" in told
     assert "no disputed" not in told
