@@ -82,9 +82,7 @@ def test_what_speaks_for_it_is_said_line_by_line(panel):
 def test_what_is_not_known_is_not_said(panel):
     panel.show_annotator(BiasView("81", 2, 1, untested="Not tested: 3 comparisons are too few."))
     words = said(panel)
-    assert {"not tested", "–", "bias unknown", "2 / 1", "Not tested: 3 comparisons are too few."} <= {
-        *words
-    }
+    assert {"not tested", "–", "bias unknown", "2 / 1", "Not tested: 3 comparisons are too few."} <= {*words}
     assert not {"agrees with the crowd", "flagged in", "when doubtful (close pairs)"} & {*words}
 
 

@@ -136,7 +136,9 @@ class Files(QObject):
 
     def find_images(self) -> None:
         """Ask for a folder and look in it for the images that are not where they were."""
-        name = QFileDialog.getExistingDirectory(self._window, "Select the folder with the images", self.folder())
+        name = QFileDialog.getExistingDirectory(
+            self._window, "Select the folder with the images", self.folder()
+        )
         if name:
             job = self._document.ask(
                 "Looking for images", partial(_find_images, Path(name)), quiet=False, changes=True

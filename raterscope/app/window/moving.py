@@ -109,9 +109,7 @@ def _sentences(path: Path, standing: Standing) -> str:
         )
     whole = "All decisions up to now are saved. Open it there to save new ones."
     if standing.log is not None:
-        whole = (
-            f"Your last decisions are only in {standing.log}, beside its former location. {standing.why}".strip()
-        )
+        whole = f"Your last decisions are only in {standing.log}, beside its former location. {standing.why}".strip()
     return f"{path.name} was moved or renamed while open. It is now {standing.place}. {whole}"
 
 

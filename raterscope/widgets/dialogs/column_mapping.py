@@ -124,7 +124,9 @@ class ColumnMappingDialog(QDialog):
         column_box.setContentsMargins(16, 16, 16, 16)
         column_box.setSpacing(8)
         column_box.addWidget(plain_label(title or "A table with an unknown header", "title"))
-        column_box.addWidget(plain_label("Select what each column holds. Other columns are ignored.", "second"))
+        column_box.addWidget(
+            plain_label("Select what each column holds. Other columns are ignored.", "second")
+        )
         if len(kinds) > 1:
             line = QHBoxLayout()
             line.addWidget(plain_label("The table holds", "second"))

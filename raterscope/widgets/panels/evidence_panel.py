@@ -199,7 +199,9 @@ class EvidencePanel(QWidget):
         self._why.setText(evidence.why)
         self._why.setVisible(bool(evidence.why))
         self._why_title.setText({"disputed": "WHY DISPUTED"}.get(evidence.state, "WHY"))
-        told = "other annotators' marks are hidden" if covered else f"{evidence.caption} {self._number.text()}"
+        told = (
+            "other annotators' marks are hidden" if covered else f"{evidence.caption} {self._number.text()}"
+        )
         self._numbers.setAccessibleName(f"{evidence.title}, {evidence.state}, {told}")
         self._ask_for_runs()
 
@@ -315,7 +317,9 @@ class EvidencePanel(QWidget):
     def _keys(self) -> QVBoxLayout:
         self.accept = KeyButton("A", "accept", "accent", "Accept the spot and go to the next disputed one")
         self.reject = KeyButton("R", "reject", "rejected", "Reject the spot and go to the next disputed one")
-        self.skip = KeyButton("S", "skip", "second", "Leave the spot undecided and go to the next disputed one")
+        self.skip = KeyButton(
+            "S", "skip", "second", "Leave the spot undecided and go to the next disputed one"
+        )
         self.add = KeyButton("N", "add", "second", "Add a missed spot")
         self.move_key = KeyButton("M", "move", "second", "Move the spot to the correct position")
         self.undo = KeyButton("Z", "undo", "second", "Undo the last decision")

@@ -264,9 +264,7 @@ class ExclusionPanel(QWidget):
 
     def _stays(self) -> str:
         if self.weight is None:
-            return (
-                f"Without {self._who}. The {self._marks} stay in the study but do not count in the next fusion."
-            )
+            return f"Without {self._who}. The {self._marks} stay in the study but do not count in the next fusion."
         part = part_of_one(self.weight)
         return (
             f"{self._who} at weight {part}. From the next fusion on, everything marked or left unmarked "

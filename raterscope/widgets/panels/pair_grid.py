@@ -123,7 +123,9 @@ class PairsView:
         """Say what others answered; where they are at odds, or nobody did, what the ranking says."""
         many, left = int(self.others[row]), int(self.others_left[row])
         most, side = (left, "left") if 2 * left >= many else (many - left, "right")
-        said = f"{most:,} of {many:,} others chose {side}" if many > 1 else f"the other annotator chose {side}"
+        said = (
+            f"{most:,} of {many:,} others chose {side}" if many > 1 else f"the other annotator chose {side}"
+        )
         if not many:
             said = "no other comparison"
         if 2 * left == many and np.isfinite(self.ranking[row]) and self.ranking[row]:

@@ -76,7 +76,9 @@ class SpotGrid(CardGrid):
         self._chosen = plain_label("", "small")
         self.accept = KeyButton("A", "accept", "accent", "Accept all selected spots")
         self.reject = KeyButton("R", "reject", "rejected", "Reject all selected spots")
-        self.skip = KeyButton("S", "skip", "second", "Leave the selected spots undecided and move them to the end")
+        self.skip = KeyButton(
+            "S", "skip", "second", "Leave the selected spots undecided and move them to the end"
+        )
         back = KeyButton("G", "image", "second", "Return to the image")
         for button, signal in (
             (self.accept, self.accept_requested), (self.reject, self.reject_requested),

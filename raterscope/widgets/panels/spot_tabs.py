@@ -49,7 +49,11 @@ class SpotTabs(QTabWidget):
             view.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
         self.tabBar().setAccessibleName("About the spot")
         for title, tip, part in (
-            ("Who clicked", "Annotators who marked the spot, and those who saw it and did not", self._headed_voters()),
+            (
+                "Who clicked",
+                "Annotators who marked the spot, and those who saw it and did not",
+                self._headed_voters(),
+            ),
             ("Nearby", "Nearby spots and their distance", self.near),
             ("Other runs", "Results of other runs at this position", self.runs),
         ):

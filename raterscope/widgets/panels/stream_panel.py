@@ -116,9 +116,7 @@ class StreamPanel(QWidget):
         self.replay.set_line(line)
         self._show(self.replay)
         self._header.set_title("Replay")
-        worked = (
-            f"{line.ready:,} of {count(line.steps, 'step')} computed" if line.ready < line.steps else ""
-        )
+        worked = f"{line.ready:,} of {count(line.steps, 'step')} computed" if line.ready < line.steps else ""
         said = "playing" if line.playing else "paused"
         self._header.set_aside(", ".join(part for part in (worked, said) if part))
 
