@@ -140,7 +140,6 @@ class Keeping(QObject):
         held = self._held
         self._bar.setVisible(bool(held))
         if held:
-            until = "it" if len(held) == 1 else "they"
             words = f"{held[0].what[:1].upper()}{self.held[1:]}"
             verb = "is" if len(held) == 1 else "are"
             self._bar.words.setText(f"{words} {verb} not saved yet. Keep this window open. {held[-1].why}")

@@ -104,12 +104,14 @@ class Moving(QObject):
 def _sentences(path: Path, standing: Standing) -> str:
     if standing.place is None:
         return (
-            f"{path.name} was deleted, replaced or moved to another disk while open. New decisions cannot be saved. "
-            "Put it back, or save a copy of everything on screen."
+            f"{path.name} was deleted, replaced or moved to another disk while open. "
+            "New decisions cannot be saved. Put it back, or save a copy of everything on screen."
         )
     whole = "All decisions up to now are saved. Open it there to save new ones."
     if standing.log is not None:
-        whole = f"Your last decisions are only in {standing.log}, beside its former location. {standing.why}".strip()
+        whole = (
+            f"Your last decisions are only in {standing.log}, at its former location. {standing.why}".strip()
+        )
     return f"{path.name} was moved or renamed while open. It is now {standing.place}. {whole}"
 
 

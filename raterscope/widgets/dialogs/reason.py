@@ -37,7 +37,7 @@ class ReasonDialog(QDialog):
         parent: QWidget | None = None,
         *,
         act: str = "Exclude",
-        hint: str = "The marks stay in the study but do not count in the next fusion.",
+        hint: str = "The marks stay in the study but do not count in fusions.",
         what: str = "an annotator",
     ) -> None:
         super().__init__(parent)

@@ -24,7 +24,9 @@ from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["SetupOffer", "SimulationDialog"]
 
-_WORDS = "Simulates annotations with ground truth, by default with a paper's parameters, and opens them as a study."
+_WORDS = (
+    "Simulates annotations with ground truth and opens them as a study. Defaults are a paper's parameters."
+)
 
 
 @dataclass(frozen=True)

@@ -220,7 +220,7 @@ class ExclusionPanel(QWidget):
         theme.set_role(self.exclude, "primary")
         self.exclude.setEnabled(False)
         self.keep = QPushButton("Cancel")
-        self.keep.setToolTip(f"Close without excluding (Esc)")
+        self.keep.setToolTip("Close without excluding (Esc)")
         self.reason.changed.connect(self._show_possible)
         self.reason.words.returnPressed.connect(self._on_exclude)
         self.exclude.clicked.connect(self._on_exclude)
@@ -264,7 +264,7 @@ class ExclusionPanel(QWidget):
 
     def _stays(self) -> str:
         if self.weight is None:
-            return f"Without {self._who}. The {self._marks} stay in the study but do not count in the next fusion."
+            return f"Without {self._who}. The {self._marks} stay in the study but do not count in fusions."
         part = part_of_one(self.weight)
         return (
             f"{self._who} at weight {part}. From the next fusion on, everything marked or left unmarked "

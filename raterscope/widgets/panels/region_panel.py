@@ -36,8 +36,8 @@ COVERED = (
     "drawing of this region. The outlines appear when every region is settled."
 )
 NOT_DRAWN = (
-    "The raters' outlines and the model's result are hidden. Draw the structure with B and E, then press A to "
-    "accept your drawing and show theirs. Tab goes to the next disputed region, where A accepts that region only."
+    "The raters' outlines and the model's result are hidden. Draw the structure with B and E, then press A "
+    "to accept your drawing and show theirs. Tab goes to the next disputed region, where A accepts that one only."
 )
 ACCEPT = ("consensus", "accent", "Accept the consensus and go to the next region")
 ACCEPT_DRAWN = ("my drawing", "accent", "Accept your drawing")

@@ -47,8 +47,8 @@ _ARROWS = {
 class SliceView(SliceCanvas):
     """One plane, and what one does with it.
 
-    The wheel, Up and Down go scroll through slices; a click, a drag, Left, Right and Shift with any arrow move
-    the cross-hair; Ctrl with the wheel, + and - zoom, 0 shows the whole; a drag with the middle button, or
+    The wheel, Up and Down scroll through slices; a click, a drag, Left, Right and Shift with any arrow move
+    the crosshair; Ctrl with the wheel, + and - zoom, 0 shows the whole; a drag with the middle button, or
     with Space held, which shows the image alone, pans; with the right button it changes the window, and a
     right click without a drag offers copies; a double click or Return makes the view large and small again.
     With the brush, a drag draws (with Shift, it takes out), Return draws one disc at the cross-hair, [ and ]
