@@ -37,7 +37,7 @@ COVERED = (
 )
 NOT_DRAWN = (
     "The raters' outlines and the model's result are hidden. Draw the structure with B and E, then press A "
-    "to accept your drawing and show theirs. Tab goes to the next disputed region, where A accepts that one only."
+    "to accept your drawing and show theirs. Tab goes to the next disputed region, where A accepts only that."
 )
 ACCEPT = ("consensus", "accent", "Accept the consensus and go to the next region")
 ACCEPT_DRAWN = ("my drawing", "accent", "Accept your drawing")

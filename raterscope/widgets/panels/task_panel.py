@@ -93,7 +93,8 @@ class TaskView:
         if not self.covered and -1 not in (lead, self.majority) and lead != self.majority:
             said.append(
                 f"The majority says {self.classes[self.majority]} "
-                f"({self.majority_votes} of {len(self.votes)}), the model {self.classes[lead]}: it gives more weight to the annotators who disagree."
+                f"({self.majority_votes} of {len(self.votes)}), the model {self.classes[lead]}: "
+                "it gives more weight to the annotators who disagree."
             )
         if self.known >= 0 and not self.covered:
             said.append(f"Ground truth: {self.classes[self.known]}.")
