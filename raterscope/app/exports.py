@@ -1,34 +1,35 @@
-"""What leaves a study, kind by kind: one list for the command line and for the window's menu."""
+"""Exports of a study: formats, requests, and writing them with a record of the runs they are made from.
+
+What can be exported is listed by each kind, see `raterscope.app.kinds.registry.exports`.
+"""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from raterscope.algorithms.progress import Cancelled, Watch, part, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.export import distinct, make_folder, safe, write_record
-from raterscope.app.formats.records import STUDY_SUFFIX
-from raterscope.app.formats.whole import removing_new_files
-from raterscope.app.provenance import Provenance, provenance_of, record_of_export
-from raterscope.app.study import ImageEntry, Study
+
+if TYPE_CHECKING:
+    from raterscope.app.provenance import Provenance
+    from raterscope.app.study import ImageEntry, Study
 
 __all__ = [
-    "EXPORTS",
     "FORMATS",
     "Export",
     "FileFormat",
     "Request",
+    "Writer",
     "Written",
     "files_for",
-    "find_export",
     "format_of",
     "provenance",
     "usual_format",
+    "write_decisions",
     "write_export",
 ]
 
@@ -111,7 +112,7 @@ class Written:
     """
 
     files: tuple[Path, ...]
-    made_from: Provenance = field(default_factory=Provenance)
+    made_from: Provenance
 
     def in_words(self, title: str) -> str:
         """Say it: "Exported consensus of run 3 (laplace, 2026-01-02 14:02) to /there/c.nii.gz."."""
@@ -123,7 +124,7 @@ class Written:
 class Writer(Protocol):
     """Writes what is requested of a study."""
 
-    def __call__(self, study: Study, request: Request, watch: Watch = silent) -> list[Path]:
+    def __call__(self, study: Study, request: Request, watch: Watch) -> list[Path]:
         """Write, and give the files."""
 
 
@@ -141,99 +142,27 @@ class Export:
         In the menu.
     formats : tuple of str
         Keys of `FORMATS`, the usual one first.
-    place : str
-        Module and function, "package.module:function"; see `Writer`.
+    write : Writer
+        Imports what it needs when it is called.
     by_case : bool
         Whether the window writes it for the image on screen alone.
     deidentifies : bool
         Whether it can leave out what could tell the patient.
     of_run : bool
         Whether it is made from the results of runs.
+    by_question : bool
+        Whether several questions are written as several files, into a folder.
     """
 
     what: str
     kinds: tuple[str, ...]
     title: str
     formats: tuple[str, ...]
-    place: str
+    write: Writer
     by_case: bool = False
     deidentifies: bool = False
     of_run: bool = True
-
-    @property
-    def by_question(self) -> bool:
-        """Whether several questions come as several files, in a folder."""
-        return self.place in _BY_QUESTION
-
-
-_DETECTIONS = "kinds.clicks.detections:export_detections"
-_CLICKS = "kinds.clicks.study_tables:export_table"
-_MAPS = "kinds.masks.exporting:export_maps"
-_TABLES = "kinds.masks.exporting:export_table"
-_PAIRS = "kinds.pairs.exporting:export_pairs"
-_LABELS = "kinds.labels.exporting:export_labels"
-_BY_QUESTION = (_PAIRS, _LABELS)
-_SHARES = ("nifti", "dicom-seg")
-_EVERY_MASK = ("nifti", "seg.nrrd", "dicom-seg", "rtstruct")
-
-EXPORTS = (
-    Export("detections", ("clicks",), "Detections", ("csv", "geojson", "coco", "napari"), _DETECTIONS),
-    Export("consensus", ("masks",), "Consensus", _EVERY_MASK, _MAPS, by_case=True, deidentifies=True),
-    Export("probability", ("masks",), "Probability", _SHARES, _MAPS, by_case=True, deidentifies=True),
-    Export("another-rater", ("masks",), "Another rater", _SHARES, _MAPS, by_case=True, deidentifies=True),
-    Export("true-outline", ("masks",), "True outline", _SHARES, _MAPS, by_case=True, deidentifies=True),
-    Export("uncertainty", ("masks",), "Uncertainty", ("nifti",), _MAPS, by_case=True, deidentifies=True),
-    Export("weights", ("masks",), "Raters' weights", ("nifti",), _MAPS, by_case=True, deidentifies=True),
-    Export("tau", ("masks",), "Raters' tau", ("nifti",), _MAPS, by_case=True, deidentifies=True),
-    Export("alternatives", ("masks",), "Alternatives", _EVERY_MASK, _MAPS, by_case=True, deidentifies=True),
-    Export("annotators", ("clicks",), "Annotators", ("csv",), _CLICKS),
-    Export("annotators", ("masks",), "Annotators", ("csv",), _TABLES, deidentifies=True),
-    Export("agreement", ("masks",), "Agreement", ("csv",), _TABLES, deidentifies=True),
-    Export("disputes", ("masks",), "Disputed regions", ("csv",), _TABLES, deidentifies=True),
-    Export("clicks", ("clicks",), "Clicks", ("csv",), _CLICKS),
-    Export("counts", ("clicks",), "Counts", ("csv",), "kinds.clicks.parasitaemia:export_counts"),
-    Export(
-        "measurements",
-        ("clicks",),
-        "Measurements",
-        ("csv",),
-        "kinds.clicks.measurements:export_measurements",
-        of_run=False,
-    ),
-    Export("labels", ("labels",), "Labels", ("csv", "label-studio", "crowd-kit"), _LABELS),
-    Export("probability", ("labels",), "Probabilities", ("crowd-kit",), _LABELS),
-    Export("annotators", ("labels",), "Annotators", ("csv",), _LABELS),
-    Export("confusion", ("labels",), "Confusion matrices", ("csv", "crowd-kit"), _LABELS),
-    Export("communities", ("labels",), "Communities", ("csv", "svg"), _LABELS),
-    Export("communities-over-time", ("labels",), "Communities over time", ("csv", "svg"), _LABELS),
-    Export("participation", ("labels",), "Participation over time", ("csv", "svg"), _LABELS),
-    Export("traces", ("labels",), "Confusion matrices over time", ("csv", "svg"), _LABELS),
-    Export("roc-curves", ("labels",), "ROC curves by cross-validation", ("csv", "svg"), _LABELS),
-    Export("rates-over-time", ("labels",), "Rates over time", ("csv", "svg"), _LABELS, of_run=False),
-    Export("votes", ("labels",), "Votes", ("csv", "crowd-kit"), _LABELS, of_run=False),
-    Export("next-votes", ("labels",), "Votes to ask for", ("csv",), _LABELS),
-    Export("decided", ("labels",), "Decided tasks", ("csv", "crowd-kit"), _LABELS, of_run=False),
-    Export("annotators", ("pairs",), "Annotators", ("csv",), _PAIRS),
-    Export("ranking", ("pairs",), "Ranking", ("csv",), _PAIRS),
-    Export("path", ("pairs",), "Path", ("csv",), _PAIRS),
-    Export("pairs", ("pairs",), "Comparisons", ("csv",), _PAIRS, of_run=False),
-    Export("decisions", ("clicks", "masks", "labels", "pairs"), "Decisions", ("csv",), _CLICKS, of_run=False),
-)
-
-
-def find_export(what: str, kinds: Sequence[str]) -> Export:
-    """Find what is asked for among the exports of some kinds, the first kind's first.
-
-    Raises
-    ------
-    InputError
-        Where none of the kinds has it.
-    """
-    for kind in kinds:
-        for export in EXPORTS:
-            if export.what == what and kind in export.kinds:
-                return export
-    raise InputError(f"there is no {plain(what)} of {' or '.join(kinds)}")
+    by_question: bool = False
 
 
 def usual_format(export: Export, images: Iterable[ImageEntry]) -> str:
@@ -280,6 +209,8 @@ def files_for(
     InputError
         When the folder cannot be made.
     """
+    from raterscope.app.formats.export import distinct, make_folder, safe
+
     form = FORMATS[request.format]
     folder = _folder_of(request)
     alone = len(items) == 1 and not request.path.is_dir() and not request.with_images
@@ -309,6 +240,8 @@ def provenance(export: Export, study: Study, request: Request) -> Provenance:
     InputError
         When there is no such run, or every run was held to decisions that were undone since.
     """
+    from raterscope.app.provenance import Provenance, provenance_of
+
     if not export.of_run:
         if request.run is not None:
             raise InputError(f"--run is for results; {export.what} are those of the study, of no run")
@@ -334,6 +267,11 @@ def write_export(export: Export, study: Study, request: Request, watch: Watch = 
     InputError
         When there is nothing to write yet, or a file cannot be written, or is a study.
     """
+    from raterscope.app.formats.export import write_record
+    from raterscope.app.formats.records import STUDY_SUFFIX
+    from raterscope.app.formats.whole import removing_new_files
+    from raterscope.app.provenance import record_of_export
+
     path = request.path
     if STUDY_SUFFIX in (path.suffix.casefold(), path.resolve().suffix.casefold()):
         raise InputError("is a study's name, which the export would replace; choose another", file=path)
@@ -343,14 +281,12 @@ def write_export(export: Export, study: Study, request: Request, watch: Watch = 
         raise InputError("--with-images goes with --deidentify; the original images stay where they are")
     if request.with_images and not export.by_case:
         raise InputError(f"{export.what} is a table; --with-images goes with masks and maps")
-    module, function = export.place.split(":")
-    write: Writer = getattr(importlib.import_module(f"raterscope.app.{module}"), function)
     made = provenance(export, study, request)
     folder = _folder_of(request)
     there = folder.exists()
     try:
         with study.showing(request.run), removing_new_files(Cancelled):
-            files = write(study, request, watch)
+            files = export.write(study, request, watch)
             if made.runs:
                 names = [file.name for file in files]
                 record = record_of_export(
@@ -364,6 +300,14 @@ def write_export(export: Export, study: Study, request: Request, watch: Watch = 
             with suppress(OSError):  # there is none, or what was written before is in it
                 folder.rmdir()
         raise
+
+
+def write_decisions(study: Study, request: Request, watch: Watch) -> list[Path]:
+    """Write the expert's decisions as a table. See `Writer`."""
+    from raterscope.app.formats.export import DECISIONS, decision_rows, write_table
+
+    watch(0.0, "writing decisions")
+    return [write_table(request.path, DECISIONS, decision_rows(study.decisions(), study.names()))]
 
 
 def _record_path(request: Request, files: Sequence[Path]) -> Path:

@@ -20,9 +20,10 @@ from tempfile import TemporaryDirectory
 
 from raterscope.algorithms.progress import Cancelled, Watch, silent
 from raterscope.app.errors import InputError
-from raterscope.app.exports import EXPORTS, FORMATS, Export, Request, write_export
+from raterscope.app.exports import FORMATS, Export, Request, write_export
 from raterscope.app.kinds.clicks.following import Following, Wish
 from raterscope.app.kinds.clicks.watching import WatchPlan
+from raterscope.app.kinds.registry import exports
 from raterscope.app.report import write_report
 from raterscope.app.study import Study
 from tests.campaigns.harness import Outcome, Summary, cases, error_outcome, parser, random_of
@@ -76,7 +77,7 @@ def operations() -> list[Operation]:
         found.append(
             Operation(f"copy {kind.name}", kind.name, lambda study, _f, _o, watch: study.copy(watch).close())
         )
-    for export in EXPORTS:
+    for export in exports():
         for form in export.formats:
             if FORMATS[form].suffix != ".dcm":  # which needs a DICOM series
                 found.append(_export(export, form))

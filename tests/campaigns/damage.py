@@ -85,15 +85,16 @@ def _use(path: Path, kind: str, folder: Path, random: Random, window: bool) -> O
 
 
 def _steps(kind: str, folder: Path, random: Random) -> list[tuple[str, Callable[[Study], object]]]:
-    from raterscope.app.exports import EXPORTS, FORMATS, Request, write_export
+    from raterscope.app.exports import FORMATS, Request, write_export
+    from raterscope.app.kinds.registry import exports
     from raterscope.app.report import write_report
 
     steps: list[tuple[str, Callable[[Study], object]]] = [
         ("list", _list), ("results", _results), ("inputs", lambda study: _inputs(study, kind)),
         ("report", lambda study: write_report(study, folder / "report.html")),
     ]  # fmt: skip
-    exports = [one for one in EXPORTS if kind in one.kinds]
-    for number, export in enumerate(random.sample(exports, min(4, len(exports)))):
+    of_kind = [one for one in exports() if kind in one.kinds]
+    for number, export in enumerate(random.sample(of_kind, min(4, len(of_kind)))):
         form = random.choice([one for one in export.formats if FORMATS[one].suffix != ".dcm"])
         request = Request(export.what, form, folder / f"out{number}{FORMATS[form].suffix}")
 

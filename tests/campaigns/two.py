@@ -23,7 +23,8 @@ from tempfile import TemporaryDirectory
 
 from raterscope.app.cli import main as raterscope
 from raterscope.app.errors import InputError
-from raterscope.app.exports import Request, find_export, write_export
+from raterscope.app.exports import Request, write_export
+from raterscope.app.kinds.registry import find_export
 from raterscope.app.review import Decision, SpotSubject
 from raterscope.app.study import Study
 from tests.app.tables import write

@@ -32,20 +32,12 @@ from raterscope.app.command_line.arguments import (
     seconds,
 )
 from raterscope.app.kinds.kind import Kind
-from raterscope.app.kinds.registry import KINDS
+from raterscope.app.kinds.registry import KINDS, exports
 
-__all__ = ["EXAMPLES", "PAPERS", "WHAT", "options_of"]
+__all__ = ["EXAMPLES", "PAPERS", "options_of"]
 
 PAPERS = ("clicks", "pairs", "labels", "masks", "thesis")
 """Whose figures `papers` measures, as `papers.catalogue` has them."""
-
-WHAT = (
-    "detections", "consensus", "probability", "another-rater", "true-outline", "uncertainty", "weights",
-    "tau", "alternatives", "annotators", "agreement", "disputes", "clicks", "counts", "measurements",
-    "labels", "confusion", "communities", "communities-over-time", "participation", "traces", "roc-curves",
-    "rates-over-time", "votes", "next-votes", "decided", "ranking", "pairs", "path", "decisions",
-)  # fmt: skip
-"""What `export` writes, as `exports.EXPORTS` has it."""
 
 EXAMPLES: Mapping[str, Sequence[str]] = {
     "demo": ("demo", "demo samples"),
@@ -238,8 +230,9 @@ def _describe_study_commands(commands: Commands) -> None:
         "tells the run.",
     )
     add_study(leaving)
-    leaving.add_argument("--what", required=True, choices=WHAT, metavar="WHAT",
-                         help=f"one of {', '.join(WHAT)}")  # fmt: skip
+    names = tuple(dict.fromkeys(export.what for export in exports()))
+    leaving.add_argument("--what", required=True, choices=names, metavar="WHAT",
+                         help=f"one of {', '.join(names)}")  # fmt: skip
     leaving.add_argument("--kind", choices=tuple(KINDS),
                          help="of which annotations, where several have it")  # fmt: skip
     leaving.add_argument("--format", metavar="FORMAT",

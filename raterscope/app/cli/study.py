@@ -17,7 +17,6 @@ from raterscope.app.command_line.terminal import ProgressLine, one_line
 from raterscope.app.exports import (
     Export,
     Request,
-    find_export,
     format_of,
     provenance,
     usual_format,
@@ -27,7 +26,7 @@ from raterscope.app.formats.points import has_points
 from raterscope.app.kinds.labels.reading import tasks_of
 from raterscope.app.kinds.masks.reading import NOTHING, AtHand, MaskReading, clicked_without_file
 from raterscope.app.kinds.pairs.reading import items_of
-from raterscope.app.kinds.registry import KINDS
+from raterscope.app.kinds.registry import KINDS, find_export
 from raterscope.app.study import Study
 from raterscope.app.study.new_study import new_study
 from raterscope.app.study.records import Item
@@ -102,8 +101,8 @@ def export(options: argparse.Namespace) -> int:
 
 def _usual(study: Study, found: Export, items: Sequence[int]) -> str:
     """Choose the format for the images that are written, where neither option nor name says which."""
-    masked = {one.id for one in study.items()["masks"]} if "masks" in found.kinds else set()
-    return usual_format(found, [one for one in study.images() if one.id in (items or masked)])
+    of_kind = {one.id for kind in found.kinds for one in study.items()[kind]}
+    return usual_format(found, [one for one in study.images() if one.id in (items or of_kind)])
 
 
 def _named(study: Study, options: argparse.Namespace, found: Export) -> Sequence[Item]:

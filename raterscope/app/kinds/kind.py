@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from raterscope.algorithms.progress import Watch
     from raterscope.algorithms.settings import Settings
     from raterscope.app.command_line.arguments import Parser
+    from raterscope.app.exports import Export
     from raterscope.app.outcome import Answer, Inputs
     from raterscope.app.sample_files import Demonstrated, Tools
     from raterscope.app.study import RunEntry, Study
@@ -164,6 +165,8 @@ class Kind:
         nothing can be compared.
     annotators_of : callable
         ``annotators_of(study, item, run)`` names the annotators whose annotations of an item a run had.
+    exports : tuple of Export
+        In the order of the menu.
     sample : Sample or None
     """
 
@@ -176,5 +179,6 @@ class Kind:
     fuse_command: FuseCommand
     trust: Callable[[Study, Sequence[int], Watch], Trust | None]
     annotators_of: Callable[[Study, int, RunEntry], Iterable[str | None]]
+    exports: tuple[Export, ...] = ()
     sample: Sample | None = None
     doubt: str = "disputed"

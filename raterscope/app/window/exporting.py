@@ -14,7 +14,6 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.contents import Contents
 from raterscope.app.document import Document
 from raterscope.app.exports import (
-    EXPORTS,
     FORMATS,
     Export,
     Request,
@@ -27,6 +26,7 @@ from raterscope.app.formats.masks.export import REGULAR
 from raterscope.app.formats.masks.naming import bare
 from raterscope.app.formats.volumes.resampling import why_not_regular
 from raterscope.app.kinds.masks.pseudonyms import case_pseudonym
+from raterscope.app.kinds.registry import exports
 from raterscope.app.provenance import Provenance
 from raterscope.app.study import Study
 from raterscope.app.window.asking import ask
@@ -37,7 +37,7 @@ __all__ = ["Exporting", "entries_of"]
 
 def entries_of(kind: str) -> Iterator[tuple[str, Export, bool]]:
     """List the entries of a kind's menu: words, what, and whether it is de-identified."""
-    for export in EXPORTS:
+    for export in exports():
         if kind in export.kinds:
             yield f"{export.title}…", export, False
             if export.deidentifies:

@@ -20,6 +20,7 @@ from raterscope.app.command_line.arguments import (
     length,
     weight,
 )
+from raterscope.app.exports import Export, Request
 from raterscope.app.kinds.kind import Catalogue, FuseCommand, Kind, Plan, Run, Sample, Summary
 
 if TYPE_CHECKING:
@@ -160,6 +161,39 @@ def _about(_path: Path) -> str:
     return about()
 
 
+def _write_detections(study: Study, request: Request, watch: Watch) -> list[Path]:
+    from raterscope.app.kinds.clicks.detections import export_detections
+
+    return export_detections(study, request, watch)
+
+
+def _write_table(study: Study, request: Request, watch: Watch) -> list[Path]:
+    from raterscope.app.kinds.clicks.study_tables import export_table
+
+    return export_table(study, request, watch)
+
+
+def _write_counts(study: Study, request: Request, watch: Watch) -> list[Path]:
+    from raterscope.app.kinds.clicks.parasitaemia import export_counts
+
+    return export_counts(study, request, watch)
+
+
+def _write_measurements(study: Study, request: Request, watch: Watch) -> list[Path]:
+    from raterscope.app.kinds.clicks.measurements import export_measurements
+
+    return export_measurements(study, request, watch)
+
+
+_KINDS = ("clicks",)
+_EXPORTS = (
+    Export("detections", _KINDS, "Detections", ("csv", "geojson", "coco", "napari"), _write_detections),
+    Export("annotators", _KINDS, "Annotators", ("csv",), _write_table),
+    Export("clicks", _KINDS, "Clicks", ("csv",), _write_table),
+    Export("counts", _KINDS, "Counts", ("csv",), _write_counts),
+    Export("measurements", _KINDS, "Measurements", ("csv",), _write_measurements, of_run=False),
+)
+
 CLICKS = Kind(
     name="clicks",
     title="Clicks",
@@ -190,5 +224,6 @@ CLICKS = Kind(
     ),
     trust=_trust,
     annotators_of=_annotators_of,
+    exports=_EXPORTS,
     sample=Sample(_demonstrate, _about, "window.png", 0.4),
 )

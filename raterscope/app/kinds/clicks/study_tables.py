@@ -1,4 +1,4 @@
-"""What a study holds as tables for the next program: annotators, clicks, decisions."""
+"""Tables of a study of clicks: annotators and clicks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.exports import Request
-from raterscope.app.formats.export import DECISIONS, decision_rows, write_table
+from raterscope.app.formats.export import write_table
 from raterscope.app.kinds.clicks.results import (
     ANNOTATORS,
     CLICKS,
@@ -81,10 +81,6 @@ def _click_rows(study: Study, entry: ImageEntry, timed: bool) -> Iterator[Row]:
     return click_rows(entry.name, clicks, inlier, cluster, vote, timed=timed)
 
 
-def _write_decisions(study: Study, path: Path) -> Path:
-    return write_table(path, DECISIONS, decision_rows(study.decisions(), study.names()))
-
-
 def _results(study: Study) -> Iterator[tuple[ImageEntry, tuple[RunEntry, Fusion]]]:
     for entry in study.images():
         result = study.shown_result(entry.id)
@@ -95,5 +91,4 @@ def _results(study: Study) -> Iterator[tuple[ImageEntry, tuple[RunEntry, Fusion]
 _TABLES: dict[str, Callable[[Study, Path], Path]] = {
     "annotators": _write_annotators,
     "clicks": _write_clicks,
-    "decisions": _write_decisions,
 }

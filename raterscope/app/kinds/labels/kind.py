@@ -22,6 +22,7 @@ from raterscope.app.command_line.arguments import (
     pair,
     steps,
 )
+from raterscope.app.exports import Export, Request
 from raterscope.app.kinds.kind import Catalogue, FuseCommand, Kind, Plan, Run, Sample, Summary
 
 if TYPE_CHECKING:
@@ -168,6 +169,36 @@ def _about(_path: Path) -> str:
     return about()
 
 
+def _write(study: Study, request: Request, watch: Watch) -> list[Path]:
+    from raterscope.app.kinds.labels.exporting import export_labels
+
+    return export_labels(study, request, watch)
+
+
+_KINDS = ("labels",)
+_DRAWN = ("csv", "svg")
+
+
+def _table(what: str, title: str, formats: tuple[str, ...] = ("csv",), *, of_run: bool = True) -> Export:
+    return Export(what, _KINDS, title, formats, _write, of_run=of_run, by_question=True)
+
+
+_EXPORTS = (
+    _table("labels", "Labels", ("csv", "label-studio", "crowd-kit")),
+    _table("probability", "Probabilities", ("crowd-kit",)),
+    _table("annotators", "Annotators"),
+    _table("confusion", "Confusion matrices", ("csv", "crowd-kit")),
+    _table("communities", "Communities", _DRAWN),
+    _table("communities-over-time", "Communities over time", _DRAWN),
+    _table("participation", "Participation over time", _DRAWN),
+    _table("traces", "Confusion matrices over time", _DRAWN),
+    _table("roc-curves", "ROC curves by cross-validation", _DRAWN),
+    _table("rates-over-time", "Rates over time", _DRAWN, of_run=False),
+    _table("votes", "Votes", ("csv", "crowd-kit"), of_run=False),
+    _table("next-votes", "Votes to ask for"),
+    _table("decided", "Decided tasks", ("csv", "crowd-kit"), of_run=False),
+)
+
 LABELS = Kind(
     name="labels",
     title="Labels",
@@ -200,5 +231,6 @@ LABELS = Kind(
     ),
     trust=_trust,
     annotators_of=_annotators_of,
+    exports=_EXPORTS,
     sample=Sample(_demonstrate, _about, "window-labels.png", 0.1),
 )

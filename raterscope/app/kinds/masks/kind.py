@@ -14,6 +14,7 @@ from raterscope.app.command_line.arguments import (
     add_results,
     add_settings,
 )
+from raterscope.app.exports import Export, Request
 from raterscope.app.kinds.kind import Catalogue, FuseCommand, Kind, Plan, Run, Sample, Summary
 
 if TYPE_CHECKING:
@@ -128,6 +129,41 @@ def _about(path: Path) -> str:
         return about(study)
 
 
+def _write_maps(study: Study, request: Request, watch: Watch) -> list[Path]:
+    from raterscope.app.kinds.masks.exporting import export_maps
+
+    return export_maps(study, request, watch)
+
+
+def _write_table(study: Study, request: Request, watch: Watch) -> list[Path]:
+    from raterscope.app.kinds.masks.exporting import export_table
+
+    return export_table(study, request, watch)
+
+
+_KINDS = ("masks",)
+_SHARES = ("nifti", "dicom-seg")
+_OUTLINES = ("nifti", "seg.nrrd", "dicom-seg", "rtstruct")
+
+
+def _map(what: str, title: str, formats: tuple[str, ...] = ("nifti",)) -> Export:
+    return Export(what, _KINDS, title, formats, _write_maps, by_case=True, deidentifies=True)
+
+
+_EXPORTS = (
+    _map("consensus", "Consensus", _OUTLINES),
+    _map("probability", "Probability", _SHARES),
+    _map("another-rater", "Another rater", _SHARES),
+    _map("true-outline", "True outline", _SHARES),
+    _map("uncertainty", "Uncertainty"),
+    _map("weights", "Raters' weights"),
+    _map("tau", "Raters' tau"),
+    _map("alternatives", "Alternatives", _OUTLINES),
+    Export("annotators", _KINDS, "Annotators", ("csv",), _write_table, deidentifies=True),
+    Export("agreement", _KINDS, "Agreement", ("csv",), _write_table, deidentifies=True),
+    Export("disputes", _KINDS, "Disputed regions", ("csv",), _write_table, deidentifies=True),
+)
+
 MASKS = Kind(
     name="masks",
     title="Masks",
@@ -160,5 +196,6 @@ MASKS = Kind(
     ),
     trust=_trust,
     annotators_of=_annotators_of,
+    exports=_EXPORTS,
     sample=Sample(_demonstrate, _about, "window-masks.png", 0.4),
 )

@@ -15,6 +15,7 @@ from raterscope.app.command_line.arguments import (
     add_results,
     add_settings,
 )
+from raterscope.app.exports import Export, Request
 from raterscope.app.kinds.kind import Catalogue, FuseCommand, Kind, Plan, Run, Sample, Summary
 
 if TYPE_CHECKING:
@@ -121,6 +122,26 @@ def _about(_path: Path) -> str:
     return about()
 
 
+def _write(study: Study, request: Request, watch: Watch) -> list[Path]:
+    from raterscope.app.kinds.pairs.exporting import export_pairs
+
+    return export_pairs(study, request, watch)
+
+
+_KINDS = ("pairs",)
+
+
+def _table(what: str, title: str, formats: tuple[str, ...] = ("csv",), *, of_run: bool = True) -> Export:
+    return Export(what, _KINDS, title, formats, _write, of_run=of_run, by_question=True)
+
+
+_EXPORTS = (
+    _table("annotators", "Annotators"),
+    _table("ranking", "Ranking"),
+    _table("path", "Path"),
+    _table("pairs", "Comparisons", of_run=False),
+)
+
 PAIRS = Kind(
     name="pairs",
     title="Pairs",
@@ -152,5 +173,6 @@ PAIRS = Kind(
     ),
     trust=_trust,
     annotators_of=_annotators_of,
+    exports=_EXPORTS,
     sample=Sample(_demonstrate, _about, "window-pairs.png", 0.1),
 )

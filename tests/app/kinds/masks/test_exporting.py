@@ -11,11 +11,12 @@ import pytest
 from raterscope.algorithms.masks.data import OPEN, Settled
 from raterscope.algorithms.progress import silent
 from raterscope.app.cli import main
-from raterscope.app.exports import EXPORTS, FORMATS
+from raterscope.app.exports import FORMATS
 from raterscope.app.formats.masks import read_masks
 from raterscope.app.formats.masks.write_nifti import write_array
 from raterscope.app.formats.volumes import find_volumes
 from raterscope.app.kinds.masks.results import whole
+from raterscope.app.kinds.registry import exports
 from raterscope.app.review import Decision, RegionSubject
 from raterscope.app.study import Study
 from raterscope.app.workspaces.masks.scene import read_scene
@@ -202,11 +203,8 @@ def test_nothing_leaves_that_was_not_fused(tmp_path, run, refusal):
     assert "no run of masks yet" in said
 
 
-def test_the_command_line_offers_what_there_is():
-    from raterscope.app.cli.options import WHAT
-
-    assert set(WHAT) == {export.what for export in EXPORTS}
-    assert {name for export in EXPORTS for name in export.formats} == set(FORMATS)
+def test_every_format_is_used_by_an_export():
+    assert {name for export in exports() for name in export.formats} == set(FORMATS)
 
 
 @pytest.fixture(scope="module")
