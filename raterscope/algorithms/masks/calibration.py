@@ -7,19 +7,26 @@ nearby, as if L came from nu0 further raters (the conjugate prior of a normal va
 
     v = (nu0 L + (P - 1) S²) / (nu0 + P - 1).
 
-The distance of another rater of this crowd then follows Student's t with nu0 + P - 1 degrees of freedom about
-m with the scale sqrt(v (1 + 1/P)): 1 for the new rater, 1/P for the error of the mean. The probability that
-the rater includes the voxel is that of a distance above 0.
+The distance of another rater of this crowd then follows Student's t with nu0 + P - 1 degrees of freedom
+about m with the scale sqrt(v (1 + 1/P)): 1 for the new rater, 1/P for the error of the mean. The
+probability that the rater includes the voxel is that of a distance above 0.
 
 The band of a probability c holds the voxels with |m| <= k_c sqrt(v (1 + 1/P)). It is pointwise: of a long
-outline some part leaves it. The multipliers k_c are quantiles of |m| over scale along the outlines of raters
-who were left out. The cases of the user give them without any truth, where three raters or more marked; they
-are pooled with those of the development data.
+outline some part leaves it. The multipliers k_c are quantiles of |m| over scale along the outlines of
+raters who were left out. The cases of the user give them without any truth, where three raters or more
+marked; they are pooled with those of the development data.
 
-The true outline's distance is taken to follow Student's t about m + delta with the scale
-sqrt(v (rho + (1 - rho)/P)). Neither delta, the raters' common offset, nor rho, the correlation of their
-errors, can be estimated from masks alone. Cases with a known true outline tell both; few tell little (see
-`gold`).
+The true outline's distance is taken to follow Student's t about m + delta with the scale sqrt(v (rho + (1 -
+rho)/P)). Neither delta, the raters' common offset, nor rho, the correlation of their errors, can be
+estimated from masks alone. Cases with a known true outline tell both; few tell little (see `gold`).
+
+Each gold case gives the offset that makes its true outline most likely. Between cases these offsets vary,
+in many crowds by more than their mean is away from 0. The mean of a few cases then does harm on other
+cases. It is shrunk towards 0 by the variance of its own error (the positive-part estimator of James and
+Stein), with a factor that leaves nothing of it below about 2.4 standard errors. A single gold case says
+nothing of this variance and moves nothing. The correlation is moved by the same rule: to the value whose
+mean gain in log likelihood over the assumed one, less 2.4 of its standard errors, is largest, if that is
+above 0.
 
 References
 ----------
@@ -31,6 +38,8 @@ References
    Machine Intelligence 25 (2003) 265-270, doi:10.1109/TPAMI.2003.1177156 (distances).
 .. [vovk2005] V. Vovk, A. Gammerman and G. Shafer, "Algorithmic learning in a random world", Springer
    (2005), doi:10.1007/b106715 (quantiles of left-out members as multipliers).
+.. [james1961] W. James and C. Stein, "Estimation with quadratic loss", Proceedings of the Fourth Berkeley
+   Symposium on Mathematical Statistics and Probability 1 (1961) 361-379.
 """
 
 from __future__ import annotations
@@ -44,25 +53,39 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.masks._left_out import MIDDLES, STEPS, leave_out
-from raterscope.algorithms.masks._spread import LEAST, PRIOR, Smoother, crossings, spread
 from raterscope.algorithms.masks.data import OPEN, BoolArray, Box, Float32Array, FloatArray, Masks, marked
 from raterscope.algorithms.masks.distance import domain, signed_distance
+from raterscope.algorithms.masks.leave_one_out import (
+    LEAST,
+    MIDDLES,
+    PRIOR,
+    STEPS,
+    Smoother,
+    crossings,
+    leave_out,
+    spread,
+)
 from raterscope.algorithms.progress import Watch, part, silent
 
 __all__ = [
+    "BINS",
     "CORRELATION",
     "LEVELS",
     "TWO_RATERS",
     "Calibration",
     "Distances",
     "calibrate",
+    "check_left_out",
     "crossings",
     "default_multipliers",
+    "judge_gold",
     "measure",
+    "near_outline",
     "pooled",
     "student",
+    "with_gold",
 ]
+
 
 LEVELS = (0.5, 0.8, 0.95)
 """Probabilities of the bands that multipliers are estimated for."""
@@ -424,3 +447,169 @@ def _side(spacing: tuple[float, float, float]) -> float:
 def _clip(spacing: tuple[float, float, float]) -> float:
     side = _side(spacing)
     return min(max(_CLIP, _LEAST_CLIP * side), _MOST_CLIP * side)
+
+
+BINS = 15
+"""Bins of equal width that probabilities are counted in."""
+
+_FOLDS = 5
+
+
+def check_left_out(found: Sequence[Calibration]) -> list[Calibration]:
+    """Count how often the probabilities and bands of left-out raters were right.
+
+    Multipliers and curve come from the cases of the other folds: what is estimated from a case does not
+    judge it. A crowd of one case is judged by the multipliers and the curve of the development data.
+
+    Parameters
+    ----------
+    found : sequence of Calibration
+        Of one crowd; those of two raters stay as they are.
+
+    Returns
+    -------
+    list of Calibration
+        With `Calibration.covered` and `Calibration.bins`.
+    """
+    out = list(found)
+    usable = [place for place, one in enumerate(found) if one.ratios is not None and one.tried is not None]
+    folds = min(_FOLDS, len(usable))
+    for fold in range(folds):
+        here = usable[fold::folds]
+        others = [found[place] for place in usable if place not in set(here)]
+        for raters in {found[place].raters - 1 for place in here}:
+            blank = replace(found[here[0]], raters=raters, ratios=None, tried=None, marked=None)
+            learnt = pooled([blank, *others])[0]
+            for place in here:
+                if found[place].raters - 1 == raters:
+                    out[place] = _checked(found[place], learnt)
+    return out
+
+
+def _checked(one: Calibration, learnt: Calibration) -> Calibration:
+    assert one.ratios is not None
+    assert one.tried is not None
+    assert one.marked is not None
+    away = np.interp(MIDDLES, STEPS, one.ratios)
+    covered = (away[:, None] <= np.array(learnt.multipliers)).mean(axis=0)
+    chance = student(one.tried, PRIOR + learnt.raters - 1, learnt.curve).astype(float)
+    at = np.minimum((chance * BINS).astype(int), BINS - 1)
+    sums = [np.bincount(at, weight, BINS).astype(float) for weight in (chance, one.marked, None)]
+    return replace(one, covered=covered, bins=np.stack(sums, axis=1))
+
+
+_GOLD_SHIFTS = np.linspace(-2.0, 2.0, 33)
+"""Offsets tried, in median scales near the outline."""
+
+_VARIANCE, _VARIANCE_CASES = 0.3, 3.0
+"""Variance of the offset between cases, in squared scales, and cases that this assumption counts as."""
+
+_GOLD_SHRINK = 6.0
+"""Squared standard errors below which a mean offset counts as none."""
+
+_CORRELATIONS = np.linspace(0.0, 1.0, 11)
+"""Correlations tried."""
+
+_GAIN = 0.08
+"""Standard deviation of the gain between cases that is assumed, as of `_VARIANCE_CASES` cases."""
+
+_NEAR, _SAMPLE = 2.5, 1000
+"""Ratio up to which a voxel is near the outline, and how many of them are taken of a case."""
+
+Near = tuple[Float32Array, Float32Array, BoolArray]
+
+
+def with_gold(found: Sequence[Calibration], truths: Sequence[BoolArray | None]) -> list[Calibration]:
+    """Estimate the raters' common offset and correlation from cases whose true outline is known.
+
+    Parameters
+    ----------
+    found : sequence of Calibration
+        Of one crowd.
+    truths : sequence of (Z, Y, X) bool or None
+        On the part of each of `found`.
+    """
+    gold, typical, losses = _losses(found, truths)
+    if not gold:
+        return list(found)
+    offset, correlation = _estimate(losses)
+    return [replace(one, correlation=correlation, offset=offset * typical, gold=len(gold)) for one in found]
+
+
+def judge_gold(
+    found: Sequence[Calibration], truths: Sequence[BoolArray | None]
+) -> list[tuple[Float32Array, BoolArray]]:
+    """Give, for voxels near the outline of each gold case, the probability of the true outline and the truth.
+
+    Offset and correlation are those that the other gold cases give.
+
+    Parameters
+    ----------
+    found, truths
+        See `with_gold`.
+
+    Returns
+    -------
+    list of ((N,) float32, (N,) bool)
+    """
+    gold, typical, losses = _losses(found, truths)
+    judged = []
+    for place, (one, (ratio, scale, right)) in enumerate(gold):
+        rest = np.delete(losses, place, axis=0)
+        offset, correlation = _estimate(rest) if len(rest) else (0.0, CORRELATION)
+        share = one.error_share(correlation)
+        judged.append((student((ratio + offset * typical / scale) / math.sqrt(share), one.dof), right))
+    return judged
+
+
+def _losses(
+    found: Sequence[Calibration], truths: Sequence[BoolArray | None]
+) -> tuple[list[tuple[Calibration, Near]], float, FloatArray]:
+    """Give the gold cases, the median scale near their outlines, and losses, (G, offsets, correlations)."""
+    gold = [(one, _sample(one, truth)) for one, truth in zip(found, truths, strict=True) if truth is not None]
+    gold = [(one, near) for one, near in gold if len(near[0])]
+    typical = float(np.median([np.median(scale) for _, (_, scale, _) in gold])) if gold else 1.0
+    losses = np.empty((len(gold), len(_GOLD_SHIFTS), len(_CORRELATIONS)))
+    for table, (one, (ratio, scale, right)) in zip(losses, gold, strict=True):
+        for row, shift in enumerate(_GOLD_SHIFTS):
+            moved = ratio + shift * typical / scale
+            for column, correlation in enumerate(_CORRELATIONS):
+                chance = student(moved / math.sqrt(one.error_share(correlation)), one.dof)
+                table[row, column] = log_loss(chance, right, 1 / len(right))
+    return gold, typical, losses
+
+
+def _estimate(losses: FloatArray) -> tuple[float, float]:
+    """Give the offset, in median scales, and the correlation."""
+    cases = len(losses)
+    if cases < 2:
+        return 0.0, CORRELATION
+    own = _GOLD_SHIFTS[losses.min(axis=2).argmin(axis=1)]
+    mean = float(own.mean())
+    kept = max(0.0, 1 - _GOLD_SHRINK * _error(own, _VARIANCE) / mean**2) if mean else 0.0
+    row = int(np.abs(_GOLD_SHIFTS - kept * mean).argmin())
+    assumed = int(np.abs(_CORRELATIONS - CORRELATION).argmin())
+    gain = losses[:, row, assumed, None] - losses[:, row]
+    sure = gain.mean(axis=0) - np.sqrt([_GOLD_SHRINK * _error(one, _GAIN**2) for one in gain.T])
+    best = int(sure.argmax())
+    correlation = float(_CORRELATIONS[best]) if sure[best] > 0 and best != assumed else CORRELATION
+    return float(_GOLD_SHIFTS[row]), correlation
+
+
+def _error(values: FloatArray, assumed: float) -> float:
+    """Give the squared standard error of the mean of G values whose variance is assumed to begin with."""
+    cases = len(values)
+    variance = float(values.var(ddof=1)) * (cases - 1) + assumed * _VARIANCE_CASES
+    return variance / (cases - 1 + _VARIANCE_CASES) / cases
+
+
+def near_outline(found: Calibration, truth: BoolArray) -> tuple[Calibration, BoolArray]:
+    """Keep of a gold case what `judge_gold` looks at: a sample of the voxels near the outline."""
+    ratio, scale, right = _sample(found, truth)
+    return replace(found, ratio=ratio[None, None], scale=scale[None, None], settled=None), right[None, None]
+
+
+def _sample(found: Calibration, truth: BoolArray) -> Near:
+    at = np.flatnonzero(np.abs(found.ratio) < _NEAR)
+    at = at[:: max(1, len(at) // _SAMPLE)]
+    return found.ratio.ravel()[at], found.scale.ravel()[at], truth.ravel()[at]

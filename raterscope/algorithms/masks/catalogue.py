@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from raterscope.algorithms.catalogue import Algorithm
-from raterscope.algorithms.masks.continuous import ContinuousSTAPLESettings, continuous_staple
+from raterscope.algorithms.masks.continuous_staple import ContinuousSTAPLESettings, continuous_staple
 from raterscope.algorithms.masks.mixture import MixtureSettings, mixture
-from raterscope.algorithms.masks.pstaple import PSTAPLESettings, pstaple
 from raterscope.algorithms.masks.robust import (
     GaussianSettings,
     GDPSettings,
@@ -16,7 +15,7 @@ from raterscope.algorithms.masks.robust import (
     laplace,
     student,
 )
-from raterscope.algorithms.masks.staple import STAPLESettings, staple
+from raterscope.algorithms.masks.staple import PSTAPLESettings, STAPLESettings, pstaple, staple
 from raterscope.algorithms.masks.voting import MajoritySettings, majority
 
 __all__ = ["FUSERS"]

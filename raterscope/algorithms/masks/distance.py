@@ -59,7 +59,7 @@ def signed_distance(
     >>> signed_distance(mask, (1.0, 1.0, 2.0), clip=10.0)
     array([[[-1.5,  1.5,  3.5,  1.5, -1.5]]], dtype=float32)
     """
-    from raterscope.algorithms.masks import _distance_kernels as kernels
+    from raterscope.algorithms.masks import _voxel_kernels as kernels
 
     bits = np.ascontiguousarray(mask).view(np.uint8)
     slices, rows, columns = bits.shape
@@ -165,7 +165,7 @@ def occupied(masks: Masks, look: Look = no_look) -> tuple[Box, Box] | None:
 
     `look` is called now and then, and may raise what is to end the work.
     """
-    from raterscope.algorithms.masks import _distance_kernels as kernels
+    from raterscope.algorithms.masks import _voxel_kernels as kernels
 
     marks = [np.zeros(size, dtype=np.uint8) for size in masks.shape]
     values = masks.values.reshape(-1, *masks.shape)

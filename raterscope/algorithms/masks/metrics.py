@@ -189,7 +189,7 @@ def _dice(a: _Shape, b: _Shape, first: BoolArray, second: BoolArray) -> float:
 
 def surface_of(mask: BoolArray, look: Look = no_look) -> BoolArray:
     """Mark the voxels of a mask that share a face with one outside it; (Z, Y, X)."""
-    from raterscope.algorithms.masks._surface_kernels import boundary
+    from raterscope.algorithms.masks._voxel_kernels import boundary
 
     surface = np.empty(mask.shape, dtype=np.bool_)
     step = max(1, _AT_ONCE // (mask.shape[1] * mask.shape[2]))
@@ -210,9 +210,9 @@ def distance_to(
     `positions`, (Z,) mm, are those of slices at uneven distances. `look` is called at least once for each
     million voxels of each axis, and may raise what ends the work.
     """
-    from raterscope.algorithms.masks._surface_kernels import (
-        across_slices,
-        across_uneven_slices,
+    from raterscope.algorithms.masks._voxel_kernels import (
+        squared_across_slices,
+        squared_across_uneven_slices,
         squared_distance,
     )
 
@@ -226,9 +226,9 @@ def distance_to(
     for y in range(0, rows if slices > 1 else 0, band):
         look()
         if positions is None:
-            across_slices(away, steps[0], y, min(y + band, rows))
+            squared_across_slices(away, steps[0], y, min(y + band, rows))
         else:
-            across_uneven_slices(away, np.array(positions, dtype=np.float64), y, min(y + band, rows))
+            squared_across_uneven_slices(away, np.array(positions, dtype=np.float64), y, min(y + band, rows))
     return np.sqrt(away, out=away)
 
 

@@ -19,9 +19,9 @@ from raterscope.algorithms.masks.data import (
     MaskFusion,
     Masks,
     MaskTrace,
+    fused,
 )
 from raterscope.algorithms.masks.distance import domain, logit_distance, signed_distance
-from raterscope.algorithms.masks.results import fused
 from raterscope.algorithms.progress import Look, Watch, part, silent
 from raterscope.algorithms.settings import Settings, integer, number, switch
 

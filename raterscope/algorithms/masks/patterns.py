@@ -116,7 +116,7 @@ def box_of(
     origin, shape
         None where nothing is marked.
     """
-    from raterscope.algorithms.masks._pattern_kernels import mark_rows
+    from raterscope.algorithms.masks._voxel_kernels import mark_rows
 
     raters, slices, rows, columns = labels.shape
     row_any = np.zeros(slices * rows, dtype=np.uint8)
@@ -229,7 +229,7 @@ def _merged(
     labels: LabelArray, known: NDArray[np.int8] | None, classes: int, look: Look
 ) -> tuple[IntArray, LabelArray]:
     """Give each voxel its row in a table of distinct labels; the first column is the settled class."""
-    from raterscope.algorithms.masks._pattern_kernels import count_codes, pack
+    from raterscope.algorithms.masks._voxel_kernels import count_codes, pack
 
     row = np.zeros(labels.shape[1:], dtype=np.int64)
     table = np.zeros((1, 1), dtype=np.uint8)

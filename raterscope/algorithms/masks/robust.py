@@ -10,11 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.masks._columns import Columns, merged, single
-from raterscope.algorithms.masks._robust_fit import Fit, Likelihood, chunks, covariance, fit, resume, start
+from raterscope.algorithms.masks._robust_fit import (
+    Columns,
+    Fit,
+    Likelihood,
+    SpatialPrior,
+    chunks,
+    covariance,
+    fit,
+    merged,
+    resume,
+    single,
+    start,
+)
 from raterscope.algorithms.masks.data import Box, Float32Array, MaskFusion, Masks, MasksError, MaskTrace
 from raterscope.algorithms.masks.distance import logit_distance, signed_distance
-from raterscope.algorithms.masks.spatial import SpatialPrior
 from raterscope.algorithms.progress import Look, Watch, part, repeating, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
 

@@ -16,9 +16,9 @@ from raterscope.algorithms.masks.data import (
     MaskFusion,
     Masks,
     MaskTrace,
+    fused,
 )
 from raterscope.algorithms.masks.patterns import Patterns, patterns_of, spread_rows
-from raterscope.algorithms.masks.results import fused
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, choice
 

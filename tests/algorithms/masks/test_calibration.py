@@ -6,11 +6,17 @@ import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter
 
-from raterscope.algorithms.masks.calibration import LEVELS, calibrate, default_multipliers, pooled
+from raterscope.algorithms.masks.calibration import (
+    LEVELS,
+    calibrate,
+    default_multipliers,
+    judge_gold,
+    pooled,
+    with_gold,
+)
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import OPEN, Masks
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse
-from raterscope.algorithms.masks.gold import judge_gold, with_gold
 from raterscope.algorithms.masks.report import report_on
 from tests.benchmarks.calibration.masks import beyond, calibration_error, log_loss, whole
 

@@ -40,22 +40,20 @@ IMAGE = named(
 
 FLAT = ("laplace", "mixture", "pstaple", "continuous-staple")
 
-BLOCKS = {
-    "_columns": "_CHUNK",
-    "_left_out": "_AT_ONCE",
-    "_spread": "_AT_ONCE",
-    "_cores": "_AT_ONCE",
-    "_grouping": "_AT_ONCE",
-    "_robust_fit": "_CHUNK",
-    "continuous": "_AT_ONCE",
-    "distance": "_AT_ONCE",
-    "metrics": "_AT_ONCE",
-    "multiclass": "_AT_ONCE",
-    "patterns": "_AT_ONCE",
-    "pstaple": "_AT_ONCE",
-    "spatial": "_CHUNK",
-    "staple": "_SLAB",
-}
+BLOCKS = (
+    ("_cores", "_AT_ONCE"),
+    ("_grouping", "_AT_ONCE"),
+    ("_robust_fit", "_CHUNK"),
+    ("_robust_fit", "_CHUNK_OF_BUMPS"),
+    ("continuous_staple", "_AT_ONCE"),
+    ("distance", "_AT_ONCE"),
+    ("leave_one_out", "_AT_ONCE"),
+    ("metrics", "_AT_ONCE"),
+    ("multiclass", "_AT_ONCE"),
+    ("patterns", "_AT_ONCE"),
+    ("staple", "_AT_ONCE"),
+    ("staple", "_SLAB"),
+)
 
 
 def of_rows(values, *rest):
@@ -65,23 +63,23 @@ def of_rows(values, *rest):
 
 
 VOXELS = {
-    "_calibration_kernels.halve": lambda layer, _m, begin, end, *_: 4 * (end - begin) * layer.shape[2],
-    "_distance_kernels.across_rows": lambda line, _s, _f, begin, end, *_: (end - begin) * line.shape[1],
-    "_distance_kernels.across_slices": of_rows,
+    "_voxel_kernels.halve": lambda layer, _m, begin, end, *_: 4 * (end - begin) * layer.shape[2],
+    "_voxel_kernels.across_rows": lambda line, _s, _f, begin, end, *_: (end - begin) * line.shape[1],
+    "_voxel_kernels.across_slices": of_rows,
     "_flood_kernels.join": lambda _order, begin, end, *_: 26 * (end - begin),
     "_flood_kernels.flood": lambda *every: 26 * every[-1],
     "_flood_kernels.nearest_across_slices": lambda *every: every[6] - every[5],
     "_flood_kernels.nearest_in_plane": lambda _c, _s, _f, begin, end, square: square[begin:end].size,
-    "_pattern_kernels.count_codes": lambda code, _: code.size,
-    "_pattern_kernels.pack": lambda _l, _b, code: code.size,
+    "_voxel_kernels.count_codes": lambda code, _: code.size,
+    "_voxel_kernels.pack": lambda _l, _b, code: code.size,
     "_robust_kernels.measure": lambda _k, data, *rest: len(data) * (rest[-3] - rest[-4]),
     "_robust_kernels.merge": lambda bits, _s, begin, end, *_: len(bits) * (end - begin),
     "_robust_kernels.shares": lambda _k, data, *rest: len(data) * (rest[-3] - rest[-4]),
     "_staple_kernels.field_totals": lambda row, _e, _s, begin, end, *_: (end - begin) * row.shape[2],
     "_staple_kernels.sweep": lambda row, *rest: (rest[-2] - rest[-3]) * row.shape[2],
-    "_surface_kernels.across_slices": of_rows,
-    "_surface_kernels.boundary": lambda mask, begin, end, _: mask[begin:end].size,
-    "_surface_kernels.squared_distance": lambda marked, *_: marked.size,
+    "_voxel_kernels.squared_across_slices": of_rows,
+    "_voxel_kernels.boundary": lambda mask, begin, end, _: mask[begin:end].size,
+    "_voxel_kernels.squared_distance": lambda marked, *_: marked.size,
 }
 """The loops whose work is counted."""
 
@@ -105,7 +103,7 @@ WORK = {
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    for name, block in BLOCKS.items():
+    for name, block in BLOCKS:
         module = importlib.import_module(f"raterscope.algorithms.masks.{name}")
         monkeypatch.setattr(module, block, BLOCK)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from raterscope.algorithms.masks import _surface_kernels, metrics
+from raterscope.algorithms.masks import _voxel_kernels, metrics
 from raterscope.algorithms.masks.metrics import (
     against,
     against_and_pairwise,
@@ -67,7 +67,7 @@ def test_no_more_voxels_than_agreed_are_worked_on_between_two_looks(monkeypatch,
     most, work, longest = 250, [0], [0]
 
     def counted(name):
-        real = getattr(_surface_kernels, name)
+        real = getattr(_voxel_kernels, name)
 
         def run(*arguments):
             rows = arguments[-1] - arguments[-2] if name != "squared_distance" else None
@@ -79,7 +79,7 @@ def test_no_more_voxels_than_agreed_are_worked_on_between_two_looks(monkeypatch,
         return run
 
     for name in ("squared_distance", "across_slices", "across_uneven_slices"):
-        monkeypatch.setattr(_surface_kernels, name, counted(name))
+        monkeypatch.setattr(_voxel_kernels, name, counted(name))
     monkeypatch.setattr(metrics, "_AT_ONCE", most)
     blocks = distance_to(marked, SPACING, positions, lambda: work.__setitem__(0, 0))
     np.testing.assert_array_equal(blocks, whole)

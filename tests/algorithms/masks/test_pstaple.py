@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.masks.data import OPEN
-from raterscope.algorithms.masks.pstaple import PSTAPLESettings, pstaple
-from raterscope.algorithms.masks.staple import STAPLESettings, staple
+from raterscope.algorithms.masks.staple import PSTAPLESettings, STAPLESettings, pstaple, staple
 from tests.algorithms.masks.staple_cases import ball, named, nodule, noisy
 
 

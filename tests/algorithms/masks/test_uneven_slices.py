@@ -12,8 +12,8 @@ from raterscope.algorithms.masks.distance import domain, signed_distance
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse
 from raterscope.algorithms.masks.metrics import against, compare, distance_to, pairwise
 from raterscope.algorithms.masks.report import report_on
-from raterscope.algorithms.masks.review import interpolate
 from raterscope.algorithms.masks.robust import GaussianSettings, gaussian
+from raterscope.algorithms.masks.slice_interpolation import interpolate
 
 RNG = np.random.default_rng(4)
 SPACING = (2.5, 0.8, 0.6)

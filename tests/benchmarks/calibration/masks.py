@@ -17,9 +17,9 @@ from raterscope.algorithms.masks.calibration import (
     calibrate,
     crossings,
     pooled,
+    with_gold,
 )
 from raterscope.algorithms.masks.data import BoolArray, Masks
-from raterscope.algorithms.masks.gold import with_gold
 from raterscope.algorithms.simulation.raters import simulate_case
 from tests.benchmarks.calibration import Row
 from tests.benchmarks.calibration._mask_decisions import decision_rows

@@ -15,10 +15,15 @@ import numpy as np
 from scipy.stats import t as student_t
 
 from raterscope.algorithms.evaluation import Calibration as Counted
-from raterscope.algorithms.masks.calibration import LEVELS, TWO_RATERS, Calibration
+from raterscope.algorithms.masks.calibration import (
+    BINS,
+    LEVELS,
+    TWO_RATERS,
+    Calibration,
+    judge_gold,
+    near_outline,
+)
 from raterscope.algorithms.masks.data import BoolArray, FloatArray, Settled
-from raterscope.algorithms.masks.gold import judge_gold, near_outline
-from raterscope.algorithms.masks.left_out_check import BINS
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import counted
 from raterscope.app.kinds.masks.running import cut_truth

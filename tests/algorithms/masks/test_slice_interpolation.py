@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from raterscope.algorithms.masks.review import interpolate
+from raterscope.algorithms.masks.slice_interpolation import interpolate
 from tests.algorithms.masks.staple_cases import ball
 
 SPACING = (2.0, 1.0, 1.0)

@@ -23,9 +23,9 @@ from raterscope.algorithms.masks.data import (
     MaskFusion,
     Masks,
     MaskTrace,
+    fused,
 )
 from raterscope.algorithms.masks.distance import domain, logit_distance, signed_distance
-from raterscope.algorithms.masks.results import fused
 from raterscope.algorithms.masks.staple import DOMAINS, MARGIN, background_in_words
 from raterscope.algorithms.progress import Look, Watch, no_look, part, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from raterscope.algorithms.masks.continuous import ContinuousSTAPLESettings, continuous_staple
+from raterscope.algorithms.masks.continuous_staple import ContinuousSTAPLESettings, continuous_staple
 from raterscope.algorithms.masks.data import OPEN
 from raterscope.algorithms.masks.distance import signed_distance
 from tests.algorithms.masks.staple_cases import ball, named, nodule

@@ -1,0 +1,406 @@
+"""Inner loops over voxels: patterns of labels, signed distances, distances of surfaces, sums over pairs.
+
+The distance transform is that of [felzenszwalb2012]_: lower envelopes of parabolas, one axis after another.
+
+References
+----------
+.. [felzenszwalb2012] P. F. Felzenszwalb and D. P. Huttenlocher, "Distance transforms of sampled functions",
+   Theory of Computing 8 (2012) 415-428, doi:10.4086/toc.2012.v008a019.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from raterscope.algorithms.compiling import Array, compiled
+
+__all__ = [
+    "across_rows",
+    "across_slices",
+    "across_uneven_slices",
+    "along_columns",
+    "boundary",
+    "count_codes",
+    "finish",
+    "halve",
+    "mark_occupied",
+    "mark_rows",
+    "pack",
+    "squared_across_slices",
+    "squared_across_uneven_slices",
+    "squared_distance",
+]
+
+
+@compiled()
+def mark_rows(labels: Array, start: int, stop: int, row_any: Array, column_any: Array) -> None:
+    """Mark the rows `start` to `stop` and the columns in which any rater's label is above 0.
+
+    Parameters
+    ----------
+    labels : (P, R, X) uint8
+        R rows of all slices, one after the other.
+    start, stop : int
+    row_any : (R,) uint8
+    column_any : (X,) uint8
+    """
+    raters, width = labels.shape[0], labels.shape[2]
+    for r in range(start, stop):
+        found = np.uint8(0)
+        for p in range(raters):
+            for x in range(width):
+                found |= labels[p, r, x]
+        if found:
+            row_any[r] = 1
+            for p in range(raters):
+                for x in range(width):
+                    column_any[x] |= labels[p, r, x]
+
+
+@compiled()
+def pack(labels: Array, base: int, code: Array) -> None:
+    """Append each voxel's labels to its code as digits of a number to the given base.
+
+    Parameters
+    ----------
+    labels : (P, Z, Y, X) uint8
+        Digits below `base`.
+    base : int
+    code : (Z, Y, X) int64
+        What the voxels have so far, 0 at first.
+    """
+    raters, slices, rows, columns = labels.shape
+    for z in range(slices):
+        for y in range(rows):
+            for p in range(raters):
+                for x in range(columns):
+                    code[z, y, x] = code[z, y, x] * base + labels[p, z, y, x]
+
+
+@compiled()
+def count_codes(code: Array, count: Array) -> None:
+    """Count how often each code is there.
+
+    Parameters
+    ----------
+    code : (Z, Y, X) int64
+    count : (codes,) int64
+        Added to.
+    """
+    slices, rows, columns = code.shape
+    for z in range(slices):
+        for y in range(rows):
+            for x in range(columns):
+                count[code[z, y, x]] += 1
+
+
+@compiled()
+def mark_occupied(values: Array, slices: Array, rows: Array, columns: Array) -> None:
+    """Mark the slices, rows and columns of (Z, Y, X) `values` that hold anything but 0."""
+    for z in range(values.shape[0]):
+        for y in range(values.shape[1]):
+            row = values[z, y]
+            some = np.uint8(0)
+            for x in range(len(row)):
+                some |= row[x]
+            if some:
+                slices[z] = 1
+                rows[y] = 1
+                for x in range(len(row)):
+                    columns[x] |= row[x]
+
+
+@compiled(error_model="numpy")
+def along_columns(mask: Array, step: float, far: float, out: Array) -> None:
+    """Give the squared distance (mm) to the next voxel of the other kind in the row, above 0 inside.
+
+    mask (Y, X) uint8, out (Y, X) float32; `far` where it is beyond its root or there is none.
+    """
+    height, width = mask.shape
+    for y in range(height):
+        row, squared = mask[y], out[y]
+        changes = np.uint8(0)
+        for x in range(1, width):
+            changes |= row[x] ^ row[x - 1]
+        if not changes:
+            value = np.float32(far if row[0] else -far)
+            for x in range(width):
+                squared[x] = value
+            continue
+        away = width
+        for x in range(width):
+            away = 1 if x and row[x] != row[x - 1] else away + 1
+            squared[x] = away
+        away = width
+        for x in range(width - 1, -1, -1):
+            away = 1 if x + 1 < width and row[x] != row[x + 1] else away + 1
+            near = np.float32(min(far, (min(away, squared[x]) * step) ** 2))
+            squared[x] = near if row[x] else -near
+
+
+@compiled(error_model="numpy", fastmath={"nnan", "ninf", "nsz"})
+def _lower(here: Array, there: Array, added: float, best: Array) -> None:
+    """Lower the squared distances of one row by way of another, `added` away."""
+    add, nothing, one = np.float32(added), np.float32(0), np.float32(1)
+    for x in range(len(here)):
+        side = one if here[x] > nothing else -one
+        best[x] = min(best[x], add + max(nothing, side * there[x]))
+
+
+@compiled(error_model="numpy")
+def _settled(row: Array, far: np.float32) -> int:
+    """Give 1 or -1 where the whole row is that far inside or outside, else 0."""
+    value = row[0]
+    if abs(value) < far:
+        return 0
+    different = False
+    for x in range(len(row)):
+        different |= row[x] != value
+    if different:
+        return 0
+    return 1 if value > 0 else -1
+
+
+@compiled(error_model="numpy")
+def across_rows(squared: Array, step: float, far: float, begin: int, end: int, out: Array) -> None:
+    """Carry signed squared distances across the first axis of (N, X) `squared`, for rows `begin` to `end`.
+
+    Only rows whose own distance is beneath the root of `far` are looked at; a row that lies between rows all
+    of the same kind is left as it is.
+    """
+    count, width = squared.shape
+    reach = 0
+    while reach + 1 < count and ((reach + 1) * step) ** 2 < far:
+        reach += 1
+    kind = np.empty(count, np.int64)
+    for y in range(max(0, begin - reach), min(count, end + reach)):
+        kind[y] = _settled(squared[y], np.float32(far))
+    best = np.empty(width, np.float32)
+    for y in range(begin, end):
+        low, high = max(0, y - reach), min(count - 1, y + reach)
+        same = kind[y] != 0
+        for other in range(low, high + 1):
+            same = same and kind[other] == kind[y]
+        if same:
+            out[y] = squared[y]
+            continue
+        best[:] = np.abs(squared[y])
+        for other in range(low, high + 1):
+            if other != y:
+                _lower(squared[y], squared[other], ((other - y) * step) ** 2, best)
+        for x in range(width):
+            out[y, x] = best[x] if squared[y, x] > 0 else -best[x]
+
+
+@compiled(error_model="numpy")
+def across_slices(squared: Array, step: float, far: float, begin: int, end: int, out: Array) -> None:
+    """Carry signed squared distances across the first axis of (Z, Y, X), for the rows `begin` to `end`."""
+    # Copied: loops over rows that may have a stride are several times slower.
+    slices, _, width = squared.shape
+    here, found = np.empty((slices, width), np.float32), np.empty((slices, width), np.float32)
+    for y in range(begin, end):
+        for z in range(slices):
+            here[z] = squared[z, y]
+        across_rows(here, step, far, 0, slices, found)
+        for z in range(slices):
+            out[z, y] = found[z]
+
+
+@compiled(error_model="numpy")
+def across_uneven_slices(squared: Array, places: Array, far: float, begin: int, end: int, out: Array) -> None:
+    """Do what `across_slices` does, for slices at (Z,) `places` in mm."""
+    slices, _, width = squared.shape
+    best = np.empty(width, np.float32)
+    for y in range(begin, end):
+        for z in range(slices):
+            here = squared[z, y]
+            best[:] = np.abs(here)
+            for other in range(slices):
+                away = (places[other] - places[z]) ** 2
+                if other != z and away < far:
+                    _lower(here, squared[other, y], away, best)
+            for x in range(width):
+                out[z, y, x] = best[x] if here[x] > 0 else -best[x]
+
+
+@compiled(error_model="numpy", fastmath={"nnan", "ninf", "nsz"})
+def finish(squared: Array, half: float, clip: float) -> None:
+    """Turn signed squared distances between voxels' centres into clipped ones to the boundary, in place."""
+    take, most = np.float32(half), np.float32(clip)
+    for i in range(len(squared)):
+        value = squared[i]
+        away = min(most, np.sqrt(abs(value)) - take)
+        squared[i] = away if value > 0 else -away
+
+
+@compiled()
+def boundary(mask: Array, begin: int, end: int, surface: Array) -> int:
+    """Mark the voxels of a mask that share a face with one outside it; beyond the array all is outside.
+
+    Parameters
+    ----------
+    mask : (Z, Y, X) bool
+        With one slice, faces between slices do not count.
+    begin, end : int
+        Slices to fill in.
+    surface : (Z, Y, X) bool
+        Filled.
+
+    Returns
+    -------
+    int
+        How many there are.
+    """
+    slices, rows, columns = mask.shape
+    count = 0
+    for z in range(begin, end):
+        for y in range(rows):
+            for x in range(columns):
+                if not mask[z, y, x]:
+                    surface[z, y, x] = False
+                    continue
+                inner = (
+                    0 < y < rows - 1
+                    and 0 < x < columns - 1
+                    and mask[z, y - 1, x]
+                    and mask[z, y + 1, x]
+                    and mask[z, y, x - 1]
+                    and mask[z, y, x + 1]
+                )
+                if inner and slices > 1:
+                    inner = 0 < z < slices - 1 and mask[z - 1, y, x] and mask[z + 1, y, x]
+                surface[z, y, x] = not inner
+                count += not inner
+    return count
+
+
+@compiled()
+def _envelope(value: Array, step: float, place: Array, border: Array) -> None:
+    """Replace a line of squared distances by their lower envelope of parabolas; (n,) float64, in place.
+
+    place : (n,) int64 and border : (n + 1,) float64 are room to work in; `value` is inf where there is none.
+    """
+    count, last = len(value), -1
+    for q in range(count):
+        if value[q] == np.inf:
+            continue
+        while last >= 0:
+            before = place[last]
+            meet = ((value[q] - value[before]) / (step * step) + q * q - before * before) / (2 * (q - before))
+            if meet > border[last]:
+                break
+            last -= 1
+        last += 1
+        place[last] = q
+        border[last] = -np.inf if last == 0 else meet
+    if last < 0:
+        return
+    border[last + 1] = np.inf
+    height = np.empty(last + 1)
+    for k in range(last + 1):
+        height[k] = value[place[k]]
+    k = 0
+    for q in range(count):
+        while border[k + 1] < q:
+            k += 1
+        away = (q - place[k]) * step
+        value[q] = away * away + height[k]
+
+
+@compiled()
+def squared_across_uneven_slices(squared: Array, place: Array, first: int, last: int) -> None:
+    """Carry squared distances (Z, Y, X) in the plane across slices at (Z,) `place` in mm, in place.
+
+    Only rows from `first` to before `last` are filled in.
+    """
+    slices, _, columns = squared.shape
+    line = np.empty(slices)
+    for y in range(first, last):
+        for x in range(columns):
+            some = False
+            for z in range(slices):
+                line[z] = squared[z, y, x]
+                some |= line[z] < np.inf
+            if not some:
+                continue
+            for z in range(slices):
+                best = line[z]
+                for other in range(slices):
+                    best = min(best, line[other] + (place[other] - place[z]) ** 2)
+                squared[z, y, x] = best
+
+
+@compiled()
+def squared_distance(surface: Array, spacing: Array, out: Array) -> None:
+    """Fill in the squared distance (mm) of each voxel's centre to the nearest marked one of its slice.
+
+    Parameters
+    ----------
+    surface : (Z, Y, X) bool
+    spacing : (3,) float64
+    out : (Z, Y, X) float32
+        inf where nothing is marked.
+    """
+    slices, rows, columns = surface.shape
+    longest = max(rows, columns)
+    place, border, line = np.empty(longest, np.int64), np.empty(longest + 1), np.empty(longest)
+    for z in range(slices):
+        for y in range(rows):
+            away = np.inf
+            for x in range(columns):
+                away = 0.0 if surface[z, y, x] else away + spacing[2]
+                out[z, y, x] = away * away
+            away = np.inf
+            for x in range(columns - 1, -1, -1):
+                away = 0.0 if surface[z, y, x] else away + spacing[2]
+                out[z, y, x] = min(out[z, y, x], away * away)
+        for x in range(columns):
+            for y in range(rows):
+                line[y] = out[z, y, x]
+            _envelope(line[:rows], spacing[1], place, border)
+            for y in range(rows):
+                out[z, y, x] = line[y]
+
+
+@compiled()
+def squared_across_slices(squared: Array, step: float, first: int, last: int) -> None:
+    """Carry squared distances (Z, Y, X) in the plane across slices `step` mm apart, in place.
+
+    Only rows from `first` to before `last` are filled in.
+    """
+    slices, _, columns = squared.shape
+    place, border, line = np.empty(slices, np.int64), np.empty(slices + 1), np.empty(slices)
+    for y in range(first, last):
+        for x in range(columns):
+            for z in range(slices):
+                line[z] = squared[z, y, x]
+            _envelope(line, step, place, border)
+            for z in range(slices):
+                squared[z, y, x] = line[z]
+
+
+@compiled(error_model="numpy")
+def halve(layer: Array, mean: Array, begin: int, end: int, squares: Array, sums: Array) -> None:
+    """Sum (layer - mean)², and the layer, over pairs of voxels along each axis, for lines `begin` to `end`.
+
+    Parameters
+    ----------
+    layer, mean : (Z, Y, X) float32
+    begin, end : int
+        Lines along the columns of the sums, counted from slice to slice.
+    squares, sums : (ceil(Z / 2), ceil(Y / 2), ceil(X / 2)) float32
+        Overwritten.
+    """
+    slices, rows, columns = layer.shape
+    for line in range(begin, end):
+        z, y = line // sums.shape[1], line % sums.shape[1]
+        square, total = squares[z, y], sums[z, y]
+        square[:] = np.float32(0)
+        total[:] = np.float32(0)
+        for a in range(2 * z, min(2 * z + 2, slices)):
+            for b in range(2 * y, min(2 * y + 2, rows)):
+                one, middle = layer[a, b], mean[a, b]
+                for x in range(columns):
+                    apart = one[x] - middle[x]
+                    square[x // 2] += apart * apart
+                    total[x // 2] += one[x]
