@@ -125,7 +125,9 @@ class Session:
             def call() -> None:
                 nonlocal before
                 before = work.queue.current
-                work.judging.record(verb, work.scene.pairs.annotators[before], "clicks one side always")
+                work.judging.record(
+                    verb, work.session.scene.pairs.annotators[before], "clicks one side always"
+                )
 
             return driven.deciding(call)
 

@@ -16,7 +16,7 @@ S = TypeVar("S")
 A = TypeVar("A")
 P = ParamSpec("P")
 
-ORDER = ("cleared", "scene", "blind", "selection")
+ORDER = ("cleared", "scene", "amended", "blind", "selection")
 """In this order observers hear of changes that are made together."""
 
 
@@ -33,6 +33,8 @@ class Session(QObject, Generic[S, A]):
         Another scene is shown. Never None.
     cleared
         No scene is shown any more.
+    scene_amended(scene)
+        The scene shown says something more, or the same in another way; see `amend`.
     scene_settled(scene)
         In the next turn of the event loop after `scene_changed`, unless the scene changed again: for what
         takes long to draw.
@@ -44,6 +46,7 @@ class Session(QObject, Generic[S, A]):
 
     scene_changed = Signal(object)
     cleared = Signal()
+    scene_amended = Signal(object)
     scene_settled = Signal(object)
     blind_changed = Signal(bool)
     selection_changed = Signal(object)
@@ -112,6 +115,12 @@ class Session(QObject, Generic[S, A]):
             self._changed -= {"scene", "cleared"}
             self._changed.add("cleared" if scene is None else "scene")
 
+    def amend(self, scene: S) -> None:
+        """Put an amended copy in the place of the scene shown: of the same item and the same run."""
+        with self.change():
+            self._scene = scene
+            self._changed.add("amended")
+
     def clear(self) -> None:
         """Show no scene."""
         self.show(None)
@@ -150,6 +159,8 @@ class Session(QObject, Generic[S, A]):
         elif name == "scene":
             self._settle.start()
             self.scene_changed.emit(self._scene)
+        elif name == "amended":
+            self.scene_amended.emit(self._scene)
         elif name == "blind":
             self.blind_changed.emit(self.blind)
         else:

@@ -99,6 +99,16 @@ def test_an_unchanged_blind_mode_is_not_told(session):
     assert told == []
 
 
+def test_an_amended_scene_is_told_apart_from_another_one(session):
+    session.show("first", 1)
+    told = heard(session)
+    session.scene_amended.connect(lambda scene: told.append(("amended", scene)))
+    session.amend("first, settled")
+    assert told == [("amended", "first, settled")]
+    assert session.scene == "first, settled"
+    assert session.analysis == 1
+
+
 def test_only_the_scene_that_stays_is_settled(session, qtbot):
     settled = []
     session.scene_settled.connect(settled.append)

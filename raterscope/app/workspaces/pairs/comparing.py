@@ -20,7 +20,7 @@ from raterscope.app.kinds.pairs.ranking_agreement import agreements
 from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.true_rankings import true_ranking_of
-from raterscope.app.workspaces.pairs.scene import Scene
+from raterscope.app.workspaces.pairs.scene import PairsSession, Scene
 from raterscope.text.numbers import count
 from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow, ComparisonTable, Measure
 
@@ -98,29 +98,42 @@ class Comparing(QObject):
 
     run_chosen = Signal(int)
 
-    def __init__(self, document: Document, table: ComparisonTable, parent: QObject | None = None) -> None:
+    def __init__(
+        self, document: Document, table: ComparisonTable, session: PairsSession, parent: QObject | None = None
+    ) -> None:
         super().__init__(parent)
         self._document = document
         self._table = table
         self._task = LatestTask()
-        self._wanted: Scene | None = None
+        self._session = session
+        self._wanted = False
         table.header.set_title("Methods")
         table.run_chosen.connect(self._on_chosen)
+        session.scene_changed.connect(self._on_scene)
+        session.cleared.connect(self._clear)
 
-    def show(self, scene: Scene | None) -> None:
-        """Take another question or answer."""
+    def _clear(self) -> None:
         self._task.cancel()
-        self._wanted = scene if scene is not None and scene.run is not None else None
-        if self._wanted is None:
-            self._table.set_rows(())
-        self.look()
+        self._wanted = False
+        self._table.set_rows(())
+
+    def _on_scene(self, scene: Scene) -> None:
+        if scene.run is None:
+            self._clear()
+        else:
+            self._task.cancel()
+            self._wanted = True
+            self.look()
 
     def look(self) -> None:
         """Read the runs where they are in sight, once."""
-        scene, contents = self._wanted, self._document.contents
-        if scene is None or scene.run is None or contents is None or not self._table.isVisible():
+        contents = self._document.contents
+        if not self._wanted or contents is None or not self._table.isVisible():
             return
-        self._wanted = None
+        scene = self._session.scene
+        if scene.run is None:
+            return
+        self._wanted = False
         question = scene.question.id
         runs = [run.id for run in contents.runs_of("pairs") if question in run.items][-MOST_RUNS:]
         if scene.run.id not in runs:

@@ -14,10 +14,10 @@ from raterscope.algorithms.pairs.knockoffs import SortedDraws
 from raterscope.algorithms.pairs.ranking import Linked
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.jobs import Jobs
-from raterscope.app.session import LatestTask
+from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.workspaces.pairs.scene import (
-    Analysis,
     Cut,
+    PairsSession,
     Ranking,
     Scene,
     cut_at,
@@ -58,10 +58,10 @@ class Cutting(QObject):
     detected = Signal()
     refused = Signal(str)
 
-    def __init__(self, jobs: Jobs, parent: QObject | None = None) -> None:
+    def __init__(self, jobs: Jobs, session: PairsSession, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._jobs = jobs
-        self._scene: Scene | None = None
+        self._session = session
         self.cut: Cut | None = None
         self.ranking: Ranking | None = None
         self._draws: SortedDraws | None = None
@@ -76,20 +76,30 @@ class Cutting(QObject):
         self._rest.setSingleShot(True)
         self._rest.setInterval(REST)
         self._rest.timeout.connect(self._on_rest)
+        session.scene_changed.connect(self._on_scene)
+        session.cleared.connect(self._clear)
 
-    def show(self, scene: Scene | None, analysis: Analysis | None) -> None:
-        """Take another question or answer, with the cut at the rate that it was fused at."""
+    def _clear(self) -> None:
         self._stop()
-        self._scene = scene
-        self._draws, self.cut = (None, None) if analysis is None else (analysis.draws, analysis.cut)
+        self._draws = self.cut = None
         self.ranking = self._flagged = self._linked = self._test = None
-        self._detected_at = float("nan") if self.cut is None else self.cut.rate
+        self._detected_at = float("nan")
 
+    def _on_scene(self) -> None:
+        """Take another question or answer, with the cut at the rate that it was fused at."""
+        self._clear()
+        analysis = self._session.analysis
+        self._draws, self.cut = analysis.draws, analysis.cut
+        if self.cut is not None:
+            self._detected_at = self.cut.rate
+
+    @while_shown
     def move(self, rate: float) -> None:
         """Move the cut."""
-        if self._scene is not None and self._draws is not None:
-            self.cut = cut_at(self._scene, self._draws, rate, self.cut)
-            fusion = self._scene.fusion
+        if self._draws is not None:
+            scene = self._session.scene
+            self.cut = cut_at(scene, self._draws, rate, self.cut)
+            fusion = scene.fusion
             if fusion is not None and rate == fusion.rate:
                 self._detected_at = rate
             self.moved.emit()
@@ -109,20 +119,21 @@ class Cutting(QObject):
         self._ranking_task.cancel()
         self._detecting.cancel()
 
+    @while_shown
     def _on_rest(self) -> None:
         self.rested.emit()
         self._detect()
-        if self._scene is None or self._flagged is None or not self._due:
+        if self._flagged is None or not self._due:
             return
         self._due = False
-        work = partial(_rank, self._scene, self._linked, self._flagged)
+        work = partial(_rank, self._session.scene, self._linked, self._flagged)
         job = self._jobs.start("Ranking the items", work, quiet=True)
         self._ranking_task.follow(job, self._on_ranked, failed=self.refused.emit)
 
     def _detect(self) -> None:
         """Find what is detectable at a rate other than the run's."""
-        scene, cut = self._scene, self.cut
-        if scene is None or cut is None or cut.detectable is None or cut.rate == self._detected_at:
+        scene, cut = self._session.scene, self.cut
+        if cut is None or cut.detectable is None or cut.rate == self._detected_at:
             return
         job = self._jobs.start(
             "Finding detectable biases", partial(_detect, scene, self._test, cut.rate), quiet=True

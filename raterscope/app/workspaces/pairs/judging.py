@@ -12,8 +12,9 @@ from PySide6.QtGui import QGuiApplication
 from raterscope.algorithms.pairs.data import BoolArray
 from raterscope.app.document import Document
 from raterscope.app.review import BiasSubject, Decision
+from raterscope.app.session import while_shown
 from raterscope.app.workspaces.order import Elsewhere
-from raterscope.app.workspaces.pairs.scene import CLEARED, FLAGGED, OPEN, Scene
+from raterscope.app.workspaces.pairs.scene import CLEARED, FLAGGED, OPEN, PairsSession
 from raterscope.app.workspaces.pairs.screen import PairsScreen
 from raterscope.widgets.dialogs.reason import ReasonDialog
 from raterscope.widgets.menu import Menu, without_checked
@@ -44,14 +45,16 @@ class Judging(QObject):
     said = Signal(str)
     exhausted = Signal()
 
-    def __init__(self, document: Document, screen: PairsScreen, elsewhere: Elsewhere) -> None:
+    def __init__(
+        self, document: Document, screen: PairsScreen, session: PairsSession, elsewhere: Elsewhere
+    ) -> None:
         super().__init__(screen)
         self._elsewhere = elsewhere
         self._by_hand = False
         """Whether the expert chose the annotator itself: only then may a decision be changed."""
         self._document = document
         self._screen = screen
-        self._scene: Scene | None = None
+        self._session = session
         self.decided: NDArray[np.int8] = np.empty(0, dtype=np.int8)
         """What was decided of each annotator: OPEN, FLAGGED or CLEARED."""
         for place in (screen.queue, screen.path, screen.sides, screen.bars):
@@ -61,18 +64,18 @@ class Judging(QObject):
         screen.evidence.skip_requested.connect(partial(self.judge, "skip"))
         screen.queue.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         screen.queue.view.customContextMenuRequested.connect(self._on_menu)
+        session.scene_changed.connect(self.refresh)
+        session.cleared.connect(self._clear)
 
-    def show(self, scene: Scene | None) -> None:
-        """Take another question or answer."""
-        self._scene = scene
-        self.refresh()
+    def _clear(self) -> None:
+        self.decided = np.empty(0, dtype=np.int8)
 
+    @while_shown
     def refresh(self) -> None:
         """Read anew what was decided."""
-        scene, contents = self._scene, self._document.contents
-        people = 0 if scene is None else len(scene.pairs.annotators)
-        self.decided = np.zeros(people, dtype=np.int8)
-        if scene is None or contents is None:
+        scene, contents = self._session.scene, self._document.contents
+        self.decided = np.zeros(len(scene.pairs.annotators), dtype=np.int8)
+        if contents is None:
             return
         judged = contents.review.judged(scene.question.id)
         for at, name in enumerate(scene.pairs.annotators if judged else ()):
@@ -98,10 +101,11 @@ class Judging(QObject):
 
     def judge(self, verb: str) -> None:
         """Flag, clear or skip the annotator looked at; the first two with a reason."""
-        scene, annotator = self._scene, self._screen.queue.current
-        if scene is None or annotator is None:
+        annotator = self._screen.queue.current
+        if annotator is None:
             self.go(1)
             return
+        scene = self._session.scene
         name = scene.pairs.annotators[annotator]
         if self.decided[annotator] != OPEN and (verb == "skip" or not self._by_hand):
             how = "flagged" if self.decided[annotator] == FLAGGED else "cleared"
@@ -119,11 +123,10 @@ class Judging(QObject):
         dialog.accepted.connect(partial(self._on_reason, verb, name, dialog))
         dialog.open()
 
+    @while_shown
     def record(self, verb: str, name: str, reason: str = "") -> None:
         """Write what was decided of an annotator, and go on to the next."""
-        scene = self._scene
-        if scene is None:
-            return
+        scene = self._session.scene
         # Where those decided leave the list, the next one is found while this one is still in it.
         found = self.go(1)
         job = self._document.record(
@@ -138,10 +141,11 @@ class Judging(QObject):
     def _on_last(self, _written: object) -> None:
         self.exhausted.emit()  # what was said before is forgotten with the decision
 
+    @while_shown
     def set_aside(self, flagged: BoolArray) -> None:
         """Leave the flagged out of the fusions of every kind in this study."""
-        scene, contents = self._scene, self._document.contents
-        if scene is None or contents is None:
+        scene, contents = self._session.scene, self._document.contents
+        if contents is None:
             return
         names = tuple(
             name
@@ -155,10 +159,10 @@ class Judging(QObject):
 
     def _on_menu(self, place: QPoint) -> None:
         """Offer what can be done with the annotator whose line has the mouse, which is current by then."""
-        scene, annotator, view = self._scene, self._screen.queue.current, self._screen.queue.view
-        if scene is None or annotator is None:
+        annotator, view = self._screen.queue.current, self._screen.queue.view
+        if annotator is None:
             return
-        name = scene.names[annotator]
+        name = self._session.scene.names[annotator]
         menu = Menu(self._screen)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.addAction(f"Annotator {name}".replace("&", "&&")).setEnabled(False)

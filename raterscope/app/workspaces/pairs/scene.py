@@ -26,6 +26,7 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.kinds.pairs.answers import plan_of
 from raterscope.app.kinds.pairs.comparing import not_promised
 from raterscope.app.kinds.pairs.ranking_agreement import Agreements, agreements
+from raterscope.app.session import Session
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.pairs import item_pictures, pairs_of
 from raterscope.app.study.records import ImageEntry, PairQuestion
@@ -37,6 +38,7 @@ __all__ = [
     "OPEN",
     "Analysis",
     "Cut",
+    "PairsSession",
     "Ranking",
     "Scene",
     "analyse",
@@ -293,6 +295,10 @@ def _agreement(scene: Scene, fusion: PairFusion) -> Agreements | None:
     if scene.truth is None:
         return None
     return agreements(fusion.score, fusion.corrected, fusion.component, scene.truth)
+
+
+PairsSession = Session[Scene, Analysis]
+"""What the pairs workspace shows."""
 
 
 def analyse(scene: Scene, watch: Watch) -> Analysis:

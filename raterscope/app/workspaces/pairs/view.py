@@ -366,10 +366,8 @@ def between_view(scene: Scene, analysis: Analysis, one: int, other: int) -> Pair
     )  # fmt: skip
 
 
-def status(scene: Scene | None, analysis: Analysis | None, cut: Cut | None, flagged: BoolArray) -> str:
+def status(scene: Scene, analysis: Analysis, cut: Cut | None, flagged: BoolArray) -> str:
     """Say what is shown, which run, what came of it."""
-    if scene is None or analysis is None:
-        return ""
     pairs = scene.pairs
     people = int(analysis.took_part.sum())
     words = [

@@ -23,7 +23,8 @@ from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.pairs.running import Answer, Inputs, fuse_inputs, gather, keep
 from raterscope.app.review import BiasSubject, Decision, ReviewState
-from raterscope.app.session import LatestTask
+from raterscope.app.session import LatestTask, while_shown
+from raterscope.app.study.records import ImageEntry
 from raterscope.app.workspaces.fusing import FusionWork
 from raterscope.app.workspaces.hiding import Hiding
 from raterscope.app.workspaces.left import QuestionsLeft
@@ -37,6 +38,7 @@ from raterscope.app.workspaces.pairs.scene import (
     FLAGGED,
     OPEN,
     Analysis,
+    PairsSession,
     Scene,
     analyse,
     annotators_asked,
@@ -59,8 +61,7 @@ class PairsWorkspace(PairsScreen):
         super().__init__(parent)
         self._document = document
         self._jobs = jobs
-        self.scene: Scene | None = None
-        self.analysis: Analysis | None = None
+        self.session = self._session = PairsSession(self)
         self._evidence: Evidence | None = None
         self._gathering = LatestTask()
         self.hiding = Hiding(document, "pairs", self, "Hide names", "Names are hidden.", "Names are shown.")
@@ -75,14 +76,14 @@ class PairsWorkspace(PairsScreen):
         self.questions = Questions(
             document, jobs, self.question, self.runs, "pairs", "comparisons", read_scene, analyse
         )
-        self.cutting = Cutting(jobs, self)
-        self.judging = Judging(document, self, self._go_elsewhere)
+        self.cutting = Cutting(jobs, self.session, self)
+        self.judging = Judging(document, self, self.session, self._go_elsewhere)
         self.left = QuestionsLeft(
             document, self.runs, self.queue, "pairs", annotators_asked, _settled, noun="annotator",
             tip="A decision matters where an annotator is flagged, or not flagged, wrongly with a "
             f"probability of {MATTERS:g} or more, by the p values of all annotators.",
         )  # fmt: skip
-        self.comparing = Comparing(document, self.methods, self)
+        self.comparing = Comparing(document, self.methods, self.session, self)
         self.trusting = Trusting(document, self.trust, self.queue, "pairs", costly=True)
         self.pictures = Pictures(document, jobs, self)
         self._connect()
@@ -93,7 +94,10 @@ class PairsWorkspace(PairsScreen):
         self._document.replaced.connect(self._on_replaced)
         self._document.changed.connect(self._on_changed)
         self._document.decided.connect(self._on_decided)
-        self.questions.arrived.connect(self._show)
+        self.questions.arrived.connect(self._on_arrived)
+        self.session.scene_changed.connect(self._on_scene)
+        self.session.cleared.connect(self._on_cleared)
+        self.session.scene_amended.connect(self._on_amended)
         self.questions.refused.connect(self.refused)
         for place in (self.queue, self.path, self.sides, self.bars):
             place.chosen.connect(self.choose)
@@ -145,7 +149,7 @@ class PairsWorkspace(PairsScreen):
     def go_to_change(self, change: Change) -> None:
         """Look at an annotator that another run judges otherwise."""
         self._change = None
-        if self.scene is None or self.scene.question.id != change.item:
+        if not self.session.shown or self.session.scene.question.id != change.item:
             self._change = change
             self.questions.show(change.item)
         elif change.name in self.annotators_here():
@@ -153,7 +157,7 @@ class PairsWorkspace(PairsScreen):
 
     def annotators_here(self) -> Sequence[str]:
         """Name the annotators of the question."""
-        return () if self.scene is None else self.scene.pairs.annotators
+        return self.session.scene.pairs.annotators if self.session.shown else ()
 
     def choose_annotator(self, name: str) -> None:
         """Choose an annotator everywhere."""
@@ -164,7 +168,7 @@ class PairsWorkspace(PairsScreen):
     def whereabouts(self) -> dict[str, Any]:
         """Tell the annotator and the cut too."""
         chosen, cut = self.queue.current, self.cutting.cut
-        name = None if chosen is None or self.scene is None else self.scene.pairs.annotators[chosen]
+        name = None if chosen is None else self.annotators_here()[chosen]
         return {**super().whereabouts(), "annotator": name, "rate": None if cut is None else cut.rate}
 
     def return_to(self, told: Mapping[str, Any]) -> None:
@@ -179,8 +183,8 @@ class PairsWorkspace(PairsScreen):
     @property
     def flagged(self) -> BoolArray:
         """Who counts as biased: flagged by the run or by the expert, not cleared and not set aside."""
-        analysis, cut, decided = self.analysis, self.cutting.cut, self.judging.decided
-        there = np.zeros(len(decided), dtype=bool) if analysis is None else analysis.took_part
+        cut, decided = self.cutting.cut, self.judging.decided
+        there = self.session.analysis.took_part if self.session.shown else np.zeros(0, dtype=bool)
         drawn = np.zeros(len(decided), dtype=bool) if cut is None else cut.flagged
         return np.asarray(there & ((drawn & (decided != CLEARED)) | (decided == FLAGGED)), dtype=bool)
 
@@ -196,63 +200,75 @@ class PairsWorkspace(PairsScreen):
         self.questions.refresh()
         self.tell_stale()
 
-    def _show(self, scene: Scene | None, analysis: Analysis | None) -> None:
-        kept = self._kept(scene, analysis)
-        self.scene = None if scene is None else replace(scene, blind=self.hiding.on)
-        self.left.select(None if scene is None else scene.question.id)
-        self.analysis, self._evidence, self._between = analysis, None, None
-        self.cutting.show(scene, analysis)
-        self.judging.show(self.scene)
-        self.comparing.show(scene)
+    def _on_arrived(self, scene: Scene | None, analysis: Analysis | None) -> None:
+        self.session.show(None if scene is None else replace(scene, blind=self.hiding.on), analysis)
+
+    def _on_cleared(self) -> None:
+        self.left.select(None)
+        self.trusting.set_decided(0)
+        self.trusting.show(None, ())
+        self._forget_items({})
+        self._say_notices("")
+        self.queue.set_view(None)
+        self.path.show_path(None)
+        self.sides.show_sides(None)
+        self.bars.show_statistics(None)
+        self.status_changed.emit("")
+        self.choose(None)
+
+    def _on_scene(self, scene: Scene) -> None:
+        kept = self._kept(scene, self.session.analysis)
+        self.left.select(scene.question.id)
         self._calibrate()
-        self.pictures.set_tasks({} if scene is None else scene.pictures)
-        fusion = None if scene is None else scene.fusion
-        self.ranking.show_ranking(None)
-        self.between.show_pairs(None)
-        for place in (self.ranking, self.between, self.evidence.pairs):
-            place.forget_pictures()
-        notices = " ".join(fusion.notices) if fusion else ""
-        if notices != self._notices:
-            self._notices = notices
-            self.said.emit(notices)
+        self._forget_items(scene.pictures)
+        self._say_notices(" ".join(scene.fusion.notices) if scene.fusion else "")
         self._draw()
         self.cutting.rank(self.flagged)
         self.choose(self.queue.first if kept is None else kept)
         if self._change is not None:
             self.go_to_change(self._change)
 
+    def _forget_items(self, pictures: Mapping[int, ImageEntry]) -> None:
+        """Make way for the items of another question."""
+        self._evidence = self._between = None
+        self.pictures.set_tasks(pictures)
+        self.ranking.show_ranking(None)
+        self.between.show_pairs(None)
+        for place in (self.ranking, self.between, self.evidence.pairs):
+            place.forget_pictures()
+
+    def _say_notices(self, notices: str) -> None:
+        if notices != self._notices:
+            self._notices = notices
+            self.said.emit(notices)
+
     def _calibrate(self) -> None:
         """Compare the flags of the run shown with what is known."""
-        scene = self.scene
-        fusion = None if scene is None else scene.fusion
-        run = None if scene is None or fusion is None else scene.run
+        scene = self.session.scene
+        fusion = scene.fusion
         self.trusting.set_decided(int((self.judging.decided != OPEN).sum()))
-        items = () if scene is None else (scene.question.id,)
         doubtful = fusion is not None and bool(fusion.sides)
-        self.trusting.show(run, items, "flip test", doubtful=doubtful)
+        run = None if fusion is None else scene.run
+        self.trusting.show(run, (scene.question.id,), "flip test", doubtful=doubtful)
 
-    def _kept(self, scene: Scene | None, analysis: Analysis | None) -> int | None:
+    def _kept(self, scene: Scene, analysis: Analysis) -> int | None:
         """Give who is still looked at with another answer; where it is the first one, one begins anew."""
-        before, current = self.scene, self.queue.current
-        if before is None or scene is None or analysis is None or before.question.id != scene.question.id:
+        before, current = self.session.before, self.queue.current
+        if before is None or before.question.id != scene.question.id:
             return None
         first = before.fusion is None and scene.fusion is not None
         return None if first or current is None or not analysis.took_part[current] else current
 
+    @while_shown
     def _draw(self) -> None:
         """Draw everything that is of all annotators."""
-        scene, analysis, cut = self.scene, self.analysis, self.cutting.cut
+        scene, analysis, cut = self.session.scene, self.session.analysis, self.cutting.cut
         self._sort()
-        if scene is None or analysis is None:
-            self.path.show_path(None)
-            self.sides.show_sides(None)
-            self.bars.show_statistics(None)
-        else:
-            who = self._uncovered(scene)
-            self.path.set_nothing(view.why_no_path(scene, who))
-            self.path.show_path(view.path_view(scene, cut, self._behaviour(scene, analysis), who))
-            self.sides.show_sides(view.sides_view(scene, analysis, *self._told(scene, analysis)))
-            self.bars.show_statistics(view.statistics_view(scene, analysis, cut, self.flagged, who))
+        who = self._uncovered(scene)
+        self.path.set_nothing(view.why_no_path(scene, who))
+        self.path.show_path(view.path_view(scene, cut, self._behaviour(scene, analysis), who))
+        self.sides.show_sides(view.sides_view(scene, analysis, *self._told(scene, analysis)))
+        self.bars.show_statistics(view.statistics_view(scene, analysis, cut, self.flagged, who))
         self._show_status()
 
     def _told(self, scene: Scene, analysis: Analysis) -> tuple[BoolArray, NDArray[np.int8]]:
@@ -269,13 +285,13 @@ class PairsWorkspace(PairsScreen):
         return view.behaviour_shown(scene, analysis, self.cutting.cut, self.flagged)
 
     def _show_status(self) -> None:
-        self.status_changed.emit(view.status(self.scene, self.analysis, self.cutting.cut, self.flagged))
+        session = self.session
+        words = view.status(session.scene, session.analysis, self.cutting.cut, self.flagged)
+        self.status_changed.emit(words)
 
+    @while_shown
     def _sort(self) -> None:
-        scene, analysis = self.scene, self.analysis
-        if scene is None or analysis is None:
-            self.queue.set_view(None)
-            return
+        scene, analysis = self.session.scene, self.session.analysis
         cut, decided, flagged = self.cutting.cut, self.judging.decided, self.flagged
         order = view.listed(scene, analysis, cut, decided, flagged, *self._filter)
         self.queue.set_view(view.annotators_view(scene, analysis, cut, decided, flagged, order))
@@ -286,10 +302,11 @@ class PairsWorkspace(PairsScreen):
 
     # The cut, and the ranking that follows from it
 
+    @while_shown
     def _flags_changed(self) -> None:
         """Show who is flagged now, and have the items ranked anew."""
-        scene, analysis, cut = self.scene, self.analysis, self.cutting.cut
-        if scene is None or analysis is None or cut is None:
+        scene, analysis, cut = self.session.scene, self.session.analysis, self.cutting.cut
+        if cut is None:
             return
         who, behaviour = self._uncovered(scene), self._behaviour(scene, analysis)
         self.bars.set_cut(view.rate_cut(scene, analysis, cut, self.flagged, who))
@@ -308,18 +325,19 @@ class PairsWorkspace(PairsScreen):
         self._flags_changed()
 
     def _on_ranked(self) -> None:
-        if self.scene is not None:
-            self.ranking.show_ranking(view.ranking_view(self.scene, self.cutting.ranking))
+        self.ranking.show_ranking(view.ranking_view(self.session.scene, self.cutting.ranking))
 
+    @while_shown
     def _on_pair(self, one: int, other: int) -> None:
-        if self.scene is not None and self.analysis is not None:
-            self._between = (one, other)
-            self._show_between()
-            self.left_tabs.setCurrentWidget(self.between)
+        self._between = (one, other)
+        self._show_between()
+        self.left_tabs.setCurrentWidget(self.between)
 
+    @while_shown
     def _show_between(self) -> None:
-        if self.scene is not None and self.analysis is not None and self._between is not None:
-            self.between.show_pairs(view.between_view(self.scene, self.analysis, *self._between))
+        if self._between is not None:
+            session = self.session
+            self.between.show_pairs(view.between_view(session.scene, session.analysis, *self._between))
 
     # One annotator
 
@@ -331,7 +349,7 @@ class PairsWorkspace(PairsScreen):
         self._evidence = None
         self._show_bias()
         self._gathering.cancel()
-        index = None if self.analysis is None else self.analysis.index
+        index = self.session.analysis.index if self.session.shown else None
         if annotator is None or index is None:
             self.evidence.over_time.set_nothing(view.UNFUSED)
             self.evidence.over_time.show_course(None)
@@ -347,30 +365,30 @@ class PairsWorkspace(PairsScreen):
         self._show_speaking()
 
     def _show_speaking(self) -> None:
-        scene, found = self.scene, self._evidence
-        if scene is not None and found is not None:
+        found = self._evidence
+        if found is not None:
             decided = int(self.judging.decided[found.annotator])
-            self.evidence.pairs.show_pairs(view.speaking_view(scene, found, decided))
+            self.evidence.pairs.show_pairs(view.speaking_view(self.session.scene, found, decided))
 
     def _covers(self, annotator: int | None) -> bool:
-        scene = self.scene
-        if scene is None or annotator is None:
+        if annotator is None or not self.session.shown:
             return False
-        return view.covers(scene, int(self.judging.decided[annotator]))
+        return view.covers(self.session.scene, int(self.judging.decided[annotator]))
 
     def _show_course(self) -> None:
-        scene, analysis, found = self.scene, self.analysis, self._evidence
-        if scene is not None and analysis is not None and found is not None:
-            behaviour = int(self._behaviour(scene, analysis)[found.annotator])
+        found = self._evidence
+        if found is not None:
+            behaviour = int(self._behaviour(self.session.scene, self.session.analysis)[found.annotator])
             self.evidence.over_time.set_nothing()
             self.evidence.over_time.show_course(view.course_view(found.time, behaviour))
 
     def _show_bias(self) -> None:
         """Show what is known of the annotator looked at, and what came of it."""
-        scene, analysis, annotator = self.scene, self.analysis, self.queue.current
-        if scene is None or analysis is None or annotator is None:
+        annotator = self.queue.current
+        if annotator is None or not self.session.shown:
             self.evidence.show_annotator(None)
             return
+        scene, analysis = self.session.scene, self.session.analysis
         self.evidence.show_annotator(
             view.bias_view(
                 scene, analysis, annotator, self.cutting.cut, bool(self.flagged[annotator]),
@@ -390,11 +408,13 @@ class PairsWorkspace(PairsScreen):
 
     # What the expert does
 
+    @while_shown
     def _on_hiding(self, hidden: bool) -> None:
         """Call annotators by number and hide what is said of those who are not decided, or show all again."""
+        self.session.amend(replace(self.session.scene, blind=hidden))
+
+    def _on_amended(self) -> None:
         kept = self.queue.current
-        self.scene = None if self.scene is None else replace(self.scene, blind=hidden)
-        self.judging.show(self.scene)
         self._draw()
         self._show_between()
         self.choose(kept)
@@ -421,7 +441,7 @@ class PairsWorkspace(PairsScreen):
 
     def _go_elsewhere(self, step: int, skipped: bool, _finish: bool) -> bool:
         """Go on with the next question in which somebody is left to be judged; tells whether there is."""
-        here = None if self.scene is None else self.scene.question.id
+        here = self.session.scene.question.id if self.session.shown else None
         units = self.left.units() if self._filter == ("", "undecided") else []
         found = next_unit(units, here, step, skipped=skipped)
         if found is not None:

@@ -14,8 +14,8 @@ FEW = 5
 
 def leave(window, qtbot, few):
     """Clear all annotators but a few, as another expert did before."""
-    question = window.workspace.scene.question.id
-    for name in window.workspace.scene.pairs.annotators[few:]:
+    question = window.workspace.session.scene.question.id
+    for name in window.workspace.session.scene.pairs.annotators[few:]:
         subject = BiasSubject(annotator=name)
         window.document.record(Decision(verb="clear", item=question, subject=subject))
     idle(window, qtbot)

@@ -68,7 +68,7 @@ def test_what_is_not_promised_of_the_rate_is_said(opened, qtbot):
 
 def test_another_rate_moves_the_cut_of_the_flip_test(fused, qtbot):
     workspace = fused.workspace
-    fusion = workspace.scene.fusion
+    fusion = workspace.session.scene.fusion
     workspace.bars.slider.setValue(25)
     qtbot.waitUntil(lambda: workspace.cutting.cut.rate == 0.25, timeout=LONG)
     assert workspace.flagged.tolist() == (fusion.q_value <= 0.25).tolist()
@@ -81,7 +81,7 @@ def test_another_rate_moves_the_cut_of_the_flip_test(fused, qtbot):
 
 def test_the_evidence_names_the_smallest_bias_that_would_be_found(fused, qtbot):
     workspace = fused.workspace
-    fusion = workspace.scene.fusion
+    fusion = workspace.session.scene.fusion
     workspace.choose(20)
     idle(fused, qtbot)
     shown = [label.text() for label in workspace.evidence.findChildren(QLabel) if label.text()]
@@ -94,12 +94,12 @@ def test_the_evidence_names_the_smallest_bias_that_would_be_found(fused, qtbot):
 
 def test_another_rate_has_the_detectable_biases_of_a_run_at_that_rate(fused, qtbot):
     workspace = fused.workspace
-    before = workspace.scene.fusion.detectable
+    before = workspace.session.scene.fusion.detectable
     workspace.bars.slider.setValue(1)
     qtbot.waitUntil(
         lambda: not np.array_equal(workspace.cutting.cut.detectable, before, equal_nan=True), timeout=LONG
     )
-    expected = fuse(workspace.scene.pairs, PairPlan.make("iss", {"rate": "0.01"}))
+    expected = fuse(workspace.session.scene.pairs, PairPlan.make("iss", {"rate": "0.01"}))
     np.testing.assert_allclose(workspace.cutting.cut.detectable, expected.detectable)
     assert workspace.cutting.cut.decidable.tolist() == expected.decidable.tolist()
     workspace.choose(20)
@@ -136,7 +136,7 @@ def test_clearing_an_annotator_with_a_reason_takes_the_flag_away_and_undo_gives_
     idle(fused, qtbot)
     judge(fused, qtbot, Qt.Key.Key_C, "the sides of the items explain it")
     assert not workspace.flagged[3]
-    judged = fused.document.contents.review.judged(workspace.scene.question.id)
+    judged = fused.document.contents.review.judged(workspace.session.scene.question.id)
     assert (judged["ann 03"].verb, judged["ann 03"].reason) == ("clear", "the sides of the items explain it")
     assert "fuse" not in fused.workspace.fuse_panel._changes.text()  # nothing has to be fitted again
     assert [line.stale for line in run_lines(fused.document.contents, "pairs", None)] == [False]
@@ -180,11 +180,11 @@ def test_the_evidence_tells_counts_share_of_draws_and_the_bias(fused, qtbot):
     idle(fused, qtbot)
     qtbot.waitUntil(lambda: workspace._evidence is not None, timeout=LONG)
     mine = pairs.choice[pairs.annotator == 0]
-    assert (int(workspace.analysis.left[0]), int(workspace.analysis.right[0])) == (
+    assert (int(workspace.session.analysis.left[0]), int(workspace.session.analysis.right[0])) == (
         int((mine > 0).sum()),
         int((mine < 0).sum()),
     )
-    assert workspace.scene.fusion.bias[0] > 0.5
+    assert workspace.session.scene.fusion.bias[0] > 0.5
     said = workspace._evidence.all
     assert (said.left, said.right) == (int((mine > 0).sum()), int((mine < 0).sum()))
 
@@ -206,10 +206,10 @@ def test_a_fusion_after_setting_aside_is_named_in_full_and_says_who_took_no_part
     key(fused, qtbot, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: len(fused.document.contents.runs) == 2, timeout=LONG)
     idle(fused, qtbot)
-    assert workspace.scene.run.algorithm == "lasso"
-    assert len(workspace.scene.pairs) == len(crowd()) * (PEOPLE - BIASED) // PEOPLE
+    assert workspace.session.scene.run.algorithm == "lasso"
+    assert len(workspace.session.scene.pairs) == len(crowd()) * (PEOPLE - BIASED) // PEOPLE
     assert f"{PEOPLE - BIASED}" in [label.text() for label in workspace.queue.findChildren(QLabel)]
-    assert any("took no part" in notice for notice in workspace.scene.fusion.notices)
+    assert any("took no part" in notice for notice in workspace.session.scene.fusion.notices)
     assert workspace.fuse_panel._changes.text() == ""
     assert [line.title for line in run_lines(fused.document.contents, "pairs", None)] == [
         "LASSO", "inverse scale space",
@@ -250,7 +250,7 @@ def test_closing_the_study_leaves_an_empty_workspace(fused, qtbot):
     workspace = fused.workspace
     fused.document.close()
     idle(fused, qtbot)
-    assert workspace.scene is None
+    assert not workspace.session.shown
     assert workspace.queue.current is None
 
 
@@ -307,7 +307,7 @@ def test_runs_are_compared_by_whom_they_flag_and_one_is_gone_back_to(fused, qtbo
     assert "q = 0.10" in before[0]
     assert test[0].startswith("t test")
     workspace.methods.view.selectRow(1)
-    qtbot.waitUntil(lambda: workspace.scene.run.id == 1, timeout=LONG)
+    qtbot.waitUntil(lambda: workspace.session.scene.run.id == 1, timeout=LONG)
     idle(fused, qtbot)
     qtbot.waitUntil(lambda: rows()[1][0].endswith("shown"), timeout=LONG)
     assert rows()[0][1:4] == ["0", "0", str(BIASED)]  # whom the run shown flags, the other does not know
