@@ -206,7 +206,7 @@ def _compare_clicks(at: _Compared, found: _Found) -> None:
     old_disputed, new_disputed = ((one > low) & (one < high) for one in (old, new))
     found.disputed_before += int(old_disputed.sum())
     found.disputed_after += int(new_disputed.sum())
-    pairs = match(then.clustering.mean, now.clustering.mean, at.study.matching_radius())
+    pairs = match(then.clustering.mean, now.clustering.mean, at.study.settings.matching_radius())
     settled_then = decided_on(then, spots).decided[: len(old)]
     settled_now = decided_on(now, spots).decided[: len(new)]
     found.decided += int((old_disputed & settled_then).sum())

@@ -161,7 +161,7 @@ def read_contents(journal: Journal, study: Study, watch: Watch) -> Contents:
     """Read what is to be known of a study, with the journal as it is in memory."""
     watch(0.0, "reading the study")
     runs = tuple(study.runs())
-    chosen = study.runs_chosen()
+    chosen = study.shown.chosen()
     journal.rest_on(runs, chosen)
     return Contents(
         path=study.path,
@@ -173,14 +173,14 @@ def read_contents(journal: Journal, study: Study, watch: Watch) -> Contents:
         review=journal.state,
         stale=journal.stale,
         chosen=chosen,
-        matching_radius=study.matching_radius(),
+        matching_radius=study.settings.matching_radius(),
     )
 
 
 def set_matching_radius(radius: float, study: Study, watch: Watch) -> float:
     """Match detections with true places within a radius from now on."""
     watch(0.0, "setting the matching radius")
-    study.set_matching_radius(radius)
+    study.settings.set_matching_radius(radius)
     return radius
 
 
@@ -189,8 +189,8 @@ def choose_run(
 ) -> Chosen:
     """Show a run of a kind from now on; see `StudyShown.choose_run`."""
     watch(0.0, "choosing a run")
-    study.choose_run(kind, run)
-    chosen = study.runs_chosen()
+    study.shown.choose(kind, run)
+    chosen = study.shown.chosen()
     journal.rest_on(runs, chosen)
     return Chosen(chosen, journal.stale)
 

@@ -246,7 +246,7 @@ def provenance(export: Export, study: Study, request: Request) -> Provenance:
         if request.run is not None:
             raise InputError(f"--run is for results; {export.what} are those of the study, of no run")
         return Provenance()
-    with study.showing(request.run):
+    with study.shown.only(request.run):
         if request.run is not None and study.run(request.run).kind not in export.kinds:
             kinds = " or ".join(export.kinds)
             there = study.runs_in_words(export.kinds)
@@ -285,7 +285,7 @@ def write_export(export: Export, study: Study, request: Request, watch: Watch = 
     folder = _folder_of(request)
     there = folder.exists()
     try:
-        with study.showing(request.run), removing_new_files(Cancelled):
+        with study.shown.only(request.run), removing_new_files(Cancelled):
             files = export.write(study, request, watch)
             if made.runs:
                 names = [file.name for file in files]

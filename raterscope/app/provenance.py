@@ -60,12 +60,12 @@ def provenance_of(study: Study, kinds: Sequence[str], items: Sequence[int] = ())
     for kind in kinds:
         asked = [one.id for one in there[kind] if not items or one.id in items]
         for item in asked:
-            run = study.run_shown(item, kind)
+            run = study.shown.run(item, kind)
             if run is not None:
                 runs.setdefault(run, []).append(item)
-        outdated += study.replaced(kind, asked)
+        outdated += study.shown.replaced(kind, asked)
     for run in sorted(runs):
-        outdated += study.outdated(study.run(run), runs[run])
+        outdated += study.shown.outdated(study.run(run), runs[run])
     return Provenance(
         runs=tuple(study.run(run) for run in sorted(runs)),
         items={run: tuple(of) for run, of in runs.items()},
@@ -122,7 +122,7 @@ def _record(study: Study, run: RunEntry, items: Sequence[int], deidentify: bool)
         "versions": run.versions,
         "digest": run.digest,
         "last_decision_held": run.known,
-        "decisions_since": study.decided_since(run, items),
+        "decisions_since": study.shown.decided_since(run, items),
     }
     if "viewed" in run.log:
         record["viewed_undecided"] = run.log["viewed"]

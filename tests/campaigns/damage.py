@@ -22,6 +22,7 @@ from typing import Any
 from raterscope.algorithms.progress import silent
 from raterscope.app.review import Decision, fold
 from raterscope.app.study import Study, StudyError
+from raterscope.app.study.misfits import misfit_of
 from tests.campaigns.damaging import DAMAGES, damage
 from tests.campaigns.harness import (
     Limits,
@@ -118,8 +119,8 @@ def _results(study: Study) -> None:
         for item in run.items:
             result = study.result(run.id, item)
             if result is not None:
-                study.misfit(run, item, result)
-    study.shown_answers()
+                misfit_of(study, run, item, result)
+    study.shown.answers()
 
 
 def _inputs(study: Study, kind: str) -> None:

@@ -31,6 +31,7 @@ from raterscope.app.kinds.clicks.watching import WatchPlan
 from raterscope.app.kinds.registry import find_export
 from raterscope.app.review import Decision, SpotSubject, View, fold
 from raterscope.app.study import Study
+from raterscope.app.study.misfits import misfit_of
 from tests.app.tables import write
 from tests.campaigns.harness import Summary, cases, parser, random_of
 from tests.campaigns.studies import make_study
@@ -93,7 +94,7 @@ def work(folder: Path, life: int, seed: int) -> None:
             views = [
                 View(image=one, x=float(step), y=random.random() * 100, seconds=1.0) for one in images[:2]
             ]
-            for done in study.record_views(views):
+            for done in study.views.record(views):
                 report("view", done.id, *words_of_view(done))
         else:
             done = study.record(_decision(study, images, step, random))
@@ -210,7 +211,7 @@ class Campaign:
             for number, words in self.decisions.items() if found.get(number) != words
         ]  # fmt: skip
         self.decisions = found
-        views = {one.id: words_of_view(one) for some in study.views().values() for one in some}
+        views = {one.id: words_of_view(one) for some in study.views.by_image().values() for one in some}
         wrong += [
             f"view {number} was shown as {words} and is {views.get(number)}"
             for number, words in self.views.items() if views.get(number) != words
@@ -223,7 +224,7 @@ class Campaign:
         for number, entry in runs.items():
             for item in entry.items:
                 result = study.result(number, item)
-                misfit = "it is missing" if result is None else study.misfit(entry, item, result)
+                misfit = "it is missing" if result is None else misfit_of(study, entry, item, result)
                 if misfit:
                     wrong.append(f"run {number}, item {item}: {misfit}")
             self.runs[number] = list(entry.items)

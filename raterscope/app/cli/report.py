@@ -33,7 +33,7 @@ def report(options: argparse.Namespace) -> int:
             item, question = (entry.id, None) if entry else (None, asked.get(options.item.casefold()))
             if item is None and question is None:
                 raise InputError(f"holds no image or question {plain(options.item)}", file=study.path)
-        with study.showing(options.run):
+        with study.shown.only(options.run):
             made = provenance_of_report(study, item, question)
             tell(made.outdated, ())
             path = write_report(

@@ -56,7 +56,7 @@ def import_files(options: argparse.Namespace) -> int:
                 readings, study, part(watch, 0.5, 1.0), extent=extent, may_resample=options.resample
             )
             if options.radius is not None:
-                study.set_matching_radius(options.radius)
+                study.settings.set_matching_radius(options.radius)
     for sentence in sentences:
         print(one_line(sentence))
     return 0
@@ -74,7 +74,7 @@ def export(options: argparse.Namespace) -> int:
     """Write what a study holds as a table, masks or maps."""
     notices: list[str] = []
     with Study.open(options.study, to_read=True) as study, ProgressLine(sys.stderr) as watch:
-        with study.showing(options.run):  # there is one of that number
+        with study.shown.only(options.run):  # there is one of that number
             kinds = _kinds(study, options.run) if options.kind is None else [options.kind]
         found = find_export(options.what, kinds)
         items = tuple(one.id for one in _named(study, options, found)) if options.item else ()

@@ -148,7 +148,7 @@ def _gather(
     shown |= {(kind, one.id) for kind in ("clicks", "masks") for one in entries}
     named = {key: name for key, name in study.names().items() if key in shown}
     told = told_of(decisions, named, state)
-    views = {image: some for image, some in study.views().items() if ("clicks", image) in shown}
+    views = {image: some for image, some in study.views.by_image().items() if ("clicks", image) in shown}
     sections.append(decisions_section(told, state, views))
     told_runs = [_with_who_had_a_part(study, runs[number]) for number in sorted(runs)]
     sections.append(methods_section(told_runs, figures, decisions, named))
@@ -359,7 +359,7 @@ def _pairs(
 
 def _fused(study: Study, kind: str) -> set[int]:
     """Give the items of a kind of which a run is shown."""
-    return {one.id for one in study.items()[kind] if study.run_shown(one.id, kind) is not None}
+    return {one.id for one in study.items()[kind] if study.shown.run(one.id, kind) is not None}
 
 
 def _stale(study: Study, made: Provenance) -> list[str]:
@@ -370,6 +370,6 @@ def _stale(study: Study, made: Provenance) -> list[str]:
             f"Decisions were made after run {run.id}: its figures do not rest on them. Fuse again to have "
             "them held fixed."
             for run in made.runs
-            if study.decided_since(run, made.items[run.id])
+            if study.shown.decided_since(run, made.items[run.id])
         ),
     ]

@@ -131,7 +131,7 @@ def study_in(setup: Setup, drawn: Drawn, watch: Watch = silent) -> Path:
     with new_study(path) as study:
         store(readings, study, part(watch, 0.5, 0.95))
         if drawn.radius is not None:
-            study.set_matching_radius(drawn.radius)
+            study.settings.set_matching_radius(drawn.radius)
         if drawn.classes:
             outputs = tuple(drawn.classes)
             classes = tuple(dict.fromkeys(drawn.classes.values()))

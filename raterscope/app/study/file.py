@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from raterscope.algorithms.progress import Watch, silent
@@ -25,12 +23,17 @@ _PATIENCE = 0.05
 class StudyFile:
     """An open study's file. Used by one thread at a time; every change is on disk when it is done.
 
-    Every method raises StudyError, in a sentence, when the file does not do what is asked.
+    Every method raises StudyError when the file cannot be read or written.
+
+    Attributes
+    ----------
+    path : Path
+    connection : sqlite3.Connection
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection, hold: Hold | None) -> None:
         self.path = path
-        self._connection = connection
+        self.connection = connection
         self._hold = hold
         self._file = identity(path)
         self._made: tuple[int, int] | None = None
@@ -89,7 +92,7 @@ class StudyFile:
             if self._closed:
                 raise StudyError("was closed meanwhile; open it again", file=self.path)
             with told(self.path, "copied"):
-                return type(self)(self.path, copy_of(self._connection, watch), None)
+                return type(self)(self.path, copy_of(self.connection, watch), None)
         finally:
             self._copying.release()
 
@@ -110,7 +113,7 @@ class StudyFile:
             if self._closed:
                 return False
             with told(self.path, "written"):
-                (busy, *_) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                (busy, *_) = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             return not busy
         finally:
             self._copying.release()
@@ -120,7 +123,7 @@ class StudyFile:
 
         Cheap where nothing was written since: it looks at the file's name.
         """
-        changes = self._connection.total_changes
+        changes = self.connection.total_changes
         why = ""
         if changes != self._complete_at:
             try:
@@ -158,27 +161,13 @@ class StudyFile:
             if self._closed:
                 return
             self._closed = True
-            shut(self.path, self._connection, self._hold, discard)
-
-    def forget(self) -> None:
-        """Drop what is kept in memory of the file, as it is not what was read."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        while error is not None:  # a reading that broke off is in its frames, and keeps the file open
-            traceback.clear_frames(error.__traceback__)
-            error = error.__cause__
-        self.close()
+            shut(self.path, self.connection, self._hold, discard)
 
     @contextmanager
     def sound(self) -> Iterator[sqlite3.Connection]:
         """Read, what goes wrong turned into a sentence; for the modules of this package."""
         with told(self.path, "read"):
-            yield self._connection
+            yield self.connection
 
     @contextmanager
     def change(self) -> Iterator[sqlite3.Connection]:
@@ -191,20 +180,19 @@ class StudyFile:
         UnwrittenError
             When it did not take the change.
         """
-        if self._connection.in_transaction:
-            yield self._connection
+        if self.connection.in_transaction:
+            yield self.connection
             return
         if identity(self.path) != self._file:  # what is written now would be lost with its journal
             raise UnwrittenError(
                 "was moved, renamed or deleted while open; put it back to go on", file=self.path
             )
         with told(self.path, "written"):
-            self._connection.execute("BEGIN IMMEDIATE")
+            self.connection.execute("BEGIN IMMEDIATE")
             try:
-                yield self._connection
-                self._connection.execute("COMMIT")
+                yield self.connection
+                self.connection.execute("COMMIT")
             except BaseException:
-                self.forget()
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+                if self.connection.in_transaction:
+                    self.connection.execute("ROLLBACK")
                 raise

@@ -7,6 +7,7 @@ otherwise show itself as an index out of range somewhere on the screen.
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,12 +22,43 @@ from raterscope.algorithms.masks.report import CaseResult, Report
 from raterscope.algorithms.pairs.data import BEHAVIOURS, HIGHEST_RATE, RULES, PairFusion
 from raterscope.app.errors import plain
 from raterscope.app.formats.tables import FARTHEST
-from raterscope.app.study.records import MaskRecord
+from raterscope.app.study.records import MaskRecord, RunEntry
+
+if TYPE_CHECKING:
+    from raterscope.app.study.study import Study
 
 __all__ = [
+    "misfit_of",
     "misfit_of_clicks", "misfit_of_labels", "misfit_of_mask", "misfit_of_masks", "misfit_of_pairs",
     "misfit_of_settled",
 ]  # fmt: skip
+
+
+def misfit_of(study: Study, run: RunEntry, item: int, result: object) -> str | None:
+    """Say why a result cannot be one of an item as it was when the run began; None where it can."""
+    if isinstance(result, Fusion):
+        return misfit_of_clicks(result, study.clicks(item, run))
+    if isinstance(result, CaseResult):
+        return misfit_of_masks(result, study.image(item).lattice.shape, _raters(study, item, run.imported))
+    if isinstance(result, PairFusion):
+        bench = study.bench(item, run.imported)
+        return misfit_of_pairs(result, len(bench.people), len(bench.items))
+    assert isinstance(result, LabelResult)
+    crowd = study.crowd(item, run.imported)
+    return misfit_of_labels(result, len(crowd.tasks), len(crowd.people), len(crowd.task))
+
+
+def _raters(study: Study, image: int, last: int | None) -> dict[str, set[str]]:
+    """Give the annotators who drew each structure of an image, up to an import."""
+    names, found = study.annotators(), dict[str, set[str]]()
+    with study.sound() as connection:
+        for structure, annotator in connection.execute(
+            "SELECT DISTINCT structure, annotator FROM masks WHERE image = ? AND import <= ?",
+            (image, 2**62 if last is None else last),
+        ):
+            if 0 <= annotator < len(names):
+                found.setdefault(structure, set()).add(names[annotator])
+    return found
 
 
 def misfit_of_clicks(fusion: Fusion, clicks: Clicks) -> str | None:

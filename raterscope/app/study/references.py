@@ -11,7 +11,8 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import plain
 from raterscope.app.formats.records import ImageFile
 from raterscope.app.formats.volumes.records import VolumeFile
-from raterscope.app.study.places import Names, digest_of_files, size_of, stored_path
+from raterscope.app.study.opening import told
+from raterscope.app.study.places import Names, digest_of_file, digest_of_files, size_of, stored_path
 from raterscope.app.study.records import ImageEntry, StudyError
 from raterscope.app.study.rows import GRID, IMAGE, grid_row, image_of
 
@@ -20,6 +21,7 @@ __all__ = [
     "add_grid",
     "add_size",
     "add_volume",
+    "found_again",
     "point_to",
     "read_image_entries",
     "refuse_other_size",
@@ -158,3 +160,23 @@ def refuse_other_size(file: ImageFile, entry: ImageEntry) -> None:
             f"{entry.width:g} x {entry.height:g}",
             file=file.path,
         )
+
+
+def found_again(entry: ImageEntry, path: Path) -> tuple[Path, str]:
+    """Give where an image's file is now and its digest, which is the image's own."""
+    if entry.grid is None:
+        from raterscope.app.formats.images import read_image
+
+        file = read_image(path)
+        with told(path, "read"):
+            digest = digest_of_file(path)
+        if entry.digest is None:
+            refuse_other_size(file, entry)
+    else:
+        path, digest = volume_again(entry, path)
+    if entry.digest not in (None, digest):
+        name = plain(entry.name)
+        raise StudyError(
+            f"is another image than {name} was when it was added: its content differs", file=path
+        )
+    return path, digest

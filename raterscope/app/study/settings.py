@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from raterscope.algorithms.evaluation import RADIUS
-from raterscope.app.study.asked import StudyQuestions
+from raterscope.app.study.file import StudyFile
 from raterscope.app.study.records import StudyError
 
 __all__ = ["LARGEST_RADIUS", "StudySettings"]
@@ -18,8 +18,16 @@ _RADIUS = "matching_radius"
 _CROWDS, _METHODS, _FOLDS = "crowd_sizes", "compared_methods", "label_folds"
 
 
-class StudySettings(StudyQuestions):
-    """The settings; what was never set has its default."""
+class StudySettings:
+    """The settings of an open study; a setting that was never set has its default.
+
+    Parameters
+    ----------
+    file : StudyFile
+    """
+
+    def __init__(self, file: StudyFile) -> None:
+        self._file = file
 
     def matching_radius(self) -> float:
         """Give the pixels within which a detection matches a true place."""
@@ -30,7 +38,7 @@ class StudySettings(StudyQuestions):
         if not 0 < radius <= LARGEST_RADIUS:
             raise StudyError(
                 f"is damaged: settings, {_RADIUS}: expected a number above 0, at most {LARGEST_RADIUS:g}",
-                file=self.path,
+                file=self._file.path,
             )
         return radius
 
@@ -39,7 +47,7 @@ class StudySettings(StudyQuestions):
         if not 0 < radius <= LARGEST_RADIUS:
             raise StudyError(
                 f"cannot match within {radius:g} px; expected above 0, at most {LARGEST_RADIUS:g}",
-                file=self.path,
+                file=self._file.path,
             )
         self._set(_RADIUS, repr(float(radius)))
 
@@ -76,13 +84,13 @@ class StudySettings(StudyQuestions):
         return record if isinstance(record, dict) else None
 
     def _setting(self, name: str) -> str | None:
-        with self.sound():
-            row = self._connection.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
+        with self._file.sound() as connection:
+            row = connection.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
         return None if row is None else str(row[0])
 
     def _set(self, name: str, value: str) -> None:
-        with self.change():
-            self._connection.execute(
+        with self._file.change() as connection:
+            connection.execute(
                 "INSERT INTO settings(name, value) VALUES (?, ?) "
                 "ON CONFLICT(name) DO UPDATE SET value = excluded.value",
                 (name, value),

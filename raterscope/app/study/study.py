@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
 
@@ -23,21 +27,23 @@ from raterscope.app.formats.records import ClickTable, ImageFile, PointTable
 from raterscope.app.formats.volumes.records import VolumeFile
 from raterscope.app.review import Decision
 from raterscope.app.study import places
+from raterscope.app.study.comparisons import Bench, read_bench
+from raterscope.app.study.file import StudyFile
 from raterscope.app.study.importing import assign_images, kind_of, write_marks
-from raterscope.app.study.misfits import (
-    misfit_of_clicks,
-    misfit_of_labels,
-    misfit_of_masks,
-    misfit_of_pairs,
-    misfit_of_settled,
-)
-from raterscope.app.study.objects import read_object, write_object
+from raterscope.app.study.misfits import misfit_of, misfit_of_settled
+from raterscope.app.study.objects import RESULTS, read_object, remove_object, write_object
 from raterscope.app.study.opening import told
+from raterscope.app.study.outlines import Answers, Outline
+from raterscope.app.study.packing import last_import_for
 from raterscope.app.study.records import (
     ImageEntry,
     ImportSummary,
     Item,
+    PairQuestion,
+    QuestionEntry,
     RunEntry,
+    RunRecord,
+    Standing,
     StudyError,
     TruePoints,
     user_name,
@@ -46,28 +52,126 @@ from raterscope.app.study.references import (
     add_file,
     add_size,
     add_volume,
+    found_again,
     point_to,
     read_image_entries,
-    refuse_other_size,
-    volume_again,
 )
 from raterscope.app.study.rows import (
     DECISION,
+    RUN,
     decision_of,
     decision_row,
+    question_of,
     read_imports,
     read_marks,
+    run_of,
+    run_row,
 )
-from raterscope.app.study.shown import StudyShown
+from raterscope.app.study.settings import StudySettings
+from raterscope.app.study.shown import ShownRuns, ShownState, run_name
+from raterscope.app.study.viewed import ViewLog
+from raterscope.app.study.votes import Crowd, read_crowd
 
 __all__ = ["Study"]
 
+Result = Fusion | CaseResult | LabelResult | PairFusion
 
-class Study(StudyShown):
+
+class Study:
     """An open study. Used by one thread at a time; every change is on disk when the method returns.
 
-    Every method raises StudyError, in a sentence, when the file does not do what is asked.
+    Every method raises StudyError when the file cannot be read or written.
+
+    Attributes
+    ----------
+    settings : StudySettings
+    views : ViewLog
     """
+
+    def __init__(self, file: StudyFile) -> None:
+        self._file = file
+        self._connection = file.connection
+        self.settings = StudySettings(file)
+        self.views = ViewLog(file)
+        self._shown = ShownState()
+        # No other process changes the file while it is open, and no annotator or run ever changes.
+        self._names: list[str] | None = None
+        self._crowds: dict[tuple[int, int], Crowd] = {}
+        self._benches: dict[tuple[int, int], Bench] = {}
+        self._runs: dict[int, RunEntry] = {}
+
+    # The file
+
+    @classmethod
+    def create(cls, path: Path | str) -> Self:
+        """Make an empty study and open it; see `StudyFile.create`."""
+        return cls(StudyFile.create(path))
+
+    @classmethod
+    def open(cls, path: Path | str, *, to_read: bool = False) -> Self:
+        """Open a study for this process alone; see `StudyFile.open`."""
+        return cls(StudyFile.open(path, to_read=to_read))
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._file.path
+
+    @property
+    def shown(self) -> ShownRuns:
+        """The runs that are shown."""
+        return ShownRuns(self, self._shown)
+
+    def copy(self, watch: Watch = silent) -> Self:
+        """Give the study as it stands now, to be read in another thread; see `StudyFile.copy`."""
+        return type(self)(self._file.copy(watch))
+
+    def checkpoint(self) -> bool:
+        """Complete the main file; see `StudyFile.checkpoint`."""
+        return self._file.checkpoint()
+
+    def rest(self) -> Standing:
+        """Complete the main file when nothing else is to be done; see `StudyFile.rest`."""
+        return self._file.rest()
+
+    def close(self) -> None:
+        """Close the file; see `StudyFile.close`."""
+        self._file.close()
+
+    def discard(self, made: tuple[int, int] | None = None) -> None:
+        """Close the study, and remove its file where it was made here; see `StudyFile.discard`."""
+        self._file.discard(made)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        while error is not None:  # an interrupted reading is in its frames, and keeps the file open
+            traceback.clear_frames(error.__traceback__)
+            error = error.__cause__
+        self.close()
+
+    def sound(self) -> AbstractContextManager[sqlite3.Connection]:
+        """Read, with errors of the database as StudyError; for the modules of this package."""
+        return self._file.sound()
+
+    @contextmanager
+    def change(self) -> Iterator[sqlite3.Connection]:
+        """Change the file whole or not at all; see `StudyFile.change`."""
+        try:
+            with self._file.change() as connection:
+                yield connection
+        except BaseException:
+            self.forget()
+            raise
+
+    def forget(self) -> None:
+        """Drop what is kept in memory of the file, which may differ from what was read."""
+        self._names = None
+        self._crowds.clear()
+        self._benches.clear()
 
     # Images
 
@@ -119,32 +223,30 @@ class Study(StudyShown):
         StudyError
             When a file cannot be read, or has another size than the clicks' table said.
         """
-        digests = []
-        for index, file in enumerate(files):
-            step = part(watch, index / len(files), (index + 1) / len(files))
-            with told(file.path, "read"):
-                digests.append(places.digest_of_file(file.path, step, f"reading {plain(file.name)}"))
-        added = []
-        with self.change():
-            names = places.Names(self.images())
-            for file, digest in zip(files, digests, strict=True):
-                entry = add_file(self._connection, self.path, file, digest, names)
-                names.add(entry)
-                added.append(entry)
-        return added
+        return self._add(files, add_file, watch)
 
     def add_volumes(self, files: Sequence[VolumeFile], watch: Watch = silent) -> list[ImageEntry]:
         """Take up references to volumes with their geometry; see `add_images`."""
+        return self._add(files, add_volume, watch)
+
+    def _add(
+        self, files: Sequence[ImageFile | VolumeFile], add: Callable[..., ImageEntry], watch: Watch
+    ) -> list[ImageEntry]:
+        """Take up references with the digest of their files."""
         digests = []
         for index, file in enumerate(files):
             step = part(watch, index / len(files), (index + 1) / len(files))
             with told(file.path, "read"):
-                digests.append(places.digest_of_files(file.files, step, f"reading {plain(file.name)}"))
+                words = f"reading {plain(file.name)}"
+                if isinstance(file, ImageFile):
+                    digests.append(places.digest_of_file(file.path, step, words))
+                else:
+                    digests.append(places.digest_of_files(file.files, step, words))
         added = []
         with self.change():
             names = places.Names(self.images())
             for file, digest in zip(files, digests, strict=True):
-                entry = add_volume(self._connection, self.path, file, digest, names)
+                entry = add(self._connection, self.path, file, digest, names)
                 names.add(entry)
                 added.append(entry)
         return added
@@ -161,7 +263,7 @@ class Study(StudyShown):
         InputError
             When it is no image, or not the same.
         """
-        place, digest = _found_again(self.image(image_id), Path(path))
+        place, digest = found_again(self.image(image_id), Path(path))
         with self.change():
             return point_to(self._connection, self.path, image_id, place, digest)
 
@@ -175,7 +277,7 @@ class Study(StudyShown):
             try:
                 if not place.exists() or places.size_of(place) != entry.size:
                     continue
-                place, digest = _found_again(entry, place)
+                place, digest = found_again(entry, place)
             except (InputError, OSError):  # it is called as the image was, and is another
                 continue
             with self.change():
@@ -298,6 +400,216 @@ class Study(StudyShown):
         present = partial(read_marks, connection, self.path, kind=kind)
         return write_marks(connection, table, entries, present, notices, watch)
 
+    # Annotators and questions
+
+    def annotators(self) -> list[str]:
+        """List the annotators in the order of first appearance, which gives each a colour for good."""
+        if self._names is None:
+            with self.sound():
+                rows = self._connection.execute("SELECT id, name FROM annotators ORDER BY id").fetchall()
+            for place, (number, name) in enumerate(rows):
+                if number != place or not name.strip():
+                    expected = f"number {place}" if number != place else "a name"
+                    raise StudyError(
+                        f"is damaged: annotators, row {place + 1}: expected {expected}, found "
+                        f"{number if number != place else 'an empty one'}",
+                        file=self.path,
+                    )
+            self._names = [name for _, name in rows]
+        return list(self._names)
+
+    def forget_names(self) -> None:
+        """Read the annotators anew when they are asked for next, as some are about to be added."""
+        self._names = None
+
+    def questions(self) -> tuple[QuestionEntry, ...]:
+        """List the questions that annotators answered by labels, in the order in which they came."""
+        with self.sound():
+            rows = self._connection.execute(
+                "SELECT id, name, scheme FROM questions WHERE kind = 'labels' ORDER BY id"
+            )
+            return tuple(question_of(row, self.path) for row in rows)
+
+    def question(self, number: int) -> QuestionEntry:
+        """Give one question."""
+        found = next((one for one in self.questions() if one.id == number), None)
+        if found is None:
+            raise StudyError(f"has no question number {number}", file=self.path)
+        return found
+
+    def crowd(self, question: int, last: int | None = None) -> Crowd:
+        """Give all votes on a question, up to an import; the last ones that were read are kept in memory."""
+        key = question, self._last_answer(question, last)
+        if key not in self._crowds:
+            scheme, people = self.question(question).scheme, len(self.annotators())
+            with self.sound():
+                crowd = read_crowd(self._connection, self.path, question, scheme, people, key[1])
+            self._crowds = {kept: self._crowds[kept] for kept in list(self._crowds)[-1:]}
+            self._crowds[key] = crowd
+        return self._crowds[key]
+
+    def forget_crowds(self) -> None:
+        """Read votes anew when they are asked for next, as what is known of a question is about to change."""
+        self._crowds.clear()
+
+    def pair_questions(self) -> tuple[PairQuestion, ...]:
+        """List the questions that annotators answered by comparing pairs, in the order in which they came."""
+        with self.sound():
+            rows = self._connection.execute(
+                "SELECT id, name FROM questions WHERE kind = 'pairs' ORDER BY id"
+            ).fetchall()
+        return tuple(PairQuestion(number, name) for number, name in rows)
+
+    def question_names(self) -> frozenset[str]:
+        """Give the names of all questions, labels' and pairs', without capitals."""
+        with self.sound():
+            rows = self._connection.execute("SELECT name FROM questions").fetchall()
+        return frozenset(name.casefold() for (name,) in rows)
+
+    def bench(self, question: int, last: int | None = None) -> Bench:
+        """Give all comparisons for a question, up to an import; see `crowd`."""
+        key = question, self._last_answer(question, last)
+        if key not in self._benches:
+            people = len(self.annotators())
+            with self.sound():
+                bench = read_bench(self._connection, self.path, question, people, key[1])
+            self._benches = {kept: self._benches[kept] for kept in list(self._benches)[-1:]}
+            self._benches[key] = bench
+        return self._benches[key]
+
+    def _last_answer(self, question: int, last: int | None) -> int:
+        """Give the last import, up to one, that brought something for a question: others change nothing."""
+        with self.sound():
+            return last_import_for(self._connection, question, last)
+
+    # Runs
+
+    def last_import(self) -> int:
+        """Give the number of the last import, for a run that starts now; 0 before the first."""
+        with self.sound():
+            return int(self._connection.execute("SELECT ifnull(max(id), 0) FROM imports").fetchone()[0])
+
+    def add_run(self, record: RunRecord, results: Mapping[int, Result], watch: Watch = silent) -> int:
+        """Store a run with all its results by item, whole or not at all; it is shown from now on.
+
+        Returns
+        -------
+        int
+            The run's number.
+
+        Raises
+        ------
+        StudyError
+            When a result is not one of the annotations that the record says it was made from.
+        """
+        imported = self.last_import() if record.imported is None else record.imported
+        entry = _as_entry(record, imported)
+        for step, (item, result) in enumerate(results.items()):
+            watch(0.5 * step / len(results), "checking the results")
+            wrong = misfit_of(self, entry, item, result)
+            if wrong is not None:
+                name = plain(self.name_of(entry.kind, item))
+                raise StudyError(f"the result for {name} does not fit its {entry.kind} ({wrong}); fuse again")
+        with self.change():
+            (number,) = self._connection.execute(
+                f"INSERT INTO runs({', '.join(RUN)}) VALUES ({', '.join('?' * len(RUN))}) RETURNING id",
+                run_row(record, imported),
+            ).fetchone()
+            self._connection.execute("DELETE FROM shown WHERE kind = ?", (entry.kind,))
+            for step, (item, result) in enumerate(results.items()):
+                watch(0.5 + 0.5 * step / len(results), "storing the results")
+                self._connection.execute(
+                    "INSERT INTO results(item, run, object) VALUES (?, ?, ?)",
+                    (item, number, write_object(self._connection, result)),
+                )
+            fusions = {item: result for item, result in results.items() if isinstance(result, Fusion)}
+            if fusions:
+                outline = write_object(self._connection, Outline.of(fusions))
+                self._connection.execute("INSERT INTO outlines VALUES (?, ?)", (number, outline))
+        return int(number)
+
+    def runs(self) -> list[RunEntry]:
+        """List the runs, oldest first."""
+        with self.sound():
+            items: dict[int, list[int]] = {}
+            for run, item in self._connection.execute("SELECT run, item FROM results ORDER BY run, item"):
+                items.setdefault(run, []).append(item)
+            rows = self._connection.execute(f"SELECT id, {', '.join(RUN)} FROM runs ORDER BY id").fetchall()
+            return [run_of(row, tuple(items.get(row[0], ())), self.path) for row in rows]
+
+    def run(self, run_id: int) -> RunEntry:
+        """Give one run."""
+        if run_id in self._runs:
+            return self._runs[run_id]
+        with self.sound():
+            row = self._connection.execute(
+                f"SELECT id, {', '.join(RUN)} FROM runs WHERE id = ?", (run_id,)
+            ).fetchone()
+            if row is None:
+                raise StudyError(f"has no run number {run_id}", file=self.path)
+            items = self._connection.execute(
+                "SELECT item FROM results WHERE run = ? ORDER BY item", (run_id,)
+            )
+            self._runs[run_id] = run_of(row, tuple(item for (item,) in items), self.path)
+        return self._runs[run_id]
+
+    def result(self, run_id: int, item: int) -> Any:
+        """Give what a run says of an item, of the run's kind in `RESULTS`; None where it says nothing."""
+        with self.sound():
+            row = self._connection.execute(
+                "SELECT object FROM results WHERE item = ? AND run = ?", (item, run_id)
+            ).fetchone()
+            if row is None:
+                return None
+            entry = self.run(run_id)
+            if entry.kind not in RESULTS:
+                raise StudyError(f"holds a run of an unknown kind, {plain(entry.kind)}", file=self.path)
+            result = read_object(self._connection, row[0], RESULTS[entry.kind], self.path)
+            try:
+                wrong = misfit_of(self, entry, item, result)
+            except (TypeError, ValueError, IndexError, OverflowError) as error:  # as of no axis
+                wrong = f"its arrays do not belong together ({error})"
+            if wrong is not None:
+                raise StudyError(f"is damaged: in run {run_id}, {wrong}", file=self.path)
+            return result
+
+    def answers_of(self, runs: Mapping[int, int]) -> dict[int, Answers | None]:
+        """Give what runs of clicks say of images, by image; None where a run keeps no outline.
+
+        Parameters
+        ----------
+        runs : mapping of image to run
+        """
+        with self.sound():
+            kept = dict(self._connection.execute("SELECT run, object FROM outlines"))
+            of_runs: dict[int, dict[int, Answers]] = {}
+            for run in {run for run in runs.values() if run in kept}:
+                outline = read_object(self._connection, kept[run], Outline, self.path)
+                try:
+                    of_runs[run] = outline.answers()
+                except ValueError as error:
+                    raise StudyError(f"is damaged ({error}); open a backup of it", file=self.path) from error
+        return {item: of_runs[run].get(item) if run in of_runs else None for item, run in runs.items()}
+
+    def delete_run(self, run_id: int) -> None:
+        """Remove a run with its results. Decisions that were made on it stay."""
+        self._runs.pop(run_id, None)
+        with self.change():
+            objects = []
+            self._connection.execute("DELETE FROM shown WHERE run = ?", (run_id,))
+            for table in ("results", "outlines"):
+                of_run = self._connection.execute(f"SELECT object FROM {table} WHERE run = ?", (run_id,))
+                objects += of_run.fetchall()
+                self._connection.execute(f"DELETE FROM {table} WHERE run = ?", (run_id,))
+            for (number,) in objects:
+                remove_object(self._connection, number)
+            self._connection.execute("DELETE FROM runs WHERE id = ?", (run_id,))
+
+    def runs_in_words(self, kinds: Sequence[str] = ()) -> str:
+        """List the runs, or those of some kinds, by number."""
+        runs = [run for run in self.runs() if not kinds or run.kind in kinds]
+        return "; ".join(f"{run_name(run)} of {run.kind}" for run in runs) or "no run"
+
     # Decisions
 
     def record(self, decision: Decision) -> Decision:
@@ -330,6 +642,11 @@ class Study(StudyShown):
             rows = self._connection.execute(f"SELECT {', '.join(DECISION)} FROM decisions ORDER BY id")
             return [decision_of(row, self.path) for row in rows]
 
+    def last_decision(self) -> int:
+        """Give the number of the last decision; 0 before the first."""
+        with self.sound():
+            return int(self._connection.execute("SELECT ifnull(max(id), 0) FROM decisions").fetchone()[0])
+
     def settled(self, voxels: int) -> Settled:
         """Give the voxels that a decision settled, by `Decision.voxels`."""
         with self.sound():
@@ -340,31 +657,6 @@ class Study(StudyShown):
         if wrong is not None:
             raise StudyError(f"is damaged: objects, row {voxels}: {wrong}", file=self.path)
         return settled
-
-    def misfit(self, run: RunEntry, item: int, result: object) -> str | None:
-        """Say why a result cannot be one of an item as it was when the run began; None where it can."""
-        if isinstance(result, Fusion):
-            return misfit_of_clicks(result, self.clicks(item, run))
-        if isinstance(result, CaseResult):
-            return misfit_of_masks(result, self.image(item).lattice.shape, self._raters(item, run.imported))
-        if isinstance(result, PairFusion):
-            bench = self.bench(item, run.imported)
-            return misfit_of_pairs(result, len(bench.people), len(bench.items))
-        assert isinstance(result, LabelResult)
-        crowd = self.crowd(item, run.imported)
-        return misfit_of_labels(result, len(crowd.tasks), len(crowd.people), len(crowd.task))
-
-    def _raters(self, image: int, last: int | None) -> dict[str, set[str]]:
-        """Give who drew each structure of an image, up to an import."""
-        names, found = self.annotators(), dict[str, set[str]]()
-        with self.sound() as connection:
-            for structure, who in connection.execute(
-                "SELECT DISTINCT structure, annotator FROM masks WHERE image = ? AND import <= ?",
-                (image, 2**62 if last is None else last),
-            ):
-                if 0 <= who < len(names):
-                    found.setdefault(structure, set()).add(names[who])
-        return found
 
     def name_of(self, kind: str, item: int) -> str:
         """Give the name of an item."""
@@ -386,21 +678,6 @@ class Study(StudyShown):
             raise StudyError(f"has decision number {target} undone already", file=self.path)
 
 
-def _found_again(entry: ImageEntry, path: Path) -> tuple[Path, str]:
-    """Give where an image's file is now and its digest, which is the image's own."""
-    if entry.grid is None:
-        from raterscope.app.formats.images import read_image
-
-        file = read_image(path)
-        with told(path, "read"):
-            digest = places.digest_of_file(path)
-        if entry.digest is None:
-            refuse_other_size(file, entry)
-    else:
-        path, digest = volume_again(entry, path)
-    if entry.digest not in (None, digest):
-        name = plain(entry.name)
-        raise StudyError(
-            f"is another image than {name} was when it was added: its content differs", file=path
-        )
-    return path, digest
+def _as_entry(record: RunRecord, imported: int) -> RunEntry:
+    values = {name: getattr(record, name) for name in RunRecord.__dataclass_fields__}
+    return RunEntry(**{**values, "imported": imported}, id=0)

@@ -8,18 +8,26 @@ from datetime import UTC, datetime
 from typing import Any
 
 from raterscope.app.review import View
+from raterscope.app.study.file import StudyFile
 from raterscope.app.study.records import StudyError, user_name
-from raterscope.app.study.settings import StudySettings
 
-__all__ = ["StudyViewed"]
+__all__ = ["ViewLog"]
 
 _COLUMNS = ("id", "at", "who", "image", "run", "number", "x", "y", "how", "seconds")
 
 
-class StudyViewed(StudySettings):
-    """The views of spots."""
+class ViewLog:
+    """The views of spots in an open study.
 
-    def record_views(self, views: Sequence[View]) -> list[View]:
+    Parameters
+    ----------
+    file : StudyFile
+    """
+
+    def __init__(self, file: StudyFile) -> None:
+        self._file = file
+
+    def record(self, views: Sequence[View]) -> list[View]:
         """Write views at the record's end; they are on disk when this returns.
 
         Returns
@@ -28,8 +36,8 @@ class StudyViewed(StudySettings):
             With their numbers, their time, and the user's name where `who` was empty.
         """
         now, user = datetime.now(UTC), user_name()
-        with self.change() as connection:
-            last = self.last_view()
+        with self._file.change() as connection:
+            last = self.last()
             written = [
                 replace(view, id=number, at=view.at or now, who=view.who or user)
                 for number, view in enumerate(views, start=last + 1)
@@ -40,11 +48,11 @@ class StudyViewed(StudySettings):
             )
         return written
 
-    def views(self, last: int | None = None) -> dict[int, list[View]]:
+    def by_image(self, last: int | None = None) -> dict[int, list[View]]:
         """Give the views of the spots of each image, the oldest first; up to the one with a number."""
         found: dict[int, list[View]] = {}
-        with self.sound():
-            rows = self._connection.execute(
+        with self._file.sound() as connection:
+            rows = connection.execute(
                 f"SELECT {', '.join(_COLUMNS)} FROM viewed WHERE id <= ? ORDER BY id",
                 (2**62 if last is None else last,),
             ).fetchall()
@@ -53,10 +61,10 @@ class StudyViewed(StudySettings):
             found.setdefault(view.image, []).append(view)
         return found
 
-    def last_view(self) -> int:
+    def last(self) -> int:
         """Give the number of the last view; 0 before the first."""
-        with self.sound():
-            return int(self._connection.execute("SELECT ifnull(max(id), 0) FROM viewed").fetchone()[0])
+        with self._file.sound() as connection:
+            return int(connection.execute("SELECT ifnull(max(id), 0) FROM viewed").fetchone()[0])
 
     def _view(self, row: tuple[Any, ...]) -> View:
         values = dict(zip(_COLUMNS, row, strict=True))
@@ -64,7 +72,7 @@ class StudyViewed(StudySettings):
             values["at"] = datetime.fromisoformat(values["at"])
             return View(**values)
         except ValueError as error:
-            raise StudyError(f"is damaged: viewed, row {row[0]}: {error}", file=self.path) from error
+            raise StudyError(f"is damaged: viewed, row {row[0]}: {error}", file=self._file.path) from error
 
 
 def _row(view: View) -> tuple[Any, ...]:

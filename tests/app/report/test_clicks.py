@@ -190,7 +190,7 @@ def test_thousands_of_decisions_are_summed_up(crowd, page):
 
 def test_spots_viewed_and_left_undecided_are_counted(crowd, page):
     assert "left without a decision" not in page(crowd).text
-    crowd.record_views([View(image=1, x=float(x), y=float(y), seconds=2.0) for x, y in SPOTS[:2]])
+    crowd.views.record([View(image=1, x=float(x), y=float(y), seconds=2.0) for x, y in SPOTS[:2]])
     keep(fuse_inputs(gather([1], crowd), FusionPlan()), crowd)
     crowd.record(
         Decision(verb="reject", item=1, subject=SpotSubject(x=float(SPOTS[0, 0]), y=float(SPOTS[0, 1])))

@@ -305,6 +305,8 @@ def test_methods_are_compared_where_it_is_asked_for_and_kept_comparisons_are_sho
     assert "STAPLE" in page(study).text
     kept = kept_methods(study)
     assert list(rows(kept)) == list(rows(found))
-    study.keep_compared_methods({"methods": ["laplace"], "problems": [], "facts": "", "cases": [{"name": 1}]})
+    study.settings.keep_compared_methods(
+        {"methods": ["laplace"], "problems": [], "facts": "", "cases": [{"name": 1}]}
+    )
     assert kept_methods(study) is None
     assert "Methods compared" not in page(study).text

@@ -214,8 +214,8 @@ def test_garbage_anywhere_gives_a_message_and_no_crash(closed: Path, seed: int) 
     with study:
         for ask in (
             study.images, study.annotators, study.decisions, study.runs, lambda: study.clicks(1),
-            lambda: study.clicks(2), lambda: study.truth(1), lambda: study.shown_result(1),
-            study.shown_answers,
+            lambda: study.clicks(2), lambda: study.truth(1), lambda: study.shown.result(1),
+            study.shown.answers,
             lambda: study.record(Decision(verb="skip", item=1, subject=SpotSubject(x=0.0, y=0.0))),
         ):  # fmt: skip
             with contextlib.suppress(StudyError):
@@ -231,7 +231,7 @@ def test_a_result_that_claims_other_clicks_is_damage(closed: Path) -> None:
         with pytest.raises(StudyError, match="damaged: in run 1"):
             study.result(1, 2)
         with pytest.raises(StudyError, match="damaged"):
-            study.shown_result(2)
+            study.shown.result(2)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_an_inconsistent_outline_is_damage(closed: Path, changed: dict) -> None:
         with study.change() as connection:
             connection.execute("UPDATE outlines SET object = ?", (write_object(connection, outline),))
         with pytest.raises(StudyError, match="is damaged"):
-            study.shown_answers()
+            study.shown.answers()
 
 
 def test_a_decompression_bomb_in_a_chunk_is_damage(closed: Path) -> None:

@@ -116,7 +116,7 @@ study.record(wrong)
 study.rest()
 study.record(wrong)
 study.record(wrong)
-study.record_views([View(image=1, x=1.0, y=1.0, seconds=2.0)])
+study.views.record([View(image=1, x=1.0, y=1.0, seconds=2.0)])
 study.path.rename(new)
 if sys.argv[3] == "rested":
     assert study.rest().place == new

@@ -34,12 +34,12 @@ def test_a_run_comes_back_bit_by_bit(study: Study) -> None:
 
 def test_the_latest_result_of_each_image(study: Study) -> None:
     study.add_clicks(a_table(1, ("a", "b")))
-    assert study.shown_result(1) is None
+    assert study.shown.result(1) is None
     first = study.add_run(a_run(), {1: a_fusion(study.clicks(1)), 2: a_fusion(study.clicks(2))})
     second = study.add_run(a_run(), {2: a_fusion(study.clicks(2), seed=8)})
-    assert [study.shown_result(image)[0].id for image in (1, 2)] == [first, second]
+    assert [study.shown.result(image)[0].id for image in (1, 2)] == [first, second]
     study.delete_run(second)
-    assert [study.shown_result(image)[0].id for image in (1, 2)] == [first, first]
+    assert [study.shown.result(image)[0].id for image in (1, 2)] == [first, first]
     assert study.result(second, 2) is None
     with pytest.raises(StudyError, match="no run number 2"):
         study.run(second)
@@ -51,10 +51,10 @@ def test_the_answers_of_the_latest_runs_are_had_without_their_results(study: Stu
     study.add_run(a_run(), {image: a_fusion(clicks[image], image) for image in (1, 2)})
     study.add_run(a_run(), {2: a_fusion(clicks[2], 9, clusters=0)})
     with reopened(study) as again:
-        found = again.shown_answers()
+        found = again.shown.answers()
         assert found.keys() == {1, 2}
         assert len(found[2].posterior) == 0
-        fusion, answers = again.shown_result(1)[1], found[1]
+        fusion, answers = again.shown.result(1)[1], found[1]
         assert answers.looked == len(clicks[1].annotators)
         assert np.array_equal(answers.posterior, fusion.detection.posterior)
         assert np.array_equal(answers.detected, fusion.detection.detected)
@@ -105,7 +105,7 @@ def test_a_run_that_is_cancelled_leaves_nothing(study: Study) -> None:
     with pytest.raises(Cancelled):
         study.add_run(a_run(), {image: a_fusion(study.clicks(image)) for image in (1, 2, 3, 4)}, stop)
     assert study.runs() == []
-    assert study.shown_result(1) is None
+    assert study.shown.result(1) is None
 
 
 def test_a_full_disk_is_a_sentence_and_leaves_nothing_by_halves(study: Study) -> None:

@@ -33,11 +33,11 @@ def test_views_come_back_with_number_time_and_name(study: Study) -> None:
         view(1.5, 2.5, 0.75, number=4, run=1, how="selected", who="dr <b>x</b>"),
         view(9.0, 2.5, 3.0, number=5, how="listed"),
     ]
-    done = study.record_views(asked[:1]) + study.record_views(asked[1:])
+    done = study.views.record(asked[:1]) + study.views.record(asked[1:])
     with reopened(study) as again:
-        found = again.views()[1]
-        assert again.last_view() == 2
-        assert again.views(last=1) == {1: found[:1]}
+        found = again.views.by_image()[1]
+        assert again.views.last() == 2
+        assert again.views.by_image(last=1) == {1: found[:1]}
     assert [one.id for one in found] == [1, 2]
     assert [replace(one, at=None) for one in found] == [replace(one, at=None) for one in done]
     for one, wanted in zip(found, asked, strict=True):
@@ -57,7 +57,7 @@ def test_views_come_back_with_number_time_and_name(study: Study) -> None:
 )
 def test_the_record_of_views_only_grows_whoever_writes(study: Study, statement: str) -> None:
     study.add_clicks(a_table(1, ("a", "b")))
-    study.record_views([view(1.0, 1.0)])
+    study.views.record([view(1.0, 1.0)])
     study.close()
     connection = sqlite3.connect(study.path)
     with pytest.raises(sqlite3.IntegrityError, match="views are"):
@@ -70,7 +70,7 @@ def test_the_record_of_views_only_grows_whoever_writes(study: Study, statement: 
 )
 def test_a_view_that_cannot_be_is_damage(study: Study, column: str, value: object) -> None:
     study.add_clicks(a_table(1, ("a", "b")))
-    study.record_views([view(1.0, 1.0)])
+    study.views.record([view(1.0, 1.0)])
     study.close()
     connection = sqlite3.connect(study.path)
     connection.execute("DROP TRIGGER viewed_stay")
@@ -82,16 +82,16 @@ def test_a_view_that_cannot_be_is_damage(study: Study, column: str, value: objec
     )
     connection.close()
     with Study.open(study.path) as again, pytest.raises(StudyError, match="viewed, row 1"):
-        again.views()
+        again.views.by_image()
 
 
 def test_a_fusion_is_told_what_was_viewed_long_enough_and_is_undecided(study: Study) -> None:
     study.add_clicks(a_table(1, ("a", "b")))
     assert viewed(study) == []
-    study.record_views([view(10, 10), view(30, 30), view(50, 50, seconds=0.1), view(70, 70, image=2)])
+    study.views.record([view(10, 10), view(30, 30), view(50, 50, seconds=0.1), view(70, 70, image=2)])
     assert viewed(study) == [(10, 10), (30, 30)]
     assert viewed(study, 2) == [(70, 70)]
-    study.record_views([view(11, 10.5)])  # the same spot, in another run
+    study.views.record([view(11, 10.5)])  # the same spot, in another run
     assert viewed(study) == [(30, 30), (11, 10.5)]
     study.record(Decision(verb="skip", item=1, subject=SpotSubject(x=30.5, y=30)))
     done = study.record(Decision(verb="reject", item=1, subject=SpotSubject(x=11, y=10.5)))
@@ -104,11 +104,11 @@ def test_a_run_tells_what_it_was_told_and_can_be_repeated(study: Study) -> None:
     study.add_clicks(a_table(1, ("a", "b")))
     without = gather([1], study)
     assert keep(fuse_inputs(without, PLAN, jobs=1), study) == 1
-    study.record_views([view(10, 10)])
+    study.views.record([view(10, 10)])
     inputs = gather([1], study)
     assert digest_of(inputs.given) != digest_of(without.given)
     run = keep(fuse_inputs(inputs, PLAN, jobs=1), study)
-    study.record_views([view(30, 30)])
+    study.views.record([view(30, 30)])
     log = study.run(run).log
     assert (log["viewed"], log["last_view"]) == (1, 1)
     again, first = gather_run(run, study), gather_run(1, study)

@@ -134,14 +134,14 @@ def keep_crowd_sizes(
             for one in curves
         ],
     }
-    study.keep_crowd_sizes(record)
+    study.settings.keep_crowd_sizes(record)
     return CrowdSizes(curves, facts)
 
 
 def kept_crowd_sizes(study: Study, watch: Watch = silent) -> CrowdSizes | None:
     """Give the curves that a study keeps; None where there are none, or none that can be read."""
     watch(0.0, "reading what was measured")
-    record = study.crowd_sizes()
+    record = study.settings.crowd_sizes()
     if record is None:
         return None
     try:

@@ -31,7 +31,7 @@ def demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demo
         digest = digest_of(inputs.given)
         keep_once(study, answer, digest, keep, part(watch, 0.9, 0.95))
         tools.write_report(study, results / REPORT, part(watch, 0.95, 1.0))
-        radius = study.matching_radius()
+        radius = study.settings.matching_radius()
         places = {name: study.truth(number).places for name, number in inputs.items.items()}
     evaluations = evaluate_outcomes(answer.outcomes, places, radius)
     record = run_record(

@@ -47,7 +47,7 @@ def export_detections(study: Study, request: Request, watch: Watch = silent) -> 
     rows: list[tuple[ImageEntry, list[Row]]] = []
     runs: dict[int, RunEntry] = {}
     for step, entry in enumerate(entries):
-        result, spots = study.shown_result(entry.id), state.spots(entry.id)
+        result, spots = study.shown.result(entry.id), state.spots(entry.id)
         if result is not None or spots:
             fusion = None if result is None else result[1]
             if result is not None:

@@ -100,7 +100,7 @@ def gather_run(run: int, study: Study, watch: Watch = silent) -> RunInputs:
     held = bool(entry.log.get("truth_held"))
     names = {one.id: one.name for one in study.images()}
     last_view = entry.log.get("last_view")
-    views = study.views(last=last_view if isinstance(last_view, int) else 0)
+    views = study.views.by_image(last=last_view if isinstance(last_view, int) else 0)
     inputs = RunInputs(plan, entry.weights, {}, {}, {})
     for done, image in enumerate(entry.items):
         name = names[image]

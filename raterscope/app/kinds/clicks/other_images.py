@@ -66,13 +66,13 @@ def gather_others(
     rest = [entry.id for entry in study.items()["clicks"] if entry.id not in fused]
     for done, image in enumerate(rest if learns_across_images(plan) else ()):
         watch(done / len(rest), "reading what is known of the other images")
-        run = study.run_shown(image, "clicks")
+        run = study.shown.run(image, "clicks")
         if run is None:
             continue
         entry = study.run(run)
         if run not in runs:
             runs[run] = _clusters_alike(entry, plan)
-        fusion = study.result(run, image) if runs[run] and not study.outdated(entry, [image]) else None
+        fusion = study.result(run, image) if runs[run] and not study.shown.outdated(entry, [image]) else None
         if fusion is not None:
             held = held_fixed(image, state, views)._asdict()
             found.append((replace(study.clicks(image, entry), **held), fusion))

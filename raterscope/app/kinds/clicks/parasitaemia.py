@@ -197,7 +197,7 @@ def export_counts(study: Study, request: Request, watch: Watch = silent) -> list
     fields = []
     for step, entry in enumerate(entries):
         watch(step / len(entries), f"counting on {plain(entry.name)}")
-        shown = study.shown_result(entry.id)
+        shown = study.shown.result(entry.id)
         field = field_of(entry, None if shown is None else shown[1], state.spots(entry.id), measures)
         fields += [] if field is None else [field]
     if not fields:

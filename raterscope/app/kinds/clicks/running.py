@@ -68,7 +68,7 @@ def gather(
     names = {entry.id: entry.name for entry in study.images()}
 
     weights: dict[str, float] = {}
-    views = study.views()
+    views = study.views.by_image()
 
     def read(image: int, state: ReviewState) -> Clicks:
         weights.update(state.weights)

@@ -59,7 +59,7 @@ def make_sample(
     paths = write_files(folder, smears=smears, annotators=annotators, watch=part(watch, 0.0, 0.9))
     with made_whole(study_path) as study:
         import_files(study, [*paths, folder / CLICKS, folder / TRUTH], part(watch, 0.9, 1.0))
-        study.set_matching_radius(RADIUS)
+        study.settings.set_matching_radius(RADIUS)
     return study_path
 
 

@@ -68,7 +68,7 @@ def _write_clicks(study: Study, path: Path) -> Path:
 
 
 def _click_rows(study: Study, entry: ImageEntry, timed: bool) -> Iterator[Row]:
-    clicks, result = study.clicks(entry.id), study.shown_result(entry.id)
+    clicks, result = study.clicks(entry.id), study.shown.result(entry.id)
     inlier, cluster, vote = judged(None, clicks.annotator, 0.0)
     if result is not None:
         run, fusion = result
@@ -83,7 +83,7 @@ def _click_rows(study: Study, entry: ImageEntry, timed: bool) -> Iterator[Row]:
 
 def _results(study: Study) -> Iterator[tuple[ImageEntry, tuple[RunEntry, Fusion]]]:
     for entry in study.images():
-        result = study.shown_result(entry.id)
+        result = study.shown.result(entry.id)
         if result is not None:
             yield entry, result
 

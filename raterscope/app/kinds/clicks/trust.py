@@ -32,14 +32,14 @@ _LOOKED_AT = 8
 def trust_in_clicks(study: Study, images: Sequence[int], watch: Watch = silent) -> Trust:
     """Compare the posteriors of all spots of the images shown with ground truth, else with decisions."""
     past = _Past(study)
-    now, radius = fold(study.decisions()), study.matching_radius()
+    now, radius = fold(study.decisions()), study.settings.matching_radius()
     by_truth: list[tuple[FloatArray, BoolArray]] = []
     by_decision: list[tuple[FloatArray, BoolArray]] = []
     for done, image in enumerate(images):
         watch(done / len(images), "comparing with what is known")
         truth = study.truth(image)
         decided = [one for one in now.spots(image) if one.verdict != "skipped"]
-        shown = study.shown_result(image) if truth.known or decided else None
+        shown = study.shown.result(image) if truth.known or decided else None
         if shown is None:
             continue
         run, fusion = shown
@@ -93,6 +93,6 @@ class _Past:
 
 def _comparable(study: Study, images: Sequence[int]) -> str:
     """Say what was measured on crowds with as many annotators an image."""
-    shown = [study.shown_result(image) for image in images[:_LOOKED_AT]]
+    shown = [study.shown.result(image) for image in images[:_LOOKED_AT]]
     many = [len(one[1].marked) for one in shown if one is not None]
     return comparable_in_words("clicks", float(np.mean(many))) if many else ""

@@ -191,7 +191,7 @@ def waiting(
     """
     decisions = study.decisions()
     state = fold(decisions)
-    names, views = study.annotators(), study.views()
+    names, views = study.annotators(), study.views.by_image()
     excluded = tuple(sorted(state.excluded))
     numbers = frozenset(number for number, name in enumerate(names) if name in state.excluded)
     found = {}

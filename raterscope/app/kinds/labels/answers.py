@@ -60,7 +60,7 @@ class Answered:
 
 def read_answer(study: Study, entry: QuestionEntry) -> Answered | None:
     """Read the answer shown to a question; None before there is one."""
-    shown = study.shown_result(entry.id, "labels")
+    shown = study.shown.result(entry.id, "labels")
     if shown is None:
         return None
     run, result = shown

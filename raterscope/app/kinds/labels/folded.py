@@ -113,14 +113,14 @@ def keep_folds(question: int, found: FoldedCurves, study: Study, watch: Watch = 
             for one in found.methods
         ],
     }
-    study.keep_folds(question, record)
+    study.settings.keep_folds(question, record)
     return KeptFolds(found, facts)
 
 
 def kept_folds(question: int, study: Study, watch: Watch = silent) -> KeptFolds | None:
     """Give the curves that a study keeps of a question; None where there are none that can be read."""
     watch(0.0, "reading what was measured")
-    record = study.folds(question)
+    record = study.settings.folds(question)
     if record is None:
         return None
     try:

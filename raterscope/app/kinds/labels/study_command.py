@@ -72,7 +72,7 @@ def fuse_study(
     if options.run is not None and (options.settings or options.hold_truth or options.folds):
         raise InputError("--run writes what was fused; expected no --set, --hold-truth or --folds beside it")
     names = [] if options.question is None else [options.question]
-    with Study.open(path, to_read=True) as study, study.showing(options.run):
+    with Study.open(path, to_read=True) as study, study.shown.only(options.run):
         questions = [entry.id for entry in chosen(study, names, "labels", by_question=True)]
         make_folder(options.output)
         if options.run is not None:

@@ -33,7 +33,7 @@ _NOT_MEASURED = "This method was not measured on comparable crowds."
 
 def trust_in_labels(study: Study, question: int) -> Trust | None:
     """Compare the probability of each task's consensus with known truths, else with decisions."""
-    shown, result = study.result_shown(question, "labels", None)
+    shown, result = study.shown.run_and_result(question, "labels", None)
     if shown is None or not isinstance(result, LabelResult):
         return None
     fusion = result.fusion

@@ -140,7 +140,7 @@ def _fused(study: Study, items: Sequence[int], by: Deidentifier | None = None) -
     state = fold(study.decisions())
     found = False
     for entry in study.images():
-        shown = study.shown_result(entry.id, "masks") if not items or entry.id in items else None
+        shown = study.shown.result(entry.id, "masks") if not items or entry.id in items else None
         if shown is not None:
             found = True
             (run, result), known = shown, frozenset[str]()

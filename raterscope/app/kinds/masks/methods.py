@@ -350,7 +350,7 @@ def in_words(found: ComparedMethods) -> Iterator[str]:
 def keep_methods(found: ComparedMethods, study: Study, watch: Watch = silent) -> None:
     """Keep the figures in a study, without the masks, in place of those before."""
     watch(0.0, "keeping compared methods")
-    study.keep_compared_methods(
+    study.settings.keep_compared_methods(
         {
             "methods": found.methods,
             "problems": found.problems,
@@ -380,7 +380,7 @@ def keep_methods(found: ComparedMethods, study: Study, watch: Watch = silent) ->
 def kept_methods(study: Study, watch: Watch = silent) -> ComparedMethods | None:
     """Give what a study keeps; None where there is nothing, or nothing that can be read."""
     watch(0.0, "reading compared methods")
-    record = study.compared_methods()
+    record = study.settings.compared_methods()
     if record is None:
         return None
     try:

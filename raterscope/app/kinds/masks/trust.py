@@ -163,7 +163,7 @@ def trust_in_masks(study: Study, cases: Sequence[int], watch: Watch = silent) ->
     names = {entry.id: entry.name for entry in study.images()}
     runs: dict[int, RunEntry] = {}
     for case in cases:
-        number = study.run_shown(case, "masks")
+        number = study.shown.run(case, "masks")
         if number is not None:
             runs[case] = study.run(number)
     if not runs:

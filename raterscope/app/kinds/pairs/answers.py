@@ -44,7 +44,7 @@ class Answered:
 
 def read_answer(study: Study, question: PairQuestion) -> Answered | None:
     """Read the answer shown to a question; None before there is one."""
-    shown = study.shown_result(question.id, "pairs")
+    shown = study.shown.result(question.id, "pairs")
     if shown is None:
         return None
     run, fusion = shown

@@ -36,7 +36,7 @@ def export_pairs(study: Study, request: Request, watch: Watch = silent) -> list[
         raise InputError("holds no pairs; `raterscope import` reads them", file=study.path)
     ready = every
     if request.what != "pairs":
-        ready = [one for one in every if study.shown_result(one.id, "pairs") is not None]
+        ready = [one for one in every if study.shown.result(one.id, "pairs") is not None]
     if not ready or (request.items and len(ready) < len(every)):
         raise InputError("holds no run of pairs yet; `raterscope run` makes one", file=study.path)
     return [

@@ -43,7 +43,7 @@ def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene
     """Read a scene from the study."""
     watch(0.0, "reading")
     entry = study.image(image)
-    shown, fusion = study.result_shown(image, "clicks", run)
+    shown, fusion = study.shown.run_and_result(image, "clicks", run)
     return Scene(
         image=entry,
         path=study.locate(entry),

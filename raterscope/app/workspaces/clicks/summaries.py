@@ -83,7 +83,7 @@ class Summary:
 def read_outlines(images: Sequence[int], study: Study, watch: Watch) -> dict[int, Known]:
     """Read what the run shown says of images, without its results; of runs without outlines nothing."""
     watch(0.0, "reading answers")
-    shown = study.shown_answers()
+    shown = study.shown.answers()
     outlines = {image: shown.get(image) for image in images}
     return {
         image: Known(outline=outline)
@@ -97,7 +97,7 @@ def read_results(images: Sequence[int], study: Study, watch: Watch) -> dict[int,
     results: dict[int, Known] = {}
     for done, image in enumerate(images):
         watch(done / len(images), "reading results")
-        shown = study.shown_result(image)
+        shown = study.shown.result(image)
         if shown is None:
             results[image] = Known()
         else:

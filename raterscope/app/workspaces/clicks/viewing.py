@@ -162,4 +162,4 @@ class Viewing(QObject):
 
 def _write(views: Sequence[View], study: Study, watch: Watch) -> None:
     watch(0.0, "writing")
-    study.record_views(views)
+    study.views.record(views)

@@ -81,7 +81,7 @@ def disputed_tasks(question: int, study: Study) -> dict[str, float] | None:
 
     None without an answer.
     """
-    shown, result = study.result_shown(question, "labels", None)
+    shown, result = study.shown.run_and_result(question, "labels", None)
     if shown is None or result is None:
         return None
     fusion = result.fusion
@@ -95,7 +95,7 @@ def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Sc
     """Read a question with a run's answer, or the latest; in the study's thread."""
     watch(0.0, "reading votes")
     entry = study.question(question)
-    shown, result = study.result_shown(question, "labels", run)
+    shown, result = study.shown.run_and_result(question, "labels", run)
     crowd_then = study.crowd(question, None if shown is None else shown.imported)
     labels = labels_of(study, question, shown)
     truth = crowd_then.truth

@@ -121,7 +121,7 @@ def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene
     """Read a scene from the study, with the result of a run or of the latest that has the case."""
     watch(0.0, "reading")
     entry = study.image(image)
-    shown, result = study.result_shown(image, "masks", run)
+    shown, result = study.shown.run_and_result(image, "masks", run)
     entries = mask_entries(study, image, shown)
     structures = dict.fromkeys(one.structure for one in entries if one.annotator is not None)
     truths = dict.fromkeys(one.structure for one in entries if one.annotator is None)

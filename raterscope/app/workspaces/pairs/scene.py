@@ -114,7 +114,7 @@ def annotators_asked(question: int, study: Study) -> dict[str, float] | None:
 
     None without an answer; 0 for who was not tested.
     """
-    shown, fusion = study.result_shown(question, "pairs", None)
+    shown, fusion = study.shown.run_and_result(question, "pairs", None)
     if shown is None or fusion is None:
         return None
     pairs = pairs_of(study, question, shown)
@@ -126,7 +126,7 @@ def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Sc
     """Read a question with a run's answer, or the latest; in the study's thread."""
     watch(0.0, "reading comparisons")
     entry = next(one for one in study.pair_questions() if one.id == question)
-    shown, fusion = study.result_shown(question, "pairs", run)
+    shown, fusion = study.shown.run_and_result(question, "pairs", run)
     bench = study.bench(question, None if shown is None else shown.imported)
     entries = {one.id: one for one in study.images()}
     pictures = {item: entries[image] for item, image in item_pictures(study, question).items()}

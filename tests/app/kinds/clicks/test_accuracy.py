@@ -41,7 +41,7 @@ def test_window_fuse_and_report_agree(tables, tmp_path, capsys, radius, found):
     assert main(["fuse", "clicks", clicks, "--truth", truth, *more]) == 0
     said = capsys.readouterr().out
     with Study.open(path) as study:
-        used = study.matching_radius()
+        used = study.settings.matching_radius()
         assert used == (RADIUS if radius is None else radius)
         _, _, (measured,) = measure_runs([1], used, study)
         text = write_report(study, tmp_path / "report.html").read_text().replace("\xa0", " ")
@@ -57,5 +57,5 @@ def test_window_fuse_and_report_agree(tables, tmp_path, capsys, radius, found):
 def test_a_radius_that_matches_nothing_is_refused(tmp_path, radius):
     with Study.create(tmp_path / "one.rscope") as study:
         with pytest.raises(InputError, match="expected above 0"):
-            study.set_matching_radius(radius)
-        assert study.matching_radius() == RADIUS
+            study.settings.set_matching_radius(radius)
+        assert study.settings.matching_radius() == RADIUS

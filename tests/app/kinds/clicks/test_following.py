@@ -227,7 +227,7 @@ def test_what_the_expert_does_just_before_the_end_drops_no_image(
         if decided:
             study.record(Decision(verb="reject", item=first, subject=SpotSubject(x=x, y=y)))
         else:
-            study.record_views([View(image=first, x=x, y=y, seconds=9.0)])
+            study.views.record([View(image=first, x=x, y=y, seconds=9.0)])
         run = following.keep_run(study)
         assert run is not None
         assert study.result(run, second) is not None

@@ -13,6 +13,7 @@ from raterscope.app.kinds.clicks.replaying import replayed
 from raterscope.app.kinds.clicks.running import fuse_inputs, gather, keep
 from raterscope.app.review import Decision, fold, undo
 from raterscope.app.study import Study
+from raterscope.app.study.misfits import misfit_of
 from tests.app.commands import run
 from tests.app.tables import rows_of
 
@@ -58,7 +59,7 @@ def test_scores_are_excluded_and_undone(path):
     with Study.open(path) as study:
         made, _ = fused(study)
         study.record(Decision(verb="exclude", annotators=(PROGRAM,), reason="too old"))
-        assert study.outdated(made, made.items)
+        assert study.shown.outdated(made, made.items)
         without, scores = fused(study)
         assert scores == [None, None]
         assert "scores" not in without.log
@@ -76,7 +77,7 @@ def test_a_new_import_replaces_the_scores_of_its_images(path, tmp_path):
         one, two = made.items
         assert study.scores(one).tolist() == [[90, 150, 0.5]]
         assert len(study.scores(two)) == 0
-        assert study.outdated(made, [one])
+        assert study.shown.outdated(made, [one])
         assert len(study.clicks(one, made).scores) == 2
         assert study.truth(one).known is False
 
@@ -94,6 +95,6 @@ def test_scores_of_another_number_are_no_result(path):
         made, _ = fused(study)
         one = made.items[0]
         fusion = study.result(made.id, one)
-        assert study.misfit(made, one, fusion) is None
+        assert misfit_of(study, made, one, fusion) is None
         for score in (fusion.score[1:], fusion.score + np.inf):
-            assert "the scores are not" in study.misfit(made, one, replace(fusion, score=score))
+            assert "the scores are not" in misfit_of(study, made, one, replace(fusion, score=score))

@@ -27,7 +27,7 @@ def test_what_was_measured_is_read_back_and_drawn_in_the_report(tmp_path):
         for before, after in zip(found.methods, kept.curves.methods, strict=True):
             assert after.area() == before.area()
             np.testing.assert_array_equal(after.areas(), before.areas())
-        study.keep_folds(entry.id, {"facts": "spoilt"})
+        study.settings.keep_folds(entry.id, {"facts": "spoilt"})
         assert kept_folds(entry.id, study) is None
         keep_folds(entry.id, found, study)
     assert run("report", path, "-o", tmp_path / "r.html") == 0

@@ -124,7 +124,7 @@ def test_what_was_exported_opens_again_with_the_same_masks(exported, study, tmp_
     again = tmp_path / "again.rscope"
     call("import", again, exported)
     with Study.open(study) as old, Study.open(again) as new:
-        fusions = old.shown_result(1, "masks")[1].fusions
+        fusions = old.shown.result(1, "masks")[1].fusions
         entries = mask_entries(new)
         assert len(entries) == 4
         assert len({one.image for one in entries}) == 1

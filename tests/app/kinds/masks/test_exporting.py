@@ -76,7 +76,7 @@ def test_a_run_is_kept_with_its_settings(study):
         (entry,) = opened.runs()
         assert (entry.kind, entry.algorithm) == ("masks", "laplace")
         (image,) = opened.images()
-        assert opened.shown_result(image.id, "masks") is not None
+        assert opened.shown.result(image.id, "masks") is not None
 
 
 @pytest.mark.parametrize(("what", "name"), [("annotators", "a.nii.gz"), ("consensus", "a.csv")])
@@ -235,7 +235,7 @@ class TestRealSeries:
         study, volume = fused
         with Study.open(study) as opened:
             (entry,) = opened.images()
-            fusion = opened.shown_result(entry.id, "masks")[1].fusions[0]
+            fusion = opened.shown.result(entry.id, "masks")[1].fusions[0]
         out = tmp_path / "out"
         what = ["--what", "consensus", "--format", format_name]
         written = run("export", study, *what, *deidentify, "-o", out).strip()

@@ -55,7 +55,7 @@ def test_masks_and_volumes_are_those_of_the_slices(case) -> None:
     with Study.open(study) as opened:
         (entry,) = opened.images()
         assert entry.lattice.gaps == ((19, 10),)
-        result = opened.shown_result(entry.id, "masks")[1]
+        result = opened.shown.result(entry.id, "masks")[1]
     fusion, report = result.fusions[0], result.reports[0]
     area = 0.8 * 0.8
     assert report.volume_ml == pytest.approx(expected(series).sum() * area * 2.5 / 1000)

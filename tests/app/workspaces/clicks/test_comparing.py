@@ -71,7 +71,7 @@ def test_the_radius_is_the_studys(fused, qtbot):
     fused.files.close_study()
     idle(fused, qtbot)
     with Study.open(path) as study:
-        assert study.matching_radius() == 0.1
+        assert study.settings.matching_radius() == 0.1
 
 
 def test_the_queue_says_that_the_truth_contradicts_posteriors(fused, qtbot, monkeypatch):

@@ -32,7 +32,7 @@ def look(fused, qtbot, clock, index, seconds):
 def recorded(fused, path):
     fused.document.close()
     with Study.open(path) as study:
-        return [view for some in study.views().values() for view in some]
+        return [view for some in study.views.by_image().values() for view in some]
 
 
 def test_a_spot_selected_long_enough_and_left_is_recorded(fused, qtbot, study_file, clock):
@@ -107,5 +107,5 @@ def test_a_fusion_is_told_what_was_viewed(fused, qtbot, study_file, clock):
     assert fused.document.contents.runs[-1].log["viewed"] >= 1
     fused.document.close()
     with Study.open(study_file) as study:
-        (views,) = study.views().values()
+        (views,) = study.views.by_image().values()
         assert np.allclose((views[0].x, views[0].y), (spot.x, spot.y))

@@ -50,7 +50,7 @@ class CountedImage:
 
 def read_counted(study: Study, entry: ImageEntry, spots: Sequence[Spot]) -> CountedImage | None:
     """Read the fusion shown of an image and lay the expert's decisions over it; None without one."""
-    shown = study.shown_result(entry.id)
+    shown = study.shown.result(entry.id)
     if shown is None:
         return None
     run, fusion = shown

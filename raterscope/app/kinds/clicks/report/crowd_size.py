@@ -53,7 +53,7 @@ def crowd_size_section(
         plan = FusionPlan.from_dict(run.settings)
     except SettingsError:  # of an older version
         plan = FusionPlan()
-    radius = study.matching_radius()
+    radius = study.settings.matching_radius()
     clicks, truth = read_crowds(images, study, part(watch, 0.0, 0.05))
     curves = measure_images(clicks, truth, radius, plan, settings, part(watch, 0.05, 1.0))
     facts = (

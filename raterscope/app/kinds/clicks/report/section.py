@@ -41,7 +41,7 @@ def clicks_section(
     weighed = counted_in(last, study.decisions())
     people = annotators_table(found, weighed, excluded, part(watch, 0.0, 0.2))
     blocks: list[Block | None] = [_unsettled(found), _facts(found, measures), counts_table(found)]
-    blocks += against_truth(found, study.matching_radius())
+    blocks += against_truth(found, study.settings.matching_radius())
     blocks += [parasitaemia_table(found, measures), people, measurements_table(found, measures)]
     blocks.append(images_found(study, found, measures, part(watch, 0.2, 1.0)))
     return Section("Clicks", [block for block in blocks if block is not None], breaks=True)

@@ -152,7 +152,7 @@ def read_figures(
     list of Figures
         None where the case was not fused.
     """
-    shown = study.shown_result(entry.id, "masks")
+    shown = study.shown.result(entry.id, "masks")
     if shown is None:
         return []
     run, result = shown

@@ -99,7 +99,7 @@ def read_compared(
 ) -> ComparedQuestion | None:
     """Read the fusion shown of a question and measure what it does not say; None before there is one."""
     watch(0.0, f"reading {plain(entry.name)}")
-    shown = study.shown_result(entry.id, "pairs")
+    shown = study.shown.result(entry.id, "pairs")
     if shown is None:
         return None
     run, fusion = shown
