@@ -187,7 +187,7 @@ def set_matching_radius(radius: float, study: Study, watch: Watch) -> float:
 def choose_run(
     journal: Journal, kind: str, run: int | None, runs: Sequence[RunEntry], study: Study, watch: Watch
 ) -> Chosen:
-    """Show a run of a kind from now on; see `StudyShown.choose_run`."""
+    """Show a run of a kind from now on; see `ShownRuns.choose`."""
     watch(0.0, "choosing a run")
     study.shown.choose(kind, run)
     chosen = study.shown.chosen()
