@@ -369,6 +369,14 @@ def curves(found: FloatArray, posterior: FloatArray, truth: FloatArray, radius: 
     Returns
     -------
     Curves
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> truth = np.array([[10.0, 10.0], [40.0, 40.0]])
+    >>> found = np.array([[11.0, 10.0], [80.0, 80.0]])
+    >>> curves(found, np.array([0.9, 0.2]), truth, radius=4).roc_area
+    0.5
     """
     return curves_of(posterior, true_detections(found, posterior, truth, radius), len(points_of(truth)))
 
@@ -463,6 +471,14 @@ def compare(runs: Mapping[str, Sequence[Evaluation]]) -> tuple[Comparison, ...]:
     -------
     tuple of Comparison
         One row a run, in the order given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> truth = np.array([[10.0, 10.0], [40.0, 40.0]])
+    >>> one = evaluate(truth[:1], truth, radius=4)
+    >>> [(row.name, row.sensitivity, row.precision) for row in compare({"run 1": [one]})]
+    [('run 1', 0.5, 1.0)]
     """
     return tuple(_row(name, evaluations) for name, evaluations in runs.items())
 

@@ -76,6 +76,13 @@ def part(watch: Watch, start: float, stop: float, prefix: str = "") -> Watch:
     """Let a step of a longer work report 0 to 1 while the whole goes from `start` to `stop`.
 
     `prefix` goes before the words of the step.
+
+    Examples
+    --------
+    >>> def watch(fraction, words, **_):
+    ...     print(f"{fraction:.0%} {words}")
+    >>> part(watch, 0.5, 1.0, "image 2: ")(0.5, "clustering")
+    75% image 2: clustering
     """
 
     def report(

@@ -131,7 +131,13 @@ class Spec:
 
 
 def written(value: float, digits: int = 6) -> str:
-    """Write a number as a person does: "0.000001", "100,000,000"; what has more zeros is "1e-9"."""
+    """Write a number as a person does: "0.000001", "100,000,000"; what has more zeros is "1e-9".
+
+    Examples
+    --------
+    >>> written(0.000012345), written(1234567.0)
+    ('0.000012345', '1,234,567')
+    """
     if value == round(value) and abs(value) >= 1e5:
         return f"{value:,.0f}"
     if 1e-6 <= abs(value) < 1e-4:
@@ -174,6 +180,19 @@ def number(
         A form shows it when more is asked for.
     left_open : str
         What a form shows of one that is left open.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Example(Settings):
+    ...     radius: float = number(4.0, "Radius", "Distance at which spots match.", unit="px", minimum=0.0)
+    >>> Example().radius, Example.specs()[0].unit
+    (4.0, 'px')
+    >>> Example.from_text({"radius": "-1"})
+    Traceback (most recent call last):
+        ...
+    raterscope.algorithms.settings.SettingsError: radius is -1; expected at least 0 px.
     """
     return _field(
         default, label=label, help=help, kind="number", unit=unit, minimum=minimum, maximum=maximum,

@@ -298,6 +298,14 @@ def learn_from_each_other(
     -------
     list of Fusion
         In the order given, and the same in any other.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.mixtures import separated_crowd
+    >>> clicks = [separated_crowd(20, seed=seed).clicks for seed in (3, 4)]
+    >>> fusions = [fuse(each) for each in clicks]
+    >>> [len(fusion.clustering) for fusion in learn_from_each_other(clicks, fusions, FusionPlan())]
+    [15, 15]
     """
     learnt = list(fusions)
     settings = plan.detection
@@ -408,6 +416,14 @@ def pool_rates(
         All annotators, in order of first appearance.
     rates : AnnotatorRates
         From the expected counts summed over images.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.mixtures import separated_crowd
+    >>> clicks = [separated_crowd(20, seed=seed).clicks for seed in (3, 4)]
+    >>> names, rates = pool_rates([fuse(each) for each in clicks], [each.annotators for each in clicks])
+    >>> len(names), rates.sensitivity.shape
+    (20, (20, 3))
     """
     index: dict[str, int] = {}
     for names in annotators:

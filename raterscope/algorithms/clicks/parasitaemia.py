@@ -130,6 +130,13 @@ def per_volume(chance: FloatArray, microlitres: float, spread: float = 1.0) -> R
     ------
     ValueError
         Without a volume.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rate = per_volume(np.array([0.9, 0.8, 1.0]), microlitres=0.1)
+    >>> round(rate.value)
+    10
     """
     return _per_amount(chance, microlitres, spread, "volume")
 

@@ -203,6 +203,14 @@ def default_prior(labels: Labels) -> FloatArray:
 
     One of every output, and one more of those that stand for the class: 1 + I where outputs are classes.
     Symmetric pseudo-counts would let the classes change places.
+
+    Examples
+    --------
+    >>> none = np.empty(0, np.int32)
+    >>> outputs = classes = ("healthy", "infected")
+    >>> default_prior(Labels(none, none, none, (), (), outputs, classes))
+    array([[2., 1.],
+           [1., 2.]])
     """
     assert labels.meaning is not None
     stands = labels.meaning[None, :] == np.arange(len(labels.classes))[:, None]

@@ -98,7 +98,19 @@ def fuse(masks: Masks, plan: MaskPlan | None = None, watch: Watch = silent) -> M
 
 
 def stack(fusions: Sequence[MaskFusion]) -> MaskFusion:
-    """Put fusions of single structures by the same raters together, on the box about them all."""
+    """Put fusions of single structures by the same raters together, on the box about them all.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.masks.data import Masks
+    >>> from raterscope.algorithms.simulation.raters import simulate_case
+    >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
+    >>> plan = MaskPlan.make("majority")
+    >>> fusions = [fuse(Masks(case.masks, case.annotators, case.spacing, structures=(name,)), plan)
+    ...     for name in ("node", "gland")]
+    >>> stack(fusions).structures
+    ('node', 'gland')
+    """
     first = fusions[0]
     low = np.min([one.origin for one in fusions], axis=0)
     high = np.max([np.add(one.origin, one.shape) for one in fusions], axis=0)

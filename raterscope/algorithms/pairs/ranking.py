@@ -372,6 +372,12 @@ def ranks(score: FloatArray, component: IndexArray) -> IndexArray:
     -------
     (n,) int32
         From 1; 0 for an item without a score.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ranks(np.array([0.4, 1.2, 0.4, np.nan]), np.zeros(4, np.int32))
+    array([2, 1, 2, 0], dtype=int32)
     """
     found = np.zeros(len(score), dtype=np.int32)
     for items in groups_of(np.where(np.isfinite(score), component, -1).astype(np.int32)):

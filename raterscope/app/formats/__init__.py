@@ -28,7 +28,7 @@ def read(
     mapping: Mapping[str, str] | None = None,
     watch: Watch = silent,
 ) -> ClickTable | PointTable | ImageFile:
-    """Read a file, whose format is detected from its content.
+    r"""Read a file, whose format is detected from its content.
 
     Parameters
     ----------
@@ -50,6 +50,17 @@ def read(
         When a table's columns must be named by hand.
     InputError
         When the file cannot be read, in a sentence that says where and why.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "clicks.csv"
+    ...     _ = file.write_text("annotator,image,x,y\nkim,smear.png,30,40\n", encoding="utf-8")
+    ...     table = read(file)
+    >>> table.annotators
+    ('kim',)
     """
     source = open_source(file)
     path = source.path

@@ -119,6 +119,12 @@ def in_words(decision: Decision, find: Find | None = None, *, hidden: bool = Fal
         Gives an earlier decision by its number, for undo and redo.
     hidden : bool
         Leave out the names of annotators.
+
+    Examples
+    --------
+    >>> from raterscope.app.review.subjects import SpotSubject
+    >>> in_words(Decision(verb="reject", subject=SpotSubject(x=4.0, y=5.0, number=12), item=1))
+    'reject spot 12'
     """
     if decision.verb == "undo":
         target, times = (None, 0) if find is None else target_of(decision, find)
@@ -139,7 +145,17 @@ def in_words(decision: Decision, find: Find | None = None, *, hidden: bool = Fal
 
 
 def target_of(decision: Decision, find: Find) -> tuple[Decision | None, int]:
-    """Follow an undo to the decision that it is about in the end, through how many undos."""
+    """Follow an undo to the decision that it is about in the end, through how many undos.
+
+    Examples
+    --------
+    >>> journal = {
+    ...     1: Decision(verb="exclude", id=1, annotators=("kim",)), 2: Decision(verb="undo", id=2, undoes=1)
+    ... }
+    >>> target, undos = target_of(journal[2], journal.get)
+    >>> target.verb, undos
+    ('exclude', 1)
+    """
     target, times = decision, 0
     while target.verb == "undo":
         earlier = find(target.undoes) if target.undoes is not None else None

@@ -244,6 +244,15 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
         All of them, in order, as the study gives them.
     before : ReviewState, optional
         The state without the last of them: what that does not touch is not read again.
+
+    Examples
+    --------
+    >>> from raterscope.app.review.decision import Decision
+    >>> journal = [Decision(verb="exclude", id=1, annotators=("kim",), reason="test account")]
+    >>> fold(journal).excluded
+    {'kim': 'test account'}
+    >>> fold([*journal, Decision(verb="undo", id=2, undoes=1)]).excluded
+    {}
     """
     new = decisions if before is None else decisions[-1:]
     before = before or ReviewState()
@@ -333,14 +342,32 @@ def _touched(decision: Decision, by_id: Mapping[int, Decision]) -> set[tuple[str
 
 
 def undo(state: ReviewState, decision: int | None = None) -> Decision | None:
-    """Make the decision that takes back the last one, or the one named; None where there is none."""
+    """Make the decision that takes back the last one, or the one named; None where there is none.
+
+    Examples
+    --------
+    >>> from raterscope.app.review.decision import Decision
+    >>> state = fold([Decision(verb="exclude", id=1, annotators=("kim",))])
+    >>> undo(state).undoes
+    1
+    >>> undo(ReviewState()) is None
+    True
+    """
     if decision is None:
         return None if state.undoable is None else Decision(verb="undo", undoes=state.undoable.id)
     return Decision(verb="undo", undoes=decision) if state.stands(decision) else None
 
 
 def redo(state: ReviewState) -> Decision | None:
-    """Make the decision that brings back what was undone last; None where nothing is to be brought back."""
+    """Make the decision that brings back what was undone last; None where nothing is to be brought back.
+
+    Examples
+    --------
+    >>> from raterscope.app.review.decision import Decision
+    >>> journal = [Decision(verb="exclude", id=1, annotators=("kim",)), Decision(verb="undo", id=2, undoes=1)]
+    >>> redo(fold(journal)).undoes
+    2
+    """
     return None if state._undo_of_redoable is None else Decision(verb="undo", undoes=state._undo_of_redoable)
 
 
@@ -356,6 +383,13 @@ def differ(then: ReviewState, now: ReviewState, kind: str, item: int | None = No
         What is fused: clicks, masks, labels.
     item : int, optional
         The item; None asks for any.
+
+    Examples
+    --------
+    >>> from raterscope.app.review.decision import Decision
+    >>> now = fold([Decision(verb="exclude", id=1, annotators=("kim",))])
+    >>> differ(ReviewState(), now, "clicks"), differ(now, now, "clicks")
+    (True, False)
     """
     if set(then.excluded) != set(now.excluded) or (kind == "clicks" and then.weights != now.weights):
         return True

@@ -49,6 +49,12 @@ def digest_of(clicks: Mapping[str, Clicks]) -> str:
     -------
     str
         "sha256:" and hexadecimal digits.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.mixtures import separated_crowd
+    >>> digest_of({"smear.png": separated_crowd(20, seed=3).clicks})[:15]
+    'sha256:a58e7592'
     """
     found = Fingerprint()
     for name, one in sorted(clicks.items()):

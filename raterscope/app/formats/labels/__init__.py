@@ -21,7 +21,7 @@ _MARKED: frozenset[Content] = frozenset({"points", "areas", "marks"})
 
 
 def find_labels(file: File, *, alone: bool = True) -> Literal["labels", "truth"] | None:
-    """Find out by a table's first rows, or by all of a JSON or XML file, whether it holds labels.
+    r"""Find out by a table's first rows, or by all of a JSON or XML file, whether it holds labels.
 
     Parameters
     ----------
@@ -33,6 +33,16 @@ def find_labels(file: File, *, alone: bool = True) -> Literal["labels", "truth"]
     -------
     "labels", "truth" or None
         None also for what cannot be read.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "votes.csv"
+    ...     _ = file.write_text("annotator,task,label\nkim,cell 1,infected\n", encoding="utf-8")
+    ...     find_labels(file)
+    'labels'
     """
     source = open_source(file)
     path = source.path
@@ -59,7 +69,7 @@ def read_labels(
     truth: bool = False,
     annotator: str | None = None,
 ) -> tuple[LabelTable | TrueLabels, ...]:
-    """Read the labels of a file, whose format is detected from its content.
+    r"""Read the labels of a file, whose format is detected from its content.
 
     Parameters
     ----------
@@ -84,6 +94,17 @@ def read_labels(
         When a table's columns must be named by hand.
     InputError
         When the file cannot be read, in a sentence that says where and why.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "votes.csv"
+    ...     _ = file.write_text("annotator,task,label\nkim,cell 1,infected\n", encoding="utf-8")
+    ...     (table,) = read_labels(file)
+    >>> table.annotators, table.tasks
+    (('kim',), ('cell 1',))
     """
     source = open_source(file)
     path = source.path

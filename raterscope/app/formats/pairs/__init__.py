@@ -14,7 +14,7 @@ __all__ = ["FIELDS", "has_pairs", "read_pairs", "taken_for"]
 
 
 def has_pairs(file: File) -> bool:
-    """Find out by a table's header, or where that is ambiguous by its first rows, if it holds comparisons.
+    r"""Find out by a table's header, or where that is ambiguous by its first rows, if it holds comparisons.
 
     Parameters
     ----------
@@ -24,6 +24,16 @@ def has_pairs(file: File) -> bool:
     -------
     bool
         False also for what cannot be read.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "pairs.csv"
+    ...     _ = file.write_text("annotator,left,right,choice\nkim,a,b,left\n", encoding="utf-8")
+    ...     has_pairs(file)
+    True
     """
     from raterscope.app.formats.pairs.telling import tells_table
 
@@ -66,7 +76,7 @@ def taken_for(file: File) -> str:
 def read_pairs(
     file: File, mapping: Mapping[str, str] | None = None, watch: Watch = silent
 ) -> tuple[PairTable, ...]:
-    """Read the comparisons of a file.
+    r"""Read the comparisons of a file.
 
     Parameters
     ----------
@@ -86,6 +96,17 @@ def read_pairs(
         When a table's columns must be named by hand.
     InputError
         When the file cannot be read, in a sentence that says where and why.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "pairs.csv"
+    ...     _ = file.write_text("annotator,left,right,choice\nkim,a,b,left\n", encoding="utf-8")
+    ...     (table,) = read_pairs(file)
+    >>> table.items
+    ('a', 'b')
     """
     from raterscope.app.errors import plain
     from raterscope.app.formats.pairs.table import pairs_of
