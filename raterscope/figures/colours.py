@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
-__all__ = ["ANNOTATOR_COLOURS", "ANNOTATOR_SYMBOLS", "DARK", "LIGHT", "UNNAMED", "Theme"]
+__all__ = [
+    "ANNOTATOR_COLOURS",
+    "ANNOTATOR_SYMBOLS",
+    "DARK",
+    "LIGHT",
+    "UNNAMED",
+    "Theme",
+    "colour_of",
+    "community_colour",
+    "community_colour_on",
+    "contrast_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +104,67 @@ ANNOTATOR_COLOURS = (
 """The palette of Okabe and Ito, its black replaced by a grey that is seen on a dark ground."""
 
 ANNOTATOR_SYMBOLS = ("o", "s", "t1", "d", "star")
-"""Disc, square, triangle, diamond, star, by pyqtgraph's names."""
+"""Disc, square, triangle, diamond, star."""
 
 UNNAMED = "#8a96a2"
 """Of annotators beyond all combinations of colour and symbol."""
+
+_READABLE = 4.5
+_COMMUNITY = "community "
+
+
+def colour_of(ink: str, look: Theme) -> str:
+    """Give the hexadecimal colour of an ink.
+
+    Parameters
+    ----------
+    ink : str
+        A hexadecimal colour, a token of the theme such as "accent", or "community 3", counted from 0.
+    look : Theme
+    """
+    if ink.startswith("#"):
+        return ink
+    if ink.startswith(_COMMUNITY):
+        return community_colour_on(look, int(ink.removeprefix(_COMMUNITY)))
+    return str(getattr(look, ink))
+
+
+def community_colour(number: int) -> str:
+    """Give a community's colour: by Okabe and Ito, beyond their eight grey."""
+    return ANNOTATOR_COLOURS[number] if 0 <= number < len(ANNOTATOR_COLOURS) else UNNAMED
+
+
+@lru_cache(maxsize=128)
+def community_colour_on(look: Theme, number: int) -> str:
+    """Give a community's colour, moved towards that of the text until it is readable."""
+    hue, words = community_colour(number), look.text
+    for share in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8):
+        parts = zip(_parts(hue), _parts(words), strict=True)
+        tried = "#" + "".join(
+            f"{round(255 * ((1 - share) * one + share * other)):02x}" for one, other in parts
+        )
+        if contrast_of(tried, look.raised) >= _READABLE:
+            return tried
+    return words
+
+
+def contrast_of(first: str, second: str) -> float:
+    """Give the contrast of two colours, 1 to 21, as the accessibility guidelines (WCAG 2.1) define it.
+
+    Examples
+    --------
+    >>> contrast_of("#000000", "#ffffff")
+    21.0
+    """
+    light, dark = sorted((_luminance(first), _luminance(second)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _parts(colour: str) -> tuple[float, float, float]:
+    red, green, blue = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    return red, green, blue
+
+
+def _luminance(colour: str) -> float:
+    linear = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in _parts(colour))
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))

@@ -148,7 +148,7 @@ def draw_grid(
     x, y = place_in_axes(0.5, 0)
     canvas.text((x, y + 43), below, LIGHT.text, _LETTERS)
     x, y = place_in_axes(0, 0.5)
-    canvas.text((15, y), beside, LIGHT.text, _LETTERS, upwards=True)
+    canvas.text((15, y), beside, LIGHT.text, _LETTERS, turn=-90.0)
 
 
 def _band(canvas: Canvas, place: _Placing, line: Line) -> None:

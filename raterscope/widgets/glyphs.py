@@ -21,7 +21,7 @@ def symbol_path(symbol: str, radius: float) -> QPainterPath:
     Parameters
     ----------
     symbol : {"o", "s", "t1", "d", "star", "x"}
-        pyqtgraph's names of disc, square, triangle, diamond, star and cross.
+        Disc, square, triangle, diamond, star and cross.
     radius : float
         In pixels.
     """

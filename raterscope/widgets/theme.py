@@ -70,7 +70,7 @@ def annotator_style(index: int) -> tuple[str, str]:
     Returns
     -------
     colour, symbol : str
-        Hexadecimal colour of the palette by Okabe and Ito, and pyqtgraph's name of a shape. Both go on with
+        Hexadecimal colour of the palette by Okabe and Ito, and the name of a shape. Both go on with
         every annotator, so that whoever is not told from a neighbour by colour is by shape; as 8 and 5 have
         no divisor in common, no combination comes twice. Beyond all of them everyone is a grey disc.
     """

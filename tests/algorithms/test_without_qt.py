@@ -11,7 +11,7 @@ MODULES = sorted(
     ".".join(("raterscope", "algorithms", *path.relative_to(ROOT).with_suffix("").parts))
     for path in ROOT.rglob("*.py")
 )
-OTHERS = ("PySide6", "shiboken6", "pyqtgraph", "pydicom", "highdicom", "nibabel", "tifffile", "PIL")
+OTHERS = ("PySide6", "shiboken6", "pydicom", "highdicom", "nibabel", "tifffile", "PIL")
 
 
 def test_every_module_of_the_algorithms_imports_where_qt_is_missing():

@@ -39,9 +39,9 @@ def test_dashes_leave_gaps_of_their_length():
 
 def test_what_is_written_upwards_is_tall():
     canvas = PixelCanvas(60, 120)
-    canvas.text((30, 60), "sensitivity", "#000000", 16, upwards=True)
+    canvas.text((30, 60), "sensitivity", "#000000", 16, turn=-90)
     down, across = np.nonzero(np.asarray(canvas.pixels())[:, :, 0] < 128)
     assert np.ptp(down) > 3 * np.ptp(across)
     vector = VectorCanvas(60, 120)
-    vector.text((30, 60), "up", "#000000", 16, upwards=True)
+    vector.text((30, 60), "up", "#000000", 16, turn=-90)
     assert "rotate(-90" in vector.svg().decode()

@@ -4,22 +4,30 @@ import numpy as np
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
+from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve
 from raterscope.algorithms.clicks.stopping import StoppingSettings
+from raterscope.figures.courses import CourseLine
+from raterscope.figures.evaluation import BoxView, CalibrationLine, Curve
 from raterscope.widgets.figures.agreement_matrix import AgreementMatrix
 from raterscope.widgets.figures.bias_over_time import BiasOverTime, OverTimeView
 from raterscope.widgets.figures.bias_path import BiasPath
-from raterscope.widgets.figures.calibration_plot import CalibrationLine, CalibrationPlot
 from raterscope.widgets.figures.community_flow import CommunityFlow
+from raterscope.widgets.figures.community_triangles import CommunityTriangles
 from raterscope.widgets.figures.confusion_matrix import ConfusionMatrix
 from raterscope.widgets.figures.confusion_wall import ConfusionWall
 from raterscope.widgets.figures.counts_plot import CountsPlot
-from raterscope.widgets.figures.curves_plot import Curve, CurvesPlot
+from raterscope.widgets.figures.course_plots import ConvergencePlot, DecisionKind, DecisionPlot, DecisionView
 from raterscope.widgets.figures.dendrogram import Dendrogram
+from raterscope.widgets.figures.evaluation_plots import (
+    CalibrationPlot,
+    CrowdSizePlot,
+    CurvesPlot,
+    MethodBoxes,
+    ReliabilityPlot,
+)
 from raterscope.widgets.figures.knockoff_bars import KnockoffBars
-from raterscope.widgets.figures.objective_plot import ObjectivePlot
 from raterscope.widgets.figures.participation_bars import ParticipationBars
 from raterscope.widgets.figures.ranking_shift import RankingShift
-from raterscope.widgets.figures.reliability_plot import ReliabilityPlot
 from raterscope.widgets.figures.row_lines import RowLines
 from raterscope.widgets.figures.side_counts import SideCounts
 from raterscope.widgets.figures.similarity_matrix import SimilarityMatrix
@@ -30,6 +38,7 @@ from raterscope.widgets.volume.dispute_strip import DisputeStrip
 from tests.widgets import (
     test_bias_path,
     test_community_flow,
+    test_community_triangles,
     test_confusion_matrix,
     test_confusion_wall,
     test_counts_plot,
@@ -46,7 +55,7 @@ NAMES = ("a <b> & co", "Bert", "Cora", "Dora")
 
 
 def objective():
-    plot = ObjectivePlot()
+    plot = ConvergencePlot()
     plot.set_trace(np.array([-9.0, -4.0, -3.5, -3.6]), np.array([9, 8, 8, 7]),
                    np.array([False, False, False, True]), 2, True)  # fmt: skip
     return plot
@@ -197,11 +206,46 @@ def weight():
     return panel
 
 
+def boxes():
+    plot = MethodBoxes()
+    plot.set_boxes(
+        [BoxView("Laplace", np.array([0.9, 0.8, 0.85, 0.7])),
+         BoxView("rater 1", np.array([0.6]), faint=True)],
+        "Dice against the truth", "", "4 cases",
+    )  # fmt: skip
+    return plot
+
+
+def crowds():
+    plot = CrowdSizePlot()
+    sizes, mean, error = np.array([5, 10, 20]), np.array([0.5, 0.7, 0.8]), np.full(3, 0.02)
+    plot.set_curves(
+        [CrowdSizeCurve(method, "clustering", sizes, mean, error, mean, error, np.full(3, 10))
+         for method in ("OEM", "k-means")]
+    )  # fmt: skip
+    return plot
+
+
+def rates():
+    plot = DecisionPlot()
+    step = np.arange(20.0)
+    lines = [CourseLine("moving mean", 0, step, step / 20, step / 25, step / 19)]
+    kind = DecisionKind("sensitivity", "Sensitivity", "vote", "sensitivity", each=True)
+    plot.set_view(DecisionView(("frog", "toad"), 0, (kind,), NAMES, lambda *_: lines, "a step a vote"))
+    return plot
+
+
+def triangles():
+    panel = CommunityTriangles()
+    panel.show_triangles(test_community_triangles.view())
+    return panel
+
+
 FIGURES = {
     one.__name__: one
     for one in (
         objective, reliability, curves, calibration, counts, course, agreement, tree, lines, triangle, flow,
         matrix, wall, knockoffs, shares, ranking, alike, network, path, sides, course_of_bias, strip,
-        weight,
+        weight, boxes, crowds, rates, triangles,
     )
 }  # fmt: skip

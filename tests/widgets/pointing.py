@@ -1,8 +1,11 @@
 """Where a test points in a figure."""
 
-from PySide6.QtCore import QPoint
+import numpy as np
+from PySide6.QtCore import QPoint, QPointF, Qt
 
-__all__ = ["centre"]
+from raterscope.widgets.text_size import text_size
+
+__all__ = ["centre", "click_on_value", "ringed"]
 
 STEP = 4
 """Pixels from one place that is tried to the next: the smallest part that a test points at is larger."""
@@ -18,3 +21,16 @@ def centre(figure, part, top=0) -> QPoint:
     ]
     assert found, part
     return QPoint(*(round(sum(at) / len(found)) for at in zip(*found, strict=True)))
+
+
+def click_on_value(qtbot, figure, x: float, y: float) -> None:
+    """Click at values of the axes of a chart."""
+    (across,), (down,) = figure.plan.places(np.array([x]), np.array([y]))
+    place = QPointF(across, down) * text_size()
+    qtbot.mouseClick(figure, Qt.MouseButton.LeftButton, pos=place.toPoint())
+
+
+def ringed(figure) -> list[tuple[float, float]]:
+    """Give the values of the points of a chart that are ringed."""
+    marks = figure.chart.marks
+    return [(float(marks[mark].across[at]), float(marks[mark].up[at])) for mark, at in figure.rings]

@@ -3,7 +3,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication
 from PySide6.QtWidgets import QApplication, QMenu
 
@@ -13,6 +13,7 @@ from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.panels.crop_view import CropView
 from raterscope.widgets.picturing import paint_svg, paint_to_image
 from tests.widgets.plotted import FIGURES
+from tests.widgets.pointing import click_on_value, ringed
 
 pytestmark = pytest.mark.usefixtures("dark")
 
@@ -195,7 +196,7 @@ def test_the_last_figure_of_an_axis_is_drawn(qtbot):
     qtbot.addWidget(plot)
     plot.resize(320, 240)
     plot.show()
-    root = ElementTree.fromstring(paint_svg(plot))
+    root = ElementTree.fromstring(paint_svg(plot.figure))
     said = ["".join(text.itertext()).strip() for text in root.iter(f"{SVG}text")]
     assert said.count("1.0") == 2  # across and up
 
@@ -282,7 +283,8 @@ def test_the_canvas_is_copied_with_what_is_in_sight(qtbot):
 
 
 def test_a_click_near_the_curve_chooses_its_threshold_and_a_posterior_is_ringed(qtbot):
-    from raterscope.widgets.figures.curves_plot import Curve, CurvesPlot
+    from raterscope.figures.evaluation import Curve
+    from raterscope.widgets.figures.evaluation_plots import CurvesPlot
 
     plot = CurvesPlot()
     qtbot.addWidget(plot)
@@ -294,14 +296,12 @@ def test_a_click_near_the_curve_chooses_its_threshold_and_a_posterior_is_ringed(
     heard = []
     plot.threshold_chosen.connect(heard.append)
     for x, y in ((0.5, 0.8), (0.02, 0.62)):
-        place = plot.item.vb.mapViewToScene(QPointF(x, y))
-        qtbot.mouseClick(plot.plot.viewport(), Qt.MouseButton.LeftButton, pos=plot.plot.mapFromScene(place))
+        click_on_value(qtbot, plot.figure, x, y)
     assert heard == [0.4, 0.9]
     plot.mark(0.4)
-    x, y = plot._ring.getData()
-    assert (x.tolist(), y.tolist()) == ([0.5], [0.8])
+    assert ringed(plot.figure) == [(0.5, 0.8)]
     plot.mark(None)
-    assert not len(plot._ring.getData()[0])
+    assert not ringed(plot.figure)
 
 
 def test_a_click_on_a_dot_of_the_calibration_chooses_its_bin(qtbot):
@@ -311,10 +311,9 @@ def test_a_click_on_a_dot_of_the_calibration_chooses_its_bin(qtbot):
     plot.show()
     heard = []
     plot.bin_chosen.connect(lambda *ends: heard.append(ends))
-    place = plot.item.vb.mapViewToScene(QPointF(0.8, 0.9))
-    qtbot.mouseClick(plot.plot.viewport(), Qt.MouseButton.LeftButton, pos=plot.plot.mapFromScene(place))
+    click_on_value(qtbot, plot.figure, 0.8, 0.9)
     assert heard == [(pytest.approx(2 / 3), 1.0)]
     plot.mark(0.95)
-    assert [float(part[0]) for part in plot._ring.getData()] == [0.8, 0.9]
+    assert ringed(plot.figure) == [(0.8, 0.9)]
     plot.mark(0.5)
-    assert not len(plot._ring.getData()[0])
+    assert not ringed(plot.figure)

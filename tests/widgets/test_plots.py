@@ -1,29 +1,34 @@
 import numpy as np
-import pyqtgraph as pg
 import pytest
-from PySide6.QtCore import QCoreApplication, QPoint, Qt
-from PySide6.QtWidgets import QLabel
+from PySide6.QtCore import QEvent, QPointF, Qt
+from PySide6.QtGui import QMouseEvent
+from PySide6.QtWidgets import QApplication, QLabel
 
+from raterscope.figures.description import Line, Points
+from raterscope.figures.evaluation import Curve
 from raterscope.widgets import theme
-from raterscope.widgets.figures.curves_plot import Curve, CurvesPlot
-from raterscope.widgets.figures.objective_plot import ObjectivePlot
-from raterscope.widgets.figures.reliability_plot import ReliabilityPlot
+from raterscope.widgets.figures.course_plots import ConvergencePlot
+from raterscope.widgets.figures.evaluation_plots import CurvesPlot, ReliabilityPlot
 from raterscope.widgets.picturing import paint_to_image
 from raterscope.widgets.text_size import set_text_size
+from tests.widgets.pointing import click_on_value, ringed
 
 
-def scatters(plot) -> dict[str, list[tuple[float, float]]]:
+def symbols(plot) -> dict[str, list[tuple[float, float]]]:
+    """Give where symbols stand, by their shapes."""
     found = {}
-    for item in plot.item.items:
-        scatter = getattr(item, "scatter", item)
-        if hasattr(scatter, "points"):
-            for point in scatter.points():
-                found.setdefault(point.symbol(), []).append((point.pos().x(), point.pos().y()))
+    for mark in plot.figure.chart.marks:
+        if isinstance(mark, Points) and len(mark.x):
+            found[mark.symbol] = list(zip(mark.x.tolist(), mark.y.tolist(), strict=True))
     return found
 
 
+def lines(plot) -> list[Line]:
+    return [mark for mark in plot.figure.chart.marks if isinstance(mark, Line)]
+
+
 def test_removals_and_the_iteration_kept_are_marked(qtbot):
-    plot = ObjectivePlot()
+    plot = ConvergencePlot()
     qtbot.addWidget(plot)
     assert not plot.filled
     plot.set_trace(
@@ -34,22 +39,22 @@ def test_removals_and_the_iteration_kept_are_marked(qtbot):
         True,
     )
     assert plot.filled
-    marks = scatters(plot)
-    assert marks["x"] == [(3.0, -6.0)]  # removed by force
-    assert marks["|"] == [(2.0, -5.0)]  # died out
-    assert marks["o"] == [(4.0, -4.0)]  # kept
+    marks = symbols(plot)
+    assert marks["cross"] == [(3.0, -6.0)]  # removed by force
+    assert marks["tick"] == [(2.0, -5.0)]  # died out
+    assert marks["ring"] == [(4.0, -4.0)]  # kept
     plot.set_trace(np.empty(0), np.empty(0, dtype=int), np.empty(0, dtype=bool), -1)
     assert not plot.filled
 
 
 def test_a_bound_without_components_is_a_line(qtbot):
-    plot = ObjectivePlot("bound", "What the fusion maximised is drawn here once a case is fused.")
+    plot = ConvergencePlot("bound", "What the fusion maximised is drawn here once a case is fused.")
     qtbot.addWidget(plot)
     bound = np.array([-90.0, -50.0, -42.0, -41.0])
     plot.set_trace(bound, converged=True)
-    (line,) = (one for one in plot.item.listDataItems() if isinstance(one, pg.PlotDataItem))
-    assert line.getData()[1].tolist() == bound.tolist()
-    assert scatters(plot) == {}
+    (line,) = lines(plot)
+    assert line.y.tolist() == bound.tolist()
+    assert symbols(plot) == {}
     said = {label.text() for label in plot.findChildren(QLabel)}
     assert {"BOUND BY ITERATION", "converged"} <= said
 
@@ -69,29 +74,36 @@ def dots(qtbot):
 def test_a_click_on_a_dot_selects_the_annotator(dots, qtbot):
     chosen = []
     dots.annotator_chosen.connect(chosen.append)
-    QCoreApplication.sendPostedEvents()  # the layout
-    dots.grab()
-    scene = dots.item.vb.mapViewToScene(dots._dots.points()[1].pos())
-    place = dots.plot.mapFromScene(scene)
-    qtbot.mouseMove(dots.plot.viewport(), QPoint(5, 5))
-    qtbot.mouseClick(dots.plot.viewport(), Qt.MouseButton.LeftButton, pos=place)
-    assert chosen == [7]
+    click_on_value(qtbot, dots.figure, 40, 0.9)
+    click_on_value(qtbot, dots.figure, 10, 0.2)
+    click_on_value(qtbot, dots.figure, 25, 0.5)  # nobody is there
+    assert chosen == [7, 4]
+
+
+def test_the_keys_walk_the_dots_and_choose_one(dots, qtbot):
+    chosen = []
+    dots.annotator_chosen.connect(chosen.append)
+    for key in (Qt.Key.Key_Home, Qt.Key.Key_Return, Qt.Key.Key_Down, Qt.Key.Key_Return):
+        qtbot.keyClick(dots.figure, key)
+    assert chosen == [7, 4]
+    assert dots.figure.accessibleDescription() == "a: 10 clicks, reliability 0.20, excluded"
 
 
 def test_the_unknown_has_no_dot_and_the_excluded_a_cross(dots):
-    assert scatters(dots) == {"x": [(10.0, 0.2)], "o": [(40.0, 0.9)]}
+    assert symbols(dots) == {"cross": [(10.0, 0.2)], "disc": [(40.0, 0.9)]}
 
 
 def test_the_selected_annotator_is_ringed(dots):
     dots.select(7)
-    assert [(p.pos().x(), p.pos().y()) for p in dots._ring.points()] == [(40.0, 0.9)]
+    assert ringed(dots.figure) == [(40.0, 0.9)]
+    dots.select(4)
+    assert ringed(dots.figure) == [(10.0, 0.2)]
     dots.select(None)
-    assert len(dots._ring.points()) == 0
+    assert not ringed(dots.figure)
 
 
-def test_names_in_tips_are_plain_text(dots):
-    tip = dots._dots.opts["tip"](x=40, y=0.9, data=7)
-    assert "&lt;b&gt;: 40 clicks, reliability 0.90" in tip
+def test_names_are_plain_text(dots):
+    assert dots.figure.words((0, 0)) == "<b>: 40 clicks, reliability 0.90"
 
 
 def test_curves_change_with_their_kind(qtbot):
@@ -101,15 +113,11 @@ def test_curves_change_with_their_kind(qtbot):
     plot.set_curves(
         [Curve("OEM", rate, rate**0.5, rate, 1 - rate, 0.7), Curve("<i>", rate, rate, rate, rate)]
     )
-
-    def drawn():
-        return [item.getData() for item in plot.item.listDataItems() if item.name()]
-
-    assert [curve[1].tolist() for curve in drawn()] == [(rate**0.5).tolist(), rate.tolist()]
+    assert [line.y.tolist() for line in lines(plot)] == [(rate**0.5).tolist(), rate.tolist()]
     plot.kind.setCurrentIndex(1)
-    assert drawn()[0][1].tolist() == (1 - rate).tolist()
-    assert plot.item.getAxis("left").labelText == "precision"
-    assert [line.words for line in plot.legend.lines] == ["OEM", "<i>"]
+    assert lines(plot)[0].y.tolist() == (1 - rate).tolist()
+    assert plot.figure.chart.y.label == "precision"
+    assert [key.words for key in plot.figure.chart.legend] == ["OEM", "<i>"]
 
 
 def test_several_curves_each_say_their_area_and_none_looks_like_another(qtbot):
@@ -120,11 +128,8 @@ def test_several_curves_each_say_their_area_and_none_looks_like_another(qtbot):
     plot.set_curves(
         [Curve(f"class {place}", rate, rate, nothing, nothing, area) for place, area in enumerate(areas)]
     )
-    lines = [item for item in plot.item.listDataItems() if item.name()]
-    assert [line.name() for line in lines][::7] == ["class 0 0.950", "class 7"]
-    assert (
-        len({(line.opts["pen"].color().name(), tuple(line.opts["pen"].dashPattern())) for line in lines}) == 8
-    )
+    assert [key.words for key in plot.figure.chart.legend][::7] == ["class 0 0.950", "class 7"]
+    assert len({(line.ink, line.dashes) for line in lines(plot)}) == 8
     said = {label.text() for label in plot.findChildren(QLabel)}
     assert {"ROC", "area 0.950 to 0.980"} <= said
     assert plot.kind.isHidden()  # there is nothing but the ROC
@@ -143,10 +148,9 @@ def test_of_many_classes_one_is_drawn_at_a_time_every_run_beside_the_others(qtbo
 
     names = ["mean of 40 classes", *(f"class {at}" for at in range(40))]
     plot.set_curves([curve for name in names for curve in of(name, 1 / (2 + len(name)))])
-    assert len(plot.legend.lines) == 2
+    assert len(plot.figure.chart.legend) == 2
     plot.of.setCurrentIndex(plot.of.findText("class 7"))
-    (heights, _) = (item.getData()[1] for item in plot.item.listDataItems() if item.name())
-    assert heights.tolist() == (rate ** (1 / 9)).tolist()
+    assert lines(plot)[0].y.tolist() == (rate ** (1 / 9)).tolist()
     assert plot.heading()[0] == "ROC, class 7"
     plot.set_curves([curve for name in names[1:] for curve in of(name, 1)])
     assert plot.of.currentText() == "class 7"
@@ -167,24 +171,26 @@ def test_a_legend_covers_no_curve_and_does_not_take_the_plots_room(qtbot, qapp, 
         many = [Curve(f"weighted majority vote of run {at}", rate, rate, rate, rate) for at in range(12)]
         plot.set_curves(many)
         qapp.processEvents()
-        drawn, told = (item.sceneBoundingRect() for item in (plot.item.getViewBox(), plot.legend))
-        assert drawn.right() <= told.left() + 1
-        assert drawn.width() > 0.5 * plot.width()
+        drawn, told = plot.figure.plan.box, plot.figure.plan.legend
+        assert drawn.right <= told.left
+        assert drawn.width > 0.5 * plot.figure.room.width() - 24
+        assert plot.figure.plan.more + len(plot.figure.plan.keys) == 12
         plot.set_curves(many[:1])
-        qapp.processEvents()
-        assert plot.item.getViewBox().sceneBoundingRect().width() > drawn.width() + 100 * size
+        assert plot.figure.plan.box.width > drawn.width + 100
     finally:
         set_text_size(1.0)
         theme.apply_theme(qapp, theme.DARK)
 
 
-def test_a_plot_follows_the_theme(qapp, dots):
-    theme.apply_theme(qapp, theme.LIGHT)
+@pytest.mark.parametrize("look", [theme.DARK, theme.LIGHT])
+def test_a_plot_follows_the_theme(qapp, dots, look):
+    theme.apply_theme(qapp, look)
     try:
-        assert dots.plot.backgroundBrush().color().name() == theme.LIGHT.surface
+        image = dots.grab().toImage()
+        colours = {image.pixelColor(x, 200).name() for x in range(60, 400)}
+        assert look.surface in colours
     finally:
         theme.apply_theme(qapp, theme.DARK)
-    assert dots.plot.backgroundBrush().color().name() == theme.DARK.surface
 
 
 def test_lines_are_as_wide_in_a_larger_picture_and_the_screen_stays(qtbot):
@@ -198,7 +204,7 @@ def test_lines_are_as_wide_in_a_larger_picture_and_the_screen_stays(qtbot):
 
     def share(scale: float) -> float:
         """Give how much of a picture is as blue as the line."""
-        image = paint_to_image(plot, scale)
+        image = paint_to_image(plot.figure, scale)
         pixels = np.frombuffer(image.constBits(), np.uint8).reshape(image.height(), image.width(), 4)
         blue, red = pixels[..., 0].astype(int), pixels[..., 2].astype(int)
         return float((blue - red > 90).mean())
@@ -207,15 +213,57 @@ def test_lines_are_as_wide_in_a_larger_picture_and_the_screen_stays(qtbot):
     assert plot.grab().toImage() == before
 
 
-def test_figures_along_an_axis_have_a_true_minus_and_iterations_are_whole(qtbot, qapp):
-    plot = ObjectivePlot("bound")
+def test_numbers_along_an_axis_have_a_true_minus_and_iterations_are_whole(qtbot):
+    plot = ConvergencePlot("bound")
     qtbot.addWidget(plot)
     plot.resize(400, 220)
     plot.show()
     plot.set_trace(np.array([-47500.0, -45600.0, -45510.0]))
-    qapp.processEvents()
-    left, below = (plot.item.getAxis(side) for side in ("left", "bottom"))
-    (spacing, values), *_ = left.tickValues(-47500, -45500, 180)
-    assert left.tickStrings(values, 1.0, spacing)[0] == f"−{-values[0]:,.0f}"
-    assert left.tickStrings([-0.5, 0.25], 1.0, 0.05) == ["−0.50", "0.25"]
-    assert [step for step, _ in below.tickSpacing(1, 3, 360)] == [1]
+    plan = plot.figure.plan
+    assert {"−47,000", "−46,000"} <= {words for _, words in plan.up}
+    assert [words for _, words in plan.across] == ["1", "2", "3"]
+
+
+def drag(figure, start, end):
+    for kind, place in (
+        (QEvent.Type.MouseButtonPress, start),
+        (QEvent.Type.MouseMove, end),
+        (QEvent.Type.MouseButtonRelease, end),
+    ):
+        button = Qt.MouseButton.NoButton if kind == QEvent.Type.MouseMove else Qt.MouseButton.LeftButton
+        held = (
+            Qt.MouseButton.NoButton if kind == QEvent.Type.MouseButtonRelease else Qt.MouseButton.LeftButton
+        )
+        event = QMouseEvent(
+            kind, place, figure.mapToGlobal(place), button, held, Qt.KeyboardModifier.NoModifier
+        )
+        QApplication.sendEvent(figure, event)
+
+
+def test_plus_zooms_about_the_point_a_drag_pans_and_minus_shows_all_again(dots, qtbot):
+    figure = dots.figure
+    whole = figure.plan.view
+    qtbot.keyClick(figure, Qt.Key.Key_End)
+    for _ in range(4):
+        qtbot.keyClick(figure, Qt.Key.Key_Plus)
+    near = figure.plan.view
+    assert near.right - near.left == pytest.approx((whole.right - whole.left) * 0.8**4)
+    assert near.left <= 40 <= near.right
+    middle = QPointF((figure.plan.box.left + figure.plan.box.right) / 2, figure.plan.box.bottom - 60)
+    drag(figure, middle, middle + QPointF(30, 0))
+    assert figure.plan.view.left < near.left
+    assert figure.plan.view.right - figure.plan.view.left == pytest.approx(near.right - near.left)
+    for _ in range(9):
+        qtbot.keyClick(figure, Qt.Key.Key_Minus)
+    assert figure.plan.view == whole
+
+
+def test_walking_beyond_what_is_shown_brings_the_point_into_view(dots, qtbot):
+    figure = dots.figure
+    qtbot.keyClick(figure, Qt.Key.Key_Home)
+    for _ in range(8):
+        qtbot.keyClick(figure, Qt.Key.Key_Plus)
+    assert not figure.plan.box.contains(*(float(part[0]) for part in figure._mark_places(1)))
+    qtbot.keyClick(figure, Qt.Key.Key_Down)
+    place = figure.place_of(figure.pointed)
+    assert figure.plan.box.contains(place.x(), place.y())

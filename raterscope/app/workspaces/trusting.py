@@ -13,7 +13,7 @@ from raterscope.app.kinds.registry import KINDS
 from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.trust import FEW, Trust, bin_intervals
-from raterscope.widgets.figures.calibration_plot import CalibrationLine
+from raterscope.figures.evaluation import CalibrationLine
 from raterscope.widgets.panels.queue_panel import QueueFrame
 from raterscope.widgets.panels.trust_panel import TrustPanel
 

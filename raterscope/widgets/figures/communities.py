@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QColor, QPainter
 
-from raterscope.figures.colours import ANNOTATOR_COLOURS, ANNOTATOR_SYMBOLS, UNNAMED, Theme
+from raterscope.figures.colours import ANNOTATOR_SYMBOLS, community_colour, community_colour_on, contrast_of
 from raterscope.widgets import theme
 from raterscope.widgets.glyphs import symbol_path
 
@@ -21,17 +19,10 @@ __all__ = [
     "paint_community",
 ]
 
-READABLE = 4.5
-
-
-def community_colour(number: int) -> str:
-    """Give a community's colour, hexadecimal: by Okabe and Ito, beyond their eight grey."""
-    return ANNOTATOR_COLOURS[number] if 0 <= number < len(ANNOTATOR_COLOURS) else UNNAMED
-
 
 def community_ink(number: int) -> QColor:
     """Give a community's colour as words are written in it: moved towards the text's until it is readable."""
-    return QColor(_ink(theme.current(), number))
+    return QColor(community_colour_on(theme.current(), number))
 
 
 def community_word(number: int) -> str:
@@ -51,8 +42,7 @@ def paint_community(painter: QPainter, centre: QPointF, number: int, radius: flo
 
 def contrast(first: QColor, second: QColor) -> float:
     """Give the contrast of two colours, 1 to 21, as the accessibility guidelines (WCAG 2.1) define it."""
-    light, dark = sorted((_luminance(first), _luminance(second)), reverse=True)
-    return (light + 0.05) / (dark + 0.05)
+    return contrast_of(first.name(), second.name())
 
 
 def mixed(first: QColor, second: QColor, share: float) -> QColor:
@@ -68,21 +58,3 @@ def ink_on(ground: QColor) -> QColor:
     """Give black or white, whichever is read better on a ground."""
     black, white = QColor(theme.DARK.canvas), QColor("#ffffff")
     return black if contrast(black, ground) >= contrast(white, ground) else white
-
-
-def _luminance(colour: QColor) -> float:
-    parts = (
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
-        for part in (colour.redF(), colour.greenF(), colour.blueF())
-    )
-    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), parts, strict=True))
-
-
-@lru_cache(maxsize=128)
-def _ink(look: Theme, number: int) -> str:
-    hue, words, ground = QColor(community_colour(number)), QColor(look.text), QColor(look.raised)
-    for share in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8):
-        tried = mixed(hue, words, share)
-        if contrast(tried, ground) >= READABLE:
-            return tried.name()
-    return look.text

@@ -29,6 +29,8 @@ from raterscope.widgets.text_size import enlarge, set_lengths, text_size, usual
 __all__ = ["Figure", "FigurePanel"]
 
 Part = TypeVar("Part")
+FAR = 1 << 20
+"""So many steps of an arrow key lead to the end of any figure."""
 ARROWS = {
     Qt.Key.Key_Left: (-1, 0),
     Qt.Key.Key_Right: (1, 0),
@@ -117,6 +119,17 @@ class Figure(QWidget, Generic[Part]):
     def step(self, _part: Part | None, _across: int, _down: int) -> Part | None:
         """Give the part that an arrow key leads to; from None, the first."""
         raise NotImplementedError
+
+    def end(self, part: Part | None, across: int) -> Part | None:
+        """Give the part at the left (-1) or the right end (1) of what the arrow keys walk."""
+        first = self.step(None, 0, 0) if part is None else part
+        if first is None:
+            return None
+        for by in (FAR, 1):
+            after = self.step(first, across * by, 0)
+            while after is not None and after != first:
+                first, after = after, self.step(after, across * by, 0)
+        return first
 
     def choose(self, _part: Part) -> None:
         """Do what a click on a part does."""
@@ -211,15 +224,18 @@ class Figure(QWidget, Generic[Part]):
         "In a figure",
         (
             ("Arrows", "walk"),
+            ("Home, End", "go to the first, the last"),
             ("Return", "choose what is pointed at"),
         ),
     )
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Walk with the arrows, choose with Return or Space."""
+        """Walk with the arrows, Home and End, choose with Return or Space."""
         key = Qt.Key(event.key())
         if key in ARROWS:
             self.point(self.step(self.pointed, *ARROWS[key]))
+        elif key in (Qt.Key.Key_Home, Qt.Key.Key_End):
+            self.point(self.end(self.pointed, 1 if key == Qt.Key.Key_End else -1))
         elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space) and self.pointed is not None:
             self.choose(self.pointed)
         else:
@@ -230,9 +246,8 @@ class Figure(QWidget, Generic[Part]):
         if event.type() == QEvent.Type.ToolTip:
             assert isinstance(event, QHelpEvent)
             part = self.part_at(usual(QPointF(event.pos())))
-            QToolTip.showText(
-                event.globalPos(), plain_tip(self.words(part)) if part is not None else "", self
-            )
+            tip = plain_tip(self.words(part)) if part is not None else self.toolTip()
+            QToolTip.showText(event.globalPos(), tip, self)
             return True
         if event.type() in (QEvent.Type.Leave, QEvent.Type.FocusOut):
             self.point(None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pyqtgraph as pg
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
@@ -22,6 +21,7 @@ from raterscope.widgets.figures.drift_view import (
 )
 from raterscope.widgets.figures.figure_panel import Figure
 from raterscope.widgets.figures.mode_switch import ModeSwitch
+from raterscope.widgets.figures.qt_canvas import polygon_of
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.parts import ChoiceBox
 from raterscope.widgets.telling_names import telling_names
@@ -353,5 +353,4 @@ def _reduced(
 
 def _polygon(x: NDArray[np.floating], share: NDArray[np.floating], box: QRectF) -> QPolygonF:
     y = box.bottom() - box.height() * np.asarray(share, dtype=float)
-    made: QPolygonF = pg.functions.arrayToQPolygonF(np.ascontiguousarray(x), np.ascontiguousarray(y))
-    return made
+    return polygon_of(np.column_stack([x, y]))

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyqtgraph as pg
 from numpy.typing import NDArray
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen, QPolygonF
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures.line_raster import column_spans
+from raterscope.widgets.figures.qt_canvas import polygon_of
 from raterscope.widgets.figures.stream_scale import ValueScale
 from raterscope.widgets.glyphs import symbol_path
 from raterscope.widgets.painting import paint_words
@@ -223,8 +223,7 @@ def _fill(painter: QPainter, box: QRectF, x: Floats, low: Floats, high: Floats, 
 
 
 def _points(box: QRectF, x: Floats, share: Floats) -> QPolygonF:
-    made: QPolygonF = pg.functions.arrayToQPolygonF(box.left() + x, box.bottom() - box.height() * share)
-    return made
+    return polygon_of(np.column_stack([box.left() + x, box.bottom() - box.height() * share]))
 
 
 def _paint_sample(painter: QPainter, left: QPointF, entry: KeyEntry) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pyqtgraph as pg
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPen, QResizeEvent
@@ -19,6 +18,7 @@ from raterscope.widgets.figures.drift_view import (
     paint_label,
 )
 from raterscope.widgets.figures.figure_panel import Figure
+from raterscope.widgets.figures.qt_canvas import polygon_of
 from raterscope.widgets.figures.triangle import corners_in, paint_triangle, places_in
 from raterscope.widgets.glyphs import symbol_path
 from raterscope.widgets.painting import paint_words
@@ -199,7 +199,7 @@ class TernaryPlot(Figure[Part]):
         for ink, way in ((faint, (present, places[gone:])), (colour, (places[:gone], present))):
             x, y = np.concatenate(way).T
             painter.setPen(QPen(ink, width))
-            painter.drawPolyline(pg.functions.arrayToQPolygonF(x, y))
+            painter.drawPolyline(polygon_of(np.column_stack([x, y])))
 
     def _draw_together(self, painter: QPainter) -> None:
         """Join the rows of all classes at some moments, each with its number."""

@@ -8,7 +8,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve, CrowdSizeSettings
-from raterscope.widgets.figures.crowd_size_plot import CrowdSizePlot
+from raterscope.widgets.figures.evaluation_plots import CrowdSizePlot
 from raterscope.widgets.figures.mode_switch import ModeSwitch
 from raterscope.widgets.panels.form_beside_plot import FormBesidePlot
 

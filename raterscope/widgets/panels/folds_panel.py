@@ -9,7 +9,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QSplitter, QWidget
 
 from raterscope.algorithms.labels.roc_curves import FoldedSettings
-from raterscope.widgets.figures.curves_plot import Curve, CurvesPlot
+from raterscope.figures.evaluation import Curve
+from raterscope.widgets.figures.evaluation_plots import CurvesPlot
 from raterscope.widgets.panels.form_beside_plot import FormBesidePlot
 from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
 

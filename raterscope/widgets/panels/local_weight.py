@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QImage, QPaintEngine, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QImage, QPaintEngine, QPainter, QPen
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from raterscope.figures.table import PlotTable
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.pictures import to_picture
 from raterscope.widgets.colour_maps import CIVIDIS
-from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.figures.colour_bar import BAR_HEIGHT, colours_of, paint_colour_bar
+from raterscope.widgets.figures.figure_panel import Figure
 from raterscope.widgets.figures.mode_switch import ModeSwitch
 from raterscope.widgets.parts import Header, plain_label
-from raterscope.widgets.text_size import enlarge, set_lengths, text_size
+from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["LocalWeight"]
 
@@ -106,15 +106,14 @@ class LocalWeight(QWidget):
             self._map.setToolTip(f"From {least:.2f} to {most:.2f} here{said}")
 
 
-class _Map(QWidget):
+class _Map(Figure[tuple[int, int]]):
+    """A part is a cell of the map: row and column."""
+
     def __init__(self, header: Header) -> None:
-        super().__init__()
-        self._header = header
+        super().__init__("Local weight")
+        self.header = header
         self._values: NDArray[np.floating] = np.empty((0, 0))
         self._corner = (0, 0)
-        self.setAccessibleName("Local weight")
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.menu = FigureMenu(self, self)
         self._picture: QImage | None = None
         self._measure = "weight"
         self._ends = (0.0, 1.0)
@@ -136,38 +135,64 @@ class _Map(QWidget):
         self._measure, self._values, self._corner = measure, values, corner
         self._picture = to_picture(colours_of(values, low, high, CIVIDIS))
         self._ends, self._aspect = (low, high), aspect
-        self.update()
+        self.point(None)
+        self.redraw()
 
-    def heading(self) -> tuple[str, str]:
-        return self._header.words()
+    def words(self, part: tuple[int, int]) -> str:
+        row, column = part
+        place = f"row {self._corner[0] + row + 1}, column {self._corner[1] + column + 1}"
+        return f"{place}: {self._measure} {self._values[row, column]:.2f}"
 
-    def picture_size(self) -> QSize:
-        return QSize(round(self.width() / text_size()), round(self.height() / text_size()))
+    def part_at(self, place: QPointF) -> tuple[int, int] | None:
+        if self._picture is None:
+            return None
+        box, (rows, columns) = self._box(), self._values.shape
+        if not box.contains(place):
+            return None
+        row = int((place.y() - box.top()) / box.height() * rows)
+        column = int((place.x() - box.left()) / box.width() * columns)
+        return min(row, rows - 1), min(column, columns - 1)
+
+    def step(self, part: tuple[int, int] | None, across: int, down: int) -> tuple[int, int] | None:
+        rows, columns = self._values.shape
+        if not rows or not columns:
+            return None
+        if part is None:
+            return 0, 0
+        row, column = part
+        return min(max(row + down, 0), rows - 1), min(max(column + across, 0), columns - 1)
+
+    def choose(self, part: tuple[int, int]) -> None:
+        """Do nothing more than point at it: a place of the map selects nothing."""
+        self.point(part)
 
     def table(self) -> PlotTable:
         (down, across), (high, wide) = self._corner, self._values.shape
         rows, columns = np.arange(down + 1, down + 1 + high), np.arange(across + 1, across + 1 + wide)
         return PlotTable.of_cells({"row": rows, "column": columns}, {self._measure: self._values})
 
-    def paint_picture(self, painter: QPainter) -> None:
+    def draw(self, painter: QPainter) -> None:
         if self._picture is None:
             return
-        room = QRectF(QPointF(), self.picture_size().toSizeF()).adjusted(0, 0, 0, -BAR_HEIGHT - 6)
+        box, picture = self._box(), self._picture
+        if painter.paintEngine().type() == QPaintEngine.Type.SVG:  # who shows it would blur so small an image
+            picture = picture.scaled((box.size() * SHARP).toSize().expandedTo(picture.size()))
+        painter.drawImage(box, picture)
+        bar = QRectF(0, box.bottom() + 6, self.room.width(), BAR_HEIGHT)
+        paint_colour_bar(painter, bar, CIVIDIS, *self._ends, self._measure)
+        if self.pointed is not None:
+            (row, column), (rows, columns) = self.pointed, self._values.shape
+            wide, high = box.width() / columns, box.height() / rows
+            cell = QRectF(box.left() + column * wide, box.top() + row * high, wide, high)
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            for colour, width in ((theme.current().canvas, 3.0), ("#ffffff", 1.2)):
+                painter.setPen(QPen(QColor(colour), width))
+                painter.drawRect(cell.adjusted(-1, -1, 1, 1))
+
+    def _box(self) -> QRectF:
+        """Give where the map is, in pixels of the room."""
+        assert self._picture is not None
+        room = self.room.adjusted(0, 0, 0, -BAR_HEIGHT - 6)
         whole = QRectF(0, 0, self._picture.width(), self._picture.height() * self._aspect).size()
         size = whole.scaled(room.size(), Qt.AspectRatioMode.KeepAspectRatio)
-        box = QRectF(room.left(), room.top(), size.width(), size.height())
-        picture = self._picture
-        if painter.paintEngine().type() == QPaintEngine.Type.SVG:  # who shows it would blur so small an image
-            picture = picture.scaled((size * SHARP).toSize().expandedTo(picture.size()))
-        painter.drawImage(box, picture)
-        bar = QRectF(0, box.bottom() + 6, room.width(), BAR_HEIGHT)
-        paint_colour_bar(painter, bar, CIVIDIS, *self._ends, self._measure)
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        with QPainter(self) as painter:
-            enlarge(painter, self.rect())
-            self.paint_picture(painter)
-            if self.hasFocus():
-                painter.resetTransform()
-                painter.setPen(QPen(QColor(theme.current().accent), 1))
-                painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
+        return QRectF(room.left(), room.top(), size.width(), size.height())

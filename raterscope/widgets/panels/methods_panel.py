@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 from raterscope.figures.table import PlotTable
 from raterscope.widgets import theme
 from raterscope.widgets.figure_menu import Leaving
-from raterscope.widgets.figures.method_boxes import MethodBoxes
+from raterscope.widgets.figures.evaluation_plots import MethodBoxes
 from raterscope.widgets.figures.mode_switch import ModeSwitch
 from raterscope.widgets.glyphs import paint_rater
 from raterscope.widgets.parts import ChoiceBox, ElidedLabel, plain_tip

@@ -8,8 +8,9 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QVBoxLayout, QWidget
 
+from raterscope.figures.evaluation import CalibrationLine
 from raterscope.widgets import theme
-from raterscope.widgets.figures.calibration_plot import CalibrationLine, CalibrationPlot
+from raterscope.widgets.figures.evaluation_plots import CalibrationPlot
 from raterscope.widgets.parts import Header, plain_label
 
 __all__ = ["TrustPanel"]

@@ -13,10 +13,10 @@ from raterscope.algorithms.evaluation import calibration, curves, true_detection
 from raterscope.widgets.canvas.canvas_view import CanvasView
 from raterscope.widgets.figure_menu import FigureMenu, PictureMenu
 from raterscope.widgets.figures.figure_panel import Figure
-from raterscope.widgets.figures.plot import Plot
 from raterscope.widgets.picturing import HEADING
 from tests.app.conftest import DISPUTED, PARASITES
 from tests.app.driving import LONG, idle
+from tests.widgets.pointing import click_on_value, ringed
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -59,13 +59,14 @@ def test_a_plot_leaves_as_drawing_picture_and_table(fused, qtbot, saved):
     assert asked[0][0] == "Save Reliability / clicks"
     assert ElementTree.parse(folder / "small-reliability-clicks-run-1.svg").getroot().tag.endswith("svg")
     with Image.open(folder / "small-reliability-clicks-run-1.png") as picture:
-        assert picture.width >= 2 * plot.plot.width()
+        assert picture.width >= 2 * plot.figure.width()
         assert picture.text["Description"].startswith("run 1 (oem")
     with (folder / "small-reliability-clicks-run-1.csv").open(encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file)
     assert header == ["annotator", "clicks", "reliability", "excluded"]
-    x, y = plot._dots.getData()
-    assert [(float(row[1]), float(row[2])) for row in rows] == list(zip(x.tolist(), y.tolist(), strict=True))
+    marks = plot.figure.chart.marks
+    drawn = {point for mark in marks for point in zip(mark.across.tolist(), mark.up.tolist(), strict=True)}
+    assert {(float(row[1]), float(row[2])) for row in rows} == drawn
     assert "careless" in {row[0] for row in rows}
 
 
@@ -129,7 +130,7 @@ def test_every_figure_of_a_workspace_has_its_menu_and_is_heard(window, kind):
 
     workspace = window._made(WORKSPACES[kind])
     figures = [
-        widget for widget in workspace.findChildren(QWidget) if isinstance(widget, Figure | Plot | CanvasView)
+        widget for widget in workspace.findChildren(QWidget) if isinstance(widget, Figure | CanvasView)
     ]
     assert figures
     menus = workspace.findChildren(PictureMenu)
@@ -222,14 +223,10 @@ def test_the_curve_marks_the_spot_selected_and_a_click_on_it_selects_a_spot(agai
     at = int(posterior.argmin())
     workspace.reviewing.select(at)
     first = int(np.flatnonzero(drawn.threshold <= posterior[at])[0])
-    ring = [float(part[0]) for part in plot._ring.getData()]
-    assert ring == [drawn.false_positive_rate[first], drawn.sensitivity[first]]
+    assert ringed(plot.figure) == [(drawn.false_positive_rate[first], drawn.sensitivity[first])]
     workspace.reviewing.select(None)
-    assert not len(plot._ring.getData()[0])
-    place = plot.item.vb.mapViewToScene(
-        QPointF(float(drawn.false_positive_rate[1]), float(drawn.sensitivity[1]))
-    )
-    qtbot.mouseClick(plot.plot.viewport(), LEFT, pos=plot.plot.mapFromScene(place))
+    assert not ringed(plot.figure)
+    click_on_value(qtbot, plot.figure, float(drawn.false_positive_rate[1]), float(drawn.sensitivity[1]))
     assert workspace.reviewing.spot.posterior == pytest.approx(float(drawn.threshold[1]))
     assert workspace.canvas._selected == workspace.reviewing.current
 
@@ -268,9 +265,8 @@ def test_a_bin_of_the_calibration_walks_its_spots(against_truth, qtbot):
         workspace.trust.plot.bin_chosen.emit(0.9, 1.0)
         seen.append(workspace.reviewing.current)
     assert seen == [*inside, inside[0]]
-    x, _ = workspace.trust.plot._ring.getData()
-    assert len(x) == 1
-    assert x[0] >= 0.9
+    ((x, _),) = ringed(workspace.trust.plot.figure)
+    assert x >= 0.9
 
 
 def test_an_annotator_chosen_in_the_plot_is_marked_everywhere(fused, qtbot):
@@ -282,8 +278,7 @@ def test_an_annotator_chosen_in_the_plot_is_marked_everywhere(fused, qtbot):
     number = fused.document.contents.annotators.index("volunteer 3")
     row = plot._annotators.tolist().index(number)
     before = workspace.canvas.grab().toImage()
-    place = plot.item.vb.mapViewToScene(QPointF(float(plot._clicks[row]), float(plot._reliability[row])))
-    qtbot.mouseClick(plot.plot.viewport(), LEFT, pos=plot.plot.mapFromScene(place))
+    click_on_value(qtbot, plot.figure, float(plot._clicks[row]), float(plot._reliability[row]))
     chosen = workspace.table.current
     assert plot._selected == chosen
     voters = workspace.evidence.about.voters

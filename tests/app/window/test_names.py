@@ -25,8 +25,6 @@ def nameless(place):
         takes = widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.focusProxy() is None
         if not takes or _within(widget, (QComboBox, QAbstractSpinBox, QMenu)) or isinstance(widget, QMenu):
             continue
-        if type(widget) is QWidget and type(widget.parentWidget()).__name__ == "PlotWidget":
-            continue  # what a plot is painted on
         said = QAccessible.queryAccessibleInterface(widget)
         if not said.text(QAccessible.Text.Name).strip():
             found.append(f"{type(widget).__name__} in {type(widget.parentWidget()).__name__}")

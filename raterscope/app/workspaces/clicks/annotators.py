@@ -13,7 +13,7 @@ from raterscope.algorithms.clicks.results import Fusion
 from raterscope.app.document import Document
 from raterscope.app.review import Weighed
 from raterscope.app.workspaces.clicks.scene import Scene
-from raterscope.widgets.figures.reliability_plot import ReliabilityPlot
+from raterscope.widgets.figures.evaluation_plots import ReliabilityPlot
 from raterscope.widgets.tables.annotator_table import AnnotatorRow, AnnotatorTable
 from raterscope.widgets.tables.course import Course
 

@@ -22,12 +22,12 @@ from raterscope.app.study import Study
 from raterscope.app.study.settings import LARGEST_RADIUS
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.lines import run_title
+from raterscope.figures.evaluation import Curve
 from raterscope.text.numbers import count
 from raterscope.widgets import theme
-from raterscope.widgets.figures.curves_plot import NOTHING as NO_CURVES
-from raterscope.widgets.figures.curves_plot import Curve, CurvesPlot
+from raterscope.widgets.figures.chart_figure import ChartPanel
+from raterscope.widgets.figures.evaluation_plots import NO_CURVES, CurvesPlot
 from raterscope.widgets.figures.mode_switch import ModeSwitch
-from raterscope.widgets.figures.plot import Plot
 from raterscope.widgets.parts import ElidedLabel
 from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
 from raterscope.widgets.text_size import set_lengths
@@ -194,7 +194,7 @@ class Comparing(QWidget):
     def _say(self) -> None:
         """Say beside the switch what the plot shown has come to."""
         shown = self._shown.currentWidget()
-        words = shown.header.words()[1] if isinstance(shown, Plot) and shown.filled else ""
+        words = shown.header.words()[1] if isinstance(shown, ChartPanel) and shown.filled else ""
         room = self.pages.sizeHint().width() + self.radius.width() + 90
         self._said.setText(words if self.width() >= room else words.rpartition(" ")[2])
         self.radius.setVisible(self.width() >= NARROW)

@@ -9,8 +9,8 @@ from raterscope.algorithms.clicks.assignment import AssignmentSettings
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.canvas.image_canvas import ImageCanvas
 from raterscope.widgets.figures.counts_plot import CountsPlot
-from raterscope.widgets.figures.objective_plot import ObjectivePlot
-from raterscope.widgets.figures.reliability_plot import ReliabilityPlot
+from raterscope.widgets.figures.course_plots import ConvergencePlot
+from raterscope.widgets.figures.evaluation_plots import ReliabilityPlot
 from raterscope.widgets.figures.stream_curves import StreamCurves
 from raterscope.widgets.panels.ask_list import AskList
 from raterscope.widgets.panels.crowd_size_panel import CrowdSizePanel
@@ -52,7 +52,7 @@ class ClicksScreen(WorkspaceScreen):
         self._grid_page = Scrolled(self.grid)
         self.pages.addWidget(self._grid_page)
         self.table = AnnotatorTable()
-        self.objective = ObjectivePlot()
+        self.objective = ConvergencePlot()
         self.reliability = ReliabilityPlot()
         self.counts = CountsPlot()
         self.measure, self.parasitaemia = MeasurePanel(), ParasitaemiaPanel()

@@ -18,7 +18,8 @@ from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import Study
 from raterscope.app.workspaces.labels.scene import LabelsSession, Scene
 from raterscope.app.workspaces.labels.view import name_of
-from raterscope.widgets.figures.decision_plot import CourseLine, DecisionKind, DecisionPlot, DecisionView
+from raterscope.figures.courses import CourseLine
+from raterscope.widgets.figures.course_plots import DecisionKind, DecisionPlot, DecisionView
 
 __all__ = ["Deciding", "found_of", "view_of"]
 

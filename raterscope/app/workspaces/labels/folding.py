@@ -20,7 +20,7 @@ from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.labels.comparing import curves_of
 from raterscope.app.workspaces.labels.excluding import with_known
 from raterscope.app.workspaces.labels.scene import LabelsSession, Scene
-from raterscope.widgets.figures.curves_plot import Curve
+from raterscope.figures.evaluation import Curve
 from raterscope.widgets.panels.folds_panel import FoldsPanel
 from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow
 

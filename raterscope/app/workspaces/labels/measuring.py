@@ -23,7 +23,7 @@ from raterscope.app.workspaces.labels.comparing import Measured, curves_of
 from raterscope.app.workspaces.labels.scene import Analysis, LabelsSession, Scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
 from raterscope.app.workspaces.trusting import Trusting
-from raterscope.widgets.figures.calibration_plot import CalibrationLine
+from raterscope.figures.evaluation import CalibrationLine
 
 __all__ = ["Measuring"]
 

@@ -14,9 +14,8 @@ from raterscope.widgets.figures.community_flow import CommunityFlow
 from raterscope.widgets.figures.community_triangles import CommunityTriangles
 from raterscope.widgets.figures.confusion_matrix import ConfusionMatrix
 from raterscope.widgets.figures.confusion_wall import ConfusionWall
-from raterscope.widgets.figures.curves_plot import CurvesPlot
-from raterscope.widgets.figures.decision_plot import DecisionPlot
-from raterscope.widgets.figures.objective_plot import ObjectivePlot
+from raterscope.widgets.figures.course_plots import ConvergencePlot, DecisionPlot
+from raterscope.widgets.figures.evaluation_plots import CurvesPlot
 from raterscope.widgets.figures.participation_bars import ParticipationBars
 from raterscope.widgets.figures.similarity_matrix import SimilarityMatrix
 from raterscope.widgets.panels.ask_list import AskList
@@ -73,7 +72,7 @@ class LabelsScreen(WorkspaceScreen):
         self.task_panel = TaskPanel()
         self.curves = CurvesPlot("Import known truths to see ROC curves.")
         self.trust = TrustPanel(("posterior", "share right"), NO_TRUST)
-        self.progress = ObjectivePlot("bound", "Fuse to see how the answer settles.")
+        self.progress = ConvergencePlot("bound", "Fuse to see how the answer settles.")
         self.decisions = DecisionPlot()
         self.comparing = Comparing()
         self.ask = AskList("vote", "expected information", "bit", NO_VOTES)

@@ -35,9 +35,9 @@ from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.masks.comparing import p_value_in_words, stacked
 from raterscope.app.workspaces.masks.scene import Scene
 from raterscope.app.workspaces.masks.screen import MasksScreen
+from raterscope.figures.evaluation import BoxView
 from raterscope.figures.table import PlotTable
 from raterscope.text.numbers import UNKNOWN, count, duration
-from raterscope.widgets.figures.method_boxes import BoxView
 from raterscope.widgets.glyphs import rater_colour
 from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow, Figures, Measure
 from raterscope.widgets.volume.layers import Outline

@@ -10,8 +10,8 @@ from raterscope.app.kinds.masks.rater_clusters import BASES
 from raterscope.app.workspaces.masks.maps import MapBar
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.figures.agreement_matrix import AgreementMatrix
+from raterscope.widgets.figures.course_plots import ConvergencePlot
 from raterscope.widgets.figures.dendrogram import Dendrogram
-from raterscope.widgets.figures.objective_plot import ObjectivePlot
 from raterscope.widgets.panels.alternatives_panel import AlternativesPanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
 from raterscope.widgets.panels.local_weight import LocalWeight
@@ -52,7 +52,7 @@ class MasksScreen(WorkspaceScreen):
         self.alternatives = AlternativesPanel()
         self.trust = TrustPanel(("probability", "share inside"), NO_TRUST)
         self.methods = MethodsPanel(_METHODS, FIGURES, _TICKED)
-        self.bound = ObjectivePlot("bound", BOUND)
+        self.bound = ConvergencePlot("bound", BOUND)
         self.tabs = QTabWidget()
         self.tabs.addTab(self.local_weight, "Local weight")
         self.tabs.addTab(self.model_table, "Model")

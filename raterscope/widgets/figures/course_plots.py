@@ -1,4 +1,4 @@
-"""Rates and decisions over time, a line a method."""
+"""Plots of what changes step by step: convergence of a fusion, and rates over time."""
 
 from __future__ import annotations
 
@@ -6,45 +6,65 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyqtgraph as pg
 from numpy.typing import NDArray
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QWidget
 
-from raterscope.figures.table import Column, PlotTable
-from raterscope.widgets import theme
-from raterscope.widgets.figures.legend import LineSample
-from raterscope.widgets.figures.plot import Plot, pen
+from raterscope.figures.courses import CourseLine, Trace, convergence_chart, course_chart
+from raterscope.figures.description import Chart
+from raterscope.widgets.figures.chart_figure import ChartPanel
 from raterscope.widgets.parts import ChoiceBox
 
-__all__ = ["CourseLine", "DecisionKind", "DecisionPlot", "DecisionView"]
+__all__ = ["ConvergencePlot", "DecisionKind", "DecisionPlot", "DecisionView"]
 
 NOTHING = "Open this page to see how the annotators' rates are estimated as their labels come."
 EVERYBODY = "all annotators"
-_DASHES: tuple[tuple[float, ...], ...] = ((), (6, 3), (2, 3), (8, 3, 2, 3), (1, 2))
 
 
-@dataclass(frozen=True, eq=False)
-class CourseLine:
-    """One method's line.
+class ConvergencePlot(ChartPanel):
+    """The objective of a fusion by iteration, with what became of its components.
 
-    Attributes
+    Parameters
     ----------
-    title : str
-    method : int
-        Gives colour and dashes.
-    across, down : (T,) float
-    low, high : (T,) float, optional
-        Of a band about it.
+    objective : str
+        Its name: "bound".
+    nothing : str
+        What belongs here.
     """
 
-    title: str
-    method: int
-    across: NDArray[np.floating]
-    down: NDArray[np.floating]
-    low: NDArray[np.floating] | None = None
-    high: NDArray[np.floating] | None = None
+    def __init__(
+        self,
+        objective: str = "objective",
+        nothing: str = "Press Fuse (F5) to see the convergence of the clustering.",
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(_title(objective), nothing, parent)
+        self._title, self._label = _title(objective), objective
+        self._trace = Trace(np.empty(0))
+
+    def set_objective(self, objective: str, axis: str = "") -> None:
+        """Call what is drawn by another name, on its axis by one that may be shorter, or tell the scale."""
+        self._title, self._label = _title(objective), axis or objective
+        self.header.set_title(self._title)
+        self.draw()
+
+    def set_trace(
+        self,
+        objective: NDArray[np.floating],
+        components: NDArray[np.integer] | None = None,
+        removed: NDArray[np.bool_] | None = None,
+        best: int = -1,
+        converged: bool | None = None,
+    ) -> None:
+        """Show what an iteration did; see `Trace`."""
+        self._trace = Trace(np.asarray(objective, dtype=float), components, removed, best, converged)
+        self.set_filled(len(self._trace.objective) > 0)
+        self.draw()
+
+    def describe(self) -> Chart:
+        """Describe the line and its marks."""
+        return convergence_chart(self._trace, self._title, self._label)
 
 
 @dataclass(frozen=True)
@@ -96,7 +116,7 @@ class DecisionView:
     words: str
 
 
-class DecisionPlot(Plot):
+class DecisionPlot(ChartPanel):
     """Lines over time; boxes choose what is drawn, the class that counts as a structure, and of whom.
 
     Signals
@@ -110,8 +130,7 @@ class DecisionPlot(Plot):
     class_chosen = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__("Decisions", "step", "sensitivity", NOTHING, parent)
-        self.item.getAxis("left").enableAutoSIPrefix(False)
+        super().__init__("Decisions", NOTHING, parent)
         self._view: DecisionView | None = None
         self._lines: tuple[CourseLine, ...] = ()
         self.kind, self.who, self.of = ChoiceBox(), ChoiceBox(), ChoiceBox()
@@ -152,59 +171,16 @@ class DecisionPlot(Plot):
             self.of.setCurrentIndex(view.chosen)
         for box in (self.kind, self.who, self.of):
             box.blockSignals(False)
-        self.plot.setToolTip("" if view is None else view.words)
+        self.figure.setToolTip("" if view is None else view.words)
         self.set_filled(view is not None)
         self._on_choice()
 
-    def show_all(self) -> None:
-        """Show all steps."""
+    def describe(self) -> Chart:
+        """Describe the lines of the kind chosen."""
         kind = self._kind()
-        if kind is None or not self._lines:
-            return
-        across = np.concatenate([line.across for line in self._lines])
-        self.item.setXRange(
-            float(across.min()), max(float(across.max()), float(across.min()) + 1e-3), padding=0.02
-        )
-        if kind.unit:
-            self.item.setYRange(0, 1, padding=0.06)
-        else:
-            self.item.enableAutoRange("y")
-
-    def table(self) -> PlotTable:
-        """Give the points of the lines that are drawn."""
-        kind, lines = self._kind(), self._lines
-        columns: dict[str, Column] = {
-            "method": [line.title for line in lines for _ in line.across],
-            "step" if kind is None else kind.across: np.concatenate([line.across for line in lines]),
-            "value" if kind is None else kind.down: np.concatenate([line.down for line in lines]),
-        }
-        for name in ("low", "high"):
-            unknown = [np.full(len(line.across), np.nan) for line in lines]
-            both = zip([getattr(line, name) for line in lines], unknown, strict=True)
-            columns[name] = np.concatenate([none if end is None else end for end, none in both])
-        return PlotTable.of(columns)
-
-    def draw(self) -> None:
-        """Draw the lines, the bands below them."""
-        if not hasattr(self, "_lines"):
-            return
-        look = theme.current()
-        self.item.clear()
-        hues = (look.accent, look.rejected, look.disputed, look.second, look.text)
-        samples = []
-        for line in self._lines:
-            hue, dashes = hues[line.method % len(hues)], _DASHES[line.method % len(_DASHES)]
-            if line.low is not None and line.high is not None:
-                ends = [pg.PlotCurveItem(line.across, end, pen=None) for end in (line.low, line.high)]
-                band = pg.FillBetweenItem(*ends, brush=theme.colour(hue, 40))
-                for part in (*ends, band):
-                    self.item.addItem(part)
-        for line in self._lines:
-            hue, dashes = hues[line.method % len(hues)], _DASHES[line.method % len(_DASHES)]
-            samples.append(LineSample(line.title, hue, dashes))
-            self.item.plot(line.across, line.down, pen=pen(hue, 1.8, dashes), name=line.title)
-        self.legend.set_lines(samples)
-        self.show_all()
+        if kind is None:
+            return course_chart((), "Decisions", "step", "value", unit=True)
+        return course_chart(self._lines, "Decisions", kind.across, kind.down, unit=kind.unit)
 
     def _kind(self) -> DecisionKind | None:
         key = self.kind.currentData()
@@ -218,9 +194,12 @@ class DecisionPlot(Plot):
         self.who.setVisible(kind.each)
         annotator = self.who.currentIndex() - 1 if kind.each else -1
         self._lines = tuple(self._view.lines(kind.key, annotator))
-        self._axes = {"bottom": kind.across, "left": kind.down}
-        self._on_theme()
+        self.draw()
 
     def _on_class(self, place: int) -> None:
         if self._view is not None and place >= 0:
             self.class_chosen.emit(place)
+
+
+def _title(objective: str) -> str:
+    return f"{objective.capitalize()} by iteration"

@@ -1,0 +1,403 @@
+"""Descriptions of figures: axes, marks and legend, without anything that draws.
+
+A description is made once, by functions that need neither Qt nor PIL. `raterscope.figures.drawing` draws it
+on a canvas: that of the window, pixels for a report, or SVG.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.figures.table import PlotTable
+
+__all__ = [
+    "Axis",
+    "Chart",
+    "Key",
+    "Line",
+    "Mark",
+    "Note",
+    "Numbers",
+    "Points",
+    "Rectangles",
+    "Scale",
+    "Segments",
+    "Symbol",
+]
+
+Numbers = NDArray[np.number[Any]]
+Scale = Literal["linear", "log", "log1p"]
+Symbol = Literal["disc", "ring", "cross", "tick"]
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """An axis of a chart.
+
+    Attributes
+    ----------
+    label : str
+        What it measures, with the unit.
+    low, high : float, optional
+        Ends; those that are not given follow from the marks.
+    scale : {"linear", "log", "log1p"}
+        "log1p" is the logarithm of 1 + value, for counts that may be 0.
+    padding : float
+        Room beyond both ends, as a share of the range.
+    whole : bool
+        Whether there is nothing between 1 and 2, as with iterations.
+    names : tuple of str
+        Names at 0, 1, 2 ... instead of numbers.
+    ticks : sequence of (float, str), optional
+        Values and their texts, where they are not to be chosen by the room.
+    """
+
+    label: str
+    low: float | None = None
+    high: float | None = None
+    scale: Scale = "linear"
+    padding: float = 0.03
+    whole: bool = False
+    names: tuple[str, ...] = ()
+    ticks: Sequence[tuple[float, str]] | None = None
+
+    def forward(self, values: Numbers | Sequence[float] | float) -> NDArray[np.float64]:
+        """Give where values lie on the axis, in units of its scale; NaN where they have no logarithm."""
+        array = np.asarray(values, dtype=np.float64)
+        if self.scale == "linear":
+            return array
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.log10(array) if self.scale == "log" else np.log10(1 + array)
+        return np.where(np.isfinite(found), found, np.nan)
+
+    def backward(self, place: float) -> float:
+        """Give the value at a place of the axis."""
+        if self.scale == "linear":
+            return place
+        return float(10.0**place - (self.scale == "log1p"))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Mark:
+    """Something drawn from data.
+
+    Attributes
+    ----------
+    title : str
+        What it is the data of: "OEM". Read aloud, and part of a point's text.
+    words : callable, optional
+        ``words(index)`` describes a point; by default the title and both values.
+    pointable : bool
+        Whether its points can be pointed at and walked with the arrow keys.
+    """
+
+    title: str = ""
+    words: Callable[[int], str] | None = None
+    pointable: bool = True
+
+    @property
+    def across(self) -> Numbers:
+        """Values on the horizontal axis of its points."""
+        raise NotImplementedError
+
+    @property
+    def up(self) -> Numbers:
+        """Values on the vertical axis of its points."""
+        raise NotImplementedError
+
+    def extent(self) -> tuple[Sequence[Numbers], Sequence[Numbers]]:
+        """Give all values that the axes have to hold, across and up."""
+        return (self.across,), (self.up,)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Line(Mark):
+    """A line through points.
+
+    Attributes
+    ----------
+    x, y : (P,) float
+        NaN interrupts the line.
+    ink : str
+        A token of the theme ("accent"), or a hexadecimal colour.
+    width : float
+        Pixels.
+    dashes : tuple of float
+        Lengths of strokes and gaps in widths of the line; empty for an unbroken line.
+    dot : float or (P,) float
+        Diameter of the discs at its points, pixels; 0 for none.
+    low, high : (P,) float, optional
+        Ends of an interval about it.
+    interval : {"band", "bars"}
+        How the interval is drawn.
+    held : bool
+        Whether a value holds until the next point.
+    opacity : float
+    """
+
+    x: Numbers
+    y: Numbers
+    ink: str = "accent"
+    width: float = 1.8
+    dashes: tuple[float, ...] = ()
+    dot: float | Numbers = 0.0
+    low: Numbers | None = None
+    high: Numbers | None = None
+    interval: Literal["band", "bars"] = "band"
+    held: bool = False
+    opacity: float = 1.0
+
+    @property
+    def across(self) -> Numbers:
+        """Values on the horizontal axis."""
+        return self.x
+
+    @property
+    def up(self) -> Numbers:
+        """Values on the vertical axis."""
+        return self.y
+
+    def extent(self) -> tuple[Sequence[Numbers], Sequence[Numbers]]:
+        """Give all values, the interval's too."""
+        return (self.x,), [self.y, *(end for end in (self.low, self.high) if end is not None)]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Points(Mark):
+    """Points of one shape and colour.
+
+    Attributes
+    ----------
+    x, y : (P,) float
+    ink : str
+    symbol : {"disc", "ring", "cross", "tick"}
+    size : float or (P,) float
+        Diameter, pixels.
+    opacity : float
+    width : float
+        Of the lines of a ring, a cross or a tick.
+    """
+
+    x: Numbers
+    y: Numbers
+    ink: str = "accent"
+    symbol: Symbol = "disc"
+    size: float | Numbers = 7.0
+    opacity: float = 1.0
+    width: float = 1.6
+
+    @property
+    def across(self) -> Numbers:
+        """Values on the horizontal axis."""
+        return self.x
+
+    @property
+    def up(self) -> Numbers:
+        """Values on the vertical axis."""
+        return self.y
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Segments(Mark):
+    """Straight pieces of lines, such as whiskers, and rules across a plot. They are not pointed at.
+
+    Attributes
+    ----------
+    x, y : (S, 2) float
+        Both ends of each; an infinite one is at the edge of the plot.
+    ink : str
+    width : float
+    dashes : tuple of float
+    stretch : bool
+        Whether the axes have to hold it.
+    """
+
+    x: Numbers
+    y: Numbers
+    ink: str = "line"
+    width: float = 1.0
+    dashes: tuple[float, ...] = ()
+    stretch: bool = True
+    pointable: bool = False
+
+    @property
+    def across(self) -> Numbers:
+        """Middles."""
+        return np.asarray(np.mean(self.x, axis=1))
+
+    @property
+    def up(self) -> Numbers:
+        """Middles."""
+        return np.asarray(np.mean(self.y, axis=1))
+
+    def extent(self) -> tuple[Sequence[Numbers], Sequence[Numbers]]:
+        """Give all ends."""
+        return ((np.ravel(self.x),), (np.ravel(self.y),)) if self.stretch else ((), ())
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Rectangles(Mark):
+    """Rectangles with sides along the axes: bars, boxes, shares, cells.
+
+    Attributes
+    ----------
+    left, right, bottom, top : (R,) float
+        Edges.
+    inks : sequence of str
+        Of each one, or a single one for all.
+    filled : bool
+        Else they have an edge alone.
+    width : float
+        Of that edge, pixels.
+    labels : sequence of str
+        Texts in their middles, where they have room.
+    opacity : float
+    """
+
+    left: Numbers
+    right: Numbers
+    bottom: Numbers
+    top: Numbers
+    inks: Sequence[str] = ("accent",)
+    filled: bool = True
+    width: float = 1.4
+    labels: Sequence[str] = ()
+    opacity: float = 1.0
+
+    @property
+    def across(self) -> Numbers:
+        """Middles."""
+        return (np.asarray(self.left) + np.asarray(self.right)) / 2
+
+    @property
+    def up(self) -> Numbers:
+        """Upper edges."""
+        return np.asarray(self.top)
+
+    def extent(self) -> tuple[Sequence[Numbers], Sequence[Numbers]]:
+        """Give all edges."""
+        return (self.left, self.right), (self.bottom, self.top)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A text at a place of the plot.
+
+    Attributes
+    ----------
+    x, y : float
+        Values on both axes.
+    words : str
+    ink : str
+    anchor : {"start", "middle", "end"}
+    """
+
+    x: float
+    y: float
+    words: str
+    ink: str = "second"
+    anchor: Literal["start", "middle", "end"] = "start"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A row of a legend.
+
+    Attributes
+    ----------
+    words : str
+    ink : str
+        A token of the theme, or a hexadecimal colour.
+    dashes : tuple of float
+    disc : bool
+        Whether discs stand for it instead of a line.
+    dotted : bool
+        Whether its line has dots.
+    """
+
+    words: str
+    ink: str
+    dashes: tuple[float, ...] = ()
+    disc: bool = False
+    dotted: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """A figure between two axes.
+
+    Attributes
+    ----------
+    title : str
+    x, y : Axis
+    marks : tuple of Mark
+        Drawn one above the other in this order.
+    legend : tuple of Key
+        With one row or none there is nothing to tell apart, and no room is taken.
+    notes : tuple of Note
+    aside : str
+        A few words beside the title: "15 components, converged".
+    table : PlotTable, optional
+        The numbers that are drawn; by default a row for each point.
+    """
+
+    title: str
+    x: Axis
+    y: Axis
+    marks: tuple[Mark, ...] = ()
+    legend: tuple[Key, ...] = ()
+    notes: tuple[Note, ...] = ()
+    aside: str = ""
+    table: PlotTable | None = None
+
+    @cached_property
+    def walked(self) -> tuple[int, ...]:
+        """Numbers of the marks that can be pointed at."""
+        return tuple(at for at, mark in enumerate(self.marks) if mark.pointable and len(mark.across))
+
+    def data(self) -> PlotTable:
+        """Give the numbers that are drawn."""
+        if self.table is not None:
+            return self.table
+        marks = [self.marks[at] for at in self.walked]
+        x, y = self.x.label or "x", self.y.label or "y"
+        return PlotTable.of(
+            {
+                "series": [mark.title for mark in marks for _ in mark.across],
+                x: np.concatenate([mark.across for mark in marks]) if marks else [],
+                y if y != x else f"{y}, up": np.concatenate([mark.up for mark in marks]) if marks else [],
+            }
+        )
+
+    def describe(self, mark: int, index: int) -> str:
+        """Describe a point: of which series it is, and its values with the names of the axes."""
+        series = self.marks[mark]
+        if series.words is not None:
+            return series.words(index)
+        x, y = _value(self.x, float(series.across[index])), _value(self.y, float(series.up[index]))
+        words = ", ".join(filter(None, (x, y)))
+        if isinstance(series, Line) and series.low is not None and series.high is not None:
+            low, high = float(series.low[index]), float(series.high[index])
+            if np.isfinite(low) and np.isfinite(high):
+                words += f" ({_number(low)} to {_number(high)})"
+        return f"{series.title}: {words}" if series.title else words
+
+
+def _value(axis: Axis, value: float) -> str:
+    at = round(value)
+    if axis.names:
+        return axis.names[at] if 0 <= at < len(axis.names) else ""
+    return f"{axis.label} {_number(value)}".strip()
+
+
+def _number(value: float) -> str:
+    if not np.isfinite(value):
+        return "not known"
+    text = f"{value:,.0f}" if abs(value) >= 1000 or value == round(value) else f"{value:.3g}"
+    return text.replace("-", "\N{MINUS SIGN}")

@@ -1,0 +1,428 @@
+"""Charts of results against ground truth: ROC, calibration, crowd size, and methods as box plots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve
+from raterscope.algorithms.masks.method_comparison import quartiles
+from raterscope.figures.colours import ANNOTATOR_COLOURS
+from raterscope.figures.description import Axis, Chart, Key, Line, Mark, Points, Rectangles, Segments
+from raterscope.figures.table import PlotTable
+from raterscope.text.numbers import count
+
+__all__ = [
+    "CURVE_AXES",
+    "CURVE_NAMES",
+    "DASHES",
+    "BoxView",
+    "CalibrationLine",
+    "Curve",
+    "box_chart",
+    "calibration_chart",
+    "crowd_size_chart",
+    "curve_chart",
+    "curve_points",
+    "reliability_chart",
+]
+
+Floats = NDArray[np.floating]
+
+DASHES: tuple[tuple[float, ...], ...] = ((), (5, 3), (1.5, 2), (6, 2, 1.5, 2))
+CURVE_NAMES = {"roc": "ROC", "precision-recall": "Precision-recall"}
+CURVE_AXES = {
+    "roc": ("false positive rate", "sensitivity"),
+    "precision-recall": ("sensitivity", "precision"),
+}
+INKS = ("accent", "rejected", "disputed", "second")
+MORE_INKS = ("community 2", "community 4", "community 6")
+"""For the fifth curve and on: unlike those of the first four."""
+DIAGONAL = Segments(
+    x=np.array([[0.0, 1.0]]), y=np.array([[0.0, 1.0]]), ink="third", dashes=(4, 4), stretch=False
+)
+HALF_BOX = 0.28
+LEAST = 1e-4
+"""Of what is drawn by powers of ten."""
+MOST_LETTERS = 24
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """One run's curves.
+
+    Attributes
+    ----------
+    title : str
+    false_positive_rate, true_positive_rate : (K,) float
+        The ROC.
+    recall, precision : (L,) float
+        Empty where only the ROC is known.
+    area : float
+        Under the ROC; NaN where not known.
+    threshold : (K,) float
+        Posterior from which on each point's detections are kept, falling; then `recall` has its points too.
+        Empty where the points stand for nothing that can be chosen.
+    of : str
+        What it is the curve of, if there are several such: "frog, 12 tasks". Those of one are drawn together.
+    """
+
+    title: str
+    false_positive_rate: Floats
+    true_positive_rate: Floats
+    recall: Floats
+    precision: Floats
+    area: float = float("nan")
+    threshold: Floats = field(default_factory=lambda: np.empty(0))
+    of: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationLine:
+    """One method's posteriors in bins.
+
+    Attributes
+    ----------
+    title : str
+    posterior, share : (B,) float
+        Mean posterior of each bin and the share of it that is right; NaN where it is empty.
+    count : (B,) int
+    error : float
+        Expected calibration error.
+    low, high : (B,) float, optional
+        Ends of the interval of `share`.
+    """
+
+    title: str
+    posterior: Floats
+    share: Floats
+    count: NDArray[np.integer]
+    error: float
+    low: Floats | None = None
+    high: Floats | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class BoxView:
+    """One box.
+
+    Attributes
+    ----------
+    name : str
+    values : (V,) float64
+        Finite, at least one.
+    faint : bool
+        Whether it is a rater, not a method.
+    starred : bool
+        Whether it differs significantly from the baseline.
+    """
+
+    name: str
+    values: NDArray[np.float64]
+    faint: bool = False
+    starred: bool = False
+
+
+def curve_points(curve: Curve, kind: str) -> tuple[Floats, Floats]:
+    """Give the points of a curve: "roc" or "precision-recall"."""
+    if kind == "roc":
+        return curve.false_positive_rate, curve.true_positive_rate
+    return curve.recall, curve.precision
+
+
+def curve_chart(curves: Sequence[Curve], kind: str, of: str = "") -> Chart:
+    """Describe curves of runs; they differ by colour and dashes.
+
+    Parameters
+    ----------
+    curves : sequence of Curve
+    kind : {"roc", "precision-recall"}
+    of : str
+        What they are the curves of, for the title.
+    """
+    inks = INKS if len(curves) <= len(INKS) else (*INKS, *MORE_INKS)
+    across, up = CURVE_AXES[kind]
+    marks: list[Mark] = [DIAGONAL] if kind == "roc" else []
+    keys = []
+    for place, curve in enumerate(curves):
+        x, y = curve_points(curve, kind)
+        # The second of one colour each have other dashes than the first.
+        dashes = DASHES[(place % len(inks) + place // len(inks)) % len(DASHES)]
+        title, ink = curve.title, inks[place % len(inks)]
+        if kind == "roc" and len(curves) > 1 and np.isfinite(curve.area):
+            title += f" {curve.area:.3f}"
+        keys.append(Key(title, ink, dashes))
+        marks.append(Line(title=curve.title, x=x, y=y, ink=ink, dashes=dashes))
+    points = [curve_points(curve, kind) for curve in curves]
+    titles = [curve.title for curve, (x, _) in zip(curves, points, strict=True) for _ in x]
+    columns: dict[str, Any] = {
+        "curve": titles,
+        across: _together([x for x, _ in points]),
+        up: _together([y for _, y in points]),
+    }
+    name = CURVE_NAMES[kind]
+    return Chart(
+        f"{name}, {of}" if of else name,
+        Axis(across, 0.0, 1.0, padding=0.02),
+        Axis(up, 0.0, 1.0, padding=0.03),
+        tuple(marks),
+        tuple(keys),
+        aside=_areas(curves) if kind == "roc" else "",
+        table=PlotTable.of(columns),
+    )
+
+
+def calibration_chart(
+    lines: Sequence[CalibrationLine], axes: tuple[str, str] = ("posterior", "share right")
+) -> Chart:
+    """Describe how often posteriors are right: a dot a bin, larger for more cases.
+
+    Parameters
+    ----------
+    lines : sequence of CalibrationLine
+        The one that matters first.
+    axes : (str, str)
+    """
+    marks: list[Mark] = [DIAGONAL]
+    keys = []
+    there = [np.flatnonzero(line.count > 0) for line in lines]
+    for place, (line, bins) in enumerate(zip(lines, there, strict=True)):
+        ink, dashes = ("accent", "second")[place % 2], DASHES[place % len(DASHES)]
+        keys.append(Key(line.title, ink, dashes, dotted=True))
+        low, high = (None if end is None else end[bins] for end in (line.low, line.high))
+        size = 4 + 8 * np.sqrt(line.count[bins] / max(int(line.count.max(initial=0)), 1))
+        marks.append(
+            Line(
+                title=line.title,
+                x=line.posterior[bins],
+                y=line.share[bins],
+                ink=ink,
+                dashes=dashes,
+                dot=size,
+                low=low,
+                high=high,
+                interval="bars",
+                words=_bin_words(line, bins, axes),
+            )
+        )
+    columns: dict[str, Any] = {
+        "method": [line.title for line, bins in zip(lines, there, strict=True) for _ in bins],
+        axes[0]: _together([line.posterior[bins] for line, bins in zip(lines, there, strict=True)]),
+        axes[1]: _together([line.share[bins] for line, bins in zip(lines, there, strict=True)]),
+        "cases": _together([line.count[bins] for line, bins in zip(lines, there, strict=True)]),
+    }
+    if any(line.low is not None for line in lines):
+        for name in ("low", "high"):
+            ends = [getattr(line, name) for line in lines]
+            columns[f"95 % {name}"] = _together(
+                [
+                    np.full(len(bins), np.nan) if end is None else end[bins]
+                    for end, bins in zip(ends, there, strict=True)
+                ]
+            )
+    return Chart(
+        "Calibration",
+        Axis(axes[0], 0.0, 1.0, padding=0.02),
+        Axis(axes[1], 0.0, 1.0, padding=0.03),
+        tuple(marks),
+        tuple(keys),
+        aside=f"error {lines[0].error:.2f}" if lines else "",
+        table=PlotTable.of(columns),
+    )
+
+
+def crowd_size_chart(curves: Sequence[tuple[str, CrowdSizeCurve]], measure: str, title: str) -> Chart:
+    """Describe means over crowds drawn at random, with a standard error to each side.
+
+    Parameters
+    ----------
+    curves : sequence of (str, CrowdSizeCurve)
+        With their names.
+    measure : {"sensitivity", "precision"}
+    title : str
+    """
+    marks: list[Mark] = []
+    keys = []
+    for place, (name, curve) in enumerate(curves):
+        ink, dashes = ANNOTATOR_COLOURS[place % len(ANNOTATOR_COLOURS)], DASHES[place % 3]
+        y, error = getattr(curve, measure), np.nan_to_num(getattr(curve, f"{measure}_error"))
+        marks.append(
+            Line(
+                title=name,
+                x=curve.annotators,
+                y=y,
+                low=y - error,
+                high=y + error,
+                interval="bars",
+                ink=ink,
+                dashes=dashes,
+                dot=5.0,
+            )
+        )
+        keys.append(Key(name, ink, dashes, dotted=True))
+    shown = [curve for _, curve in curves]
+    columns: dict[str, Any] = {
+        "method": [curve.method for curve in shown for _ in curve.annotators],
+        "annotators": _together([curve.annotators for curve in shown]),
+        measure: _together([getattr(curve, measure) for curve in shown]),
+        "standard error": _together([getattr(curve, f"{measure}_error") for curve in shown]),
+    }
+    drawn = max((int(curve.draws.max(initial=0)) for curve in shown), default=0)
+    return Chart(
+        title,
+        Axis("annotators", 0.0),
+        Axis(measure, 0.0, 1.0),
+        tuple(marks),
+        tuple(keys),
+        aside=count(drawn, "crowd") if shown else "",
+        table=PlotTable.of(columns),
+    )
+
+
+def box_chart(
+    boxes: Sequence[BoxView], title: str, unit: str, aside: str = "", *, logarithmic: bool = False
+) -> Chart:
+    """Describe boxes from quartile to quartile with the median, whiskers, and all values as dots.
+
+    Parameters
+    ----------
+    boxes : sequence of BoxView
+    title : str
+        What they show: "Dice against the truth".
+    unit : str
+        Empty for none.
+    aside : str
+        "8 cases".
+    logarithmic : bool
+        Whether by powers of ten.
+    """
+    marks: list[Mark] = []
+    for place, box in enumerate(boxes):
+        ink, values = "second" if box.faint else "accent", box.values
+        if logarithmic:
+            values = np.maximum(values, LEAST)
+        if len(values) > 2:
+            marks += _box(values, place, ink, logarithmic=logarithmic)
+        marks.append(
+            Points(
+                title=box.name,
+                x=np.full(len(values), float(place)),
+                y=values,
+                ink=ink,
+                size=5.0,
+                opacity=0.5,
+            )
+        )
+    names = [box.name for box in boxes for _ in box.values]
+    return Chart(
+        title if boxes else "Methods",
+        Axis("", names=tuple(map(_short, boxes))),
+        Axis(unit or title.partition(" ")[0], scale="log" if logarithmic else "linear", padding=0.06),
+        tuple(marks),
+        aside=aside if boxes else "",
+        table=PlotTable.of({"method": names, title: _together([box.values for box in boxes])}),
+    )
+
+
+def reliability_chart(
+    clicks: NDArray[np.integer],
+    reliability: Floats,
+    names: Sequence[str],
+    excluded: NDArray[np.bool_],
+) -> Chart:
+    """Describe a dot for each annotator, and a cross for those who are excluded.
+
+    Parameters
+    ----------
+    clicks : (R,) int
+    reliability : (R,) float
+    names : sequence of R str
+    excluded : (R,) bool
+    """
+
+    def words_of(rows: NDArray[np.int64]) -> Callable[[int], str]:
+        def words(at: int) -> str:
+            row = rows[at]
+            out = ", excluded" if excluded[row] else ""
+            return (
+                f"{names[row]}: {count(int(clicks[row]), 'click')}, reliability {reliability[row]:.2f}{out}"
+            )
+
+        return words
+
+    within, out = np.flatnonzero(~excluded), np.flatnonzero(excluded)
+    marks = (
+        Points(
+            title="annotators", x=clicks[within], y=reliability[within], opacity=0.75, words=words_of(within)
+        ),
+        Points(x=clicks[out], y=reliability[out], ink="rejected", symbol="cross", words=words_of(out)),
+    )
+    table = PlotTable.of(
+        {"annotator": list(names), "clicks": clicks, "reliability": reliability, "excluded": excluded}
+    )
+    return Chart(
+        "Reliability / clicks",
+        Axis("clicks", 0.0),
+        Axis("reliability", 0.0, 1.0, padding=0.05),
+        marks,
+        aside=count(len(clicks), "annotator") if len(clicks) else "",
+        table=table,
+    )
+
+
+def _box(values: NDArray[np.float64], place: int, ink: str, *, logarithmic: bool) -> list[Mark]:
+    five = np.array(quartiles(np.log10(values) if logarithmic else values))
+    least, low, middle, high, most = (10.0**five if logarithmic else five).tolist()
+    left, right = place - HALF_BOX, place + HALF_BOX
+    edges = [[left, right], [place, place], [place, place]]
+    return [
+        Rectangles(
+            left=np.array([left]),
+            right=np.array([right]),
+            bottom=np.array([low]),
+            top=np.array([high]),
+            inks=(ink,),
+            filled=False,
+            pointable=False,
+        ),
+        Segments(
+            x=np.array(edges, dtype=float),
+            y=np.array([[middle, middle], [least, low], [high, most]]),
+            ink=ink,
+            width=1.4,
+        ),
+    ]
+
+
+def _short(box: BoxView) -> str:
+    """Cut a long name, and star it where it differs."""
+    name = box.name if len(box.name) <= MOST_LETTERS else box.name[: MOST_LETTERS - 1] + "…"
+    return name + ("*" if box.starred else "")
+
+
+def _bin_words(line: CalibrationLine, bins: NDArray[np.int64], axes: tuple[str, str]) -> Callable[[int], str]:
+    def words(at: int) -> str:
+        row = bins[at]
+        values = f"{axes[0]} {line.posterior[row]:.2f}, {axes[1]} {line.share[row]:.2f}"
+        if line.low is not None and line.high is not None:
+            values += f" ({line.low[row]:.2f} to {line.high[row]:.2f})"
+        return f"{line.title}: {values}, {count(int(line.count[row]), 'case')}"
+
+    return words
+
+
+def _areas(curves: Sequence[Curve]) -> str:
+    """Give the area under the ROC, or between which areas they lie: "area 0.951 to 0.984"."""
+    known = [curve.area for curve in curves if np.isfinite(curve.area)]
+    if not known:
+        return ""
+    ends = list(dict.fromkeys(f"{end:.3f}" for end in (min(known), max(known))))
+    return f"area {' to '.join(ends)}"
+
+
+def _together(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    return np.concatenate(parts) if parts else np.empty(0)

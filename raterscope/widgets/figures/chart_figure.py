@@ -1,0 +1,415 @@
+"""Widgets that show a chart: hover, keyboard, zoom, and what every figure has."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPen, QResizeEvent, QWheelEvent
+from PySide6.QtWidgets import QWidget
+
+from raterscope.figures.description import Axis, Chart, Line
+from raterscope.figures.drawing import draw_chart
+from raterscope.figures.layout import Layout, View, full_view, lay_out
+from raterscope.figures.table import PlotTable
+from raterscope.widgets import theme
+from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
+from raterscope.widgets.figures.qt_canvas import QtCanvas, text_width
+from raterscope.widgets.own_keys import OwnKeys
+from raterscope.widgets.text_size import usual
+
+__all__ = ["ChartFigure", "ChartPanel", "Part"]
+
+Part = tuple[int, int]
+"""Number of a mark of the chart, and of a point of it."""
+
+REACH = 9.0
+"""How near to a point or a line the pointer has to be, pixels."""
+RING = 5.5
+ZOOM = 0.8
+CLOSEST = 1e-4
+"""The least part of an axis that is shown."""
+NO_CHART = Chart("", Axis(""), Axis(""))
+
+
+class ChartFigure(Figure[Part]):
+    """A chart whose points are pointed at, walked with the arrow keys and chosen.
+
+    The wheel and the plus and minus keys zoom, a drag pans, a double click shows all again. Left and right
+    lead along a series, up and down to another
+    series, or to the next higher or lower point where there is only one.
+
+    Signals
+    -------
+    point_chosen : int, int
+        Number of a mark, and of the point of it that is chosen.
+    """
+
+    point_chosen = Signal(int, int)
+
+    OWN_KEYS = OwnKeys(
+        "In a figure",
+        (
+            ("Arrows", "go from point to point"),
+            ("Home, End", "go to the first, the last point"),
+            ("Return", "choose what is pointed at"),
+            ("+, -", "zoom"),
+        ),
+    )
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(name, parent)
+        self.chart = NO_CHART
+        self._view: View | None = None
+        self._layout: Layout | None = None
+        self._rings: tuple[Part, ...] = ()
+        self._ring_size = 11.0
+        self._by_key = False
+        self._grabbed: tuple[QPointF, View] | None = None
+        self._dragged = False
+        self._orders: dict[int, NDArray[np.int64]] = {}
+        self._places: dict[int, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
+
+    def show_chart(self, chart: Chart, *, keep_view: bool = False) -> None:
+        """Show a chart, all of it, or the part shown so far where it is the same in another state."""
+        self.chart = chart
+        self._view = self._view if keep_view else None
+        self._layout, self._orders, self._rings = None, {}, ()
+        self.point(None)
+        self.setAccessibleName(_name(chart) or self.accessibleName())
+        self.redraw()
+
+    def show_all(self) -> None:
+        """Undo zoom and pan."""
+        self._look_at(None)
+
+    def set_rings(self, parts: tuple[Part, ...], size: float = 11.0) -> None:
+        """Ring points, without painting anything else."""
+        self._rings, self._ring_size = parts, size
+        self.update()
+
+    @property
+    def rings(self) -> tuple[Part, ...]:
+        """The points that are ringed."""
+        return self._rings
+
+    @property
+    def plan(self) -> Layout:
+        """Where everything lies, in the pixels of `room`."""
+        if self._layout is None:
+            self._places = {}
+            self._layout = lay_out(
+                self.chart, self.room.width(), self.room.height(), text_width, view=self._view
+            )
+        return self._layout
+
+    def place_of(self, part: Part) -> QPointF:
+        """Give where a point lies, in pixels of the room."""
+        x, y = self._mark_places(part[0])
+        return QPointF(float(x[part[1]]), float(y[part[1]]))
+
+    def heading(self) -> tuple[str, str]:
+        """Give the title of the chart."""
+        return (self.chart.title, self.chart.aside) if self.chart.title else super().heading()
+
+    def table(self) -> PlotTable:
+        """Give the numbers that are drawn."""
+        return self.chart.data()
+
+    def words(self, part: Part) -> str:
+        """Describe a point."""
+        return self.chart.describe(*part)
+
+    def part_at(self, place: QPointF) -> Part | None:
+        """Give the nearest point within reach, or the nearest point of a line within reach."""
+        layout, best, nearest = self.plan, None, REACH
+        px, py = place.x(), place.y()
+        if not layout.box.left - REACH <= px <= layout.box.right + REACH:
+            return None
+        for number in self.chart.walked:
+            x, y = self._mark_places(number)
+            away = (x - px) ** 2 + (y - py) ** 2
+            at = int(np.argmin(np.where(np.isnan(away), np.inf, away)))
+            found = float(np.sqrt(away[at]))
+            if isinstance(self.chart.marks[number], Line) and len(x) > 1:
+                found = min(found, _line_distance(x, y, px, py))
+            # Of marks that are equally near, the first is the one that matters most.
+            if np.isfinite(away[at]) and found < (REACH if best is None else nearest - 0.5):
+                nearest, best = found, (number, at)
+        return best
+
+    def _mark_places(self, number: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Give where the points of a mark lie, in pixels of the room."""
+        layout = self.plan
+        if number not in self._places:
+            mark = self.chart.marks[number]
+            self._places[number] = layout.places(np.asarray(mark.across), np.asarray(mark.up))
+        return self._places[number]
+
+    def step(self, part: Part | None, across: int, down: int) -> Part | None:
+        """Lead along a series, and from series to series."""
+        walked = self.chart.walked
+        if not walked:
+            return None
+        if part is None:
+            order = self._order(walked[0])
+            return (walked[0], int(order[0])) if len(order) else None
+        number, at = part
+        if across:
+            return number, _beside(self._order(number), at, across)
+        mark = self.chart.marks[number]
+        if len(walked) == 1:
+            if isinstance(mark, Line):
+                return part
+            return number, _beside(np.argsort(mark.up, kind="stable"), at, -down)
+        place = min(max(walked.index(number) + down, 0), len(walked) - 1)
+        if walked[place] == number:
+            return part
+        other = self.chart.marks[walked[place]]
+        away = np.abs(np.asarray(other.across, dtype=float) - float(mark.across[at]))
+        away[~np.isfinite(np.asarray(other.up, dtype=float))] = np.inf
+        return walked[place], int(np.argmin(away))
+
+    def choose(self, part: Part) -> None:
+        """Tell which point is chosen."""
+        self.point_chosen.emit(*part)
+
+    def _order(self, number: int) -> NDArray[np.int64]:
+        """Give the points of a series from left to right."""
+        if number not in self._orders:
+            mark = self.chart.marks[number]
+            known = np.isfinite(np.asarray(mark.across, float)) & np.isfinite(np.asarray(mark.up, float))
+            order = np.argsort(mark.across, kind="stable")
+            self._orders[number] = order[known[order]]
+        return self._orders[number]
+
+    def draw(self, painter: QPainter) -> None:
+        """Paint the chart, rings and what is pointed at."""
+        self.paint_still(painter, self._draw_chart)
+        look, canvas = theme.current(), QtCanvas(painter)
+        box = self.plan.box
+        for part in self._rings:
+            place = self.place_of(part)
+            if box.contains(place.x(), place.y()):
+                canvas.disc((place.x(), place.y()), self._ring_size / 2, "", look.text, width=1.6)
+        if self.pointed is not None:
+            self._draw_pointed(painter, self.place_of(self.pointed))
+
+    def _draw_chart(self, painter: QPainter) -> None:
+        draw_chart(QtCanvas(painter), self.plan, theme.current())
+
+    def _draw_pointed(self, painter: QPainter, place: QPointF) -> None:
+        look, box = theme.current(), self.plan.box
+        painter.setPen(QPen(QColor(look.accent), 1.6))
+        painter.setBrush(QColor(look.surface))
+        painter.drawEllipse(place, RING, RING)
+        if not self._by_key or self.pointed is None:
+            return
+        painter.setFont(theme.font(theme.CAPTION))
+        metrics = painter.fontMetrics()
+        most = max(box.right - box.left - 16, 60)
+        words = metrics.elidedText(self.words(self.pointed), Qt.TextElideMode.ElideMiddle, int(most))
+        width = metrics.horizontalAdvance(words) + 12
+        left = min(max(place.x() - width / 2, box.left), max(box.right - width, 0.0))
+        top = place.y() - 28 if place.y() - 28 > box.top else place.y() + 10
+        label = QRectF(left, top, width, 18)
+        painter.setPen(QPen(QColor(look.line), 1))
+        painter.setBrush(QColor(look.raised))
+        painter.drawRoundedRect(label, 3, 3)
+        painter.setPen(QColor(look.text))
+        painter.drawText(label, Qt.AlignmentFlag.AlignCenter, words)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Lay out anew in another size."""
+        self._layout = None
+        super().resizeEvent(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Walk and choose as in every figure; plus and minus zoom about the point."""
+        self._by_key = True
+        if event.key() in (Qt.Key.Key_Plus, Qt.Key.Key_Equal, Qt.Key.Key_Minus):
+            box = self.plan.box
+            middle = QPointF((box.left + box.right) / 2, (box.top + box.bottom) / 2)
+            about = middle if self.pointed is None else self.place_of(self.pointed)
+            self._zoom(about, 1 / ZOOM if event.key() == Qt.Key.Key_Minus else ZOOM)
+            return
+        super().keyPressEvent(event)
+        if self.pointed is not None:
+            self._bring_into_view(self.pointed)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Zoom about the pointer."""
+        turned = event.angleDelta().y()
+        if turned:
+            self._zoom(usual(event.position()), ZOOM ** (turned / 120))
+            event.accept()
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Pan while the button is down, else mark what is under the pointer."""
+        self._by_key = False
+        if self._grabbed is None or not event.buttons() & Qt.MouseButton.LeftButton:
+            super().mouseMoveEvent(event)
+            return
+        start, view = self._grabbed
+        moved = usual(event.position()) - start
+        if self._dragged or moved.manhattanLength() > 4:
+            self._dragged = True
+            box = self.plan.box
+            across = moved.x() / box.width * (view.right - view.left)
+            up = moved.y() / box.height * (view.top - view.bottom)
+            self._look_at(View(view.left - across, view.right - across, view.bottom + up, view.top + up))
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Begin a click or a drag."""
+        if event.button() == Qt.MouseButton.LeftButton:
+            self._by_key = False
+            self._grabbed, self._dragged = (usual(event.position()), self.plan.view), False
+            self.point(self.part_at(usual(event.position())))
+        else:
+            super().mousePressEvent(event)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Choose what was clicked, unless the chart was dragged."""
+        clicked = self._grabbed is not None and not self._dragged
+        self._grabbed = None
+        if clicked and event.button() == Qt.MouseButton.LeftButton:
+            part = self.part_at(usual(event.position()))
+            if part is not None:
+                self.choose(part)
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """Show all again."""
+        if event.button() == Qt.MouseButton.LeftButton:
+            self.show_all()
+
+    def event(self, event: QEvent) -> bool:
+        """Take the keys for zooming before a shortcut does."""
+        if event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent):
+            plain = event.modifiers() & ~(
+                Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.KeypadModifier
+            )
+            zooms = event.key() in (Qt.Key.Key_Plus, Qt.Key.Key_Equal, Qt.Key.Key_Minus)
+            if zooms and plain == Qt.KeyboardModifier.NoModifier:
+                event.accept()
+                return True
+        return super().event(event)
+
+    def _zoom(self, about: QPointF, factor: float) -> None:
+        layout, full = self.plan, full_view(self.chart)
+        view, (x, y) = layout.view, layout.units(about.x(), about.y())
+        left, right = _scaled(view.left, view.right, x, factor, full.left, full.right)
+        bottom, top = _scaled(view.bottom, view.top, y, factor, full.bottom, full.top)
+        if self.chart.x.names:
+            left, right = full.left, full.right
+        self._look_at(View(left, right, bottom, top))
+
+    def _look_at(self, view: View | None) -> None:
+        if view is not None:
+            full = full_view(self.chart)
+            left, right = _held(view.left, view.right, full.left, full.right)
+            bottom, top = _held(view.bottom, view.top, full.bottom, full.top)
+            view = View(left, right, bottom, top)
+            view = None if view == full else view
+        if view != self._view:
+            self._view, self._layout = view, None
+            self.redraw()
+
+    def _bring_into_view(self, part: Part) -> None:
+        place, layout = self.place_of(part), self.plan
+        if layout.box.contains(place.x(), place.y()):
+            return
+        x, y = layout.units(place.x(), place.y())
+        view = layout.view
+        across, up = (view.right - view.left) / 2, (view.top - view.bottom) / 2
+        self._look_at(View(x - across, x + across, y - up, y + up))
+
+
+class ChartPanel(FigurePanel):
+    """A chart with its title above it; a sentence where there is nothing to draw.
+
+    Subclasses describe their chart in `describe`; `draw` shows it.
+
+    Parameters
+    ----------
+    title, nothing : str
+        The title while there is nothing to draw, and what belongs here.
+
+    Attributes
+    ----------
+    figure : ChartFigure
+    """
+
+    def __init__(self, title: str, nothing: str, parent: QWidget | None = None) -> None:
+        self.figure = ChartFigure(title)
+        super().__init__(title, self.figure, nothing, parent)
+        self.menu = self.figure.menu
+
+    def describe(self) -> Chart:
+        """Describe what is to be drawn."""
+        raise NotImplementedError
+
+    def draw(self, *, keep_view: bool = False) -> None:
+        """Show the chart as it is described now."""
+        chart = self.describe()
+        self.header.set_aside(chart.aside)
+        self.figure.show_chart(chart, keep_view=keep_view)
+        self.draw_rings()
+
+    def draw_rings(self) -> None:
+        """Ring what is selected."""
+
+    def show_all(self) -> None:
+        """Undo zoom and pan."""
+        self.figure.show_all()
+
+    def table(self) -> PlotTable:
+        """Give the numbers that are drawn."""
+        return self.figure.table()
+
+    def heading(self) -> tuple[str, str]:
+        """Give the title and the words beside it."""
+        return self.figure.heading()
+
+
+def _name(chart: Chart) -> str:
+    axes = f"{chart.y.label} against {chart.x.label}" if chart.x.label and chart.y.label else ""
+    return ": ".join(filter(None, (chart.title, axes)))
+
+
+def _beside(order: NDArray[np.int64], at: int, by: int) -> int:
+    found = np.flatnonzero(order == at)
+    place = (int(found[0]) if len(found) else 0) + by
+    return int(order[min(max(place, 0), len(order) - 1)])
+
+
+def _line_distance(x: NDArray[np.float64], y: NDArray[np.float64], px: float, py: float) -> float:
+    """Give how far a place is from a line through points."""
+    near = np.flatnonzero(
+        (np.minimum(x[:-1], x[1:]) <= px + REACH) & (np.maximum(x[:-1], x[1:]) >= px - REACH)
+    )
+    if not len(near):
+        return np.inf
+    start_x, start_y = x[near], y[near]
+    step_x, step_y = x[near + 1] - start_x, y[near + 1] - start_y
+    square = step_x**2 + step_y**2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.clip(((px - start_x) * step_x + (py - start_y) * step_y) / square, 0, 1)
+    share = np.nan_to_num(share)
+    away = np.hypot(start_x + share * step_x - px, start_y + share * step_y - py)
+    known = away[np.isfinite(away)]
+    return float(known.min()) if len(known) else np.inf
+
+
+def _scaled(
+    low: float, high: float, about: float, factor: float, least: float, most: float
+) -> tuple[float, float]:
+    factor = max(factor, CLOSEST * (most - least) / (high - low))
+    return about - (about - low) * factor, about + (high - about) * factor
+
+
+def _held(low: float, high: float, least: float, most: float) -> tuple[float, float]:
+    """Move an interval into another one; give that where it is as long."""
+    if high - low >= (most - least) * (1 - 1e-9):
+        return least, most
+    moved = max(least - low, 0.0) - max(high - most, 0.0)
+    return low + moved, high + moved

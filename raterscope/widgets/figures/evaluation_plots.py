@@ -1,0 +1,358 @@
+"""Plots of annotators and results against ground truth, and of methods side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QWidget
+
+from raterscope.algorithms.clicks.crowd_size import DETECTORS_PUBLISHED, CrowdSizeCurve
+from raterscope.figures.description import Chart
+from raterscope.figures.evaluation import (
+    CURVE_NAMES,
+    BoxView,
+    CalibrationLine,
+    Curve,
+    box_chart,
+    calibration_chart,
+    crowd_size_chart,
+    curve_chart,
+    reliability_chart,
+)
+from raterscope.widgets.figures.chart_figure import ChartPanel
+from raterscope.widgets.parts import ChoiceBox
+
+__all__ = [
+    "NO_CROWDS",
+    "NO_CURVES",
+    "CalibrationPlot",
+    "CrowdSizePlot",
+    "CurvesPlot",
+    "MethodBoxes",
+    "ReliabilityPlot",
+]
+
+NO_CURVES = "Import ground truth to see ROC and precision-recall curves."
+NO_CROWDS = "Press Measure to see how methods do with more annotators; it needs ground truth."
+NO_METHODS = "Tick methods and press Compare to see how they differ on these masks."
+DEM, MAJORITY = DETECTORS_PUBLISHED
+STAGES = {"after clustering": "clustering", "after DEM": DEM, "after majority": MAJORITY}
+"""Chosen methods are drawn with either detector: they have their own."""
+MEASURES = ("sensitivity", "precision")
+BIN_RING, DOT_RING = 17.0, 15.0
+
+
+class CurvesPlot(ChartPanel):
+    """ROC or precision-recall, a line a run; they differ by colour and dashes.
+
+    Where the first curve tells its thresholds, a click chooses that of the nearest point.
+
+    Parameters
+    ----------
+    nothing : str
+        What belongs here.
+
+    Signals
+    -------
+    threshold_chosen : float
+    """
+
+    threshold_chosen = Signal(float)
+
+    def __init__(self, nothing: str = NO_CURVES, parent: QWidget | None = None) -> None:
+        super().__init__("Curves", nothing, parent)
+        self._all: tuple[Curve, ...] = ()
+        self._curves: tuple[Curve, ...] = ()
+        """Those that are drawn."""
+        self._marked: float | None = None
+        self.kind, self.of = ChoiceBox(), ChoiceBox()
+        self.kind.setAccessibleName("Which curve")
+        self.of.setAccessibleName("Whose curves")
+        self.kind.setMinimumContentsLength(8)
+        self.of.setMinimumContentsLength(14)
+        for key, words in CURVE_NAMES.items():
+            self.kind.addItem(words, key)
+        self.kind.currentIndexChanged.connect(lambda: self.draw())
+        self.of.currentIndexChanged.connect(self._on_of)
+        self.header.row.insertWidget(1, self.kind)
+        self.header.row.insertWidget(2, self.of, 1)
+        self.of.hide()
+        self.figure.point_chosen.connect(self._on_point)
+
+    def set_curves(self, curves: Sequence[Curve]) -> None:
+        """Show the curves of runs."""
+        if not curves and not self._all:
+            return
+        self._all = tuple(curves)
+        self._list_of()
+        both = not curves or any(len(curve.recall) for curve in curves)
+        if not both:
+            self.kind.setCurrentIndex(self.kind.findData("roc"))
+        self.kind.setVisible(both)
+        self.header.set_title("Curves" if both else CURVE_NAMES["roc"])
+        self.set_filled(bool(curves))
+        self.draw()
+
+    def mark(self, posterior: float | None) -> None:
+        """Ring the point of the first curve from which on a detection of this posterior is kept."""
+        if posterior != self._marked:
+            self._marked = posterior
+            self.draw_rings()
+
+    def set_kind(self, kind: str) -> None:
+        """Show "roc" or "precision-recall"."""
+        self.kind.setCurrentIndex(self.kind.findData(kind))
+
+    def describe(self) -> Chart:
+        """Describe the curves of the kind chosen."""
+        of = self.of.currentText() if self.of.count() > 1 else ""
+        return curve_chart(self._curves, self._kind, of)
+
+    def draw_rings(self) -> None:
+        """Ring the point of the first curve that is marked."""
+        at = []
+        if self._curves and len(self._curves[0].threshold) and self._marked is not None:
+            at = np.flatnonzero(self._curves[0].threshold <= self._marked)[:1].tolist()
+        self.figure.set_rings(tuple((self._first, index) for index in at))
+
+    @property
+    def _kind(self) -> str:
+        return str(self.kind.currentData())
+
+    @property
+    def _first(self) -> int:
+        """The number of the mark that is the first curve: the diagonal of a ROC comes before it."""
+        return int(self._kind == "roc")
+
+    def _list_of(self) -> None:
+        """Let those be chosen whose curves there are; the choice stays while it is among them."""
+        chosen = self.of.currentText()
+        every = list(dict.fromkeys(curve.of for curve in self._all))
+        self.of.blockSignals(True)
+        self.of.clear()
+        self.of.addItems(every)
+        self.of.setCurrentIndex(max(self.of.findText(chosen), 0))
+        self.of.blockSignals(False)
+        self.of.setVisible(len(every) > 1)
+        self._select_curves()
+
+    def _select_curves(self) -> None:
+        self._curves = tuple(curve for curve in self._all if curve.of == self.of.currentText())
+
+    def _on_of(self) -> None:
+        self._select_curves()
+        self.draw()
+
+    def _on_point(self, mark: int, index: int) -> None:
+        if mark != self._first or not len(self._curves[0].threshold):
+            return
+        threshold = self._curves[0].threshold
+        finite = np.flatnonzero(np.isfinite(threshold))
+        self.threshold_chosen.emit(float(threshold[finite[np.abs(finite - index).argmin()]]))
+
+
+class CalibrationPlot(ChartPanel):
+    """A dot a bin, larger for more cases; the diagonal is what perfect posteriors give.
+
+    Signals
+    -------
+    bin_chosen : float, float
+        From which posterior on and up to which the bin goes whose dot is chosen.
+    """
+
+    bin_chosen = Signal(float, float)
+
+    def __init__(
+        self,
+        parent: QWidget | None = None,
+        *,
+        axes: tuple[str, str] = ("posterior", "share right"),
+        nothing: str = "Import known truths to see whether posteriors can be taken at their word.",
+    ) -> None:
+        super().__init__("Calibration", nothing, parent)
+        self._axes = axes
+        self._lines: tuple[CalibrationLine, ...] = ()
+        self._marked: float | None = None
+        self.figure.point_chosen.connect(self._on_point)
+
+    @property
+    def lines(self) -> tuple[CalibrationLine, ...]:
+        """The lines shown."""
+        return self._lines
+
+    def set_lines(self, lines: Sequence[CalibrationLine]) -> None:
+        """Show methods, the one that matters first."""
+        self._lines = tuple(lines)
+        self.set_filled(bool(lines))
+        self.draw()
+
+    def mark(self, posterior: float | None) -> None:
+        """Ring the bin of the first method that a posterior falls into."""
+        if posterior != self._marked:
+            self._marked = posterior
+            self.draw_rings()
+
+    def describe(self) -> Chart:
+        """Describe the methods."""
+        return calibration_chart(self._lines, self._axes)
+
+    def draw_rings(self) -> None:
+        """Ring the bin that is marked."""
+        rings: tuple[tuple[int, int], ...] = ()
+        if self._lines and self._marked is not None:
+            counts = self._lines[0].count
+            place = min(int(self._marked * len(counts)), len(counts) - 1)
+            rings = ((1, int(np.count_nonzero(counts[:place]))),) if counts[place] else ()
+        self.figure.set_rings(rings, BIN_RING)
+
+    def _on_point(self, mark: int, index: int) -> None:
+        counts = self._lines[mark - 1].count
+        place = int(np.flatnonzero(counts)[index])
+        self.bin_chosen.emit(place / len(counts), (place + 1) / len(counts))
+
+
+class CrowdSizePlot(ChartPanel):
+    """Means over crowds drawn at random, with a bar of a standard error to each side."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("Crowd size", NO_CROWDS, parent)
+        self._curves: tuple[CrowdSizeCurve, ...] = ()
+        self.measure, self.stage = ChoiceBox(), ChoiceBox()
+        self.measure.setAccessibleName("Measure")
+        self.stage.setAccessibleName("Stage")
+        for name in MEASURES:
+            self.measure.addItem(name, name)
+        for words, name in STAGES.items():
+            self.stage.addItem(words, name)
+        for choice in (self.measure, self.stage):
+            choice.setMinimumContentsLength(10)
+            choice.currentIndexChanged.connect(lambda: self.draw())
+        self.header.row.insertWidget(1, self.measure)
+        self.header.row.insertWidget(2, self.stage, 1)
+
+    def set_curves(self, curves: Sequence[CrowdSizeCurve]) -> None:
+        """Show methods, or none."""
+        self._curves = tuple(curves)
+        self.set_filled(bool(curves))
+        self.draw()
+
+    def describe(self) -> Chart:
+        """Describe the lines of the measure and the stage chosen."""
+        title = f"{self.measure.currentText()} {self.stage.currentText()}"
+        named = [(_short(curve.method), curve) for curve in self._shown()]
+        return crowd_size_chart(named, str(self.measure.currentData()), title)
+
+    def _shown(self) -> list[CrowdSizeCurve]:
+        chosen = str(self.stage.currentData())
+        if chosen == "clustering":
+            return [curve for curve in self._curves if curve.stage == chosen]
+        after = [curve for curve in self._curves if curve.stage == "detection"]
+        (other,) = {DEM, MAJORITY} - {chosen}
+        return [curve for curve in after if not curve.method.endswith(f", {other}")]
+
+
+class MethodBoxes(ChartPanel):
+    """A box from quartile to quartile with the median, whiskers, and all values as dots."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("Methods", NO_METHODS, parent)
+        self._chart = box_chart((), "Dice", "")
+
+    def set_boxes(
+        self, boxes: Sequence[BoxView], title: str, unit: str, aside: str = "", *, logarithmic: bool = False
+    ) -> None:
+        """Show boxes; see `box_chart`."""
+        self._chart = box_chart(boxes, title, unit, aside, logarithmic=logarithmic)
+        self.header.set_title(self._chart.title)
+        self.set_filled(bool(boxes))
+        self.draw()
+
+    def describe(self) -> Chart:
+        """Describe the boxes."""
+        return self._chart
+
+
+class ReliabilityPlot(ChartPanel):
+    """A dot an annotator: reliability against the number of clicks.
+
+    Signals
+    -------
+    annotator_chosen : int
+    """
+
+    annotator_chosen = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(
+            "Reliability / clicks", "Press Fuse (F5) to see each annotator's reliability.", parent
+        )
+        self._clicks: NDArray[np.integer] = np.empty(0, np.int64)
+        self._reliability: NDArray[np.floating] = np.empty(0)
+        self._names: tuple[str, ...] = ()
+        self._annotators: NDArray[np.integer] = np.empty(0, np.int64)
+        self._excluded = np.empty(0, dtype=bool)
+        self._selected: int | None = None
+        self.figure.point_chosen.connect(self._on_point)
+
+    def set_annotators(
+        self,
+        clicks: NDArray[np.integer],
+        reliability: NDArray[np.floating],
+        names: Sequence[str] = (),
+        annotators: NDArray[np.integer] | None = None,
+        excluded: set[int] | None = None,
+    ) -> None:
+        """Show annotators.
+
+        Parameters
+        ----------
+        clicks : (R,) int
+        reliability : (R,) float
+            NaN where not known: no dot.
+        names : sequence of str
+        annotators : (R,) int, optional
+            Their indices; 0 to R - 1 without.
+        excluded : set of int, optional
+            Indices drawn as crosses.
+        """
+        known = np.isfinite(reliability)
+        indices = np.arange(len(clicks)) if annotators is None else np.asarray(annotators)
+        self._clicks, self._reliability = np.asarray(clicks)[known], np.asarray(reliability)[known]
+        self._annotators = indices[known]
+        every = list(names) if len(names) else [str(number) for number in indices.tolist()]
+        self._names = tuple(name for name, there in zip(every, known, strict=True) if there)
+        self._excluded = np.isin(self._annotators, list(excluded or ()))
+        self.set_filled(len(self._clicks) > 0)
+        self.draw()
+
+    def select(self, annotator: int | None) -> None:
+        """Ring an annotator's dot, without a signal."""
+        self._selected = annotator
+        self.draw_rings()
+
+    def describe(self) -> Chart:
+        """Describe the dots."""
+        return reliability_chart(self._clicks, self._reliability, self._names, self._excluded)
+
+    def draw_rings(self) -> None:
+        """Ring the annotator who is selected."""
+        rings = []
+        for mark in (0, 1):
+            rows = np.flatnonzero(self._annotators[self._excluded == mark] == self._chosen)
+            rings += [(mark, int(row)) for row in rows]
+        self.figure.set_rings(tuple(rings), DOT_RING)
+
+    @property
+    def _chosen(self) -> int:
+        return -1 if self._selected is None else self._selected
+
+    def _on_point(self, mark: int, index: int) -> None:
+        self.annotator_chosen.emit(int(self._annotators[self._excluded == mark][index]))
+
+
+def _short(method: str) -> str:
+    """Leave out the detector, which the choice names."""
+    return method.removesuffix(f", {DEM}").removesuffix(f", {MAJORITY}")

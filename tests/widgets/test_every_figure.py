@@ -1,0 +1,91 @@
+"""What every figure of the window does: keyboard, screen reader, copy and export."""
+
+import pytest
+from PySide6.QtCore import QBuffer, QIODevice, Qt
+from PySide6.QtGui import QGuiApplication, QImage
+from PySide6.QtWidgets import QWidget
+
+from raterscope.widgets.figure_menu import FigureMenu
+from raterscope.widgets.figures.figure_panel import Figure
+from tests.widgets.plotted import FIGURES
+
+pytestmark = pytest.mark.usefixtures("dark")
+
+ARROWS = (Qt.Key.Key_Right, Qt.Key.Key_Down, Qt.Key.Key_Left, Qt.Key.Key_Up)
+
+
+def subclasses(kind: type) -> set[type]:
+    return {kind for below in kind.__subclasses__() for kind in (below, *subclasses(below))}
+
+
+@pytest.fixture(params=FIGURES)
+def figure(request, qtbot):
+    """The widget that has the keys of a figure."""
+    widget = FIGURES[request.param]()
+    qtbot.addWidget(widget)
+    if request.param != "strip":
+        widget.resize(900 if request.param == "course" else 420, 300)
+    widget.show()
+    qtbot.waitExposed(widget)
+    if request.param == "path":
+        qtbot.waitUntil(lambda: widget.figure.finished)
+    (menu,) = widget.findChildren(FigureMenu)
+    place = menu.parent()
+    assert isinstance(place, QWidget)
+    place.setFocus()
+    yield place, menu
+    widget.hide()  # it lives until here
+
+
+def test_no_class_of_figures_is_missing_here(qtbot):
+    """Every class that is shown somewhere is one of those that the other tests walk."""
+    shown = set()
+    for make in FIGURES.values():
+        widget = make()
+        qtbot.addWidget(widget)
+        shown |= {type(one) for one in (widget, *widget.findChildren(QWidget)) if isinstance(one, Figure)}
+    walked = {base for kind in shown for base in kind.__mro__}
+    program = {kind for kind in subclasses(Figure) if kind.__module__.startswith("raterscope.")}
+    assert program <= walked
+
+
+def test_arrow_keys_walk_the_points_and_each_is_described(figure, qtbot):
+    place, _ = figure
+    assert place.accessibleName().strip()
+    assert place.focusPolicy() & Qt.FocusPolicy.TabFocus
+    described = []
+    for key in ARROWS:
+        qtbot.keyClick(place, key)
+        described.append(place.accessibleDescription())
+    assert all(described), described
+
+
+def test_home_and_end_go_to_the_first_and_the_last_point(figure, qtbot):
+    place, _ = figure
+    qtbot.keyClick(place, Qt.Key.Key_End)
+    last = place.accessibleDescription()
+    qtbot.keyClick(place, Qt.Key.Key_Right)
+    assert place.accessibleDescription() == last
+    qtbot.keyClick(place, Qt.Key.Key_Home)
+    first = place.accessibleDescription()
+    qtbot.keyClick(place, Qt.Key.Key_Left)
+    assert place.accessibleDescription() == first
+    assert first
+    assert last
+
+
+def test_it_leaves_as_svg_png_and_csv_and_as_a_copy(figure, qtbot):
+    _, menu = figure
+    leaving = {}
+    menu.leaving.connect(lambda one: leaving.__setitem__(one.suffix, one.content))
+    for action in (menu.svg, menu.png, menu.csv):
+        action.trigger()
+    assert leaving[".svg"].startswith(b"<?xml")
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    assert isinstance(leaving[".png"], QImage)
+    assert leaving[".png"].save(buffer, "PNG")
+    assert list(leaving[".csv"].rows())
+    QGuiApplication.clipboard().clear()
+    menu.copy.trigger()
+    assert not QGuiApplication.clipboard().image().isNull()
