@@ -13,6 +13,11 @@ acceptances make them large.
 
 Decisions of the expert teach a, u and b, see `_reviewing`. Where a program's scores are given, the posterior
 by votes is multiplied by their likelihood ratio, see `_scores`. All sums run over a grid.
+
+References
+----------
+.. [gelman1998] A. Gelman and X.-L. Meng, "Simulating normalizing constants: from importance sampling to
+   bridge sampling to path sampling", Statistical Science 13 (1998) 163-185, doi:10.1214/ss/1028905934.
 """
 
 from __future__ import annotations
@@ -27,6 +32,7 @@ from raterscope.algorithms.clicks._absence import absent_probability
 from raterscope.algorithms.clicks._controls import known_shares
 from raterscope.algorithms.clicks._reviewing import (
     WRONG,
+    WRONG_PRIOR,
     Review,
     habit_prior,
     log_likelihood,
@@ -65,6 +71,9 @@ SPARSE = 0.2
 """Mean share of votes on structures below which shares are taken relative to it: in huge crowds of which
 each annotator marks little, the absolute share says nothing."""
 
+PREDICTED_AFTER = 0.5
+"""Weight of what EM predicts after the decisions in the evidence against a run without structures."""
+
 TINY = 1e-12
 
 
@@ -86,6 +95,8 @@ class Honesty:
         others; empty without scores.
     way : (T,) float64
         Posterior of these.
+    before : (C, B) float64
+        As `weight`, had nothing been decided.
     """
 
     weight: FloatArray
@@ -93,10 +104,15 @@ class Honesty:
     selected: float = 0.0
     ratio: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     way: FloatArray = field(default_factory=lambda: np.empty(0))
+    before: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
 
     def mean(self, share: FloatArray) -> FloatArray:
         """Give the expected h at shares of votes, of any shape."""
         return self._moment(share, 1)
+
+    def undecided(self, share: FloatArray) -> FloatArray:
+        """Give the expected h at shares of votes, had nothing been decided."""
+        return replace(self, weight=self.before).mean(share)
 
     def deviation(self, share: FloatArray) -> FloatArray:
         """Give the standard deviation of h at shares of votes."""
@@ -140,6 +156,7 @@ def honesty_of(
     judged: Sequence[tuple[Problem, Ascent]],
     watch: Watch = silent,
     undecided: Sequence[FloatArray] | None = None,
+    loss: float = 0.0,
 ) -> list[Honesty]:
     """Estimate h on each image of a run from the decisions on all of them.
 
@@ -151,6 +168,8 @@ def honesty_of(
     undecided : sequence of (M,) float64, optional
         Probability that each cluster looks like a structure, had nothing been decided; it orders the clusters
         where there is no record of what the expert looked at.
+    loss : float
+        Log probability of the votes that EM gave up to fit the decisions.
 
     Returns
     -------
@@ -177,8 +196,8 @@ def honesty_of(
         undecided,
     )
     habits = habit_prior(first)
-    prior = prior[:, :, :, None, None] + habits
-    common = _common(prior, first, second, spread, watch)
+    prior = prior[:, :, :, None, None] + np.log(WRONG_PRIOR)[:, None] + habits
+    common = _common(prior, first, second, loss, spread, watch)
     rest = _blurred(spread, common.sum(axis=(2, 3)))
     selected = selected_probability(common.sum(axis=(0, 1, 2)))
     found = []
@@ -188,7 +207,10 @@ def honesty_of(
             likely, weighed, _ = _weighed(one, spread, len(habits))
             weight = (likely * np.tensordot(spread.T, common / weighed, 1)).sum(axis=(2, 3))
             weight /= weight.sum()
-        found.append(Honesty(weight if problem.prior.places else np.empty(0), shift, selected))
+        if problem.prior.places:
+            found.append(Honesty(weight, shift, selected, before=before))
+        else:
+            found.append(Honesty(np.empty(0), shift, selected))
         watch(0.5 + (image + 1) / (2 * len(judged)), "weighing the decisions")
     return found if scored is None else _with_scores(judged, found, shares, scored)
 
@@ -197,13 +219,19 @@ def _common(
     prior: FloatArray,
     first: Sequence[Review | None],
     second: Sequence[Review | None],
+    loss: float,
     spread: FloatArray,
     watch: Watch,
 ) -> FloatArray:
     """Give the posterior (A, B, E, H) of what all images share.
 
-    Decisions teach EM too, which then expects them. So whether there are structures at all is judged by what
-    EM expected before the decisions, and the rest by what it left unexplained.
+    Decisions teach EM too, which then expects them. So which kind of run it is follows from what EM expected
+    before the decisions, and the rest from what it left unexplained. That takes clusters to be independent
+    given the votes, but they share what is not known of the crowd: in a small crowd, one of EM's solutions
+    may be wrong about many of them at once. So decisions speak against all structures of a run less than the
+    product of their probabilities. The log evidence is the integral of the expected log likelihood while the
+    decisions gain weight (thermodynamic integration, [gelman1998]_), here the mean of its ends: with EM
+    before the decisions, and after them less the `loss`.
     """
     likely = [np.zeros((1, 1, 1, 1)), np.zeros((1, 1, 1, 1))]
     for image, reviews in enumerate(zip(first, second, strict=True)):
@@ -213,9 +241,12 @@ def _common(
                 likely[turn] = likely[turn] + np.log(weighed) + scale
         watch((image + 1) / (2 * len(first)), "weighing the decisions")
     axes = (1, 2, 3, 4)
-    kinds = np.logaddexp.reduce(
-        np.broadcast_to(prior + likely[0], _whole(prior)).reshape(len(prior), -1), axis=1
+    before, after = (
+        np.logaddexp.reduce(np.broadcast_to(prior + one, _whole(prior)).reshape(len(prior), -1), axis=1)
+        for one in likely
     )
+    gain = np.logaddexp.reduce(after[:-1]) - max(loss, 0.0) - np.logaddexp.reduce(before[:-1])
+    kinds = before + np.append(np.full(len(before) - 1, PREDICTED_AFTER * max(gain, 0.0)), 0.0)
     post = np.broadcast_to(prior + likely[1], _whole(prior))
     post = np.exp(post - post.max(axis=axes, keepdims=True))
     post *= np.exp(kinds - kinds.max())[:, None, None, None, None] / post.sum(axis=axes, keepdims=True)

@@ -22,6 +22,7 @@ from raterscope.algorithms.clicks._vote_model import (
     climb,
     log_odds,
     looks,
+    votes_lost,
     without_decisions,
 )
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
@@ -136,11 +137,11 @@ def crowd_of(problem: Problem, fusion: Fusion) -> Crowd:
     """
     prior = problem.prior
     ascent = climb(problem, np.clip(fusion.detection.posterior, 0, 1), ROUNDS, 1e-6, silent)
-    undecided = None
+    undecided, loss = None, 0.0
     if problem.known.any():
-        bare = without_decisions(problem)
-        undecided = [climb(bare, ascent.looks.present, ROUNDS, 1e-6, silent).looks.present]
-    honesty = honesty_of([(problem, ascent)], undecided=undecided)[0]
+        bare = climb(without_decisions(problem), ascent.looks.present, ROUNDS, 1e-6, silent)
+        undecided, loss = [bare.looks.present], votes_lost(problem, ascent, bare)
+    honesty = honesty_of([(problem, ascent)], undecided=undecided, loss=loss)[0]
     levels, level = _levels(fusion)
     state, now = ascent.state, ascent.looks
     donors = _donors(problem, level, len(levels))

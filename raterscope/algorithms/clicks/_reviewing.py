@@ -1,20 +1,21 @@
 """Likelihood of the expert's decisions, and of the spots that were left without one.
 
 A cluster that looks like a structure with probability `look` is one with probability q = look x h. Experts
-err: with a share e of wrong decisions, e ~ Beta(1, 9), a cluster is judged a structure with probability
-t = q + e (1 - 2 q). How the decided clusters were chosen does not matter as long as the choice follows the
-votes ([rubin1976]_). It matters where it follows the truth: some
-experts record rejections only, others acceptances only. Of the clusters that the expert looked at, one that
-is judged a structure is recorded with probability r, one that is judged none with probability r', so it is
-left without a decision with probability 1 - r t - r' (1 - t). Which of the two is how much smaller is summed
-over (`HABITS`). With r = r', what was left says nothing.
+err: with a share e of wrong decisions, a cluster is judged a structure with probability t = q + e (1 - 2 q).
+Most experts are careful, e ~ Beta(1, 9); the decisions of some are unreliable, e uniform up to `WORST`. So
+decisions that contradict the votes often count less for other clusters. How the decided clusters were chosen
+does not matter as long as the choice follows the votes ([rubin1976]_). It matters where it follows the truth:
+some experts record rejections only, others acceptances only. Of the clusters that the expert looked at, one
+that is judged a structure is recorded with probability r, one that is judged none with probability r', so it
+is left without a decision with probability 1 - r t - r' (1 - t). Which of the two is how much smaller is
+summed over (`HABITS`). With r = r', what was left says nothing.
 
 Clusters that the expert selected are recorded as viewed, but experts also see clusters that they do not
 select. They either went through the disputed clusters from the most disputed to the least, of the whole run
 or image by image, and looked at all that come before the last decided one; or they chose clusters, disputed
-ones or any, and only the record tells what they looked at. The shortest description of the decided clusters
-says which. Outcomes that are all the same, and surprising, are a sign that decisions were recorded by their
-outcome in some order.
+ones or any, and only the record tells what they looked at. The lengths of the descriptions of the decided
+clusters say how probable each is. Outcomes that are all the same, and surprising, are a sign that decisions
+were recorded by their outcome in some order.
 
 References
 ----------
@@ -34,8 +35,20 @@ from raterscope.algorithms.clicks.data import BoolArray, FloatArray, IntArray
 
 __all__ = ["FEWEST", "Review", "habit_prior", "log_likelihood", "reviews_of", "selected_probability"]
 
-WRONG = 1 - (1 - (np.arange(6) + 0.5) / 6) ** (1 / 9)
+UNRELIABLE = 0.1
+"""Prior probability that decisions are unreliable."""
+
+WORST = 0.8
+"""Largest share of wrong decisions that is considered."""
+
+CAREFUL = 1 - (1 - (np.arange(6) + 0.5) / 6) ** (1 / 9)
 """Nodes of the share e of wrong decisions: quantiles of Beta(1, 9)."""
+
+WRONG = np.append(CAREFUL, WORST * (np.arange(4) + 0.5) / 4)
+"""Nodes of e, those of unreliable decisions last."""
+
+WRONG_PRIOR = np.append(np.full(6, (1 - UNRELIABLE) / 6), np.full(4, UNRELIABLE / 4))
+"""Prior probabilities of the nodes of e."""
 
 RECORDED = np.sqrt((np.arange(5) + 0.5) / 5)
 """Nodes of the larger of r and r': quantiles of Beta(2, 1)."""
@@ -58,6 +71,9 @@ FEWEST_IN_ORDER = 2
 ONE_SIDED = float(np.log(4))
 """Negative log prior probability of the habits that record one outcome, see `USUAL`."""
 
+NEGLIGIBLE = 0.02
+"""Probability that the expert passed a cluster from which on it counts as left."""
+
 FEWEST = 2
 """Marks of an accepted cluster from which on the acceptance says something of h. With fewer, the expert
 added the cluster, and the votes had no part in it."""
@@ -73,14 +89,14 @@ class Review:
         Log odds of the share of votes, and probability of looking like a structure.
     outcome : (K,) int64
         1 where accepted, 0 where rejected, -1 where left without a decision.
-    times : (K,) int64
-        Clusters of that kind.
+    times : (K,) float64
+        Clusters of that kind; those left count by the probability that the expert passed them.
     """
 
     place: FloatArray
     look: FloatArray
     outcome: IntArray
-    times: IntArray
+    times: FloatArray
 
 
 def reviews_of(
@@ -115,7 +131,7 @@ def reviews_of(
     chance = [look * h for look, h in zip(looking, honest, strict=True)]
     passed = _passed(known, [one.truth for one in problems], chance)
     left = [
-        (one | problem.viewed) & ~problem.known if problem.viewed is not None else one
+        np.where(problem.viewed & ~problem.known, 1.0, one) if problem.viewed is not None else one
         for one, problem in zip(passed, problems, strict=True)
     ]
     before, after = (
@@ -131,26 +147,27 @@ def reviews_of(
 
 
 def _review(
-    problem: Problem, known: BoolArray, place: FloatArray, look: FloatArray, left: BoolArray
+    problem: Problem, known: BoolArray, place: FloatArray, look: FloatArray, left: FloatArray
 ) -> Review | None:
     marked = np.diff(problem.marks_by_cluster.indptr)
     decided = known & ((problem.truth == 0) | (marked >= FEWEST))
-    rows = decided | left
+    rows = decided | (left > NEGLIGIBLE)
     if not rows.any():
         return None
-    outcome = np.where(left, -1, problem.truth)[rows]
+    outcome = np.where(decided, problem.truth, -1)[rows]
     fine = np.where(outcome < 0, 4, 20)  # what was left weighs less, and there is more of it
     about = np.round(np.column_stack([place[rows] * fine, look[rows] * 5 * fine, outcome]))
-    _, first, times = np.unique(about, axis=0, return_index=True, return_counts=True)
-    return Review(
-        place[rows][first], look[rows][first], outcome[first].astype(np.int64), times.astype(np.int64)
-    )
+    _, first, kind = np.unique(about, axis=0, return_index=True, return_inverse=True)
+    times = np.bincount(kind.ravel(), np.where(decided, 1.0, left)[rows]).astype(np.float64)
+    return Review(place[rows][first], look[rows][first], outcome[first].astype(np.int64), times)
 
 
 def _passed(
     known: Sequence[BoolArray], truth: Sequence[FloatArray], chance: Sequence[FloatArray]
-) -> list[BoolArray]:
-    """Find the undecided clusters that the expert passed on the way from the most disputed to the least.
+) -> list[FloatArray]:
+    """Give the probability that the expert passed each cluster, going from the most disputed to the least.
+
+    It is zero for decided clusters. The ways weigh by their description lengths.
 
     Parameters
     ----------
@@ -163,7 +180,7 @@ def _passed(
     """
     every, distance = np.concatenate(known), [abs(one - 0.5) for one in chance]
     if np.count_nonzero(every) < FEWEST_IN_ORDER:
-        return [np.zeros(len(one), dtype=np.bool_) for one in known]
+        return [np.zeros(len(one)) for one in known]
     far, steps = _in_order(every, np.concatenate(distance))
     by_image = [_in_order(*pair) for pair in zip(known, distance, strict=True)]
     through_images = sum(np.log(2) + own for _, own in by_image)
@@ -173,10 +190,13 @@ def _passed(
         likely = np.clip(np.concatenate(chance)[every], 0.02, 0.98)
         surprise = -float(np.log(likely if accepted.all() else 1 - likely).sum())
         chosen += RARELY_CHOSEN + max(surprise - ONE_SIDED, 0.0)
-    if chosen <= min(steps, through_images):
-        return [np.zeros(len(one), dtype=np.bool_) for one in known]
-    bounds = [far] * len(known) if steps <= through_images else [own for own, _ in by_image]
-    return [(places <= bound) & ~one for one, places, bound in zip(known, distance, bounds, strict=True)]
+    lengths = np.array([chosen, steps, through_images])
+    weight = np.exp(lengths.min() - lengths)
+    _, in_run, in_images = weight / weight.sum()
+    return [
+        np.where(decided, 0.0, in_run * (places <= far) + in_images * (places <= own))
+        for decided, places, (own, _) in zip(known, distance, by_image, strict=True)
+    ]
 
 
 def _in_order(known: BoolArray, distance: FloatArray) -> tuple[float, float]:
@@ -241,7 +261,7 @@ def log_likelihood(review: Review, level: FloatArray, slope: FloatArray, habits:
     ):
         chance = (look / (1 + np.exp(-(level[:, None] + slope * place))))[:, :, None, None]
         if outcome < 0:
-            judged = chance * (1 - 2 * WRONG.mean()) + WRONG.mean()
+            judged = chance * (1 - 2 * CAREFUL.mean()) + CAREFUL.mean()
             left += times * np.log1p(-(record[:, 0] * judged + record[:, 1] * (1 - judged)))
         else:
             judged = chance * (1 - 2 * WRONG[:, None]) + WRONG[:, None]

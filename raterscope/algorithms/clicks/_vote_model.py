@@ -52,6 +52,7 @@ __all__ = [
     "looks",
     "make_problem",
     "odds_of_votes",
+    "votes_lost",
     "without_decisions",
 ]
 
@@ -209,6 +210,19 @@ def without_decisions(problem: Problem) -> Problem:
     """Give the votes as they are with nothing known of the clusters."""
     unknown = np.zeros(len(problem.known), dtype=np.bool_)
     return replace(problem, known=unknown, truth=np.zeros(len(unknown)), viewed=None)
+
+
+def votes_lost(problem: Problem, ascent: Ascent, undecided: Ascent) -> float:
+    """Give the log probability of the votes that EM gave up to fit the decisions on an image.
+
+    Parameters
+    ----------
+    problem : Problem
+    ascent, undecided : Ascent
+        Where EM came to with and without the decisions.
+    """
+    bare = without_decisions(problem)
+    return looks(bare, undecided.state)[1] - looks(bare, ascent.state)[1]
 
 
 def guess(problem: Problem, start: FloatArray) -> Looks:

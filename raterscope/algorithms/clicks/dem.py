@@ -18,6 +18,7 @@ from raterscope.algorithms.clicks._vote_model import (
     State,
     climb,
     make_problem,
+    votes_lost,
     without_decisions,
 )
 from raterscope.algorithms.clicks.data import FloatArray
@@ -211,9 +212,12 @@ def judge_alone(
     if not problem.prior.places or not problem.known.any():
         return judge(problem, best, settings, honesty_of([(problem, best)])[0], watch)
     bare, _ = highest(without_decisions(problem), starts, settings, part(watch, 0.0, 0.6))
-    (honesty,) = honesty_of([(problem, best)], undecided=[bare.looks.present])
+    loss = votes_lost(problem, best, bare)
+    (honesty,) = honesty_of([(problem, best)], undecided=[bare.looks.present], loss=loss)
     best = unselected(problem, best, bare.looks, honesty.selected)
-    return judge(problem, best, settings, honesty, part(watch, 0.6, 1.0))
+    found = judge(problem, best, settings, honesty, part(watch, 0.6, 1.0))
+    chance = honesty.undecided(problem.count / (problem.crowd or 1.0))
+    return replace(found, undecided=bare.looks.present * chance)
 
 
 def unselected(problem: Problem, ascent: Ascent, undecided: Looks, selected: float) -> Ascent:

@@ -16,7 +16,7 @@ import numpy as np
 from raterscope.algorithms.clicks.data import BoolArray, Clicks
 from raterscope.algorithms.clicks.dem import DEMSettings
 from raterscope.algorithms.clicks.fusion import FusionPlan, learn_from_each_other, learns_across_images
-from raterscope.algorithms.clicks.negatives import absence_notice, score_notice
+from raterscope.algorithms.clicks.negatives import absence_notice, decision_notice, score_notice
 from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.progress import Watch, part, silent
 
@@ -117,14 +117,15 @@ def grouping_notice(fusions: Sequence[Fusion]) -> str | None:
 
 
 def run_notices(fusions: Sequence[Fusion]) -> list[str]:
-    """Give all notices on a run: see `absence_notice`, `score_notice` and `grouping_notice`.
+    """Give all notices on a run: see `absence_notice`, `decision_notice`, `score_notice`, `grouping_notice`.
 
     Parameters
     ----------
     fusions : sequence of Fusion
         Of all images of the run.
     """
-    notices = (absence_notice(fusions), score_notice(fusions), grouping_notice(fusions))
+    givers = (absence_notice, decision_notice, score_notice, grouping_notice)
+    notices = [give(fusions) for give in givers]
     return [notice for notice in notices if notice is not None]
 
 

@@ -120,6 +120,7 @@ def learn(
         for i in order
     ]
     undecided: list[Looks] | None = None
+    without: tuple[list[Problem], list[Ascent]] = ([], [])
     rest = watch
     if any(image.problem.known.any() for image in images):
         bare = [replace(image, problem=without_decisions(image.problem)) for image in images]
@@ -131,14 +132,20 @@ def learn(
             else starts[turn]
             for turn, i in enumerate(order)
         ]
-        _, ascents = _averaged(bare, [free], len(names), settings, part(watch, 0.2, 0.42))
-        undecided, rest = [ascent.looks for ascent in ascents], part(watch, 0.42, 1.0)
+        without = _averaged(bare, [free], len(names), settings, part(watch, 0.2, 0.42))
+        undecided, rest = [ascent.looks for ascent in without[1]], part(watch, 0.42, 1.0)
     sides = [starts] if undecided is None else [starts, [one.present for one in undecided]]
     problems, finals = _averaged(images, sides, len(names), settings, part(rest, 0.0, 0.84))
+    loss = 0.0
+    if undecided is not None:
+        loss = _vote_likelihood(*without) - _vote_likelihood(
+            [without_decisions(problem) for problem in problems], finals
+        )
     honesty = honesty_of(
         list(zip(problems, finals, strict=True)),
         part(rest, 0.84, 0.85),
         None if undecided is None else [one.present for one in undecided],
+        loss,
     )
     detections = {}
     for done, (i, problem, final) in enumerate(zip(order, problems, finals, strict=True)):
@@ -146,6 +153,9 @@ def learn(
         if undecided is not None:
             final = unselected(problem, final, undecided[done], honesty[done].selected)
         detections[i] = judge(problem, final, settings, honesty[done], step)
+        if undecided is not None:
+            chance = honesty[done].undecided(problem.count / (problem.crowd or 1.0))
+            detections[i] = replace(detections[i], undecided=undecided[done].present * chance)
     return [detections[i] for i in range(len(votes))]
 
 
@@ -237,15 +247,21 @@ def _rounds(
 
 
 def _score(problems: Sequence[Problem], ascents: Sequence[Ascent]) -> float:
-    """Give the log likelihood of all votes, each image's foretold by the others; see `learn`."""
-    score = 0.0
+    """Give the log likelihood of all votes; minus infinity where artefacts draw more than structures."""
     drawn = np.zeros((2, 2))
     for problem, ascent in zip(problems, ascents, strict=True):
-        prior, none = problem.prior, np.zeros(len(problem.prior.hit))
-        bare = replace(prior, hit=none, miss=none, quiet=none, false=none, kinds=np.zeros(3), strength=0.0)
-        foretold = replace(ascent.state, odds=np.log(prior.hit / prior.miss), share=prior.share)
-        score += looks(replace(problem, prior=bare), foretold)[1]
         seen = np.array([ascent.looks.present, ascent.looks.artefact])
         drawn += np.column_stack([seen @ problem.count, seen.sum(axis=1) * problem.crowd])
     mean = drawn[:, 0] / np.maximum(drawn[:, 1], EDGE)
-    return score if mean[0] >= mean[1] else -np.inf
+    return _vote_likelihood(problems, ascents) if mean[0] >= mean[1] else -np.inf
+
+
+def _vote_likelihood(problems: Sequence[Problem], ascents: Sequence[Ascent]) -> float:
+    """Give the log likelihood of all votes and decisions, each image's predicted by the others."""
+    score = 0.0
+    for problem, ascent in zip(problems, ascents, strict=True):
+        prior, none = problem.prior, np.zeros(len(problem.prior.hit))
+        bare = replace(prior, hit=none, miss=none, quiet=none, false=none, kinds=np.zeros(3), strength=0.0)
+        predicted = replace(ascent.state, odds=np.log(prior.hit / prior.miss), share=prior.share)
+        score += looks(replace(problem, prior=bare), predicted)[1]
+    return score

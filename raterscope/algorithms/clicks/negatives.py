@@ -1,4 +1,4 @@
-"""Runs that may hold no structure at all, which votes alone cannot tell, or whose scores contradict them."""
+"""Notices on a run: it may hold no structure at all, or scores or decisions contradict its votes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from raterscope.algorithms.clicks._absence import BELIEVED_VOTES, log_ratio
 from raterscope.algorithms.clicks._reviewing import FEWEST
 from raterscope.algorithms.clicks.results import Fusion
 
-__all__ = ["absence_notice", "score_notice"]
+__all__ = ["absence_notice", "decision_notice", "score_notice"]
 
 LEAST = 0.2
 """Likelihood ratio of artefacts alone, tempered, from which on the notice is given."""
@@ -23,6 +23,43 @@ MISSED = 0.25
 
 CHANCE = 0.001
 """Probability by chance of an order of the scores that contradicts the votes."""
+
+AGAINST = 0.25
+"""Probability of a decision by the votes up to which the decision contradicts them."""
+
+FEWEST_AGAINST = 2
+"""Decisions against the votes from which on a notice is given."""
+
+
+def decision_notice(fusions: Sequence[Fusion]) -> str | None:
+    """Say how many decisions contradict the votes; None where no more do than the posteriors let expect.
+
+    Parameters
+    ----------
+    fusions : sequence of Fusion
+        Of all images of the run.
+    """
+    from scipy.stats import poisson
+
+    decided = 0
+    against, expected = 0, 0.0
+    for one in fusions:
+        chance = one.detection.undecided
+        known = (one.verdict >= 0) & ((one.verdict == 0) | (one.votes >= FEWEST))
+        if chance.size:
+            posterior = chance[known]
+            right = np.where(one.verdict[known] == 1, posterior, 1 - posterior)
+            least = np.minimum(posterior, 1 - posterior)
+            decided += len(right)
+            against += int((right <= AGAINST).sum())
+            expected += float(least[least <= AGAINST].sum())
+    if against < FEWEST_AGAINST or poisson.sf(against - 1, expected) > CHANCE:
+        return None
+    return (
+        f"{against:,} of {decided:,} decisions contradict the votes, {expected:.1f} are expected. Either "
+        "annotators share mistakes, or some decisions are wrong. Check these decisions. They hold for their "
+        "own spots; the more of them seem wrong, the less they change other spots."
+    )
 
 
 def absence_notice(fusions: Sequence[Fusion]) -> str | None:

@@ -165,6 +165,8 @@ class Detection:
     objective : (K,) float64
         Log posterior by iteration.
     converged : bool
+    undecided : (M,) float64
+        Posterior, had nothing been decided; empty where nothing was.
     """
 
     posterior: FloatArray
@@ -180,6 +182,7 @@ class Detection:
     false_positive: FloatArray
     objective: FloatArray
     converged: bool
+    undecided: FloatArray = field(default_factory=lambda: np.empty(0))
 
 
 def _no_rates() -> FloatArray:

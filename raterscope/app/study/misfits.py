@@ -90,6 +90,8 @@ def misfit_of_clicks(fusion: Fusion, clicks: Clicks) -> str | None:
             return f"{name} has the shape {array.shape}, not {shape}"
     if fusion.score is not None and (fusion.score.shape != (m,) or np.isinf(fusion.score).any()):
         return f"the scores are not one number for each of {m} clusters"
+    if detection.undecided.size not in (0, m):
+        return f"undecided has the shape {detection.undecided.shape}, not {(m,)}"
     if fusion.halves.size and fusion.halves.shape != (len(fusion.halves), m):
         return f"halves has the shape {fusion.halves.shape}, not that of {m} clusters"
     if n and not 0 <= fusion.mark.min() <= fusion.mark.max() < k:

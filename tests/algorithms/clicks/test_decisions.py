@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from raterscope.algorithms.clicks import FusionPlan, Votes, fuse, learn_from_each_other
-from raterscope.algorithms.clicks.negatives import absence_notice
+from raterscope.algorithms.clicks import FusionPlan, KnownSpots, Votes, fuse, learn_from_each_other
+from raterscope.algorithms.clicks.negatives import absence_notice, decision_notice
 from raterscope.algorithms.simulation.mixtures import separated_crowd
 from tests.algorithms.clicks.crowds import made
 from tests.algorithms.clicks.test_learning import run_of, together
@@ -101,11 +101,75 @@ def test_a_run_whose_spots_are_all_rejected_loses_its_structures():
 
 @pytest.mark.parametrize("annotators", [8, 20])
 def test_twelve_rejections_clear_a_run_of_artefacts_alone(annotators):
-    run = run_of_artefacts(annotators, annotators)
-    truth, before, after = reviewed(run, 12)
-    assert not truth.any()
-    assert (before >= 0.5).mean() > 0.3
-    assert (after >= 0.5).mean() <= 0.1
+    false = []
+    for seed in range(4):
+        truth, before, after = reviewed(run_of_artefacts(seed, annotators), 12)
+        assert not truth.any()
+        assert (before >= 0.5).mean() > 0.3
+        false.append((after >= 0.5).mean())
+    assert np.mean(false) <= 0.1
+
+
+def small_crowd(seed, annotators=12, looked=6):
+    """Votes on images of which structures and artefacts have nearly the same share."""
+    generator, run = np.random.default_rng([77, seed]), []
+    ability, lure = generator.normal(0.1, 0.8, annotators), generator.normal(-0.5, 0.8, annotators)
+    for structures, artefacts in [(18, 4), (14, 2), (22, 5), (0, 3), (16, 3), (25, 4)]:
+        who = np.sort(generator.choice(annotators, looked, replace=False))
+        odds = np.hstack(
+            [
+                ability[who, None] + generator.normal(0, 0.7, structures),
+                lure[who, None] + generator.normal(0, 0.8, artefacts),
+            ]
+        )
+        marked = generator.random(odds.shape) < 1 / (1 + np.exp(-odds))
+        truth = np.repeat([True, False], [structures, artefacts])
+        kept = marked.sum(axis=0) >= 2
+        marked = marked[:, kept]
+        verdict = np.full(kept.sum(), -1, dtype=np.int8)
+        votes = Votes(marked, marked.sum(axis=0) / marked.sum(), verdict, np.full(looked, 0.002), 1000.0)
+        run.append((votes, truth[kept], [f"w{number}" for number in who]))
+    return run
+
+
+def test_right_rejections_do_not_deny_all_structures_of_a_small_crowd():
+    """What is unknown of a small crowd is wrong about many spots at once: they are not independent."""
+    growth = []
+    for seed in range(4):
+        truth, before, after = reviewed(small_crowd(seed), 8, chosen=False)
+        growth.append(log_loss(after, truth) / log_loss(before, truth))
+        assert crossed(truth, before, after) <= 0.02
+    assert np.mean(growth) <= 1.1
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_rejections_that_contradict_the_crowd_do_bounded_harm(seed):
+    run = run_of(SMEARS, seed)
+    truth = np.concatenate([one for _, one, _ in run])
+    before = everything(together(run))
+    certain = np.flatnonzero(truth & (before > 0.8))
+    verdict = np.full(len(truth), -1)
+    verdict[certain[np.argsort(before[certain])][:12]] = 0
+    left = verdict < 0
+    after = everything(together(decided(run, verdict)))
+    assert (after[~left] == 0).all()  # the decisions themselves hold
+    assert log_loss(after[left], truth[left]) <= 1.35 * log_loss(before[left], truth[left])
+    assert disputed(after[left]).sum() <= 2 * disputed(before[left]).sum()
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_decisions_against_a_strong_crowd_are_announced(right):
+    clicks = separated_crowd(20, seed=1).clicks
+    fusion = fuse(clicks)
+    assert decision_notice([fusion]) is None
+    certain = np.argsort(-fusion.votes)[:3]
+    x, y = fusion.clustering.mean[certain].T
+    known = KnownSpots(x, y, np.full(3, right))
+    found = fuse(replace(clicks, known=known))
+    notice = decision_notice([found])
+    assert (notice is None) == right
+    assert right or "3 of 3 decisions contradict the votes" in notice
+    assert (found.detection.posterior[found.verdict == int(right)] == float(right)).all()
 
 
 def test_twelve_rejections_with_nothing_left_clear_it_too():

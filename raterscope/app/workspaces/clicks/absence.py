@@ -1,6 +1,7 @@
 """Notes above the image: what the votes of a run do not settle, and which images it was fused without.
 
-See `absence_notice`, `score_notice`, `grouping_notice`, `isolation_notice` and `others_in_words`.
+See `absence_notice`, `decision_notice`, `score_notice`, `grouping_notice`, `isolation_notice` and
+`others_in_words`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from PySide6.QtCore import QObject
 
 from raterscope.algorithms.clicks.fusion import FusionPlan, isolation_notice
 from raterscope.algorithms.clicks.grouping import grouping_notice
-from raterscope.algorithms.clicks.negatives import absence_notice, score_notice
+from raterscope.algorithms.clicks.negatives import absence_notice, decision_notice, score_notice
 from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
@@ -26,6 +27,7 @@ from raterscope.app.workspaces.queueing import Queueing
 __all__ = ["AbsenceNote"]
 
 NOTE = "Perhaps artefacts only"
+DECIDED = "Decisions contradict votes"
 SCORED = "Scores contradict votes"
 GROUPED = "Depends on grouping"
 ISOLATED = "Some images only"
@@ -60,7 +62,7 @@ class AbsenceNote(QObject):
 
     def _forget(self) -> None:
         self._task.cancel()
-        for tag in (NOTE, SCORED, GROUPED):
+        for tag in (NOTE, DECIDED, SCORED, GROUPED):
             self._notes.set_note(tag, "")
 
     def _look(self) -> None:
@@ -77,6 +79,7 @@ def _look(fusions: Sequence[Fusion], watch: Watch) -> dict[str, str | None]:
     watch(0.0, "comparing the votes with those on artefacts")
     return {
         NOTE: absence_notice(fusions),
+        DECIDED: decision_notice(fusions),
         SCORED: score_notice(fusions),
         GROUPED: grouping_notice(fusions),
     }
