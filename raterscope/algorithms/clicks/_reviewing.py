@@ -38,8 +38,9 @@ __all__ = ["FEWEST", "Review", "habit_prior", "log_likelihood", "reviews_of", "s
 UNRELIABLE = 0.1
 """Prior probability that decisions are unreliable."""
 
-WORST = 0.8
-"""Largest share of wrong decisions that is considered."""
+WORST = 0.6
+"""Largest share of wrong decisions that is considered. Experts who err much more often than by chance would
+explain every long series of decisions against the votes, and the crowd could never be wrong."""
 
 CAREFUL = 1 - (1 - (np.arange(6) + 0.5) / 6) ** (1 / 9)
 """Nodes of the share e of wrong decisions: quantiles of Beta(1, 9)."""

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from raterscope.algorithms.clicks.grouping import grouping_notice
-from raterscope.algorithms.clicks.negatives import absence_notice
-from raterscope.app.workspaces.clicks.absence import GROUPED, NOTE
+from raterscope.algorithms.clicks.negatives import absence_notice, decision_notice
+from raterscope.app.workspaces.clicks.absence import DECIDED, GROUPED, NOTE
 from raterscope.app.workspaces.clicks.spots import spots_of, why
 from tests.app.driving import idle
 
@@ -51,3 +51,20 @@ def test_decisions_that_depend_on_the_grouping_are_noted_and_explained(fused, qt
     fusion = next(iter(otherwise.values())).fusion
     spots = spots_of(fusion, len(fusion.marked), [])
     assert "Half of the images, fused without the others" in why(spots[0], fusion)
+
+
+def test_decisions_against_the_votes_are_noted(fused, qtbot):
+    workspace = fused.workspace
+    assert DECIDED not in workspace.notes.notes()
+    rejected = {}
+    for image, one in workspace.queueing.results.items():
+        fusion = one.fusion
+        detection = replace(fusion.detection, undecided=np.full(len(fusion.verdict), 0.95))
+        fusion = replace(fusion, verdict=np.zeros_like(fusion.verdict), detection=detection)
+        rejected[image] = replace(one, fusion=fusion)
+    workspace.queueing.take(rejected)
+    workspace.queueing.all_read.emit()
+    idle(fused, qtbot)
+    notice = decision_notice([one.fusion for one in rejected.values()])
+    assert notice is not None
+    assert workspace.notes.notes()[DECIDED] == notice
