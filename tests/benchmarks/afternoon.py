@@ -28,7 +28,7 @@ from PySide6.QtGui import QKeySequence, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from raterscope.algorithms.simulation.crowds import Annotator, click_on
+from raterscope.algorithms.simulation.click_crowds import Annotator, click_on
 from raterscope.algorithms.simulation.smears import Smear, render_smear
 from raterscope.app.review import Decision
 from raterscope.app.sample_files import write_rows

@@ -20,7 +20,7 @@ from raterscope.algorithms.clicks.kmeans import kmeans
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
 from raterscope.algorithms.clicks.results import Clustering
 from raterscope.algorithms.evaluation import calibration, evaluate, match, true_detections
-from raterscope.algorithms.simulation.mixtures import CrowdOfClicks, overlapping_crowd, separated_crowd
+from raterscope.algorithms.simulation.click_crowds import CrowdOfClicks, overlapping_crowd, separated_crowd
 from tests.algorithms.clicks.crowds import RealImage, iguanas, quantius
 
 RADIUS = 4.0

@@ -25,7 +25,7 @@ from raterscope.algorithms.clicks.decision_streams import (
 )
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
 from raterscope.algorithms.evaluation import calibration, evaluate, true_detections
-from raterscope.algorithms.simulation.mixtures import (
+from raterscope.algorithms.simulation.click_crowds import (
     JOINING,
     STREAMS,
     decide_again,

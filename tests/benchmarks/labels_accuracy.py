@@ -24,8 +24,8 @@ from raterscope.algorithms.labels.data import OPEN, FloatArray, Labels
 from raterscope.algorithms.labels.fusion import LabelPlan, run
 from raterscope.algorithms.labels.tempering import choose_tempering
 from raterscope.algorithms.labels.voting import majority
+from raterscope.app.papers.experiments import labelled
 from raterscope.app.papers.labels import matrices_of
-from raterscope.app.papers.open_data import labelled
 
 EXPECTED = {
     "bluebirds": {"ibcc": (0.8889, 0.9441), "dynibcc": (0.8704, 0.9375), "majority": (0.7593, 0.8743)},

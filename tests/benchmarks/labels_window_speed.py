@@ -18,8 +18,7 @@ import numpy as np
 from PySide6.QtCore import Qt
 
 from raterscope.algorithms.labels.fusion import LabelPlan
-from raterscope.algorithms.simulation.label_crowds import simulate_labels
-from raterscope.algorithms.simulation.label_plans import scoring_crowd
+from raterscope.algorithms.simulation.label_crowds import scoring_crowd, simulate_labels
 from raterscope.app.formats.labels.records import LabelTable, TrueLabels
 from raterscope.app.kinds.labels.running import fuse_inputs, gather, keep
 from raterscope.app.review import Decision, TaskSubject

@@ -23,7 +23,7 @@ from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import BoolArray, MaskFusion, Masks
 from raterscope.algorithms.masks.fusion import MaskPlan, fuse
 from raterscope.algorithms.masks.metrics import compare, dice, placed, wilcoxon
-from raterscope.algorithms.simulation.leaks import leaking, strict
+from raterscope.algorithms.simulation.mask_crowds import leaking, strict
 
 UNIT = (1.0, 1.0, 1.0)
 PUBLISHED = {"staple": 9098, "continuous_staple": 6700, "majority": 6555, "laplace": 6781}

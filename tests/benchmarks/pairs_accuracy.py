@@ -20,7 +20,7 @@ from raterscope.algorithms.pairs.fusion import PairPlan, fuse
 from raterscope.algorithms.pairs.knockoffs import cuts, selected, shares
 from raterscope.algorithms.pairs.selection import benjamini_hochberg
 from raterscope.algorithms.simulation.pair_crowds import study_crowd
-from raterscope.app.papers.open_data import pairs_of
+from raterscope.app.papers.experiments import pairs_of
 
 RATE = 0.1
 

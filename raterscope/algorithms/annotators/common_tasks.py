@@ -10,8 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from raterscope.algorithms.annotators.communities import METHODS, Communities, numbered
-from raterscope.algorithms.annotators.factorisation import FactorisationSettings, by_links, factorise
-from raterscope.algorithms.annotators.louvain import louvain, modularity
+from raterscope.algorithms.annotators.network_communities import (
+    FactorisationSettings,
+    by_links,
+    factorise,
+    louvain,
+    modularity,
+)
 from raterscope.algorithms.annotators.similarity import Float32Array
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import choice, integer, number

@@ -1,6 +1,9 @@
-"""How alike annotators behave: the Hellinger similarity of their confusion matrices."""
+"""Similarity of annotators: Hellinger similarity of confusion matrices, and complete linkage of raters."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,12 +12,17 @@ from raterscope.algorithms.progress import Watch, silent
 
 __all__ = [
     "SCALE",
+    "CaseAgreement",
     "Float32Array",
+    "RaterTree",
+    "cluster_raters",
     "fitting_scale",
     "hellinger_similarity",
     "roots_of",
+    "same_consensus",
     "similarity_of_roots",
 ]
+
 
 Float32Array = NDArray[np.float32]
 
@@ -125,3 +133,158 @@ def hellinger_similarity(mean: ArrayLike, scale: float = SCALE) -> Float32Array:
     similarity = (similarity + similarity.T) / np.float32(2)
     np.fill_diagonal(similarity, 1.0)
     return similarity
+
+
+@dataclass(frozen=True, eq=False)
+class CaseAgreement:
+    """How alike the raters of one case are.
+
+    Attributes
+    ----------
+    annotators : tuple of R names
+        Those who annotated this case. A name is the same person in every case.
+    similarity : (R, R) float64
+        1 for two who did the same, 0 for two who have nothing in common: the probability that they follow
+        the same consensus (`same_consensus`), or their Dice score. NaN where it is not defined.
+    """
+
+    annotators: tuple[str, ...]
+    similarity: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        size = len(self.annotators)
+        similarity = np.asarray(self.similarity, dtype=np.float64)
+        if similarity.shape != (size, size) or len(set(self.annotators)) != size:
+            raise ValueError(f"similarities of {similarity.shape} for {size} raters; expected a row each.")
+        known = similarity[~np.isnan(similarity)]
+        if known.size and not (known.min() >= -1e-9 and known.max() <= 1 + 1e-9):
+            raise ValueError("a similarity lies outside 0 to 1.")
+        if not np.allclose(similarity, similarity.T, atol=1e-9, equal_nan=True):
+            raise ValueError("the similarity of two raters depends on their order.")
+        object.__setattr__(self, "similarity", similarity)
+
+
+@dataclass(frozen=True, eq=False)
+class RaterTree:
+    """Raters joined from the most alike to the least.
+
+    Attributes
+    ----------
+    names : tuple of n names
+        In alphabetical order.
+    distance : (n, n) float64
+        One less the mean similarity over the common cases; NaN for a pair without any.
+    common : (n, n) int64
+        Cases that both annotated.
+    linkage : (n - 1, 4) float64
+        As of SciPy: each row joins two clusters (a rater has its number, the cluster of row i the number n +
+        i) at a height, and gives the raters in it. A height of more than 1 joins what no common case
+        compares.
+    order : (n,) int64
+        The leaves from left to right, so that no two branches of a dendrogram cross.
+    notices : tuple of str
+    """
+
+    names: tuple[str, ...]
+    distance: NDArray[np.float64]
+    common: NDArray[np.int64]
+    linkage: NDArray[np.float64]
+    order: NDArray[np.int64]
+    notices: tuple[str, ...] = ()
+
+    def cut(self, height: float) -> tuple[tuple[str, ...], ...]:
+        """Give the groups that are joined at or below a height, in the order of the leaves."""
+        group = [{at} for at in range(len(self.names))]
+        top = list(range(len(self.names)))
+        for left, right, joined, _ in self.linkage:
+            group.append(group[int(left)] | group[int(right)])
+            if joined <= height:
+                top = [at for at in top if at not in (int(left), int(right))] + [len(group) - 1]
+        place = {int(leaf): at for at, leaf in enumerate(self.order)}
+        ordered = sorted(
+            (sorted(group[at], key=place.__getitem__) for at in top), key=lambda one: place[one[0]]
+        )
+        return tuple(tuple(self.names[leaf] for leaf in one) for one in ordered)
+
+
+def same_consensus(responsibilities: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Give the share of one case for `CaseAgreement`: 1 where two raters follow the same consensus, else 0.
+
+    A rater is counted with the consensus of the highest responsibility, as in the paper's section 4.3.
+
+    Parameters
+    ----------
+    responsibilities : sequence of (P,) float64
+        Of each consensus, as in the alternatives of a mixture; at least one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> same_consensus([np.array([0.9, 0.8, 0.1]), np.array([0.1, 0.2, 0.9])])
+    array([[1., 1., 0.],
+           [1., 1., 0.],
+           [0., 0., 1.]])
+    """
+    follows = np.argmax(np.stack(list(responsibilities)), axis=0)
+    return np.asarray(follows[:, None] == follows, dtype=np.float64)
+
+
+def cluster_raters(cases: Sequence[CaseAgreement]) -> RaterTree:
+    """Cluster raters by how alike they are over the cases that they share.
+
+    The distance of two raters is one less their mean similarity: with `same_consensus` the paper's distance
+    N - N_xy as a share of the cases. The paper's raters annotated every case; here the cases are those that
+    both annotated. Clusters are joined by complete linkage, at the largest distance between them. A pair
+    without a common case counts as further apart than any other (2), so that nothing is joined on its account
+    before everything else is.
+
+    Parameters
+    ----------
+    cases : sequence of CaseAgreement
+
+    Raises
+    ------
+    ValueError
+        Without any rater.
+    """
+    names = tuple(sorted({name for case in cases for name in case.annotators}))
+    if not names:
+        raise ValueError("no case has a rater; expected at least one.")
+    number = {name: at for at, name in enumerate(names)}
+    total, common = np.zeros((len(names),) * 2), np.zeros((len(names),) * 2, dtype=np.int64)
+    for case in cases:
+        at = np.ix_(*([number[name] for name in case.annotators],) * 2)
+        known = ~np.isnan(case.similarity)
+        total[at] += np.where(known, case.similarity, 0.0)
+        common[at] += known
+    distance = np.where(common > 0, 1.0 - total / np.maximum(common, 1), np.nan).clip(0.0, 1.0)
+    np.fill_diagonal(distance, 0.0)
+    linkage, order = _linked(distance)
+    return RaterTree(names, distance, common, linkage, order, _words(names, common))
+
+
+_NEVER_MET = 2.0
+
+
+def _linked(distance: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    if len(distance) < 2:
+        return np.empty((0, 4)), np.arange(len(distance))
+    from scipy.cluster.hierarchy import leaves_list, linkage
+    from scipy.spatial.distance import squareform
+
+    known = np.where(np.isnan(distance), _NEVER_MET, distance)
+    linked = linkage(squareform((known + known.T) / 2, checks=False), "complete")
+    return linked, leaves_list(linked).astype(np.int64)
+
+
+def _words(names: tuple[str, ...], common: NDArray[np.int64]) -> tuple[str, ...]:
+    above = np.triu_indices(len(names), 1)
+    never = [(names[a], names[b]) for a, b in zip(*above, strict=True) if common[a, b] == 0]
+    if not never:
+        return ()
+    first, second = never[0]
+    rest = "" if len(never) == 1 else f" (and {len(never) - 1} more)"
+    return (
+        f"{first} and {second}{rest} have no case in common: their distance is unknown, "
+        "and they are joined last.",
+    )

@@ -105,7 +105,7 @@ def cem(clicks: Clicks, settings: CEMSettings | None = None, watch: Watch = sile
 
     Examples
     --------
-    >>> from raterscope.algorithms.simulation.mixtures import separated_crowd
+    >>> from raterscope.algorithms.simulation.click_crowds import separated_crowd
     >>> found = cem(separated_crowd(20, seed=1).clicks, CEMSettings(version="thesis"))
     >>> bool((found.inlier == 1).all())
     True

@@ -206,7 +206,7 @@ def measure_crowd_sizes(
 
     Examples
     --------
-    >>> from raterscope.algorithms.simulation.mixtures import separated_crowd
+    >>> from raterscope.algorithms.simulation.click_crowds import separated_crowd
     >>> crowd = separated_crowd(20, seed=1)
     >>> settings = CrowdSizeSettings(crowds=2, draws=1, published=False)
     >>> curves = measure_crowd_sizes([(crowd.clicks, crowd.mean)], 50.0, settings=settings)

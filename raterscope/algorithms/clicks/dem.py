@@ -184,7 +184,7 @@ def dem(votes: Votes, settings: DEMSettings | None = None, watch: Watch = silent
 
     Examples
     --------
-    >>> from raterscope.algorithms.simulation.mixtures import voting_crowd
+    >>> from raterscope.algorithms.simulation.click_crowds import voting_crowd
     >>> crowd = voting_crowd(15, 40, seed=1)
     >>> detection = dem(crowd.votes)
     >>> int((detection.detected == crowd.present).sum())

@@ -70,7 +70,7 @@ def dbscan(clicks: Clicks, settings: DBSCANSettings | None = None, watch: Watch 
 
     Examples
     --------
-    >>> from raterscope.algorithms.simulation.mixtures import separated_crowd
+    >>> from raterscope.algorithms.simulation.click_crowds import separated_crowd
     >>> crowd = separated_crowd(20, seed=3)
     >>> len(dbscan(crowd.clicks))
     17
@@ -107,7 +107,7 @@ def hdbscan(clicks: Clicks, settings: HDBSCANSettings | None = None, watch: Watc
 
     Examples
     --------
-    >>> from raterscope.algorithms.simulation.mixtures import separated_crowd
+    >>> from raterscope.algorithms.simulation.click_crowds import separated_crowd
     >>> crowd = separated_crowd(20, seed=3)
     >>> len(hdbscan(crowd.clicks))
     16

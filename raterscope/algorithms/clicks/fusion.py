@@ -179,7 +179,7 @@ def fuse(
 
     Examples
     --------
-    >>> from raterscope.algorithms.simulation.mixtures import separated_crowd
+    >>> from raterscope.algorithms.simulation.click_crowds import separated_crowd
     >>> crowd = separated_crowd(20, seed=3)
     >>> fusion = fuse(crowd.clicks)
     >>> len(fusion.clustering), int(fusion.detection.detected.sum())
@@ -301,7 +301,7 @@ def learn_from_each_other(
 
     Examples
     --------
-    >>> from raterscope.algorithms.simulation.mixtures import separated_crowd
+    >>> from raterscope.algorithms.simulation.click_crowds import separated_crowd
     >>> clicks = [separated_crowd(20, seed=seed).clicks for seed in (3, 4)]
     >>> fusions = [fuse(each) for each in clicks]
     >>> [len(fusion.clustering) for fusion in learn_from_each_other(clicks, fusions, FusionPlan())]
@@ -419,7 +419,7 @@ def pool_rates(
 
     Examples
     --------
-    >>> from raterscope.algorithms.simulation.mixtures import separated_crowd
+    >>> from raterscope.algorithms.simulation.click_crowds import separated_crowd
     >>> clicks = [separated_crowd(20, seed=seed).clicks for seed in (3, 4)]
     >>> names, rates = pool_rates([fuse(each) for each in clicks], [each.annotators for each in clicks])
     >>> len(names), rates.sensitivity.shape

@@ -61,7 +61,7 @@ def hac(clicks: Clicks, settings: HACSettings | None = None, watch: Watch = sile
 
     Examples
     --------
-    >>> from raterscope.algorithms.simulation.mixtures import separated_crowd
+    >>> from raterscope.algorithms.simulation.click_crowds import separated_crowd
     >>> crowd = separated_crowd(20, seed=3)
     >>> len(hac(crowd.clicks))
     30

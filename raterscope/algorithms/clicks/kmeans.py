@@ -61,7 +61,7 @@ def kmeans(clicks: Clicks, settings: KMeansSettings | None = None, watch: Watch 
 
     Examples
     --------
-    >>> from raterscope.algorithms.simulation.mixtures import separated_crowd
+    >>> from raterscope.algorithms.simulation.click_crowds import separated_crowd
     >>> crowd = separated_crowd(20, seed=3)
     >>> len(kmeans(crowd.clicks, KMeansSettings(clusters=15)))
     15

@@ -236,7 +236,7 @@ def oem(
 
     Examples
     --------
-    >>> from raterscope.algorithms.simulation.mixtures import separated_crowd
+    >>> from raterscope.algorithms.simulation.click_crowds import separated_crowd
     >>> crowd = separated_crowd(20, seed=3)
     >>> len(oem(crowd.clicks))
     15

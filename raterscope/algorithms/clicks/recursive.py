@@ -53,7 +53,7 @@ def recursive(votes: Votes, settings: RecursiveSettings | None = None, watch: Wa
 
     Examples
     --------
-    >>> from raterscope.algorithms.simulation.mixtures import voting_crowd
+    >>> from raterscope.algorithms.simulation.click_crowds import voting_crowd
     >>> crowd = voting_crowd(15, 40, seed=1)
     >>> detection = recursive(crowd.votes)
     >>> int((detection.detected == crowd.present).sum())

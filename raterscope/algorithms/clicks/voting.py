@@ -52,7 +52,7 @@ def majority(votes: Votes, settings: MajoritySettings | None = None, watch: Watc
 
     Examples
     --------
-    >>> from raterscope.algorithms.simulation.mixtures import voting_crowd
+    >>> from raterscope.algorithms.simulation.click_crowds import voting_crowd
     >>> crowd = voting_crowd(15, 40, seed=1)
     >>> detection = majority(crowd.votes)
     >>> int((detection.detected == crowd.present).sum())
@@ -80,7 +80,7 @@ def share(votes: Votes, settings: ShareSettings | None = None, watch: Watch = si
 
     Examples
     --------
-    >>> from raterscope.algorithms.simulation.mixtures import voting_crowd
+    >>> from raterscope.algorithms.simulation.click_crowds import voting_crowd
     >>> crowd = voting_crowd(15, 40, seed=1)
     >>> int(share(crowd.votes, ShareSettings(share=0.3)).detected.sum())
     27

@@ -124,7 +124,7 @@ def next_votes(
     Examples
     --------
     >>> from raterscope.algorithms.simulation.label_crowds import simulate_labels
-    >>> from raterscope.algorithms.simulation.label_plans import staging_crowd
+    >>> from raterscope.algorithms.simulation.label_crowds import staging_crowd
     >>> crowd = simulate_labels(staging_crowd(tasks=150, annotators=12), seed=1)
     >>> from raterscope.algorithms.labels.ibcc import ibcc
     >>> votes = next_votes(crowd.labels, ibcc(crowd.labels), count=3)

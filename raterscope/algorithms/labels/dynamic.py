@@ -161,7 +161,7 @@ def dynibcc(labels: Labels, settings: DynamicSettings | None = None, watch: Watc
     Examples
     --------
     >>> from raterscope.algorithms.simulation.label_crowds import simulate_labels
-    >>> from raterscope.algorithms.simulation.label_plans import staging_crowd
+    >>> from raterscope.algorithms.simulation.label_crowds import staging_crowd
     >>> crowd = simulate_labels(staging_crowd(tasks=150, annotators=12), seed=1)
     >>> fusion = dynibcc(crowd.labels)
     >>> float(round((fusion.posterior.argmax(axis=1) == crowd.truth).mean(), 2))

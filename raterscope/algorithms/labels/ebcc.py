@@ -133,7 +133,7 @@ def ebcc(labels: Labels, settings: EBCCSettings | None = None, watch: Watch = si
     Examples
     --------
     >>> from raterscope.algorithms.simulation.label_crowds import simulate_labels
-    >>> from raterscope.algorithms.simulation.label_plans import staging_crowd
+    >>> from raterscope.algorithms.simulation.label_crowds import staging_crowd
     >>> crowd = simulate_labels(staging_crowd(tasks=150, annotators=12), seed=1)
     >>> fusion = ebcc(crowd.labels)
     >>> float(round((fusion.posterior.argmax(axis=1) == crowd.truth).mean(), 2))

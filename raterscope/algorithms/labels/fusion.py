@@ -386,7 +386,7 @@ def fuse(
     Examples
     --------
     >>> from raterscope.algorithms.simulation.label_crowds import simulate_labels
-    >>> from raterscope.algorithms.simulation.label_plans import staging_crowd
+    >>> from raterscope.algorithms.simulation.label_crowds import staging_crowd
     >>> crowd = simulate_labels(staging_crowd(tasks=150, annotators=12), seed=1)
     >>> result = fuse(crowd.labels)
     >>> float(round((result.fusion.posterior.argmax(axis=1) == crowd.truth).mean(), 2))

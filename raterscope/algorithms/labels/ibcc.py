@@ -353,7 +353,7 @@ def ibcc(labels: Labels, settings: IBCCSettings | None = None, watch: Watch = si
     Examples
     --------
     >>> from raterscope.algorithms.simulation.label_crowds import simulate_labels
-    >>> from raterscope.algorithms.simulation.label_plans import staging_crowd
+    >>> from raterscope.algorithms.simulation.label_crowds import staging_crowd
     >>> crowd = simulate_labels(staging_crowd(tasks=150, annotators=12), seed=1)
     >>> fusion = ibcc(crowd.labels)
     >>> float(round((fusion.posterior.argmax(axis=1) == crowd.truth).mean(), 2))
@@ -452,7 +452,7 @@ def dawid_skene(
     Examples
     --------
     >>> from raterscope.algorithms.simulation.label_crowds import simulate_labels
-    >>> from raterscope.algorithms.simulation.label_plans import staging_crowd
+    >>> from raterscope.algorithms.simulation.label_crowds import staging_crowd
     >>> crowd = simulate_labels(staging_crowd(tasks=150, annotators=12), seed=1)
     >>> fusion = dawid_skene(crowd.labels)
     >>> float(round((fusion.posterior.argmax(axis=1) == crowd.truth).mean(), 2))

@@ -79,7 +79,7 @@ def majority(labels: Labels, settings: LabelSettings | None = None, watch: Watch
     Examples
     --------
     >>> from raterscope.algorithms.simulation.label_crowds import simulate_labels
-    >>> from raterscope.algorithms.simulation.label_plans import staging_crowd
+    >>> from raterscope.algorithms.simulation.label_crowds import staging_crowd
     >>> crowd = simulate_labels(staging_crowd(tasks=150, annotators=12), seed=1)
     >>> fusion = majority(crowd.labels)
     >>> float(round((fusion.posterior.argmax(axis=1) == crowd.truth).mean(), 2))
@@ -116,7 +116,7 @@ def weighted_majority(
     Examples
     --------
     >>> from raterscope.algorithms.simulation.label_crowds import simulate_labels
-    >>> from raterscope.algorithms.simulation.label_plans import staging_crowd
+    >>> from raterscope.algorithms.simulation.label_crowds import staging_crowd
     >>> crowd = simulate_labels(staging_crowd(tasks=150, annotators=12), seed=1)
     >>> fusion = weighted_majority(crowd.labels)
     >>> float(round((fusion.posterior.argmax(axis=1) == crowd.truth).mean(), 2))
@@ -188,7 +188,7 @@ def shares_of_votes(labels: Labels, watch: Watch = silent) -> FloatArray:
     Examples
     --------
     >>> from raterscope.algorithms.simulation.label_crowds import simulate_labels
-    >>> from raterscope.algorithms.simulation.label_plans import staging_crowd
+    >>> from raterscope.algorithms.simulation.label_crowds import staging_crowd
     >>> crowd = simulate_labels(staging_crowd(tasks=150, annotators=12), seed=1)
     >>> shares_of_votes(crowd.labels)[0].round(2)
     array([0.67, 0.  , 0.33, 0.  , 0.  ])

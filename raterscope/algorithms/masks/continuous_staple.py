@@ -113,7 +113,7 @@ def continuous_staple(
     Examples
     --------
     >>> from raterscope.algorithms.masks.data import Masks
-    >>> from raterscope.algorithms.simulation.raters import simulate_case
+    >>> from raterscope.algorithms.simulation.mask_crowds import simulate_case
     >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
     >>> masks = Masks(case.masks, case.annotators, case.spacing)
     >>> fusion = continuous_staple(masks)

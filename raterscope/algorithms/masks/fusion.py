@@ -71,7 +71,7 @@ def fuse(masks: Masks, plan: MaskPlan | None = None, watch: Watch = silent) -> M
     Examples
     --------
     >>> from raterscope.algorithms.masks.data import Masks
-    >>> from raterscope.algorithms.simulation.raters import simulate_case
+    >>> from raterscope.algorithms.simulation.mask_crowds import simulate_case
     >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
     >>> masks = Masks(case.masks, case.annotators, case.spacing)
     >>> fusion = fuse(masks)
@@ -103,7 +103,7 @@ def stack(fusions: Sequence[MaskFusion]) -> MaskFusion:
     Examples
     --------
     >>> from raterscope.algorithms.masks.data import Masks
-    >>> from raterscope.algorithms.simulation.raters import simulate_case
+    >>> from raterscope.algorithms.simulation.mask_crowds import simulate_case
     >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
     >>> plan = MaskPlan.make("majority")
     >>> fusions = [fuse(Masks(case.masks, case.annotators, case.spacing, structures=(name,)), plan)

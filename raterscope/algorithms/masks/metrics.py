@@ -300,7 +300,7 @@ def pairwise(masks: Masks, structure: int = 0, watch: Watch = silent) -> RaterAg
     Examples
     --------
     >>> from raterscope.algorithms.masks.data import Masks
-    >>> from raterscope.algorithms.simulation.raters import simulate_case
+    >>> from raterscope.algorithms.simulation.mask_crowds import simulate_case
     >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
     >>> masks = Masks(case.masks, case.annotators, case.spacing)
     >>> pairwise(masks).dice.round(2)

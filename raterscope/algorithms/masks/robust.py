@@ -179,7 +179,7 @@ def gaussian(masks: Masks, settings: GaussianSettings | None = None, watch: Watc
     Examples
     --------
     >>> from raterscope.algorithms.masks.data import Masks
-    >>> from raterscope.algorithms.simulation.raters import simulate_case
+    >>> from raterscope.algorithms.simulation.mask_crowds import simulate_case
     >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
     >>> masks = Masks(case.masks, case.annotators, case.spacing)
     >>> fusion = gaussian(masks)
@@ -228,7 +228,7 @@ def laplace(masks: Masks, settings: LaplaceSettings | None = None, watch: Watch 
     Examples
     --------
     >>> from raterscope.algorithms.masks.data import Masks
-    >>> from raterscope.algorithms.simulation.raters import simulate_case
+    >>> from raterscope.algorithms.simulation.mask_crowds import simulate_case
     >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
     >>> masks = Masks(case.masks, case.annotators, case.spacing)
     >>> fusion = laplace(masks)
@@ -246,7 +246,7 @@ def student(masks: Masks, settings: StudentSettings | None = None, watch: Watch 
     Examples
     --------
     >>> from raterscope.algorithms.masks.data import Masks
-    >>> from raterscope.algorithms.simulation.raters import simulate_case
+    >>> from raterscope.algorithms.simulation.mask_crowds import simulate_case
     >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
     >>> masks = Masks(case.masks, case.annotators, case.spacing)
     >>> fusion = student(masks)
@@ -273,7 +273,7 @@ def gdp(masks: Masks, settings: GDPSettings | None = None, watch: Watch = silent
     Examples
     --------
     >>> from raterscope.algorithms.masks.data import Masks
-    >>> from raterscope.algorithms.simulation.raters import simulate_case
+    >>> from raterscope.algorithms.simulation.mask_crowds import simulate_case
     >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
     >>> masks = Masks(case.masks, case.annotators, case.spacing)
     >>> fusion = gdp(masks)

@@ -58,7 +58,7 @@ def majority(masks: Masks, settings: MajoritySettings | None = None, watch: Watc
     Examples
     --------
     >>> from raterscope.algorithms.masks.data import Masks
-    >>> from raterscope.algorithms.simulation.raters import simulate_case
+    >>> from raterscope.algorithms.simulation.mask_crowds import simulate_case
     >>> case = simulate_case(1, shape=(8, 64, 64), raters=3)
     >>> masks = Masks(case.masks, case.annotators, case.spacing)
     >>> fusion = majority(masks)

@@ -11,23 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from raterscope.algorithms.simulation.smear_canvas import (
+from raterscope.algorithms.simulation.smears import (
     CHROMATIN,
     CYTOPLASM,
     FILM,
     PIGMENT,
     Canvas,
     Plane,
-    grain,
-    outline,
-    photograph,
-    soft,
-)
-from raterscope.algorithms.simulation.smears import (
     draw_platelet,
     draw_precipitate,
     draw_ring,
     draw_trophozoite,
+    grain,
+    outline,
+    photograph,
+    soft,
 )
 
 __all__ = ["STAGES", "draw_cell"]

@@ -37,7 +37,7 @@ from raterscope.app.kinds.registry import KINDS, exports
 __all__ = ["EXAMPLES", "PAPERS", "options_of"]
 
 PAPERS = ("clicks", "pairs", "labels", "masks", "thesis")
-"""Whose figures `papers` measures, as `papers.catalogue` has them."""
+"""Whose figures `papers` measures, as `papers.page` lists them."""
 
 EXAMPLES: Mapping[str, Sequence[str]] = {
     "demo": ("demo", "demo samples"),

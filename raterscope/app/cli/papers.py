@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from raterscope.app.command_line.terminal import ProgressLine, one_line
-from raterscope.app.papers.making import make_page
+from raterscope.app.papers.page import make_page
 
 __all__ = ["papers"]
 

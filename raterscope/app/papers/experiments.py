@@ -1,26 +1,54 @@
-"""What an experiment is: cells that are measured in runs, and the rows of the page that are made of them."""
+"""Experiments: cells measured in runs, results kept in the folder, and the open data sets they read."""
 
 from __future__ import annotations
 
+import csv
+import json
 import math
+import re
+import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+
+from raterscope import __version__
+from raterscope.algorithms.clicks.data import Clicks, FloatArray
+from raterscope.algorithms.labels.data import Labels
+from raterscope.algorithms.pairs.data import Pairs
+from raterscope.algorithms.progress import Watch
+from raterscope.app.errors import InputError
+from raterscope.app.formats.drafts import draft_for
+from raterscope.app.formats.pairs import read_pairs
 
 __all__ = [
+    "CELLS",
+    "MARK",
     "Better",
     "Chart",
+    "ClickedImage",
     "Estimate",
     "Experiment",
     "Measure",
     "Paper",
     "Row",
+    "available",
+    "check_folder",
     "estimate",
+    "labelled",
+    "measure",
+    "measured",
+    "nodules",
+    "paid_crowd",
     "paired_difference",
+    "pairs_of",
 ]
+
 
 Measures = Mapping[str, float]
 Measure = Callable[[str, int, Path], Measures]
@@ -187,3 +215,204 @@ def paired_difference(results: Results, cell: str, measure: str, other: str) -> 
 
 def _values(results: Results, cell: str, measure: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     return np.array([one.get(measure, math.nan) for one in results.get(cell, ())], dtype=np.float64)
+
+
+MARK = "papers.json"
+"""A file by which a folder of this program's is known again."""
+CELLS = "cells"
+_EVERY = 2.0
+"""Seconds of work that a crash may lose, besides the run that is being measured."""
+_ODD = re.compile(r"[^A-Za-z0-9.]+")
+
+
+def check_folder(folder: Path) -> None:
+    """Make the folder of the page, or take up one that this program began.
+
+    Raises
+    ------
+    InputError
+        For a folder with other files in it: nothing of them is overwritten.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise InputError("is a file; expected a folder", file=folder)
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file():
+        raise InputError("is not empty; expected a new folder, or one of an earlier page", file=folder)
+    try:
+        (folder / CELLS).mkdir(parents=True, exist_ok=True)
+        (folder / MARK).write_text(json.dumps({"raterscope": __version__}) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot be written to: {error.strerror}", file=folder) from error
+
+
+def available(experiment: Experiment, data: Path | None) -> bool:
+    """Tell whether the data that an experiment needs are there."""
+    return not experiment.needs or (data is not None and (data / experiment.needs).exists())
+
+
+def measure(
+    papers: Sequence[Paper], folder: Path, watch: Watch, *, full: bool = False, data: Path | None = None
+) -> None:
+    """Measure what is still missing, run by run.
+
+    Parameters
+    ----------
+    papers : sequence of Paper
+    folder : Path
+        As `check_folder` left it.
+    watch : Watch
+        Called before every run; what was measured is kept when it raises.
+    full : bool
+        As many runs as the papers took, or as there are; else the first few.
+    data : Path, optional
+        The folder of open data; without it, experiments that need it are left out.
+    """
+    work = [
+        (experiment, cell)
+        for paper in papers
+        for experiment in paper.experiments
+        if available(experiment, data)
+        for cell in experiment.cells
+    ]
+    total = sum(_wanted(one, full) for one, _ in work)
+    done = 0
+    for experiment, cell in work:
+        path = _file(folder, experiment, cell)
+        runs, wanted = _read(path), _wanted(experiment, full)
+        kept, fresh = time.monotonic(), False
+        try:
+            for run in range(len(runs), wanted):
+                watch((done + run) / total, f"{experiment.title.partition(':')[0]}, {cell}, run {run + 1}")
+                runs.append(dict(experiment.measure(cell, run, data or Path())))
+                fresh = True
+                if time.monotonic() - kept > _EVERY:
+                    _write(path, runs)
+                    kept, fresh = time.monotonic(), False
+        finally:
+            if fresh:
+                _write(path, runs)
+        done += wanted
+
+
+def measured(experiment: Experiment, folder: Path) -> Results:
+    """Read what has been measured of an experiment."""
+    return {cell: _read(_file(folder, experiment, cell)) for cell in experiment.cells}
+
+
+def _wanted(experiment: Experiment, full: bool) -> int:
+    return experiment.runs if full else min(experiment.quick, experiment.runs)
+
+
+def _file(folder: Path, experiment: Experiment, cell: str) -> Path:
+    return folder / CELLS / f"{experiment.name}-{_ODD.sub('_', cell)}.json"
+
+
+def _read(path: Path) -> list[Measures]:
+    """Read the runs of a cell; those of another version of the program do not count, nor a damaged file."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return []
+    if not isinstance(record, dict) or record.get("raterscope") != __version__:
+        return []
+    runs = record.get("runs")
+    if not isinstance(runs, list) or not all(isinstance(one, dict) for one in runs):
+        return []
+    return [{name: _number(value) for name, value in one.items()} for one in runs]
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, (int, float)) else math.nan
+
+
+def _write(path: Path, runs: Sequence[Mapping[str, float]]) -> None:
+    record = {
+        "raterscope": __version__,
+        "runs": [
+            {key: value if math.isfinite(value) else None for key, value in one.items()} for one in runs
+        ],
+    }
+    draft = draft_for(path)
+    draft.write_text(json.dumps(record), encoding="utf-8")
+    draft.replace(path)
+
+
+class ClickedImage(NamedTuple):
+    """The clicks on an image, and the true places."""
+
+    name: str
+    clicks: Clicks
+    truth: FloatArray
+
+
+@lru_cache(maxsize=2)
+def paid_crowd(data: Path) -> tuple[ClickedImage, ...]:
+    """Read clicks/quantius: 24 microscope images that a paid crowd clicked on."""
+    place = data / "clicks" / "quantius"
+    marks, truth = _by(place / "clicks.csv", "image_id"), _by(place / "gt.csv", "image_id")
+    sizes = {row["image_id"]: row for row in _rows(place / "images.csv")}
+    found = []
+    for name, rows in marks.items():
+        size = sizes[name]
+        who = sorted({row["annotator_id"] for row in rows})
+        number = {one: at for at, one in enumerate(who)}
+        idle = [f"marked nothing {n}" for n in range(int(size["n_jobs"]) - len(who))]
+        clicks = Clicks(
+            _column(rows, "x"), _column(rows, "y"), np.array([number[row["annotator_id"]] for row in rows]),
+            (*who, *idle), (0.0, 0.0, float(size["width"]), float(size["height"])),
+        )  # fmt: skip
+        places = np.column_stack([_column(truth[name], "x"), _column(truth[name], "y")])
+        found.append(ClickedImage(name, clicks, places))
+    return tuple(found)
+
+
+@lru_cache(maxsize=2)
+def pairs_of(data: Path, name: str) -> Pairs:
+    """Read the comparisons of pairs/NAME.csv."""
+    (table,) = read_pairs(data / "pairs" / f"{name}.csv")
+    return Pairs(
+        table.annotator, table.left, table.right, table.choice, table.annotators, table.items, table.time
+    )
+
+
+@lru_cache(maxsize=4)
+def labelled(data: Path, name: str) -> tuple[Labels, NDArray[np.int16]]:
+    """Read the labels of labels/NAME.csv, and the true class of each task or -1."""
+    rows = _rows(data / "labels" / f"{name}.csv")
+    true = {row["task"]: row["label"] for row in _rows(data / "labels" / f"{name}_truth.csv")}
+    tasks, annotators = (tuple(dict.fromkeys(row[key] for row in rows)) for key in ("task", "worker"))
+    outputs = tuple(sorted({*(row["label"] for row in rows), *true.values()}))
+    at = [{one: n for n, one in enumerate(names)} for names in (tasks, annotators, outputs)]
+    labels = Labels(
+        task=np.array([at[0][row["task"]] for row in rows]),
+        annotator=np.array([at[1][row["worker"]] for row in rows]),
+        label=np.array([at[2][row["label"]] for row in rows]),
+        tasks=tasks, annotators=annotators, outputs=outputs, classes=outputs,
+        meaning=np.arange(len(outputs), dtype=np.int16),
+    )  # fmt: skip
+    return labels, np.array([at[2][true[task]] if task in true else -1 for task in tasks], dtype=np.int16)
+
+
+@lru_cache(maxsize=2)
+def nodules(data: Path) -> tuple[NDArray[np.bool_], ...]:
+    """Read masks/lidc/nodulebin: masks of four radiologists on 20 nodules (LIDC-IDRI), (4, Z, Y, X) each."""
+    found = []
+    for path in sorted((data / "masks" / "lidc" / "nodulebin").glob("*.npz")):
+        with np.load(path) as file:
+            found.append(file["masks"].astype(np.bool_))
+    return tuple(found)
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def _by(path: Path, key: str) -> dict[str, list[dict[str, str]]]:
+    found: dict[str, list[dict[str, str]]] = defaultdict(list)
+    for row in _rows(path):
+        found[row[key]].append(row)
+    return found
+
+
+def _column(rows: Sequence[dict[str, str]], key: str) -> FloatArray:
+    return np.array([float(row[key]) for row in rows])

@@ -18,10 +18,8 @@ from raterscope.algorithms.labels.data import ClassArray, FloatArray, LabelFusio
 from raterscope.algorithms.labels.drift import at
 from raterscope.algorithms.labels.fusion import LabelPlan, run
 from raterscope.algorithms.progress import Watch
-from raterscope.algorithms.simulation.label_crowds import SimulatedLabels, simulate_labels
-from raterscope.algorithms.simulation.label_plans import scoring_crowd
-from raterscope.app.papers.experiments import Experiment, Measures, Paper, Row
-from raterscope.app.papers.open_data import labelled
+from raterscope.algorithms.simulation.label_crowds import SimulatedLabels, scoring_crowd, simulate_labels
+from raterscope.app.papers.experiments import Experiment, Measures, Paper, Row, labelled
 
 __all__ = ["LABELS", "matrices_of"]
 

@@ -1,34 +1,86 @@
-"""The page: every paper's figures beside ours, as one HTML file."""
+"""The page of the papers' figures beside ours: its experiments, charts and HTML file."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 from scipy.special import stdtrit
 
 from raterscope import __version__
-from raterscope.app.errors import counted
+from raterscope.algorithms.progress import Watch
+from raterscope.app.errors import InputError, counted
 from raterscope.app.formats.whole import write_whole
-from raterscope.app.page.contents import Block, Cell, Contents, Notices, Prose, Section, Table
+from raterscope.app.page.charts import LINES, Line, draw_lines
+from raterscope.app.page.contents import (
+    Block,
+    Cell,
+    Contents,
+    Gallery,
+    Notices,
+    Picture,
+    Prose,
+    Section,
+    Swatch,
+    Table,
+)
 from raterscope.app.page.rendering import as_html
-from raterscope.app.papers.charts import draw_charts
+from raterscope.app.papers import clicks, masks
 from raterscope.app.papers.experiments import (
+    Chart,
     Estimate,
     Experiment,
     Paper,
     Results,
     Row,
+    available,
+    check_folder,
     estimate,
+    measure,
+    measured,
     paired_difference,
 )
-from raterscope.app.papers.measuring import available, measured
+from raterscope.app.papers.labels import LABELS
+from raterscope.app.papers.pairs import PAIRS
+from raterscope.app.papers.thesis import THESIS
 from raterscope.resources.bibliography import references_text
 
-__all__ = ["PAGE", "contents_of", "write_page"]
+__all__ = [
+    "PAGE",
+    "PAPERS",
+    "contents_of",
+    "draw_charts",
+    "make_page",
+    "write_page",
+]
+
+
+def draw_charts(experiment: Experiment, results: Results) -> Gallery:
+    """Draw the charts of an experiment, which have the same curves; what was not measured is left out."""
+    names = [name for name, _ in experiment.charts[0].curves]
+    colours = {name: LINES[at % len(LINES)] for at, name in enumerate(names)}
+    pictures = [_drawn(chart, colours, results) for chart in experiment.charts]
+    legend = [Swatch(colour, name) for name, colour in colours.items()]
+    return Gallery("", pictures, legend)
+
+
+def _drawn(chart: Chart, colours: dict[str, str], results: Results) -> Picture:
+    lines, most = [], 1.0
+    for name, points in chart.curves:
+        found = [(x, estimate(results, cell, measure)) for x, cell, measure in points]
+        known = [(x, one.mean, np.nan_to_num(one.error)) for x, one in found if one is not None]
+        if not known:
+            continue
+        x, mean, error = (np.array(values, dtype=np.float64) for values in zip(*known, strict=True))
+        low, high = np.clip(mean - error, 0, 1), np.clip(mean + error, 0, 1)
+        lines.append(Line(x, np.clip(mean, 0, 1), colours[name], True, low, high))
+        most = max(most, float(x.max()))
+    return draw_lines(lines, chart.across, chart.up, chart.title, most=most)
+
 
 PAGE = "papers.html"
 
@@ -234,3 +286,75 @@ def _marked(gap: Estimate, digits: int) -> Cell:
     if _is_sure(gap) and abs(gap.mean) > 0.5 * 10**-digits:
         return Cell(f"{text} *", *_MARKED)
     return Cell(text)
+
+
+CLICKS = Paper(
+    name="clicks",
+    title="Clicks: the OEM-DEM paper",
+    reference="pages2019",
+    experiments=(*clicks.EXPERIMENTS, clicks.SIZES, clicks.STREAMED),
+    unpublished=clicks.UNPUBLISHED,
+)
+
+MASKS = Paper(
+    name="masks",
+    title="Masks: the robust fusion paper",
+    reference="audelan2022",
+    experiments=(
+        *masks.EXPERIMENTS,
+        masks.NODULES,
+        masks.LARGE_PROSTATES,
+        masks.PROSTATE_RATERS,
+    ),
+    unpublished=masks.UNPUBLISHED,
+)
+
+PAPERS: Mapping[str, Paper] = {one.name: one for one in (CLICKS, PAIRS, LABELS, MASKS, THESIS)}
+
+
+def make_page(
+    folder: Path,
+    watch: Watch,
+    *,
+    names: Collection[str] = tuple(PAPERS),
+    full: bool = False,
+    data: Path | None = None,
+    measuring: bool = True,
+) -> Path:
+    """Measure what is missing and write the page; when interrupted, the page has what was measured.
+
+    Parameters
+    ----------
+    folder : Path
+        New, or of an earlier page.
+    watch : Watch
+    names : collection of str
+        The papers to measure; the page has all.
+    full : bool
+        As many runs as the papers took.
+    data : Path, optional
+        The folder of open data.
+    measuring : bool
+        Whether anything is measured.
+
+    Returns
+    -------
+    Path
+        The page.
+
+    Raises
+    ------
+    InputError
+        Where the folders will not do.
+    """
+    if data is not None and not data.is_dir():
+        raise InputError("is no folder; expected the folder of open data", file=data)
+    check_folder(folder)
+    try:
+        if measuring:
+            measure(
+                [one for one in PAPERS.values() if one.name in names], folder, watch, full=full, data=data
+            )
+    finally:
+        page = write_page(list(PAPERS.values()), folder, data=data)
+    return page

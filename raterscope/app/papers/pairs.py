@@ -9,8 +9,7 @@ import numpy as np
 from raterscope.algorithms.pairs.data import BoolArray
 from raterscope.algorithms.pairs.fusion import PairPlan, fuse
 from raterscope.algorithms.simulation.pair_crowds import study_crowd
-from raterscope.app.papers.experiments import Experiment, Measures, Paper, Row
-from raterscope.app.papers.open_data import pairs_of
+from raterscope.app.papers.experiments import Experiment, Measures, Paper, Row, pairs_of
 
 __all__ = ["PAIRS"]
 

@@ -25,7 +25,7 @@ from raterscope.algorithms.clicks.kmeans import kmeans
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
 from raterscope.algorithms.clicks.voting import majority
 from raterscope.algorithms.evaluation import evaluate
-from raterscope.algorithms.simulation.mixtures import (
+from raterscope.algorithms.simulation.click_crowds import (
     JOINING,
     STREAMS,
     CrowdOfVotes,
@@ -34,8 +34,7 @@ from raterscope.algorithms.simulation.mixtures import (
     voting_crowd,
 )
 from raterscope.app.papers.clicks import RADIUS
-from raterscope.app.papers.experiments import Better, Experiment, Measures, Paper, Row
-from raterscope.app.papers.open_data import paid_crowd
+from raterscope.app.papers.experiments import Better, Experiment, Measures, Paper, Row, paid_crowd
 
 __all__ = ["THESIS", "errors_of", "over_time"]
 

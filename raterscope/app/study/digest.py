@@ -52,7 +52,7 @@ def digest_of(clicks: Mapping[str, Clicks]) -> str:
 
     Examples
     --------
-    >>> from raterscope.algorithms.simulation.mixtures import separated_crowd
+    >>> from raterscope.algorithms.simulation.click_crowds import separated_crowd
     >>> digest_of({"smear.png": separated_crowd(20, seed=3).clicks})[:15]
     'sha256:a58e7592'
     """

@@ -94,6 +94,6 @@ def _simulated(setup: Setup, settings: Settings, folder: Path, watch: Watch) -> 
 
 
 def _measured(folder: Path, data: Path | None, full: bool, watch: Watch) -> Path:
-    from raterscope.app.papers.making import make_page
+    from raterscope.app.papers.page import make_page
 
     return make_page(folder, watch, data=data, full=full)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score, f1_score
 
-from raterscope.algorithms.annotators.click_agreement import click_agreement
+from raterscope.algorithms.annotators.agreement import click_agreement
 
 NAMES = ("ann", "ben", "cid", "dee", "eve")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from raterscope.algorithms.annotators.clustering import CaseAgreement, cluster_raters, same_consensus
+from raterscope.algorithms.annotators.similarity import CaseAgreement, cluster_raters, same_consensus
 from raterscope.algorithms.masks.data import Masks
 from raterscope.algorithms.masks.mixture import mixture
 

@@ -16,7 +16,7 @@ from raterscope.algorithms.annotators.common_tasks import (
     common_task_communities,
     common_tasks,
 )
-from raterscope.algorithms.annotators.louvain import between_communities, louvain, modularity
+from raterscope.algorithms.annotators.network_communities import between_communities, louvain, modularity
 from raterscope.algorithms.progress import Cancelled
 
 METHODS = ("nmf", "louvain")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from raterscope.algorithms.annotators.factorisation import FactorisationSettings, by_links, factorise
+from raterscope.algorithms.annotators.network_communities import FactorisationSettings, by_links, factorise
 from raterscope.algorithms.annotators.similarity import hellinger_similarity
 from raterscope.algorithms.progress import Cancelled
 from tests.algorithms.annotators.crowds import FIVE, planted

@@ -14,7 +14,7 @@ from raterscope.algorithms.clicks.crowd_size import (
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
 from raterscope.algorithms.evaluation import evaluate
 from raterscope.algorithms.progress import Cancelled
-from raterscope.algorithms.simulation.mixtures import overlapping_crowd, separated_crowd
+from raterscope.algorithms.simulation.click_crowds import overlapping_crowd, separated_crowd
 
 
 @pytest.fixture(scope="module")

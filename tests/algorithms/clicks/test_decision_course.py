@@ -14,7 +14,7 @@ from raterscope.algorithms.clicks.decision_streams import (
     recursive_em,
 )
 from raterscope.algorithms.progress import Cancelled
-from raterscope.algorithms.simulation.mixtures import decide_again, voting_crowd
+from raterscope.algorithms.simulation.click_crowds import decide_again, voting_crowd
 
 
 def again(crowd, times, seed):

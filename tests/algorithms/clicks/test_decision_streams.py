@@ -19,7 +19,7 @@ from raterscope.algorithms.clicks.decision_streams import (
     map_rule,
     recursive_em,
 )
-from raterscope.algorithms.simulation.mixtures import decide_again, voting_crowd
+from raterscope.algorithms.simulation.click_crowds import decide_again, voting_crowd
 
 PRINTED = DecisionSettings(as_printed=True)
 METHODS = (recursive_em, incremental_newton)

@@ -8,7 +8,7 @@ import pytest
 from raterscope.algorithms.clicks.dem import DEMSettings, dem
 from raterscope.algorithms.evaluation import calibration
 from raterscope.algorithms.progress import Cancelled
-from raterscope.algorithms.simulation.mixtures import voting_crowd
+from raterscope.algorithms.simulation.click_crowds import voting_crowd
 from tests.algorithms.clicks.crowds import votes_of_text
 
 PRINTED = DEMSettings(prior="none", start="paper", interval_draws=20)

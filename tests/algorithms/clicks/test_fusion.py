@@ -23,7 +23,7 @@ from raterscope.algorithms.clicks.hac import HACSettings
 from raterscope.algorithms.clicks.results import AnnotatorRates
 from raterscope.algorithms.evaluation import evaluate
 from raterscope.algorithms.settings import SettingsError
-from raterscope.algorithms.simulation.mixtures import separated_crowd
+from raterscope.algorithms.simulation.click_crowds import separated_crowd
 from tests.algorithms.clicks.crowds import made
 
 CROWD = separated_crowd(20, seed=1)

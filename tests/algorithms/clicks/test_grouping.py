@@ -14,7 +14,7 @@ from raterscope.algorithms.clicks.grouping import (
     run_notices,
     with_halves,
 )
-from raterscope.algorithms.simulation.mixtures import separated_crowd
+from raterscope.algorithms.simulation.click_crowds import separated_crowd
 from tests.algorithms.clicks.test_settling import smears
 
 PLAN = FusionPlan.make("oem", "dem", {"interval_draws": "20"})

@@ -11,7 +11,7 @@ from raterscope.algorithms.clicks.cem import CEMSettings, cem
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
 from raterscope.algorithms.evaluation import evaluate
-from raterscope.algorithms.simulation.mixtures import overlapping_crowd, separated_crowd
+from raterscope.algorithms.simulation.click_crowds import overlapping_crowd, separated_crowd
 
 L, EPSILON, MOST, LEAST, P0 = 5, 1e-5, 500, 10, 0.9
 FLOOR = 0.3

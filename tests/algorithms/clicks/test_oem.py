@@ -13,7 +13,7 @@ from raterscope.algorithms.clicks.oem import OEMSettings, oem
 from raterscope.algorithms.clicks.results import Clustering
 from raterscope.algorithms.evaluation import match
 from raterscope.algorithms.progress import Cancelled
-from raterscope.algorithms.simulation.mixtures import overlapping_crowd, separated_crowd
+from raterscope.algorithms.simulation.click_crowds import overlapping_crowd, separated_crowd
 
 IMAGE = (0.0, 0.0, 300.0, 300.0)
 OBJECTS = np.array([(50.0, 60.0), (100.0, 200.0), (220.0, 80.0), (130.0, 140.0)])

@@ -13,7 +13,7 @@ from raterscope.algorithms.clicks._scatter import learn_habits
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.oem import oem
 from raterscope.algorithms.progress import silent
-from raterscope.algorithms.simulation.mixtures import overlapping_crowd, separated_crowd
+from raterscope.algorithms.simulation.click_crowds import overlapping_crowd, separated_crowd
 
 
 def densely(points, annotator, uniform, mean, sigma, path, iterations):

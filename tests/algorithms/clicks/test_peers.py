@@ -12,7 +12,7 @@ from raterscope.algorithms.clicks.density import DBSCANSettings, HDBSCANSettings
 from raterscope.algorithms.clicks.hac import LARGEST, HACSettings, hac
 from raterscope.algorithms.clicks.kmeans import KMeansSettings, kmeans, usual_count
 from raterscope.algorithms.progress import Cancelled
-from raterscope.algorithms.simulation.mixtures import separated_crowd
+from raterscope.algorithms.simulation.click_crowds import separated_crowd
 from tests.algorithms.clicks.crowds import made
 
 PEERS = ["kmeans", "hac", "dbscan", "hdbscan"]

@@ -14,7 +14,7 @@ from raterscope.algorithms.clicks.dem import DEMSettings, dem
 from raterscope.algorithms.clicks.recursive import RecursiveSettings, carried, detect_online, recursive
 from raterscope.algorithms.evaluation import evaluate
 from raterscope.algorithms.progress import Cancelled
-from raterscope.algorithms.simulation.mixtures import voting_crowd
+from raterscope.algorithms.simulation.click_crowds import voting_crowd
 from tests.algorithms.clicks.crowds import quantius, votes_of_text
 from tests.algorithms.clicks.test_dem import found_votes
 

@@ -13,7 +13,7 @@ from raterscope.algorithms.clicks.fusion import FusionPlan, fuse, isolation_noti
 from raterscope.algorithms.clicks.settling import afresh, can_settle, settle
 from raterscope.algorithms.clicks.stopping import changed
 from raterscope.algorithms.clicks.stream import StreamPlan, advance, begin
-from raterscope.algorithms.simulation.crowds import click_on, gather
+from raterscope.algorithms.simulation.click_crowds import click_on, gather
 from raterscope.algorithms.simulation.smears import render_smear
 from tests.algorithms.clicks.crowds import in_order, until
 

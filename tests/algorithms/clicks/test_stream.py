@@ -15,7 +15,7 @@ from raterscope.algorithms.clicks.stream import StreamPlan, advance, begin
 from raterscope.algorithms.evaluation import evaluate, match
 from raterscope.algorithms.progress import Cancelled
 from raterscope.algorithms.settings import SettingsError
-from raterscope.algorithms.simulation.mixtures import separated_crowd
+from raterscope.algorithms.simulation.click_crowds import separated_crowd
 from tests.algorithms.clicks.crowds import in_order, made, quantius, until
 from tests.algorithms.clicks.streams import (
     HIDDEN,

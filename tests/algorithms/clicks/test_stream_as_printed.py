@@ -7,7 +7,7 @@ import numpy as np
 from raterscope.algorithms.clicks import FusionPlan, fuse
 from raterscope.algorithms.clicks._path import Path
 from raterscope.algorithms.clicks.stream import StreamPlan, advance, begin
-from raterscope.algorithms.simulation.mixtures import separated_crowd
+from raterscope.algorithms.simulation.click_crowds import separated_crowd
 from tests.algorithms.clicks.crowds import until
 from tests.algorithms.clicks.streams import PLAN, crowd, followed, same, with_hidden
 from tests.algorithms.clicks.test_oem_reference import densely_from

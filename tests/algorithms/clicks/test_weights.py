@@ -27,7 +27,7 @@ from raterscope.algorithms.clicks.stream import advance, begin
 from raterscope.algorithms.clicks.voting import MajoritySettings, ShareSettings, majority, share
 from raterscope.algorithms.evaluation import match
 from raterscope.algorithms.progress import silent
-from raterscope.algorithms.simulation.mixtures import overlapping_crowd
+from raterscope.algorithms.simulation.click_crowds import overlapping_crowd
 from tests.algorithms.clicks.crowds import made, until, votes_of_text
 
 NEARLY_NONE = 1e-6

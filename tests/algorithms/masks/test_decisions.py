@@ -3,7 +3,7 @@
 import pytest
 
 from raterscope.algorithms.masks.data import Masks
-from raterscope.algorithms.simulation.raters import simulate_case
+from raterscope.algorithms.simulation.mask_crowds import simulate_case
 from tests.benchmarks.calibration._mask_decisions import after_decisions
 
 SPACING = (1.5, 0.9, 0.9)

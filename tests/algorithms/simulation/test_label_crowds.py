@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from raterscope.algorithms.simulation.label_crowds import CHANGES, simulate_labels
-from raterscope.algorithms.simulation.label_plans import Behaviour, scoring_crowd, staging_crowd
+from raterscope.algorithms.simulation.label_crowds import (
+    CHANGES,
+    Behaviour,
+    scoring_crowd,
+    simulate_labels,
+    staging_crowd,
+)
 
 PLANS = {"scores": scoring_crowd, "stages": staging_crowd}
 

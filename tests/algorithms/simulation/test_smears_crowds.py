@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from raterscope.algorithms.simulation.crowds import Annotator, click_on, gather
+from raterscope.algorithms.simulation.click_crowds import Annotator, click_on, gather
 from raterscope.algorithms.simulation.smears import Smear
 
 

@@ -6,15 +6,21 @@ from dataclasses import replace
 import pytest
 
 from raterscope.algorithms.progress import Cancelled, silent
-from raterscope.algorithms.simulation.label_crowds import simulate_labels
-from raterscope.algorithms.simulation.label_plans import scoring_crowd
+from raterscope.algorithms.simulation.label_crowds import scoring_crowd, simulate_labels
 from raterscope.app.cli.options import PAPERS as NAMES
 from raterscope.app.errors import InputError
 from raterscope.app.papers import labels
-from raterscope.app.papers.catalogue import PAPERS
-from raterscope.app.papers.experiments import Chart, Experiment, Paper, Row
-from raterscope.app.papers.measuring import available, check_folder, measure, measured
-from raterscope.app.papers.page import contents_of, write_page
+from raterscope.app.papers.experiments import (
+    Chart,
+    Experiment,
+    Paper,
+    Row,
+    available,
+    check_folder,
+    measure,
+    measured,
+)
+from raterscope.app.papers.page import PAPERS, contents_of, write_page
 from tests.app.commands import run
 
 EXPERIMENTS = [one for paper in PAPERS.values() for one in paper.experiments]

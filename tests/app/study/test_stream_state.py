@@ -10,7 +10,7 @@ from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
 from raterscope.algorithms.clicks.recursive import detect_online
 from raterscope.algorithms.clicks.stopping import Outlook, outlook
 from raterscope.algorithms.clicks.stream import StreamPlan, StreamState, advance, begin
-from raterscope.algorithms.simulation.mixtures import separated_crowd
+from raterscope.algorithms.simulation.click_crowds import separated_crowd
 from raterscope.app.study.arrays import pack, unpack
 from tests.algorithms.clicks.crowds import until
 from tests.algorithms.clicks.test_recursive import found_votes

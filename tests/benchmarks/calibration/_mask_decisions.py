@@ -11,7 +11,7 @@ from raterscope.algorithms.masks.data import OPEN, BoolArray, Masks
 from raterscope.algorithms.masks.disputes import disputes
 from raterscope.algorithms.masks.fusion import fuse
 from raterscope.algorithms.masks.metrics import placed
-from raterscope.algorithms.simulation.raters import simulate_case
+from raterscope.algorithms.simulation.mask_crowds import simulate_case
 from tests.benchmarks.calibration import Row
 
 __all__ = ["after_decisions", "decision_rows"]

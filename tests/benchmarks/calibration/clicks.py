@@ -20,7 +20,7 @@ from raterscope.algorithms.clicks.learning import learn
 from raterscope.algorithms.clicks.results import Fusion, Votes
 from raterscope.algorithms.evaluation import Evaluation, calibration, evaluate, true_detections
 from raterscope.algorithms.progress import silent
-from raterscope.algorithms.simulation.crowds import click_on, gather
+from raterscope.algorithms.simulation.click_crowds import click_on, gather
 from raterscope.algorithms.simulation.smears import render_smear
 from tests.algorithms.clicks.crowds import quantius
 from tests.benchmarks.calibration import Row

@@ -87,7 +87,7 @@ def _of_masks() -> Iterator[Row]:
 
 
 def _of_labels() -> Iterator[Row]:
-    from raterscope.app.papers.open_data import labelled  # the rest needs the algorithms alone
+    from raterscope.app.papers.experiments import labelled  # the rest needs the algorithms alone
 
     crowds: list[tuple[str, Labels, ClassArray, bool]] = []
     if root := os.environ.get("RATERSCOPE_DATA"):

@@ -49,7 +49,7 @@ def measured(posterior: FloatArray, truth: ClassArray) -> tuple[float, float, fl
 
 def rows() -> list[Row]:
     """Measure every consensus on all crowds at hand."""
-    from raterscope.app.papers.open_data import labelled  # the rest needs the algorithms alone
+    from raterscope.app.papers.experiments import labelled  # the rest needs the algorithms alone
 
     root = os.environ.get("RATERSCOPE_DATA")
     crowds = {name: labelled(Path(root), name) for name in SETS} if root else {}

@@ -20,7 +20,7 @@ from raterscope.algorithms.masks.calibration import (
     with_gold,
 )
 from raterscope.algorithms.masks.data import BoolArray, Masks
-from raterscope.algorithms.simulation.raters import simulate_case
+from raterscope.algorithms.simulation.mask_crowds import simulate_case
 from tests.benchmarks.calibration import Row
 from tests.benchmarks.calibration._mask_decisions import decision_rows
 from tests.benchmarks.masks_accuracy import bubil, nodules

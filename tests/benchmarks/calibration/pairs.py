@@ -172,7 +172,7 @@ def _real(runs: int) -> Iterator[Row]:
     """Redraw the sides of real comparisons: then nobody is biased, whatever the noise."""
     if "RATERSCOPE_DATA" not in os.environ:
         return
-    from raterscope.app.papers.open_data import pairs_of  # the rest needs the algorithms alone
+    from raterscope.app.papers.experiments import pairs_of  # the rest needs the algorithms alone
     from tests.benchmarks.pairs_accuracy import REAL
 
     for name in REAL:

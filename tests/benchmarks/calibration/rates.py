@@ -32,7 +32,7 @@ Measured = dict[str, tuple[FloatArray, FloatArray]]
 
 def rows() -> list[Row]:
     """Measure on public crowds with truths, and on simulated ones."""
-    from raterscope.app.papers.open_data import labelled  # the rest needs the algorithms alone
+    from raterscope.app.papers.experiments import labelled  # the rest needs the algorithms alone
 
     found: list[Row] = []
     root = Path(os.environ["RATERSCOPE_DATA"])

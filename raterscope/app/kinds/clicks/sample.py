@@ -8,7 +8,7 @@ import numpy as np
 
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.algorithms.simulation.crowds import click_on, gather
+from raterscope.algorithms.simulation.click_crowds import click_on, gather
 from raterscope.algorithms.simulation.smears import Smear, render_smear
 from raterscope.app.sample_files import ImportFiles, made_whole, write_picture, write_rows
 

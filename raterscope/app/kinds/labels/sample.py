@@ -10,8 +10,12 @@ from numpy.typing import NDArray
 from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.simulation.cell_pictures import draw_cell
-from raterscope.algorithms.simulation.label_crowds import CHANGES, SimulatedLabels, simulate_labels
-from raterscope.algorithms.simulation.label_plans import scoring_crowd
+from raterscope.algorithms.simulation.label_crowds import (
+    CHANGES,
+    SimulatedLabels,
+    scoring_crowd,
+    simulate_labels,
+)
 from raterscope.app.sample_files import BEGUN, ImportFiles, made_whole, write_pictures, write_rows
 from raterscope.app.study.labels import set_scheme
 from raterscope.app.study.records import Scheme

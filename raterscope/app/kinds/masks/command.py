@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from raterscope.algorithms.annotators.clustering import CaseAgreement, cluster_raters
+from raterscope.algorithms.annotators.similarity import CaseAgreement, cluster_raters
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.report import CaseResult

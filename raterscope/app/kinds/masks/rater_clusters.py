@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from raterscope.algorithms.annotators.clustering import (
+from raterscope.algorithms.annotators.similarity import (
     CaseAgreement,
     RaterTree,
     cluster_raters,

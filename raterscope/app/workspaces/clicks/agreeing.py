@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QObject
 
-from raterscope.algorithms.annotators.click_agreement import ClickAgreement, click_agreement
+from raterscope.algorithms.annotators.agreement import ClickAgreement, click_agreement
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.errors import counted

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.communities import CommunitySettings, communities
-from raterscope.algorithms.annotators.over_time import EVENTS, CommunitiesOverTime
+from raterscope.algorithms.annotators.community_changes import EVENTS, CommunitiesOverTime
 from raterscope.algorithms.labels.data import FloatArray, Labels
 from raterscope.algorithms.progress import Watch
 from raterscope.app.kinds.labels.answers import Groups, described

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from PySide6.QtCore import QObject, Signal
 
-from raterscope.algorithms.annotators.clustering import CaseAgreement, RaterTree, cluster_raters
+from raterscope.algorithms.annotators.similarity import CaseAgreement, RaterTree, cluster_raters
 from raterscope.algorithms.progress import Watch
 from raterscope.app.contents import Contents
 from raterscope.app.document import Document

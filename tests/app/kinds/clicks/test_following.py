@@ -10,8 +10,8 @@ import pytest
 from raterscope.algorithms.clicks.experience import Experience
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
 from raterscope.algorithms.clicks.stopping import changed
-from raterscope.algorithms.simulation.crowds import click_on
-from raterscope.algorithms.simulation.crowds import gather as gather_crowd
+from raterscope.algorithms.simulation.click_crowds import click_on
+from raterscope.algorithms.simulation.click_crowds import gather as gather_crowd
 from raterscope.algorithms.simulation.smears import render_smear
 from raterscope.app.kinds.clicks.following import Following, Wish
 from raterscope.app.kinds.clicks.running import fuse_inputs, gather

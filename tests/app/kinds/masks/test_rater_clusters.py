@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
-from raterscope.algorithms.annotators.clustering import cluster_raters
+from raterscope.algorithms.annotators.similarity import cluster_raters
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.kinds.masks.rater_clusters import (

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from raterscope.algorithms.annotators.click_agreement import ClickAgreement, click_agreement
+from raterscope.algorithms.annotators.agreement import ClickAgreement, click_agreement
 from raterscope.algorithms.clicks.counting import expected_count
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.clicks.fusion import pool_rates

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
-from raterscope.algorithms.annotators.clustering import RaterTree, cluster_raters
+from raterscope.algorithms.annotators.similarity import RaterTree, cluster_raters
 from raterscope.app.errors import counted, plain
 from raterscope.app.kinds.masks.rater_clusters import (
     BASES,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.annotators.communities import CommunitySettings
-from raterscope.algorithms.annotators.over_time import EVENTS, over_time
+from raterscope.algorithms.annotators.community_changes import EVENTS, over_time
 from raterscope.algorithms.progress import Cancelled
 from tests.algorithms.annotators.crowds import FIVE, planted
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from raterscope.algorithms.simulation.mixtures import overlapping_crowd, separated_crowd, voting_crowd
+from raterscope.algorithms.simulation.click_crowds import overlapping_crowd, separated_crowd, voting_crowd
 
 
 def test_overlapping_crowd_is_the_set_up_of_the_paper():

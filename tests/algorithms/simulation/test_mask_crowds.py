@@ -8,7 +8,7 @@ from scipy import ndimage
 
 from raterscope.algorithms.masks.data import Masks
 from raterscope.algorithms.masks.mixture import mixture
-from raterscope.algorithms.simulation.raters import (
+from raterscope.algorithms.simulation.mask_crowds import (
     SimulatedCase,
     SimulatedRater,
     gather_raters,
