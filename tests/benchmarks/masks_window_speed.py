@@ -73,7 +73,7 @@ def make_study(folder: Path, slices: int, rows: int) -> Path:
 
 def _shows(driven: Driven, path: Path) -> bool:
     contents = driven.window.document.contents
-    return contents is not None and contents.path == path and driven.work.reviewing.scene is not None
+    return contents is not None and contents.path == path and driven.work.session.shown
 
 
 def measure(driven: Driven, slices: int, rows: int) -> None:
@@ -129,7 +129,7 @@ def measure_cases(driven: Driven) -> None:
     driven.fuse()
 
     def arrived() -> bool:
-        return review.scene is not None and review.scene.image.id == work.queueing.current
+        return review.session.shown and review.session.scene.image.id == work.queueing.current
 
     steps = cycle((1,) * (CASES - 1) + (-1,) * (CASES - 1))
     driven.measure("next case, down or up", 100, lambda: work.queueing.step(next(steps)), arrived)

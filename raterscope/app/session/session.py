@@ -16,7 +16,7 @@ S = TypeVar("S")
 A = TypeVar("A")
 P = ParamSpec("P")
 
-ORDER = ("cleared", "scene", "amended", "blind", "selection")
+ORDER = ("cleared", "scene", "amended", "part", "view", "blind", "selection")
 """In this order observers hear of changes that are made together."""
 
 
@@ -38,6 +38,11 @@ class Session(QObject, Generic[S, A]):
     scene_settled(scene)
         In the next turn of the event loop after `scene_changed`, unless the scene changed again: for what
         takes long to draw.
+    part_changed(str)
+        Another part of the same scene is reviewed: a structure.
+    view_changed(scene)
+        After `scene_changed` and `part_changed`, and where the part is covered or uncovered: once for all
+        of them.
     blind_changed(bool)
         Names and votes are hidden, or shown.
     selection_changed(tuple)
@@ -48,6 +53,8 @@ class Session(QObject, Generic[S, A]):
     cleared = Signal()
     scene_amended = Signal(object)
     scene_settled = Signal(object)
+    part_changed = Signal(str)
+    view_changed = Signal(object)
     blind_changed = Signal(bool)
     selection_changed = Signal(object)
 
@@ -58,6 +65,10 @@ class Session(QObject, Generic[S, A]):
         self._before: S | None = None
         self.blind = False
         """Whether names, votes and results are hidden until the expert decides."""
+        self.part = ""
+        """The part of the scene that is reviewed; empty where it has but one."""
+        self.covered = False
+        """Whether the part is hidden as long as it is not decided."""
         self.selection: tuple[Any, ...] = ()
         """The annotators that are selected."""
         self._changed: set[str] = set()
@@ -106,14 +117,14 @@ class Session(QObject, Generic[S, A]):
             if not self._depth:
                 self._notify()
 
-    def show(self, scene: S | None, analysis: A | None = None) -> None:
-        """Show a scene with what follows from it; None clears."""
+    def show(self, scene: S | None, analysis: A | None = None, part: str = "") -> None:
+        """Show a scene with what follows from it, and a part of it; None clears."""
         with self.change():
             if not self._notifying and not self._changed & {"scene", "cleared"}:
                 self._before = self._scene
-            self._scene, self._analysis = scene, analysis
-            self._changed -= {"scene", "cleared"}
-            self._changed.add("cleared" if scene is None else "scene")
+            self._scene, self._analysis, self.part = scene, analysis, part
+            self._changed -= {"scene", "cleared", "part", "view"}
+            self._changed |= {"cleared"} if scene is None else {"scene", "view"}
 
     def amend(self, scene: S) -> None:
         """Put an amended copy in the place of the scene shown: of the same item and the same run."""
@@ -124,6 +135,20 @@ class Session(QObject, Generic[S, A]):
     def clear(self) -> None:
         """Show no scene."""
         self.show(None)
+
+    def set_part(self, part: str) -> None:
+        """Review another part of the scene."""
+        with self.change():
+            self.part = part
+            self._changed |= {"part", "view"}
+
+    def set_covered(self, covered: bool) -> None:
+        """Cover the part that is reviewed, or uncover it."""
+        if covered != self.covered:
+            with self.change():
+                self.covered = covered
+                if self.shown:
+                    self._changed.add("view")
 
     def select(self, selection: tuple[Any, ...]) -> None:
         """Select annotators everywhere, or none."""
@@ -161,6 +186,10 @@ class Session(QObject, Generic[S, A]):
             self.scene_changed.emit(self._scene)
         elif name == "amended":
             self.scene_amended.emit(self._scene)
+        elif name == "part":
+            self.part_changed.emit(self.part)
+        elif name == "view":
+            self.view_changed.emit(self._scene)
         elif name == "blind":
             self.blind_changed.emit(self.blind)
         else:

@@ -109,6 +109,21 @@ def test_an_amended_scene_is_told_apart_from_another_one(session):
     assert session.analysis == 1
 
 
+def test_views_are_called_once_for_scene_part_and_cover(session):
+    told = heard(session)
+    session.part_changed.connect(lambda part: told.append(("part", part)))
+    session.view_changed.connect(lambda scene: told.append(("view", scene, session.part, session.covered)))
+    session.scene_changed.connect(lambda _scene: session.set_covered(True))
+    session.show("first", part="GTV")
+    assert told == [("scene", "first"), ("view", "first", "GTV", True)]
+    told.clear()
+    session.set_part("CTV")
+    assert told == [("part", "CTV"), ("view", "first", "CTV", True)]
+    told.clear()
+    session.set_covered(False)
+    assert told == [("view", "first", "CTV", False)]
+
+
 def test_only_the_scene_that_stays_is_settled(session, qtbot):
     settled = []
     session.scene_settled.connect(settled.append)

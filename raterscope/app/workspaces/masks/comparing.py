@@ -30,7 +30,7 @@ from raterscope.app.workspaces.masks.measuring import (
     signed,
     summarize,
 )
-from raterscope.app.workspaces.masks.scene import Scene
+from raterscope.app.workspaces.masks.scene import MasksSession, Scene
 from raterscope.text.numbers import UNKNOWN, count, decimals, estimate
 from raterscope.widgets import theme
 from raterscope.widgets.parts import ChoiceBox, ElidedLabel
@@ -63,7 +63,9 @@ class Comparing(QWidget):
     refused = Signal(str)
     run_chosen = Signal(object)
 
-    def __init__(self, document: Document, jobs: Jobs, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, document: Document, jobs: Jobs, session: MasksSession, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
@@ -73,8 +75,7 @@ class Comparing(QWidget):
         self._plan: Plan | None = None
         self._progress = ""
         self._measured: tuple[Measured, ...] = ()
-        self._scene: Scene | None = None
-        self._structure = ""
+        self._session = session
         self._read_out = True
         self._standing = ""
         self.words = ElidedLabel("", "small")
@@ -101,6 +102,8 @@ class Comparing(QWidget):
         column.addWidget(self.table, 1)
         column.addStretch()
         document.changed.connect(self._on_changed)
+        session.view_changed.connect(self._on_view)
+        session.cleared.connect(self._clear_standing)
         self.forget()
 
     # Runs side by side
@@ -203,26 +206,29 @@ class Comparing(QWidget):
 
     # The run on screen
 
-    def show_scene(self, scene: Scene | None, structure: str) -> None:
-        """Take another case, run or structure: how it stands to the truth is said, once this is on screen."""
-        self._scene, self._structure = scene, structure
+    def _clear_standing(self) -> None:
         self._standing_task.cancel()
         self._stand("")
+        self._read_out = True
+
+    def _on_view(self, scene: Scene) -> None:
+        """Take another case, run or structure: how it stands to the truth is said, once this is on screen."""
+        self._clear_standing()
         self._read_out = False
         if self.isVisible():
-            self._measure_scene()
+            self._measure_scene(scene)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Measure what came while this was hidden."""
         super().showEvent(event)
         if not self._read_out:
-            self._measure_scene()
+            self._measure_scene(self._session.scene)
 
-    def _measure_scene(self) -> None:
+    def _measure_scene(self, scene: Scene) -> None:
         self._read_out = True
-        scene, structure = self._scene, self._structure
-        fusion = None if scene is None else scene.fusion(structure)
-        if scene is None or fusion is None or structure not in scene.truth:
+        structure = self._session.part
+        fusion = None if self._session.covered else scene.fusion(structure)
+        if fusion is None or structure not in scene.truth:
             return
         mask = MaskRecord(fusion.origin, fusion.mask[0], None)
         grid = scene.image.lattice

@@ -33,7 +33,7 @@ from raterscope.app.kinds.masks.methods import (
 from raterscope.app.kinds.masks.running import Inputs, gather
 from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.masks.comparing import p_value_in_words, stacked
-from raterscope.app.workspaces.masks.scene import Scene
+from raterscope.app.workspaces.masks.scene import MasksSession
 from raterscope.app.workspaces.masks.screen import MasksScreen
 from raterscope.figures.evaluation import BoxView
 from raterscope.figures.table import PlotTable
@@ -62,11 +62,10 @@ class Methods(QObject):
     said = Signal(str)
     outlines_changed = Signal()
 
-    def __init__(self, document: Document, jobs: Jobs, screen: MasksScreen) -> None:
+    def __init__(self, document: Document, jobs: Jobs, screen: MasksScreen, session: MasksSession) -> None:
         super().__init__(screen)
         self._document, self._jobs, self._panel = document, jobs, screen.methods
-        self._scene: Scene | None = None
-        self._structure = ""
+        self._session = session
         self._found: ComparedMethods | None = None
         self._reading, self._task = LatestTask(), LatestTask()
         self._read = False
@@ -76,6 +75,8 @@ class Methods(QObject):
         panel.view_changed.connect(self._show)
         panel.outlines_toggled.connect(self.outlines_changed)
         document.replaced.connect(self.forget)
+        session.view_changed.connect(self._on_view)
+        session.cleared.connect(self._offer_outlines)
 
     def forget(self) -> None:
         """Drop what was compared or is being compared."""
@@ -84,13 +85,15 @@ class Methods(QObject):
         self._panel.set_compared(None, truth=True)
         self._show()
 
-    def show_scene(self, scene: Scene | None, structure: str) -> None:
+    def _on_view(self) -> None:
         """Take another case or structure."""
-        self._scene, self._structure = scene, structure
-        if scene is not None and not self._read:
+        if not self._read and not self._session.covered:
             self._read = True
             job = self._document.ask("Reading compared methods", kept_methods)
             self._reading.follow(job, self._on_kept)
+        self._offer_outlines()
+
+    def _offer_outlines(self) -> None:
         self._panel.set_outlines_available(self._here() is not None)
 
     def outlines(self) -> list[Outline] | None:
@@ -108,19 +111,22 @@ class Methods(QObject):
         ]  # fmt: skip
 
     def _here(self) -> MethodComparison | None:
-        if self._found is None or self._scene is None:
+        session = self._session
+        if self._found is None or not session.shown or session.covered:
             return None
-        name, structure = self._scene.image.name, self._structure
+        name, structure = session.scene.image.name, session.part
         found = (one.compared for one in self._found.cases if one.name == name)
         here = (one for one in found if one.structure == structure and one.fits[0].mask is not None)
         return next(here, None)
 
     def _on_requested(self, methods: Sequence[str], scope: str) -> None:
         contents = self._document.contents
-        if contents is None or self._scene is None:
+        if contents is None or not self._session.shown or self._session.covered:
             self.refused.emit("Open a study of masks first.")
             return
-        images = [self._scene.image.id] if scope == "one" else [item.id for item in contents.of("masks")]
+        images = (
+            [self._session.scene.image.id] if scope == "one" else [item.id for item in contents.of("masks")]
+        )
         plans = [self._plan_of_run(plan) for plan in methods_plans(methods)]
         self._reading.cancel()
         self._panel.set_busy(True)
@@ -130,7 +136,7 @@ class Methods(QObject):
 
     def _plan_of_run(self, plan: MaskPlan) -> MaskPlan:
         """Take the settings of the run on screen for its own algorithm, else the defaults."""
-        run = None if self._scene is None else self._scene.run
+        run = self._session.scene.run
         if run is None or run.algorithm != plan.algorithm:
             return plan
         try:
@@ -171,7 +177,7 @@ class Methods(QObject):
     def _take(self, found: ComparedMethods) -> None:
         self._found = found
         self._panel.set_compared(PlotTable(COLUMNS, partial(rows, found)), truth=found.truth)
-        self.show_scene(self._scene, self._structure)
+        self._offer_outlines()
         self._show()
         self.outlines_changed.emit()
 

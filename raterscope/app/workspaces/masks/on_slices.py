@@ -13,7 +13,7 @@ from raterscope.algorithms.masks.grid import describe_slices
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
-from raterscope.app.session import LatestTask
+from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study.records import MaskRecord
 from raterscope.app.workspaces.loading import SceneLoader
 from raterscope.app.workspaces.masks import view
@@ -21,7 +21,7 @@ from raterscope.app.workspaces.masks.maps import heat_map
 from raterscope.app.workspaces.masks.raters import Raters
 from raterscope.app.workspaces.masks.regions import DisputedRegion
 from raterscope.app.workspaces.masks.reviewing import Reviewing
-from raterscope.app.workspaces.masks.scene import LoadedVolume, Piece, Scene
+from raterscope.app.workspaces.masks.scene import LoadedVolume, MasksSession, Piece, Scene
 from raterscope.app.workspaces.masks.screen import MasksScreen
 from raterscope.widgets.volume.layers import HeatMap, Outline
 
@@ -43,12 +43,14 @@ class OnSlices(QObject):
         document: Document,
         jobs: Jobs,
         screen: MasksScreen,
+        session: MasksSession,
         reviewing: Reviewing,
         raters: Raters,
         loader: SceneLoader,
     ) -> None:
         super().__init__(screen)
         self._document, self._jobs, self._screen = document, jobs, screen
+        self._session = session
         self._reviewing, self._raters = reviewing, raters
         self._volume, self._maps = screen.volume, screen.maps
         self._task = LatestTask()
@@ -68,6 +70,8 @@ class OnSlices(QObject):
         screen.local_weight.measure_chosen.connect(self._show_weight)
         screen.table.soloed.connect(self._on_soloed)
         screen.table.hidden_changed.connect(self._show_hidden)
+        session.view_changed.connect(self._on_view)
+        session.cleared.connect(self._clear)
 
     def begin(self, scene: Scene) -> None:
         """Make way for another case: the volume of the one before goes."""
@@ -76,13 +80,23 @@ class OnSlices(QObject):
         self._screen.table.leave_solo()
         self._show_hidden()
 
-    def show(self) -> None:
+    def _clear(self) -> None:
+        self._maps.set_possible(True)
+        self._maps.set_truth_there(False)
+        self._volume.set_dispute(None)
+        self._task.cancel()
+        self._volume.set_heat_map(None)
+        self._volume.set_band(None)
+        panel = self._screen.local_weight
+        panel.set_nothing(view.nothing_local(None, panel.measure))
+        panel.show_local(f"Local {panel.measure}", None)
+
+    def _on_view(self, scene: Scene) -> None:
         """Draw what is said of the structure that is reviewed now."""
-        scene, structure = self._reviewing.scene, self._reviewing.structure
-        report = None if scene is None else scene.report(structure)
-        covered = self._reviewing.covered
+        structure, covered = self._session.part, self._session.covered
+        report = scene.report(structure)
         self._maps.set_possible(not covered)
-        self._maps.set_truth_there(scene is not None and structure in scene.truth and not covered)
+        self._maps.set_truth_there(structure in scene.truth and not covered)
         if covered:
             self._screen.table.leave_solo()
             self._volume.set_solo(None)
@@ -91,19 +105,16 @@ class OnSlices(QObject):
         self._show_band()
         self._show_weight()
 
+    @while_shown
     def go_to_structure(self) -> None:
         """Begin where the structure is, on the slice with the most doubt where that may be known."""
-        scene, consensus, structure = (
-            self._reviewing.scene, self._reviewing.consensus, self._reviewing.structure
-        )  # fmt: skip
-        if scene is None:
-            return
+        scene, structure, consensus = self._session.scene, self._session.part, self._reviewing.consensus
         records = [one for one in scene.masks.get(structure, {}).values() if one.values.size]
         if consensus is None and not records:
             return
         at, row, column = _middle(records[0] if consensus is None else consensus)
         report = scene.report(structure)
-        if report is not None and report.by_slice.any() and not self._reviewing.covered:
+        if report is not None and report.by_slice.any() and not self._session.covered:
             at = int(report.by_slice.argmax())
         self._volume.go_to((at, row, column))
 
@@ -131,12 +142,12 @@ class OnSlices(QObject):
 
     def show_outlines(self, consensus: Piece | None) -> None:
         """Draw the outlines with another consensus, as of a fusion under way, or the one that stands."""
-        scene, found = self._reviewing.scene, []
-        if self._reviewing.covered:
+        found = []
+        if self._session.covered:
             found = view.drawn_outline(self._reviewing.drawn)
-        elif scene is not None:
+        elif self._session.shown:
             found = view.outlines(
-                scene, self._reviewing.structure, consensus or self._reviewing.consensus,
+                self._session.scene, self._session.part, consensus or self._reviewing.consensus,
                 self._document.numbers, self._raters.current,
             )  # fmt: skip
             others = self.other_outlines()
@@ -152,17 +163,17 @@ class OnSlices(QObject):
         else:
             self._volume.set_edit(consensus.values, consensus.origin)
 
+    @while_shown
     def _on_pixels(self, image: int, loaded: LoadedVolume) -> None:
-        scene = self._reviewing.scene
-        if scene is not None and scene.image.id == image:
+        if self._session.scene.image.id == image:
             volume = loaded.volume
             self._volume.set_pixels(volume.values, modality=volume.modality, window=volume.window)
 
     def _show_boxes(self) -> None:
-        scene, region = self._reviewing.scene, self._reviewing.region
-        fusion = None if scene is None else scene.fusion(self._reviewing.structure)
+        region, session = self._reviewing.region, self._session
+        fusion = session.scene.fusion(session.part) if session.shown else None
         names = () if fusion is None else fusion.annotators
-        blind = self._reviewing.covered
+        blind = self._session.covered
         boxes = view.region_boxes(self._reviewing.regions, region, names, blind=blind)
         self._volume.set_boxes(boxes, None if region is None else region.number)
 
@@ -181,10 +192,11 @@ class OnSlices(QObject):
         self._maps.choose_map("difference")
         self._show_map()
 
+    @while_shown
     def _show_map(self) -> None:
-        scene, structure = self._reviewing.scene, self._reviewing.structure
+        scene, structure = self._session.scene, self._session.part
         self._task.cancel()
-        if scene is None or self._maps.chosen == "none" or self._reviewing.covered:
+        if self._maps.chosen == "none" or self._session.covered:
             self._volume.set_heat_map(None)
             return
         asked = (scene, structure, self._maps.chosen, self._raters.current, self._raters.pair)
@@ -197,12 +209,12 @@ class OnSlices(QObject):
         if why:
             self._screen.said.emit(why)
 
+    @while_shown
     def _show_band(self) -> None:
-        scene, covered = self._reviewing.scene, self._maps.covered
-        fusion = None if scene is None else scene.fusion(self._reviewing.structure)
-        report = None if scene is None else scene.report(self._reviewing.structure)
+        scene, structure, covered = self._session.scene, self._session.part, self._maps.covered
+        fusion, report = scene.fusion(structure), scene.report(structure)
         found = None if report is None else report.calibration
-        if fusion is None or not covered or self._reviewing.covered:
+        if fusion is None or not covered or self._session.covered:
             self._volume.set_band(None)
         elif found is None:
             self._volume.set_band(None)
@@ -214,12 +226,13 @@ class OnSlices(QObject):
             if found.raters == 2:
                 self._screen.said.emit(f"Bands of two raters are rough. {TWO_RATERS}")
 
+    @while_shown
     def _show_weight(self) -> None:
-        scene, rater, panel = self._reviewing.scene, self._raters.current, self._screen.local_weight
-        structure, at, measure = self._reviewing.structure, self._volume.crosshair[0], panel.measure
-        fusion = None if scene is None else scene.fusion(structure)
-        panel.set_nothing(view.HIDDEN if self._reviewing.covered else view.nothing_local(fusion, measure))
-        if scene is None or fusion is None or rater is None or self._reviewing.covered:
+        scene, rater, panel = self._session.scene, self._raters.current, self._screen.local_weight
+        structure, at, measure = self._session.part, self._volume.crosshair[0], panel.measure
+        fusion, covered = scene.fusion(structure), self._session.covered
+        panel.set_nothing(view.HIDDEN if covered else view.nothing_local(fusion, measure))
+        if fusion is None or rater is None or covered:
             panel.show_local(f"Local {measure}", None)
             return
         found = view.local_weight(scene, structure, rater, self._reviewing.region, at, measure)

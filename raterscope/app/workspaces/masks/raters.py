@@ -15,10 +15,10 @@ from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.masks.rater_clusters import CONSENSUS, DICE, agreements_of_runs
 from raterscope.app.review import Decision
-from raterscope.app.session import LatestTask
+from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.workspaces.masks import view
 from raterscope.app.workspaces.masks.regions import length_unit
-from raterscope.app.workspaces.masks.scene import Scene
+from raterscope.app.workspaces.masks.scene import MasksSession, Scene
 from raterscope.app.workspaces.masks.screen import MasksScreen
 from raterscope.widgets.dialogs.reason import ReasonDialog
 
@@ -43,7 +43,7 @@ class Raters(QObject):
     chosen = Signal(object)
     pair_chosen = Signal(str, str)
 
-    def __init__(self, document: Document, jobs: Jobs, screen: MasksScreen) -> None:
+    def __init__(self, document: Document, jobs: Jobs, screen: MasksScreen, session: MasksSession) -> None:
         super().__init__(screen)
         self._document = document
         self._jobs = jobs
@@ -52,7 +52,7 @@ class Raters(QObject):
         self.current: str | None = None
         self.pair: tuple[str, str] | None = None
         self._here: set[str] = set()
-        self._shown: tuple[Scene | None, str] = None, ""
+        self._session = session
         screen.table.rater_chosen.connect(self.choose)
         screen.table.exclude_requested.connect(self.exclude)
         screen.table.include_requested.connect(self.include)
@@ -63,23 +63,36 @@ class Raters(QObject):
         screen.matrix.pair_chosen.connect(self._on_pair)
         screen.tree.branch_chosen.connect(self._on_branch)
         screen.tree_panel.basis_chosen.connect(self._on_basis)
+        session.view_changed.connect(self._on_view)
+        session.cleared.connect(self._clear)
 
-    def show(self, scene: Scene | None, structure: str, *, covered: bool = False) -> None:
-        """Take another case, run or structure; while it is covered, nothing of it is seen."""
-        contents = self._document.contents
+    def _clear(self, why: str = "") -> None:
         screen = self._screen
         self._task.cancel()
         for place in (screen.table, screen.model_table, screen.matrix, screen.tree, screen.alternatives):
-            place.set_nothing(view.HIDDEN if covered else "")
-        self._shown = (None, "") if covered else (scene, structure)
-        self._show_model()
-        if scene is None or contents is None or covered:
-            if covered and self.current is not None:
+            place.set_nothing(why)
+        screen.model_table.set_rows(())
+        screen.table.set_rows([])
+        screen.matrix.set_matrix((), (), np.zeros((0, 0)))
+        screen.tree.set_tree(np.zeros((0, 4)), (), ())
+
+    @while_shown
+    def refresh(self) -> None:
+        """Show who is excluded after a decision."""
+        self._on_view(self._session.scene)
+
+    def _on_view(self, scene: Scene) -> None:
+        """Take another case, run or structure; while it is covered, nothing of it is seen."""
+        contents, screen, structure = self._document.contents, self._screen, self._session.part
+        if contents is None or self._session.covered:
+            self._clear(view.HIDDEN)
+            if self.current is not None:
                 self.choose(None)
-            self._screen.table.set_rows([])
-            self._screen.matrix.set_matrix((), (), np.zeros((0, 0)))
-            self._screen.tree.set_tree(np.zeros((0, 4)), (), ())
             return
+        self._task.cancel()
+        for place in (screen.table, screen.model_table, screen.matrix, screen.tree, screen.alternatives):
+            place.set_nothing("")
+        self._show_model()
         numbers = contents.numbers
         excluded = contents.review.excluded
         unit = length_unit(scene.image.lattice)
@@ -95,11 +108,12 @@ class Raters(QObject):
         elif self.current is not None:
             self._mark()
 
+    @while_shown
     def _show_model(self) -> None:
         """Show what the model estimates of each rater, and tau where the crosshair is."""
-        contents, (scene, structure) = self._document.contents, self._shown
-        fusion = None if scene is None else scene.fusion(structure)
-        if contents is None or scene is None or fusion is None:
+        contents, scene, structure = self._document.contents, self._session.scene, self._session.part
+        fusion = None if self._session.covered else scene.fusion(structure)
+        if contents is None or fusion is None:
             self._screen.model_table.set_rows(())
             return
         rows = view.model_rows(scene, structure, contents.numbers, self._screen.volume.crosshair)

@@ -19,8 +19,9 @@ from raterscope.app.contents import Written
 from raterscope.app.document import Document
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.review import Decision, Region, RegionSubject
+from raterscope.app.session import while_shown
 from raterscope.app.workspaces.masks.regions import DisputedRegion, drawn_whole, regions_of, version_of
-from raterscope.app.workspaces.masks.scene import Piece, Scene, consensus_of, read_settled
+from raterscope.app.workspaces.masks.scene import MasksSession, Piece, Scene, consensus_of, read_settled
 from raterscope.app.workspaces.order import ELSEWHERE, Elsewhere, next_item
 from raterscope.widgets.volume.layers import Stroke
 
@@ -37,6 +38,7 @@ class Reviewing(QObject):
     ----------
     document : Document
     jobs : Jobs
+    session : MasksSession
     elsewhere : callable
         Goes on with other structures and cases; see `next_item`.
 
@@ -50,8 +52,6 @@ class Reviewing(QObject):
         What is known of the region looked at is other; nobody went anywhere.
     consensus_changed
         The consensus with what was settled on top is another.
-    uncovered
-        What others say of the structure is hidden from now on, or no longer: see `covered`.
     exhausted
         No other disputed region is left, here or elsewhere.
     said(str)
@@ -62,7 +62,6 @@ class Reviewing(QObject):
     selected = Signal(object)
     retold = Signal(object)
     consensus_changed = Signal()
-    uncovered = Signal()
     exhausted = Signal()
     said = Signal(str)
 
@@ -70,12 +69,14 @@ class Reviewing(QObject):
         self,
         document: Document,
         jobs: Jobs,
+        session: MasksSession,
         elsewhere: Elsewhere,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
         self._document = document
         self._jobs = jobs
+        self.session = self._session = session
         self._elsewhere = elsewhere
         self._go_on = False
         self._by_hand = False
@@ -85,21 +86,25 @@ class Reviewing(QObject):
         self._stroked = ""
         """The structure that they are of."""
         self._unwritten: deque[Settled] = deque()
-        self.scene: Scene | None = None
-        self.structure = ""
         self.regions: tuple[DisputedRegion, ...] = ()
         self.current: int | None = None
         self.consensus: Piece | None = None
-        self.covered = False
-        """Whether what others say of the structure is hidden: blind, until all of it is settled."""
         self.drawn: Piece | None = None
-        """While it is, what the expert has settled."""
-        self._blind = False
+        """While the structure is covered, what the expert has settled."""
+        session.scene_changed.connect(self._on_scene)
+        session.part_changed.connect(self._on_structure)
+        session.cleared.connect(self._clear)
+        session.blind_changed.connect(self._refresh)
 
     @property
     def region(self) -> DisputedRegion | None:
         """The region looked at."""
         return None if self.current is None else self.regions[self.current]
+
+    @property
+    def covered(self) -> bool:
+        """Whether what others say of the structure is hidden: blind, until all of it is settled."""
+        return self._session.covered
 
     @property
     def mended(self) -> Piece | None:
@@ -110,19 +115,24 @@ class Reviewing(QObject):
         """Tell whether what others say of a region is hidden."""
         return self.covered and region.left
 
-    def set_blind(self, blind: bool) -> None:
-        """Hide what others say of what is not settled, or show it."""
-        self._blind = blind
-        self._refresh()
-
     # What is looked at
 
-    def show(self, scene: Scene | None, structure: str = "") -> None:
-        """Take another case, run or structure."""
-        before = self.scene
-        same = before is not None and scene is not None and before.image.id == scene.image.id
-        kept = self.current if same and structure == self.structure else None
-        self.scene, self.structure = scene, structure
+    def _clear(self) -> None:
+        self._unwritten.clear()
+        self._strokes.clear()
+        self._stroked = ""
+        with self._session.change():
+            self._session.set_covered(False)
+            self.regions, self.consensus, self.drawn, self.current = (), None, None, None
+            self.regions_changed.emit()
+            self.consensus_changed.emit()
+        self.go_to(None)
+
+    def _on_scene(self, scene: Scene) -> None:
+        """Take another case or run."""
+        before, structure = self._session.before, self._session.part
+        same = before is not None and before.image.id == scene.image.id
+        kept = self.current if same and structure == self._stroked else None
         if not same:
             self._unwritten.clear()
         if not same or structure != self._stroked:
@@ -130,6 +140,15 @@ class Reviewing(QObject):
             self._stroked = structure
         self._read()
         self.go_to(kept if kept is not None and kept < len(self.regions) else None)
+
+    def _on_structure(self, structure: str) -> None:
+        if structure != self._stroked:
+            self._strokes.clear()
+            self._stroked = structure
+            self.current = None
+        kept = self.current
+        self._read()
+        self.go_to(kept)
 
     def go_to(self, index: int | None) -> None:
         """Look at a region, or at none."""
@@ -163,13 +182,14 @@ class Reviewing(QObject):
 
     def return_to(self, target: Decision) -> None:
         """Go where a region was opened or settled again; a stroke is where one looks."""
-        scene, subject = self.scene, target.subject
-        if not isinstance(subject, RegionSubject) or subject.number is None:
+        subject = target.subject
+        if not isinstance(subject, RegionSubject) or subject.number is None or not self._session.shown:
             return
         if target.verb == "paint" and not subject.blind:
             return
-        shown = scene is not None and scene.run is not None and scene.run.id == target.run
-        if shown and subject.structure == self.structure and subject.number - 1 != self.current:
+        run = self._session.scene.run
+        shown = run is not None and run.id == target.run
+        if shown and subject.structure == self._session.part and subject.number - 1 != self.current:
             self.go_to(subject.number - 1)
 
     # Decisions
@@ -198,13 +218,14 @@ class Reviewing(QObject):
 
     def take(self, rater: str) -> None:
         """Settle the region as one rater has it."""
-        region, scene = self.region, self.scene
-        if region is None or scene is None or rater not in scene.masks[self.structure] or self.covers(region):
+        region = self.region
+        masks = self._session.scene.masks[self._session.part] if region is not None else {}
+        if region is None or rater not in masks or self.covers(region):
             self.said.emit("Choose a disputed region first; Tab goes to the next.")
             return
         if not self._may_decide():
             return
-        self._decide("take", region, version_of(region, scene.masks[self.structure][rater]), rater)
+        self._decide("take", region, version_of(region, masks[rater]), rater)
 
     def skip(self) -> None:
         """Pass the region over; it comes again at the end."""
@@ -216,10 +237,11 @@ class Reviewing(QObject):
         else:
             self._decide("skip", self.region, None)
 
+    @while_shown
     def paint(self, stroke: Stroke) -> None:
         """Settle what a stroke of brush or eraser covered."""
         touched = np.argwhere(stroke.values != OPEN)
-        if self.scene is None or not len(touched):
+        if not len(touched):
             return
         settled = _trimmed(Settled(stroke.origin, stroke.values))
         here = self.region
@@ -231,27 +253,30 @@ class Reviewing(QObject):
 
     def interpolate(self) -> None:
         """Fill in the slices between those that were painted last, as they are painted and nowhere else."""
-        scene, consensus = self.scene, self.mended
-        known = {} if scene is None else scene.settled
+        consensus = self.mended
+        known = self._session.scene.settled if self._session.shown else {}
         of = [one.voxels for one in self._decisions() if one.decision in self._strokes]
         strokes = [known[voxels] for voxels in of if voxels is not None and voxels in known]
         painted = sorted({stroke.origin[0] for stroke in strokes})
-        if scene is None or consensus is None or len(painted) < 2:
+        if consensus is None or len(painted) < 2:
             self.said.emit("Paint on two slices of the large view; those between them are then filled in.")
             return
         if painted[-1] - painted[0] + 1 == len(painted):
             self.said.emit("There is no slice between those that you painted.")
             return
+        scene = self._session.scene
         work = partial(_interpolated, strokes, consensus, scene.image.lattice)
         job = self._jobs.start("Filling in slices", work, quiet=True)
         job.finished.connect(partial(self._on_interpolated, scene))
         job.failed.connect(self.said)
 
+    @while_shown
     def decided(self, decision: Decision) -> None:
         """Take up a decision that is on disk, or one that was undone or redone."""
-        scene, target = self.scene, self._document.contents and self._document.contents.target(decision)
-        if scene is None or not target:
+        target = self._document.contents and self._document.contents.target(decision)
+        if not target:
             return
+        scene = self._session.scene
         if decision is not target:
             self.return_to(target)
         if decision is target and decision.voxels is not None and self._unwritten:
@@ -263,26 +288,30 @@ class Reviewing(QObject):
             self._refresh()
 
     def _settle_drawn(self, region: DisputedRegion | None) -> None:
-        scene, drawn = self.scene, self.drawn
+        drawn = self.drawn
         if region is None and drawn is None and self.regions:
             self.next_disputed()
-        elif scene is None or drawn is None:
+        elif drawn is None:
             self.said.emit(DRAW_FIRST)
         elif region is not None:
             self._decide("paint", region, version_of(region, drawn))
         elif not self._go_on:
             self._go_on = True
-            work = partial(_all_as_drawn, drawn, scene, self.structure)
+            scene, structure = self._session.scene, self._session.part
+            work = partial(_all_as_drawn, drawn, scene, structure)
             job = self._jobs.start("Settling what you drew", work, quiet=True)
-            job.finished.connect(partial(self._on_whole, scene, self.structure))
+            job.finished.connect(partial(self._on_whole, scene, structure))
             job.failed.connect(self.said)
             job.ended.connect(self._on_ended)
 
     def _on_whole(self, scene: Scene, structure: str, settled: Settled) -> None:
-        here = self.scene is not None and self.scene.image.id == scene.image.id
-        if here and structure == self.structure and self.covered:
+        if self._is_of(scene) and structure == self._session.part and self.covered:
             job = self._record("paint", settled, None, whole=True)
             job.finished.connect(self._on_whole_written)
+
+    def _is_of(self, scene: Scene) -> bool:
+        """Tell whether the case on screen is still that of a scene."""
+        return self._session.shown and self._session.scene.image.id == scene.image.id
 
     def _on_whole_written(self, _written: object) -> None:
         self.said.emit(UNCOVERED)
@@ -306,8 +335,7 @@ class Reviewing(QObject):
         *,
         whole: bool = False,
     ) -> Job:
-        scene = self.scene
-        assert scene is not None
+        scene = self._session.scene
         if region is not None and (settled is None or verb != "paint"):
             origin, shape = region.dispute.origin, region.dispute.shape
         else:
@@ -315,7 +343,7 @@ class Reviewing(QObject):
             z, y, x = settled.value.shape
             origin, shape = settled.origin, (z, y, x)
         subject = RegionSubject(
-            structure=self.structure, origin=origin, shape=shape, rater=rater,
+            structure=self._session.part, origin=origin, shape=shape, rater=rater,
             number=None if region is None else region.number, whole=whole, blind=self.covered,
         )  # fmt: skip
         job = self._document.record(
@@ -347,12 +375,13 @@ class Reviewing(QObject):
         self._unwritten = deque(one for one in self._unwritten if one is not settled)
 
     def _on_settled(self, scene: Scene, voxels: int, settled: Settled) -> None:
-        if self.scene is not None and self.scene.image.id == scene.image.id:
-            self.scene = replace(self.scene, settled={**self.scene.settled, voxels: settled})
+        if self._is_of(scene):
+            now = self._session.scene
+            self._session.amend(replace(now, settled={**now.settled, voxels: settled}))
             self._refresh()
 
     def _on_interpolated(self, scene: Scene, settled: Settled | None) -> None:
-        if self.scene is None or self.scene.image != scene.image:
+        if not self._is_of(scene):
             return
         if settled is None:
             self.said.emit("The slices between are as they should be already.")
@@ -363,35 +392,30 @@ class Reviewing(QObject):
     def _on_stroke(self, written: Written) -> None:
         self._strokes.add(written.decision.id)
 
+    @while_shown
     def _refresh(self) -> None:
-        covered = self.covered
         self._read()
-        if self.covered != covered:
-            self.uncovered.emit()
         self.retold.emit(self.region)
 
     def _read(self) -> None:
-        decided = self._decisions()
-        self.covered, self.drawn = False, None
-        if self.scene is None:
-            self.regions, self.consensus = (), None
-        else:
-            self.regions = regions_of(self.scene, self.structure, decided)
-            self.consensus = consensus_of(self.scene, self.structure, decided)
-            settled = bool(self.regions) and not any(region.left for region in self.regions)
-            self.covered = self._blind and not settled and not drawn_whole(decided, self.structure)
-            if self.covered:
-                self.drawn = consensus_of(replace(self.scene, result=None), self.structure, decided)
+        scene, structure, decided = self._session.scene, self._session.part, self._decisions()
+        self.regions = regions_of(scene, structure, decided)
+        self.consensus = consensus_of(scene, structure, decided)
+        settled = bool(self.regions) and not any(region.left for region in self.regions)
+        covered = self._session.blind and not settled and not drawn_whole(decided, structure)
+        self.drawn = consensus_of(replace(scene, result=None), structure, decided) if covered else None
         if self.current is not None and self.current >= len(self.regions):
             self.current = None
-        self.regions_changed.emit()
-        self.consensus_changed.emit()
+        with self._session.change():
+            self._session.set_covered(covered)
+            self.regions_changed.emit()
+            self.consensus_changed.emit()
 
     def _decisions(self) -> list[Region]:
         contents = self._document.contents
-        if contents is None or self.scene is None:
+        if contents is None or not self._session.shown:
             return []
-        return contents.review.regions(self.scene.image.id)
+        return contents.review.regions(self._session.scene.image.id)
 
 
 def _trimmed(settled: Settled) -> Settled:

@@ -16,6 +16,7 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.volumes import find_volumes, load_volume
 from raterscope.app.formats.volumes.records import Volume
 from raterscope.app.review import Region, fold
+from raterscope.app.session import Session
 from raterscope.app.study import ImageEntry, RunEntry, Study, StudyError
 from raterscope.app.study.masks import mask_entries, read_masks, settled_of
 from raterscope.app.study.records import MaskRecord
@@ -24,6 +25,7 @@ from raterscope.app.workspaces.loading import why_missing
 
 __all__ = [
     "LoadedVolume",
+    "MasksSession",
     "Piece",
     "Scene",
     "Votes",
@@ -87,6 +89,10 @@ class Scene:
     def _place(self, structure: str) -> int | None:
         names = () if self.result is None else self.result.structures()
         return names.index(structure) if structure in names else None
+
+
+MasksSession = Session[Scene, None]
+"""What the masks workspace shows; its part is the structure that is reviewed."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -298,10 +298,8 @@ def difference(scene: Scene, structure: str, first: str, second: str) -> HeatMap
     return HeatMap(values, origin, -1.0, 1.0, "difference", f"{first} alone +1, {second} alone −1")
 
 
-def status(scene: Scene | None, structure: str, regions: Sequence[DisputedRegion]) -> str:
+def status(scene: Scene, structure: str, regions: Sequence[DisputedRegion]) -> str:
     """Say in the status line what is shown, which run, how it ended."""
-    if scene is None:
-        return ""
     words = [scene.image.name]
     if len(scene.structures) > 1:
         words.append(structure)

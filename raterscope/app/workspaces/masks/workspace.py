@@ -31,7 +31,7 @@ from raterscope.app.workspaces.masks.on_slices import OnSlices
 from raterscope.app.workspaces.masks.raters import Raters
 from raterscope.app.workspaces.masks.regions import DisputedRegion, read_summaries, summarize
 from raterscope.app.workspaces.masks.reviewing import Reviewing
-from raterscope.app.workspaces.masks.scene import Piece, Scene, load_pixels, read_scene
+from raterscope.app.workspaces.masks.scene import MasksSession, Piece, Scene, load_pixels, read_scene
 from raterscope.app.workspaces.masks.screen import BOUND, MasksScreen
 from raterscope.app.workspaces.order import next_unit
 from raterscope.app.workspaces.queueing import Queueing
@@ -51,13 +51,15 @@ class MasksWorkspace(MasksScreen):
         super().__init__(parent)
         self._document = document
         self._jobs = jobs
+        self.session = self._session = MasksSession(self)
+        self.session.scene_changed.connect(self._begin)
         self.hiding = Hiding(
             document, "masks", self, "Hide raters' masks until you decide",
             "What raters drew and what the model says is hidden until you have settled it.",
             "What raters drew and what the model says is shown.",
         )  # fmt: skip
         self.loader = SceneLoader(document, jobs, read_scene, load_pixels, self)
-        self.reviewing = Reviewing(document, jobs, self._go_elsewhere, self)
+        self.reviewing = Reviewing(document, jobs, self.session, self._go_elsewhere, self)
         self.queueing = Queueing(
             document,
             self.queue,
@@ -72,16 +74,18 @@ class MasksWorkspace(MasksScreen):
         self.runs = Runs(document, jobs, self, "masks")
         self.fusing = self.runs.fusing
         self.walk = Walk(document, self.queueing, self.loader, self.runs, "masks", self.canvas)
-        self.comparing = Comparing(document, jobs)
+        self.comparing = Comparing(document, jobs, self.session)
         self.tabs.addTab(self.comparing, "Runs")
         self.tabs.addTab(self.methods, "Methods")
         self.tabs.addTab(self.trust, "Trust")
-        self.comparing_methods = Methods(document, jobs, self)
+        self.comparing_methods = Methods(document, jobs, self, self.session)
         self.trusting = Trusting(document, self.trust, self.queue, "masks")
-        self.raters = Raters(document, jobs, self)
+        self.raters = Raters(document, jobs, self, self.session)
         self.describing = Describing(document, jobs, self)
         self.consensuses = Alternatives(self.alternatives, self)
-        self.on_slices = OnSlices(document, jobs, self, self.reviewing, self.raters, self.loader)
+        self.on_slices = OnSlices(
+            document, jobs, self, self.session, self.reviewing, self.raters, self.loader
+        )
         self.on_slices.other_outlines = self.comparing_methods.outlines
         self._notices = ""
         self._wanted: tuple[int, str] | None = None
@@ -103,8 +107,10 @@ class MasksWorkspace(MasksScreen):
         review.exhausted.connect(self._on_exhausted)
         review.retold.connect(self._show_region)
         review.said.connect(self.said)
-        review.uncovered.connect(self._show_structure)
-        self.hiding.changed.connect(review.set_blind)
+        self.hiding.changed.connect(self.session.set_blind)
+        self.session.view_changed.connect(self._on_view)
+        self.session.scene_changed.connect(self._on_scene)
+        self.session.cleared.connect(self._on_cleared)
         self.consensuses.shown.connect(self.on_slices.show_outlines)
         self.maps.structure_chosen.connect(self._on_structure)
         self.volume.painted.connect(review.paint)
@@ -153,7 +159,7 @@ class MasksWorkspace(MasksScreen):
 
     def current_item(self) -> int | None:
         """Give the study's number of the case on screen."""
-        return None if self.reviewing.scene is None else self.reviewing.scene.image.id
+        return self.session.scene.image.id if self.session.shown else None
 
     @property
     def has_to_leave(self) -> bool:
@@ -185,7 +191,7 @@ class MasksWorkspace(MasksScreen):
         region = self.reviewing.region
         return {
             **super().whereabouts(),
-            "structure": self.reviewing.structure,
+            "structure": self.session.part,
             "region": None if region is None else region.number,
             "rater": self.raters.current,
             "crosshair": list(self.volume.crosshair),
@@ -212,7 +218,7 @@ class MasksWorkspace(MasksScreen):
         self.runs.forget()
         self.comparing.forget()
         self.table.show_everybody()
-        self._show_scene(None)
+        self.session.clear()
         self.walk.reset()
         self._on_changed()
 
@@ -225,77 +231,96 @@ class MasksWorkspace(MasksScreen):
         self.walk.choose(image)
         self.volume.setFocus()
 
-    def _show_scene(self, scene: Scene | None) -> None:
-        before, structure = self.reviewing.scene, self.reviewing.structure
-        another = scene is not None and (before is None or scene.image.id != before.image.id)
-        if scene is None:
-            self.volume.clear()
-        elif another:
-            self.on_slices.begin(scene)
-        run = None if scene is None else scene.run
-        self.trusting.show(run, () if run is None else run.items, "" if run is None else run_title(run))
-        structures = () if scene is None else scene.structures
-        if scene is not None and self._wanted is not None and self._wanted[0] == scene.image.id:
+    def _show_scene(self, scene: Scene) -> None:
+        """Show a scene with the structure that was wanted, the same as before, or the first."""
+        structure = self.session.part
+        if self._wanted is not None and self._wanted[0] == scene.image.id:
             structure = self._wanted[1]
         self._wanted = None
-        if structure not in structures:
-            structure = structures[0] if structures else ""
-        self.maps.set_structures(structures, structure)
-        self.queueing.select_part(structure)
-        self.reviewing.show(scene, structure)
-        self._show_structure()
-        if scene is not None and scene.missing:
-            self.refused.emit(scene.missing)
-        fusion = None if scene is None else scene.fusion(structure)
-        notices = " ".join(fusion.notices) if fusion and not self.reviewing.covered else ""
+        if structure not in scene.structures:
+            structure = scene.structures[0] if scene.structures else ""
+        self.session.show(scene, part=structure)
+
+    def _is_another(self, scene: Scene) -> bool:
+        """Tell whether another case is shown than before; while observers are called."""
+        return self.session.before is None or self.session.before.image.id != scene.image.id
+
+    def _begin(self, scene: Scene) -> None:
+        """Make way for a scene, before its parts show theirs."""
+        if self._is_another(scene):
+            self.on_slices.begin(scene)
+        run = scene.run
+        self.trusting.show(run, () if run is None else run.items, "" if run is None else run_title(run))
+        self.maps.set_structures(scene.structures, self.session.part)
+        self.queueing.select_part(self.session.part)
+
+    def _on_cleared(self) -> None:
+        self._wanted = None
+        self.volume.clear()
+        self.trusting.show(None, ())
+        self.maps.set_structures((), "")
+        self.queueing.select_part("")
+        self.bound.set_nothing(BOUND)
+        self._show_trace(MaskTrace())
+        self.say_converged("")
+        self.consensuses.show(None, {})
+        self.region_panel.set_tools_enabled(False, False)
+        self._say_notices("")
+
+    def _say_notices(self, notices: str) -> None:
         if notices != self._notices:
             self._notices = notices
             self.said.emit(notices)
-        if another:
-            self.on_slices.go_to_structure()
 
-    def _show_structure(self) -> None:
-        scene, structure, covered = self.reviewing.scene, self.reviewing.structure, self.reviewing.covered
-        self.raters.show(scene, structure, covered=covered)
-        self.comparing.show_scene(None if covered else scene, structure)
-        self.comparing_methods.show_scene(None if covered else scene, structure)
-        fusion = None if scene is None else scene.fusion(structure)
+    def _on_view(self, scene: Scene) -> None:
+        structure, covered = self.session.part, self.session.covered
+        fusion = scene.fusion(structure)
         at_once = fusion is not None and not len(fusion.traces[0].objective)
         self.bound.set_nothing(f"{fusion.algorithm} takes no iterations." if fusion and at_once else BOUND)
         self._show_trace(fusion.traces[0] if fusion else MaskTrace())
-        run = None if scene is None else scene.run
+        run = scene.run
         self.say_converged(of_masks(fusion, run.settings) if fusion and run else "")
         self.consensuses.show(None if covered else fusion, self._document.numbers)
-        self.on_slices.show()
-        self.region_panel.set_tools_enabled(scene is not None, scene is not None)
+        self.region_panel.set_tools_enabled(True, True)
+
+    def _on_scene(self, scene: Scene) -> None:
+        """Say what there is to say of another case or run, and begin where its structure is."""
+        if scene.missing:
+            self.refused.emit(scene.missing)
+        fusion = scene.fusion(self.session.part)
+        self._say_notices(" ".join(fusion.notices) if fusion and not self.session.covered else "")
+        if self._is_another(scene):
+            self.on_slices.go_to_structure()
 
     def _show_trace(self, trace: MaskTrace) -> None:
         self.bound.set_trace(trace.objective, converged=trace.converged)
 
     def _on_structure(self, name: str) -> None:
         self.queueing.select_part(name)
-        self.reviewing.show(self.reviewing.scene, name)
-        self._show_structure()
+        self.session.set_part(name)
         self.on_slices.go_to_structure()
 
     def _on_regions(self) -> None:
-        review = self.reviewing
-        self.status_changed.emit(view.status(review.scene, review.structure, review.regions))
+        session = self.session
+        words = view.status(session.scene, session.part, self.reviewing.regions) if session.shown else ""
+        self.status_changed.emit(words)
 
     def _on_selected(self, region: DisputedRegion | None) -> None:
         self._show_region(region)
-        scene = self.reviewing.scene
-        fusion = None if scene is None else scene.fusion(self.reviewing.structure)
-        if region is not None and fusion is not None and not self.reviewing.covered:
+        fusion = None if region is None else self.session.scene.fusion(self.session.part)
+        if region is not None and fusion is not None and not self.session.covered:
             self.raters.choose(fusion.annotators[region.dispute.leader])
 
     def _show_region(self, region: DisputedRegion | None) -> None:
-        scene = self.reviewing.scene
-        if scene is not None and self.reviewing.covered and (region is None or region.left):
+        if not self.session.shown:
+            self.region_panel.show_region(None, fused=True)
+            return
+        scene = self.session.scene
+        if self.session.covered and (region is None or region.left):
             told = None if region is None else view.covered(region, scene)
             self.region_panel.show_covered(told)
-        elif region is None or scene is None:
-            self.region_panel.show_region(None, fused=scene is None or scene.result is not None)
+        elif region is None:
+            self.region_panel.show_region(None, fused=scene.result is not None)
         else:
             self.region_panel.show_region(view.evidence(region, scene, self._document.numbers))
             self.region_panel.select(self.raters.current)
@@ -316,7 +341,7 @@ class MasksWorkspace(MasksScreen):
         back = subject if isinstance(subject, RegionSubject) and subject.number is not None else None
         self.queueing.decided(*contents.items_of(decision, "masks"))
         if image is None:
-            self.raters.show(self.reviewing.scene, self.reviewing.structure, covered=self.reviewing.covered)
+            self.raters.refresh()
         elif image != self.current_item():
             if back is not None and target is not None:
                 self._wanted = image, back.structure
@@ -331,7 +356,7 @@ class MasksWorkspace(MasksScreen):
 
     def _go_elsewhere(self, step: int, skipped: bool, finish: bool) -> bool:
         """Go on with the next structure or case that has something to be settled; tells whether there is."""
-        here, units = (self.current_item(), self.reviewing.structure), self.queueing.units()
+        here, units = (self.current_item(), self.session.part), self.queueing.units()
         of_case = [unit for unit in units if unit[0][0] == here[0]]
         found = next_unit(of_case, here, step, skipped=skipped) if finish else None
         found = found or next_unit(units, here, step, skipped=skipped)
@@ -348,9 +373,9 @@ class MasksWorkspace(MasksScreen):
 
     def _show_one(self, structure: str) -> None:
         """Show a structure of the case on screen, unless it is shown."""
-        scene = self.reviewing.scene
-        if scene is not None and structure in scene.structures and structure != self.reviewing.structure:
-            self.maps.set_structures(scene.structures, structure)
+        structures = self.session.scene.structures
+        if structure in structures and structure != self.session.part:
+            self.maps.set_structures(structures, structure)
             self._on_structure(structure)
 
     def _on_exhausted(self) -> None:
@@ -365,7 +390,7 @@ class MasksWorkspace(MasksScreen):
             self.volume.setFocus()
 
     def _describe(self) -> None:
-        self.describing.start(self.current_item(), self.reviewing.structure)
+        self.describing.start(self.current_item(), self.session.part)
 
     def _leave(self) -> None:
         self.volume.set_tool("look")
@@ -382,7 +407,7 @@ class MasksWorkspace(MasksScreen):
 
     def _on_partial(self, image: int, draft: Draft) -> None:
         fusion = draft.fusion
-        if image == self.current_item() and fusion.structures[0] == self.reviewing.structure:
+        if image == self.current_item() and fusion.structures[0] == self.session.part:
             self.on_slices.show_outlines(Piece(fusion.origin, fusion.mask[0]))
             self._show_trace(fusion.traces[0])
 

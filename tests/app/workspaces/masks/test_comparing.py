@@ -76,9 +76,7 @@ def a_study(path: Path, truths: int) -> Path:
 def opened_runs(window, qtbot, tmp_path, request):
     """The window with three cases, of which so many have truth as the test says, else two."""
     window.open_paths([a_study(tmp_path / "runs.rscope", getattr(request, "param", 2))])
-    qtbot.waitUntil(
-        lambda: window.workspace is not None and window.workspace.reviewing.scene is not None, timeout=LONG
-    )
+    qtbot.waitUntil(lambda: window.workspace is not None and window.workspace.session.shown, timeout=LONG)
     idle(window, qtbot)
     return window
 
@@ -161,8 +159,8 @@ def test_a_run_chosen_in_the_table_is_shown_and_a_deleted_one_goes(opened_runs, 
     table = opened_runs.workspace.comparing.table
     table.view.selectRow(0)
     idle(opened_runs, qtbot)
-    assert opened_runs.workspace.reviewing.scene.run.algorithm == "exact"
-    opened_runs.workspace.fuse_panel.run_delete_requested.emit(opened_runs.workspace.reviewing.scene.run.id)
+    assert opened_runs.workspace.session.scene.run.algorithm == "exact"
+    opened_runs.workspace.fuse_panel.run_delete_requested.emit(opened_runs.workspace.session.scene.run.id)
     idle(opened_runs, qtbot)
     assert [row["run"] for row in told(opened_runs)] == ["wide"]
 

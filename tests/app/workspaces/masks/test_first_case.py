@@ -30,7 +30,7 @@ def fuse(window, qtbot):
 
 
 def on_screen(window) -> str:
-    return window.workspace.reviewing.scene.image.name
+    return window.workspace.session.scene.image.name
 
 
 def test_the_most_disputed_case_takes_the_place_of_the_first_that_nobody_looked_at(unfused, qtbot):
@@ -59,7 +59,7 @@ def test_a_case_that_somebody_looks_at_stays(unfused, qtbot, look):
 def test_a_case_begins_on_the_slice_with_the_most_doubt_and_blind_in_the_middle(unfused, qtbot):
     fuse(unfused, qtbot)
     workspace = unfused.workspace
-    doubt = workspace.reviewing.scene.report("n").by_slice
+    doubt = workspace.session.scene.report("n").by_slice
     go_to(unfused, qtbot, "agreed")
     go_to(unfused, qtbot, "disputed")
     assert doubt[workspace.volume.crosshair[0]] == doubt.max() > 0

@@ -72,7 +72,7 @@ def check_counts(window):
     regions = workspace.reviewing.regions
     open_here = sum(region.left for region in regions)
     told = workspace.queue._progress.accessibleName()
-    name, structure = workspace.reviewing.scene.image.name, workspace.reviewing.structure
+    name, structure = workspace.session.scene.image.name, workspace.session.part
     number = [item.key for item in sorted(workspace.queue.shown(), key=lambda item: item.key)]
     assert len(number) == 3
     assert re.search(rf"Case \d of 3 - {structure}: ", told)
@@ -106,13 +106,13 @@ def test_tab_alone_visits_every_region_and_comes_round_again(walked, qtbot):
     seen = []
     for _ in range(2 * total()):
         key(window, qtbot, Qt.Key.Key_Tab)
-        seen.append((review.scene.image.name, review.structure, review.region.number))
+        seen.append((review.session.scene.image.name, review.session.part, review.region.number))
     assert len(set(seen)) == total()
     assert seen[: total()] == seen[total() :]
     back = []
     for _ in range(total()):
         key(window, qtbot, Qt.Key.Key_Tab, Qt.KeyboardModifier.ShiftModifier)
-        back.append((review.scene.image.name, review.structure, review.region.number))
+        back.append((review.session.scene.image.name, review.session.part, review.region.number))
     assert back == [*seen[: total() - 1][::-1], seen[total() - 1]]
 
 
@@ -120,7 +120,7 @@ def test_what_was_skipped_comes_when_all_else_is_decided(walked, qtbot):
     window, path = walked
     key(window, qtbot, Qt.Key.Key_Tab)
     review = window.workspace.reviewing
-    skipped = (review.scene.image.id, review.structure, review.region.number)
+    skipped = (review.session.scene.image.id, review.session.part, review.region.number)
     key(window, qtbot, Qt.Key.Key_S)
     assert "1 skipped" in window.workspace.queue._progress.accessibleName()
     assert left(window) == total()
@@ -157,11 +157,11 @@ def test_undo_leads_back_to_the_structure_and_case_of_the_region(walked, qtbot):
     seen = []
     key(window, qtbot, Qt.Key.Key_A)
     for _ in range(total()):
-        seen.append((review.scene.image.name, review.structure, review.region.number))
+        seen.append((review.session.scene.image.name, review.session.part, review.region.number))
         key(window, qtbot, Qt.Key.Key_A)
     for one in reversed(seen):
         key(window, qtbot, Qt.Key.Key_Z)
-        assert (review.scene.image.name, review.structure, review.region.number) == one
+        assert (review.session.scene.image.name, review.session.part, review.region.number) == one
         assert review.region.state == "open"
     assert left(window) == total()
 
@@ -221,7 +221,7 @@ def test_tab_goes_on_from_every_list_and_ctrl_f6_reaches_the_rest(walked, qtbot)
     for view in (workspace.table.view, workspace.queue.view, workspace.history.view):
         press(window, qtbot, Qt.Key.Key_Tab, on=view)
         review = workspace.reviewing
-        seen.add((review.scene.image.name, review.structure, review.region.number))
+        seen.add((review.session.scene.image.name, review.session.part, review.region.number))
     assert len(seen) == 3
     press(window, qtbot, Qt.Key.Key_F6, Qt.KeyboardModifier.ControlModifier, on=workspace.queue.view)
     assert window.focusWidget() is not workspace.queue.view

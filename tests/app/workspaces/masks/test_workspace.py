@@ -104,7 +104,7 @@ def test_a_settled_region_is_held_in_the_next_fusion(fused_masks, qtbot):
     qtbot.waitUntil(lambda: len(fused_masks.document.contents.runs) == 2, timeout=LONG)
     idle(fused_masks, qtbot)
     go_to(fused_masks, qtbot, "first")
-    fusion = fused_masks.workspace.reviewing.scene.fusion("nodule")
+    fusion = fused_masks.workspace.session.scene.fusion("nodule")
     held = drawn()["dan"] & ~ball(10.0)
     part = tuple(slice(at, at + n) for at, n in zip(fusion.origin, fusion.shape, strict=True))
     assert fusion.mask[0][held[part]].all()
@@ -187,7 +187,7 @@ def test_an_excluded_reader_is_left_out_of_the_next_fusion(fused_masks, qtbot):
     qtbot.waitUntil(lambda: len(fused_masks.document.contents.runs) == 2, timeout=LONG)
     idle(fused_masks, qtbot)
     go_to(fused_masks, qtbot, "first")
-    assert workspace.reviewing.scene.fusion("nodule").annotators == ("ann", "ben", "cat")
+    assert workspace.session.scene.fusion("nodule").annotators == ("ann", "ben", "cat")
     assert next(row for row in workspace.table.model.rows if row.name == "dan").excluded
 
 
@@ -220,7 +220,7 @@ def test_a_pair_of_the_matrix_shows_their_difference_and_maps_go_round(fused_mas
 
 def test_what_the_model_estimates_is_what_the_files_say(fused_masks, qtbot):
     workspace = fused_masks.workspace
-    scene = workspace.reviewing.scene
+    scene = workspace.session.scene
     fusion, report = scene.fusion("nodule"), scene.report("nodule")
     table = workspace.model_table
     rows = {row.name: row for row in table.model.rows}
@@ -268,12 +268,12 @@ def test_a_chosen_run_that_leaves_a_case_out_does_not_hide_its_own(fused_masks, 
     alone = fused_masks.document.contents.runs[-1]
     workspace.fuse_panel.run_chosen.emit(alone.id)
     idle(fused_masks, qtbot)
-    assert workspace.reviewing.scene.run.id == alone.id
+    assert workspace.session.scene.run.id == alone.id
     go_to(fused_masks, qtbot, "second")
-    assert workspace.reviewing.scene.run.id == fused_masks.document.contents.runs[0].id
+    assert workspace.session.scene.run.id == fused_masks.document.contents.runs[0].id
     assert "leaves out second" in fused_masks.status.news
     go_to(fused_masks, qtbot, "first")
-    assert workspace.reviewing.scene.run.id == alone.id
+    assert workspace.session.scene.run.id == alone.id
 
 
 def test_fusing_twice_at_once_makes_one_run(opened_masks, qtbot):
