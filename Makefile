@@ -1,5 +1,8 @@
 .PHONY: demo run test check docs architecture pictures test-without-qt benchmark clean to-work
 
+# Without bytecode every start compiles the program, and every run of the tests their assertions.
+unexport PYTHONDONTWRITEBYTECODE
+
 environment := .venv
 python := $(environment)/bin/python
 # Tests stay in the order of their files, so what a file's tests share is made once or twice.
