@@ -28,6 +28,14 @@ from tests.benchmarks.calibration import Row
 DISPUTED = (0.1, 0.9)
 DECIDED = (1, 3, 10, 30, 100_000)
 NO_ORDER = ", in no order"
+BY_IMAGE = ", image by image"
+"""Images in the order of the queue, the disputed spots of each from the most disputed to the least."""
+SMALL = (8, 12, 15, 20)
+"""Annotators of small crowds, half of whom look at each image."""
+FEW = (4, 8, 12)
+"""Rejections in small crowds."""
+WRONG = (0, 4, 7, 9)
+"""Wrong ones among ten rejections."""
 REJECTED = 12
 """Rejections that should clear a run of artefacts alone."""
 PLAN = FusionPlan.make("oem", "dem", {"interval_draws": "20"})
@@ -86,8 +94,11 @@ class Run:
 def rows() -> list[Row]:
     """Measure on simulated smears, and on real crowds where RATERSCOPE_DATA says where they are."""
     found: list[Row] = []
-    for name, runs in crowds().items():
-        found += list(_rows_of(name, [fused(images) for images in runs]))
+    for name, groups in crowds().items():
+        found += list(_rows_of(name, [fused(images) for images in groups]))
+    for annotators in SMALL:
+        runs = [fused(smears(100 * annotators + seed, 8, annotators)) for seed in range(4)]
+        found += list(_rows_of_few(f"smears, crowd of {annotators}", runs))
     return found
 
 
@@ -216,10 +227,45 @@ def _rows_of(name: str, runs: Sequence[Run]) -> Iterator[Row]:
     for way, answer in ways.items():
         for most in few.get(way, DECIDED[2:]):
             yield from _after(runs, before, way, answer, most, row)
+    for wrong in WRONG if true.any() else ():
+        way = f", {wrong} wrong of ten rejections"
+        yield from _after(runs, before, way, lambda _, right: np.zeros_like(right), 10, row)
     if not true.any():
         yield from _after(runs, before, "", ways[""], REJECTED, row)
         others = [run.posteriors(negative=0)[len(run.true[0]) :] for run in runs]
         yield row("one negative control image: false detections", 0.1, *_false(others))
+
+
+def _rows_of_few(name: str, runs: Sequence[Run]) -> Iterator[Row]:
+    """Decide in runs of small crowds, of which votes tell little."""
+    before = [run.posteriors() for run in runs]
+
+    def row(number: str, nominal: float, measured: float, count: int) -> Row:
+        return Row("clicks", number, name, nominal, measured, count)
+
+    for way in ("", BY_IMAGE):
+        for most in FEW:
+            yield from _after(runs, before, f", rejections{way}", lambda _, right: right, most, row)
+        for most in DECIDED[:4]:
+            yield from _after(runs, before, way, lambda _, right: right, most, row)
+
+
+def _order_of(run: Run, posterior: FloatArray, way: str, most: int) -> np.ndarray:
+    """Give the disputed spots in the order in which the expert goes through them."""
+    true = np.concatenate(run.true)
+    order = np.argsort(abs(posterior - 0.5), kind="stable")
+    order = order[_disputed(posterior[order])]
+    if NO_ORDER in way:
+        return np.random.default_rng([most, len(order)]).permutation(order)
+    if BY_IMAGE in way:
+        image = np.repeat(np.arange(len(run.true)), [len(one) for one in run.true])
+        doubt = np.bincount(image, np.minimum(posterior, 1 - posterior) * _disputed(posterior))
+        rank = np.argsort(np.argsort(-doubt))
+        return order[np.argsort(rank[image[order]], kind="stable")]
+    if " wrong of " in way:
+        wrong = int(way.split(" wrong of ")[0].removeprefix(", "))
+        return np.concatenate([order[true[order]][:wrong], order[~true[order]][: most - wrong]])
+    return order
 
 
 def _after(
@@ -234,11 +280,8 @@ def _after(
     then, now, truth, decided = [], [], [], 0
     for run, posterior in zip(runs, before, strict=True):
         true = np.concatenate(run.true)
-        order = np.argsort(abs(posterior - 0.5), kind="stable")
-        order = order[_disputed(posterior[order])]
-        if way == NO_ORDER:
-            order = np.random.default_rng([most, len(order)]).permutation(order)
-        recorded = ~true[order] if "rejections" in way else np.ones(len(order), dtype=bool)
+        order = _order_of(run, posterior, way, most)
+        recorded = ~true[order] if way.startswith(", rejections") else np.ones(len(order), dtype=bool)
         last = int(np.append(np.flatnonzero(recorded)[:most], -1).max()) + 1
         passed, order = order[:last][~recorded[:last]], order[:last][recorded[:last]]
         viewed = np.isin(np.arange(len(true)), passed) if "views" in way else None
