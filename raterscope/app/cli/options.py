@@ -12,7 +12,6 @@ from raterscope.app.cli.simulate_options import describe_simulate
 from raterscope.app.command_line.arguments import (
     Commands,
     Parser,
-    add_by_crowd_size,
     add_command,
     add_extent,
     add_hold,
@@ -22,8 +21,6 @@ from raterscope.app.command_line.arguments import (
     add_masks,
     add_output,
     add_plan,
-    add_rates_over_time,
-    add_roc_curves,
     add_run,
     add_settings,
     add_study,
@@ -266,13 +263,8 @@ def _describe_report(commands: Commands) -> None:
     add_study(report)
     report.add_argument("--item", metavar="ITEM", help="only this image or question (default: all)")
     add_run(report)
-    add_by_crowd_size(report, "needs ground truth and takes minutes")
-    add_roc_curves(report, "needs known truths and takes minutes")
-    add_rates_over_time(report, "of questions of labels")
-    report.add_argument("--compare-methods", nargs="*", metavar="METHOD",
-                        help="run several algorithms for masks (by default all) on the same cases and "
-                             "compare their consensuses, lower bounds and times; takes minutes. Without it "
-                             "the report shows the last comparison that was made in the window")  # fmt: skip
+    for kind in KINDS.values():
+        kind.report.add_options(report)
     add_output(report, "REPORT", "a name that ends in .html or .pdf")
 
 

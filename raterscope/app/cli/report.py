@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 
-from raterscope.algorithms.clicks.crowd_size import CrowdSizeSettings
-from raterscope.algorithms.labels.roc_curves import FoldedSettings
 from raterscope.app.command_line.results import tell
 from raterscope.app.command_line.terminal import ProgressLine, one_line
 from raterscope.app.errors import InputError, plain
+from raterscope.app.kinds.registry import KINDS
 from raterscope.app.provenance import provenance_of_report
 from raterscope.app.report import write_report
 from raterscope.app.study import Study
@@ -20,16 +19,20 @@ __all__ = ["report"]
 
 def report(options: argparse.Namespace) -> int:
     """Write the report of a study, or of one image or question of it."""
-    crowd_size = None
-    if options.by_crowd_size is not None:
-        crowd_size = CrowdSizeSettings.from_text(dict(options.by_crowd_size))
-    folds = None if options.roc_curves is None else FoldedSettings.from_text(dict(options.roc_curves))
+    measured = {
+        name: one for kind in KINDS.values() for name, one in kind.report.read_options(options).items()
+    }
     with Study.open(options.study, to_read=True) as study, ProgressLine(sys.stderr) as watch:
         item = question = None
         if options.item is not None:
             entry = Names(study.images()).find(options.item)
             items = study.items()
-            asked = {one.name.casefold(): one.id for kind in ("labels", "pairs") for one in items[kind]}
+            asked = {
+                one.name.casefold(): one.id
+                for kind in KINDS.values()
+                if kind.by_question
+                for one in items[kind.name]
+            }
             item, question = (entry.id, None) if entry else (None, asked.get(options.item.casefold()))
             if item is None and question is None:
                 raise InputError(f"holds no image or question {plain(options.item)}", file=study.path)
@@ -42,10 +45,7 @@ def report(options: argparse.Namespace) -> int:
                 watch,
                 item=item,
                 question=question,
-                crowd_size=crowd_size,
-                folds=folds,
-                over_time=options.rates_over_time,
-                methods=options.compare_methods,
+                options=measured,
             )
     print(f"Report of {made.in_words()} saved to {one_line(str(path))}", file=sys.stderr)
     print(path)

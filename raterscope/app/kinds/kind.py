@@ -20,11 +20,20 @@ if TYPE_CHECKING:
     from raterscope.app.command_line.arguments import Parser
     from raterscope.app.exports import Export
     from raterscope.app.outcome import Answer, Inputs
+    from raterscope.app.page.contents import Section
+    from raterscope.app.review import ReviewState, View
     from raterscope.app.sample_files import Demonstrated, Tools
     from raterscope.app.study import RunEntry, Study
+    from raterscope.app.study.records import Item
     from raterscope.app.trust import Trust
 
-__all__ = ["Catalogue", "FuseCommand", "Kind", "Plan", "Run", "Sample", "Summary"]
+__all__ = [
+    "Catalogue", "FuseCommand", "Kind", "Paragraph", "Plan", "Report", "ReportPart", "ReportRequest", "Run",
+    "Sample", "Summary",
+]  # fmt: skip
+
+Paragraph = tuple[str, str]
+"""Heading and text, in the methods section of a report."""
 
 
 class Plan(Protocol):
@@ -117,6 +126,90 @@ class Run:
     shared_settings: Callable[[], type[Settings] | None] = lambda: None
 
 
+@dataclass(frozen=True, eq=False)
+class ReportRequest:
+    """What a report asks of a kind.
+
+    Attributes
+    ----------
+    study : Study
+    state : ReviewState
+        The decisions as they stand.
+    items : sequence of Item
+        The images or questions of the kind whose results are shown; at least one.
+    options : mapping of name to value
+        See `Report.read_options`.
+    """
+
+    study: Study
+    state: ReviewState
+    items: Sequence[Item]
+    options: Mapping[str, Any]
+
+
+class ReportPart(NamedTuple):
+    """What a kind contributes to a report.
+
+    Attributes
+    ----------
+    sections : list of Section
+    runs : mapping of number to RunEntry
+        All runs that the sections describe.
+    measures : sequence of Paragraph
+        Definitions of the measures, for the methods section.
+    of_runs : mapping of number to sequence of Paragraph
+        Paragraphs about single runs, for the methods section.
+    views : mapping of item to sequence of View
+        Spots that were viewed.
+    """
+
+    sections: list[Section]
+    runs: Mapping[int, RunEntry]
+    measures: Sequence[Paragraph] = ()
+    of_runs: Mapping[int, Sequence[Paragraph]] = {}
+    views: Mapping[int, Sequence[View]] = {}
+
+
+def _no_options(_parser: Parser) -> None:
+    """Add no options."""
+
+
+def _no_values(_options: argparse.Namespace) -> dict[str, Any]:
+    """Read no options."""
+    return {}
+
+
+def _nothing_more(
+    _run: RunEntry, _then: ReviewState, _names: Mapping[tuple[str, int], str], _fixed: bool
+) -> tuple[str, str]:
+    return "Nothing was held fixed.", ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """A kind's part in the report of a study.
+
+    Attributes
+    ----------
+    gather : callable
+        ``gather(request, watch)`` reads and measures what the report tells of the kind.
+    add_options : callable
+        Adds options to the command `report`.
+    read_options : callable
+        Makes `ReportRequest.options` of them.
+    held_fixed : callable
+        ``held_fixed(run, decisions then, names of items, fixed)`` gives the sentence for a run in which
+        no decision was held fixed, and further sentences about what a run was given besides annotations.
+    """
+
+    gather: Callable[[ReportRequest, Watch], ReportPart]
+    add_options: Callable[[Parser], None] = _no_options
+    read_options: Callable[[argparse.Namespace], dict[str, Any]] = _no_values
+    held_fixed: Callable[[RunEntry, ReviewState, Mapping[tuple[str, int], str], bool], tuple[str, str]] = (
+        _nothing_more
+    )
+
+
 @dataclass(frozen=True)
 class Sample:
     """The sample study of the demo.
@@ -165,6 +258,7 @@ class Kind:
         nothing can be compared.
     annotators_of : callable
         ``annotators_of(study, item, run)`` names the annotators whose annotations of an item a run had.
+    report : Report
     exports : tuple of Export
         In the order of the menu.
     sample : Sample or None
@@ -179,6 +273,7 @@ class Kind:
     fuse_command: FuseCommand
     trust: Callable[[Study, Sequence[int], Watch], Trust | None]
     annotators_of: Callable[[Study, int, RunEntry], Iterable[str | None]]
+    report: Report
     exports: tuple[Export, ...] = ()
     sample: Sample | None = None
     doubt: str = "disputed"

@@ -45,4 +45,4 @@ def test_the_report_measures_methods_against_the_number_of_annotators(study, tmp
 
 def test_without_known_places_it_is_refused(study, tmp_path):
     with Study.open(study) as opened, pytest.raises(InputError, match="ground truth"):
-        write_report(opened, tmp_path / "report.html", crowd_size=CrowdSizeSettings())
+        write_report(opened, tmp_path / "report.html", options={"crowd_size": CrowdSizeSettings()})

@@ -294,7 +294,7 @@ def test_methods_are_compared_where_it_is_asked_for_and_kept_comparisons_are_sho
     fuse(study)
     assert "Methods compared" not in page(study).text
     out = tmp_path / "compared.html"
-    write_report(study, out, methods=["laplace", "majority"])
+    write_report(study, out, options={"methods": ["laplace", "majority"]})
     words = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", out.read_text()))
     assert "Methods compared" in words
     assert "1 Laplace" in words

@@ -21,12 +21,24 @@ from raterscope.app.command_line.arguments import (
     weight,
 )
 from raterscope.app.exports import Export, Request
-from raterscope.app.kinds.kind import Catalogue, FuseCommand, Kind, Plan, Run, Sample, Summary
+from raterscope.app.kinds.kind import (
+    Catalogue,
+    FuseCommand,
+    Kind,
+    Plan,
+    Report,
+    ReportPart,
+    ReportRequest,
+    Run,
+    Sample,
+    Summary,
+)
 
 if TYPE_CHECKING:
     from raterscope.algorithms.progress import Watch
     from raterscope.algorithms.settings import Settings
     from raterscope.app.outcome import Answer, Inputs
+    from raterscope.app.review import ReviewState
     from raterscope.app.sample_files import Demonstrated, Tools
     from raterscope.app.study import RunEntry, Study
     from raterscope.app.trust import Trust
@@ -149,6 +161,32 @@ def _annotators_of(study: Study, item: int, run: RunEntry) -> Iterable[str | Non
     return study.clicks(item, run).annotators
 
 
+def _add_report_options(parser: Parser) -> None:
+    add_by_crowd_size(parser, "needs ground truth and takes minutes")
+
+
+def _read_report_options(options: argparse.Namespace) -> dict[str, Any]:
+    from raterscope.algorithms.clicks.crowd_size import CrowdSizeSettings
+
+    if options.by_crowd_size is None:
+        return {}
+    return {"crowd_size": CrowdSizeSettings.from_text(dict(options.by_crowd_size))}
+
+
+def _held_fixed(
+    run: RunEntry, then: ReviewState, names: Mapping[tuple[str, int], str], fixed: bool
+) -> tuple[str, str]:
+    from raterscope.app.kinds.clicks.report.part import held_fixed
+
+    return held_fixed(run, then, names, fixed)
+
+
+def _gather_report(request: ReportRequest, watch: Watch) -> ReportPart:
+    from raterscope.app.kinds.clicks.report.part import gather_part
+
+    return gather_part(request, watch)
+
+
 def _demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demonstrated:
     from raterscope.app.kinds.clicks.demo import demonstrate
 
@@ -224,6 +262,7 @@ CLICKS = Kind(
     ),
     trust=_trust,
     annotators_of=_annotators_of,
+    report=Report(_gather_report, _add_report_options, _read_report_options, _held_fixed),
     exports=_EXPORTS,
     sample=Sample(_demonstrate, _about, "window.png", 0.4),
 )

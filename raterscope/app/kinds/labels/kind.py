@@ -23,7 +23,18 @@ from raterscope.app.command_line.arguments import (
     steps,
 )
 from raterscope.app.exports import Export, Request
-from raterscope.app.kinds.kind import Catalogue, FuseCommand, Kind, Plan, Run, Sample, Summary
+from raterscope.app.kinds.kind import (
+    Catalogue,
+    FuseCommand,
+    Kind,
+    Plan,
+    Report,
+    ReportPart,
+    ReportRequest,
+    Run,
+    Sample,
+    Summary,
+)
 
 if TYPE_CHECKING:
     from raterscope.algorithms.progress import Watch
@@ -157,6 +168,24 @@ def _annotators_of(study: Study, item: int, run: RunEntry) -> Iterable[str | Non
     return labels_of(study, item, run).annotators
 
 
+def _add_report_options(parser: Parser) -> None:
+    add_roc_curves(parser, "needs known truths and takes minutes")
+    add_rates_over_time(parser, "of questions of labels")
+
+
+def _read_report_options(options: argparse.Namespace) -> dict[str, Any]:
+    from raterscope.algorithms.labels.roc_curves import FoldedSettings
+
+    folds = None if options.roc_curves is None else FoldedSettings.from_text(dict(options.roc_curves))
+    return {"folds": folds, "over_time": options.rates_over_time}
+
+
+def _gather_report(request: ReportRequest, watch: Watch) -> ReportPart:
+    from raterscope.app.kinds.labels.report.part import gather_part
+
+    return gather_part(request, watch)
+
+
 def _demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demonstrated:
     from raterscope.app.kinds.labels.demo import demonstrate
 
@@ -231,6 +260,7 @@ LABELS = Kind(
     ),
     trust=_trust,
     annotators_of=_annotators_of,
+    report=Report(_gather_report, _add_report_options, _read_report_options),
     exports=_EXPORTS,
     sample=Sample(_demonstrate, _about, "window-labels.png", 0.1),
 )

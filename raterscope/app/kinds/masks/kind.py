@@ -15,7 +15,18 @@ from raterscope.app.command_line.arguments import (
     add_settings,
 )
 from raterscope.app.exports import Export, Request
-from raterscope.app.kinds.kind import Catalogue, FuseCommand, Kind, Plan, Run, Sample, Summary
+from raterscope.app.kinds.kind import (
+    Catalogue,
+    FuseCommand,
+    Kind,
+    Plan,
+    Report,
+    ReportPart,
+    ReportRequest,
+    Run,
+    Sample,
+    Summary,
+)
 
 if TYPE_CHECKING:
     from raterscope.algorithms.progress import Watch
@@ -115,6 +126,23 @@ def _annotators_of(study: Study, item: int, run: RunEntry) -> Iterable[str | Non
     return {one.annotator for one in mask_entries(study, item, run)}
 
 
+def _add_report_options(parser: Parser) -> None:
+    parser.add_argument("--compare-methods", nargs="*", metavar="METHOD",
+                        help="run several algorithms for masks (by default all) on the same cases and "
+                             "compare their consensuses, lower bounds and times; takes minutes. Without it "
+                             "the report shows the last comparison that was made in the window")  # fmt: skip
+
+
+def _read_report_options(options: argparse.Namespace) -> dict[str, Any]:
+    return {"methods": options.compare_methods}
+
+
+def _gather_report(request: ReportRequest, watch: Watch) -> ReportPart:
+    from raterscope.app.kinds.masks.report.part import gather_part
+
+    return gather_part(request, watch)
+
+
 def _demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demonstrated:
     from raterscope.app.kinds.masks.demo import demonstrate
 
@@ -196,6 +224,7 @@ MASKS = Kind(
     ),
     trust=_trust,
     annotators_of=_annotators_of,
+    report=Report(_gather_report, _add_report_options, _read_report_options),
     exports=_EXPORTS,
     sample=Sample(_demonstrate, _about, "window-masks.png", 0.4),
 )

@@ -16,7 +16,18 @@ from raterscope.app.command_line.arguments import (
     add_settings,
 )
 from raterscope.app.exports import Export, Request
-from raterscope.app.kinds.kind import Catalogue, FuseCommand, Kind, Plan, Run, Sample, Summary
+from raterscope.app.kinds.kind import (
+    Catalogue,
+    FuseCommand,
+    Kind,
+    Plan,
+    Report,
+    ReportPart,
+    ReportRequest,
+    Run,
+    Sample,
+    Summary,
+)
 
 if TYPE_CHECKING:
     from raterscope.algorithms.progress import Watch
@@ -110,6 +121,12 @@ def _annotators_of(study: Study, item: int, run: RunEntry) -> Iterable[str | Non
     return pairs_of(study, item, run).annotators
 
 
+def _gather_report(request: ReportRequest, watch: Watch) -> ReportPart:
+    from raterscope.app.kinds.pairs.report.part import gather_part
+
+    return gather_part(request, watch)
+
+
 def _demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demonstrated:
     from raterscope.app.kinds.pairs.demo import demonstrate
 
@@ -173,6 +190,7 @@ PAIRS = Kind(
     ),
     trust=_trust,
     annotators_of=_annotators_of,
+    report=Report(_gather_report),
     exports=_EXPORTS,
     sample=Sample(_demonstrate, _about, "window-pairs.png", 0.1),
 )
