@@ -1,28 +1,29 @@
 """Drawing of Raterscope's packages and their imports: ``python scripts/draw_architecture.py [FILE.svg]``.
 
-Boxes are the packages and modules directly below `app`, `widgets` and `algorithms`. An arrow leads from a box
-to one that it imports; arrows that follow from others are left out. Boxes lie in rows, so that every arrow
-points down; boxes that import each other share one frame. The drawing depends on the sources alone.
+The frames are the areas of the first contract in `pyproject.toml`, in its order; the boxes are the packages
+and modules directly below them. An arrow leads from a box to one that it imports; arrows that follow from
+others are left out. Boxes lie in rows, so that every arrow points down; boxes that import each other share
+one frame. The drawing depends on the sources and the contract alone.
 """
 
 from __future__ import annotations
 
 import ast
 import sys
+import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
 import grimp
 
 ROOT = Path(__file__).resolve().parent.parent
-AREAS = ("app", "widgets", "algorithms")
 FILE = ROOT / "docs" / "architecture.svg"
 
 BOX_HEIGHT, ROW_GAP, BOX_GAP, MARGIN, TITLE = 30, 34, 18, 24, 34
 LETTER, PADDING = 7.4, 11
-COLOURS = {"app": "#dbe9f6", "widgets": "#e2f0d9", "algorithms": "#fbe5d6"}
+COLOURS = ("#dbe9f6", "#e2f0d9", "#e8e0f3", "#fbe5d6", "#eceff1")
 SWEEPS = 8
 
 Graph = dict[str, set[str]]
@@ -39,10 +40,11 @@ def main(arguments: list[str]) -> int:
 
 def draw() -> str:
     """Draw all areas, one above the other, as SVG."""
-    imports = package_imports()
+    areas = area_names()
+    imports = package_imports(areas)
     drawn, width = [], 0.0
     top = float(MARGIN)
-    for area in AREAS:
+    for area in areas:
         own = {name: imports[name] for name in imports if name.split(".")[0] == area}
         edges = reduced(merged_cycles({name: others & own.keys() for name, others in own.items()}))
         rows = ordered_rows(edges)
@@ -57,9 +59,9 @@ def draw() -> str:
         'orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="#7a8794"/></marker></defs>',
         f'<rect width="{width + 2 * MARGIN:.0f}" height="{top:.0f}" fill="#ffffff"/>',
     ]
-    for area, rows, edges, above, height in drawn:
-        parts += _draw_area(area, rows, edges, above, height, width)
-        if area != AREAS[-1]:
+    for colour, (area, rows, edges, above, height) in zip(COLOURS, drawn, strict=True):
+        parts += _draw_area(area, colour, rows, edges, above, height, width)
+        if area != areas[-1]:
             middle, below = MARGIN + width / 2, above + height
             parts.append(
                 f'<path d="M{middle:.1f},{below:.1f} V{below + MARGIN:.1f}" stroke="#24323f" '
@@ -68,14 +70,21 @@ def draw() -> str:
     return "\n".join([*parts, "</svg>", ""])
 
 
-def package_imports() -> Graph:
+def area_names() -> list[str]:
+    """Read the names of the areas from the contract on them, from top to bottom."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = project["tool"]["importlinter"]["contracts"][0]["layers"]
+    return [layer.removeprefix("raterscope.") for layer in layers]
+
+
+def package_imports(areas: Sequence[str]) -> Graph:
     """List, for every package or module directly below an area, those that it imports at run time."""
     graph = grimp.build_graph("raterscope", exclude_type_checking_imports=True, cache_dir=None)
     imports: Graph = defaultdict(set)
     for module in sorted(graph.modules):
-        box = _box(module)
+        box = _box(module, areas)
         if box:
-            imports[box] |= {_box(other) for other in graph.find_modules_directly_imported_by(module)}
+            imports[box] |= {_box(other, areas) for other in graph.find_modules_directly_imported_by(module)}
     return {name: {other for other in others if other and other != name} for name, others in imports.items()}
 
 
@@ -123,9 +132,9 @@ def ordered_rows(graph: Mapping[str, set[str]]) -> list[list[str]]:
     return rows
 
 
-def _box(module: str) -> str:
+def _box(module: str, areas: Sequence[str]) -> str:
     parts = module.split(".")
-    return ".".join(parts[1:3]) if len(parts) > 2 and parts[1] in AREAS else ""
+    return ".".join(parts[1:3]) if len(parts) > 2 and parts[1] in areas else ""
 
 
 def _reachable(graph: Mapping[str, set[str]], start: str) -> set[str]:
@@ -158,7 +167,13 @@ def _size(rows: list[list[str]]) -> tuple[float, float]:
 
 
 def _draw_area(
-    area: str, rows: list[list[str]], edges: Graph, top: float, height: float, width: float
+    area: str,
+    colour: str,
+    rows: list[list[str]],
+    edges: Graph,
+    top: float,
+    height: float,
+    width: float,
 ) -> list[str]:
     box: dict[str, tuple[float, float, float]] = {}
     for level, row in enumerate(rows):
@@ -186,7 +201,7 @@ def _draw_area(
         parts += [
             f"<g><title>{escape(_purpose(name))}</title>"
             f'<rect x="{left:.1f}" y="{above:.1f}" width="{wide:.1f}" height="{BOX_HEIGHT}" rx="5" '
-            f'fill="{COLOURS[area]}" stroke="#5b6b79"/>'
+            f'fill="{colour}" stroke="#5b6b79"/>'
             f'<text x="{left + wide / 2:.1f}" y="{above + 20:.1f}" text-anchor="middle" fill="#16202a">'
             f"{escape(_shown(name))}</text></g>"
         ]
