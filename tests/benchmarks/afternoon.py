@@ -163,8 +163,9 @@ class Afternoon:
     @property
     def image(self) -> int | None:
         """The image on screen with its pixels."""
-        scene = None if self.work is None else self.review.scene
-        return scene.image.id if scene is not None and self.work.crops._image is not None else None
+        if self.work is None or not self.work.session.shown or not self.work.crops.has_image:
+            return None
+        return self.work.session.scene.image.id
 
     def act(
         self, name: str, limit: float | None, act: Callable[[], object],

@@ -110,16 +110,16 @@ def settle_many(driven: Driven) -> None:
 def turning(driven: Driven) -> tuple[Callable[[], None], Callable[[], bool]]:
     """Give the act of going from the first image to the second or back, and whether that is shown."""
     work = driven.work
-    shown = work.reviewing.scene.image.id
+    shown = work.reviewing.session.scene.image.id
 
     def turn() -> None:
         nonlocal shown
-        shown = work.reviewing.scene.image.id
+        shown = work.reviewing.session.scene.image.id
         here = [item.key for item in work.queue.shown()].index(shown)
         work.queueing.step(1 if here == 0 else -1)
 
     def turned() -> bool:
-        scene = work.reviewing.scene
+        scene = work.reviewing.session.scene
         return scene is not None and scene.image.id != shown and work.crops.has_image
 
     return turn, turned
@@ -137,7 +137,7 @@ def main() -> None:
         heading()
         with driven.once("study opened, scene shown"):
             driven.window.open_paths([study])
-            driven.wait(lambda: driven.work is not None and driven.work.reviewing.scene is not None)
+            driven.wait(lambda: driven.work is not None and driven.work.reviewing.session.shown)
         measure(driven, images)
         driven.close()
 

@@ -90,11 +90,6 @@ class Session(QObject, Generic[S, A]):
         return self._scene
 
     @property
-    def scene_or_none(self) -> S | None:
-        """The scene that is shown, or None."""
-        return self._scene
-
-    @property
     def before(self) -> S | None:
         """While observers hear of a change: the scene shown before it."""
         return self._before

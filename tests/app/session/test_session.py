@@ -36,7 +36,6 @@ def test_without_a_scene_there_is_none_to_be_had(session):
         _ = session.scene
     with pytest.raises(LookupError):
         _ = session.analysis
-    assert session.scene_or_none is None
 
 
 def test_changes_made_together_are_told_once_and_see_one_state(session):

@@ -72,7 +72,7 @@ def test_a_plot_leaves_as_drawing_picture_and_table(fused, qtbot, saved):
 
 def test_the_canvas_leaves_under_the_name_of_its_image(fused, qtbot, saved):
     folder, asked = saved
-    name = fused.workspace.reviewing.scene.image.name.removesuffix(".png")
+    name = fused.workspace.reviewing.session.scene.image.name.removesuffix(".png")
     save(fused, qtbot, fused.workspace.canvas.menu.png)
     assert asked[0][1].endswith(f"/{name}-image-run-1.png")
     canvas = fused.workspace.canvas
@@ -167,12 +167,12 @@ def test_counts_stand_in_the_queues_order_with_what_is_known(counted):
         assert known == len(PARASITES), name
         assert abs(expected - len(PARASITES)) < 2
     posterior = sum(spot.posterior for spot in workspace.reviewing.spots)
-    assert table[workspace.reviewing.scene.image.name][0] == pytest.approx(posterior)
+    assert table[workspace.reviewing.session.scene.image.name][0] == pytest.approx(posterior)
 
 
 def test_a_decision_moves_the_count_of_its_image(counted, qtbot):
     workspace = counted.workspace
-    name = workspace.reviewing.scene.image.name
+    name = workspace.reviewing.session.scene.image.name
     before = counts_of(counted)[name][0]
     at = next(
         index for index, spot in enumerate(workspace.reviewing.spots)
@@ -191,7 +191,7 @@ def test_a_decision_moves_the_count_of_its_image(counted, qtbot):
 def test_a_click_on_a_count_shows_its_image_and_the_image_on_screen_is_marked(counted, qtbot):
     workspace = counted.workspace
     figure = workspace.counts.figure
-    here = workspace.reviewing.scene.image.id
+    here = workspace.reviewing.session.scene.image.id
     assert figure._selected == here
     other = next(item.key for item in workspace.queue.shown() if item.key != here)
     row = [item.key for item in workspace.queue.shown()].index(other)
@@ -199,7 +199,7 @@ def test_a_click_on_a_count_shows_its_image_and_the_image_on_screen_is_marked(co
         QPointF(60, y).toPoint() for y in range(figure.height()) if figure.part_at(QPointF(60, y)) == row
     )
     qtbot.mouseClick(figure, LEFT, pos=place)
-    qtbot.waitUntil(lambda: workspace.reviewing.scene.image.id == other, timeout=LONG)
+    qtbot.waitUntil(lambda: workspace.reviewing.session.scene.image.id == other, timeout=LONG)
     assert figure._selected == other
     assert workspace.queue.current == other
 
@@ -217,7 +217,7 @@ def against_truth(fused, qtbot):
 
 def test_the_curve_marks_the_spot_selected_and_a_click_on_it_selects_a_spot(against_truth, qtbot):
     workspace = against_truth.workspace
-    plot, scene = workspace.comparing.plot, workspace.reviewing.scene
+    plot, scene = workspace.comparing.plot, workspace.reviewing.session.scene
     posterior = scene.fusion.detection.posterior
     drawn = curves(scene.fusion.clustering.mean, posterior, scene.truth, 10.0)
     at = int(posterior.argmin())

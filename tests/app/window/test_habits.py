@@ -47,7 +47,7 @@ def test_the_palette_goes_to_images_annotators_and_runs(fused, palette, qtbot):
     assert palette.chosen.where == "Image"
     _type(qtbot, palette.line, Qt.Key.Key_Return)
     second = fused.document.contents.images[1].id
-    qtbot.waitUntil(lambda: fused.workspace.reviewing.scene.image.id == second, timeout=LONG)
+    qtbot.waitUntil(lambda: fused.workspace.reviewing.session.scene.image.id == second, timeout=LONG)
     idle(fused, qtbot)
     press(fused, qtbot, Qt.Key.Key_P, Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier)
     line = fused.findChild(Palette).line

@@ -87,7 +87,7 @@ def test_a_held_run_is_saved_with_a_copy_of_the_study_where_one_goes_on(
     assert window.document.contents.path == place
     assert len(window.document.contents.runs) == 1
     assert not window.unsaved.isVisible()
-    assert window.workspace.reviewing.scene.path is not None
+    assert window.workspace.reviewing.session.scene.path is not None
     with Study.open(study_file) as study:
         assert study.runs() == []
 

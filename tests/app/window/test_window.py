@@ -55,7 +55,7 @@ def test_dropped_files_become_a_study_beside_them(window, qtbot, crowd_files):
     assert [entry.name for entry in window.document.contents.images] == ["one.png", "two.png"]
     assert "clicks.csv" in window.status.news
     assert "1 outside the image" in window.status.news
-    shown = window.workspace.reviewing.scene
+    shown = window.workspace.reviewing.session.scene
     assert shown.image.name == "one.png"
     assert len(shown.clicks.annotators) == 13
     assert "Next disputed spot" in {one.words for one in window.habits.commands() if one.where == "Review"}
@@ -143,7 +143,7 @@ def test_an_image_that_moved_is_said_and_found_in_another_folder(
     window.files.find_images()
     qtbot.waitUntil(lambda: "2 images found" in window.status.news, timeout=LONG)
     idle(window, qtbot)
-    assert window.workspace.reviewing.scene.path == elsewhere / "one.png"
+    assert window.workspace.reviewing.session.scene.path == elsewhere / "one.png"
     assert not window.notice.isVisible()
 
 

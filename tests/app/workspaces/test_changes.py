@@ -41,12 +41,12 @@ def test_changes_are_said_walked_and_taken_back(fused_again, qtbot):
     press(window, qtbot, Qt.Key.Key_B, CTRL)
     idle(window, qtbot)
     assert window.document.contents.chosen == {"clicks": 1}
-    assert workspace.reviewing.scene.run.id == 1
+    assert workspace.reviewing.session.scene.run.id == 1
     assert panel.back.text() == "latest run"
     assert panel.back.accessibleName().startswith("latest run")
     press(window, qtbot, Qt.Key.Key_B, CTRL)
     idle(window, qtbot)
-    assert workspace.reviewing.scene.run.id == 2
+    assert workspace.reviewing.session.scene.run.id == 2
     workspace.hiding.toggle()
     assert panel.view.model().rowCount() == 0
     assert "hidden" in panel.summary.text()

@@ -20,7 +20,7 @@ from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.clicks.other_images import others_in_words
 from raterscope.app.session import LatestTask
-from raterscope.app.workspaces.clicks.scene import Scene
+from raterscope.app.workspaces.clicks.scene import ClicksSession, Scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.app.workspaces.queueing import Queueing
 
@@ -37,17 +37,30 @@ OTHERS = "Other images used"
 class AbsenceNote(QObject):
     """Looks at the results of all images once they are read, and keeps the note while they are shown."""
 
-    def __init__(self, document: Document, jobs: Jobs, screen: ClicksScreen, queueing: Queueing) -> None:
+    def __init__(
+        self,
+        document: Document,
+        jobs: Jobs,
+        screen: ClicksScreen,
+        session: ClicksSession,
+        queueing: Queueing,
+    ) -> None:
         super().__init__(screen)
         self._jobs, self._notes, self._queueing = jobs, screen.notes, queueing
         self._task = LatestTask()
         queueing.all_read.connect(self._look)
         self._document = document
         document.replaced.connect(self._forget)
+        session.scene_changed.connect(self._on_scene)
+        session.cleared.connect(self._clear)
 
-    def show(self, scene: Scene | None) -> None:
+    def _clear(self) -> None:
+        for tag in (ISOLATED, OTHERS):
+            self._notes.set_note(tag, "")
+
+    def _on_scene(self, scene: Scene) -> None:
         """Say of the run on screen which other images taught it, and whether others could have."""
-        run, contents = None if scene is None else scene.run, self._document.contents
+        run, contents = scene.run, self._document.contents
         words = None
         if run is not None and contents is not None:
             entries = [one for one in contents.runs_of("clicks") if one.id == run.id]

@@ -17,7 +17,7 @@ from raterscope.app.errors import counted
 from raterscope.app.jobs import Jobs
 from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.clicks.annotators import Annotators, alias
-from raterscope.app.workspaces.clicks.scene import Scene
+from raterscope.app.workspaces.clicks.scene import ClicksSession
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.app.workspaces.clicks.spots import Known
 from raterscope.app.workspaces.queueing import Queueing
@@ -76,6 +76,7 @@ class Agreeing(QObject):
         document: Document,
         jobs: Jobs,
         screen: ClicksScreen,
+        session: ClicksSession,
         queueing: Queueing,
         annotators: Annotators,
     ) -> None:
@@ -86,7 +87,7 @@ class Agreeing(QObject):
         self.measures, self.scopes = ModeSwitch(MEASURES), ModeSwitch(SCOPES)
         for switch in (self.measures, self.scopes):
             self.matrix.header.row.addWidget(switch)
-        self._scene: Scene | None = None
+        self._session = session
         self._task = LatestTask()
         self._made_from: Mapping[int, Known] | None = None
         self._pages: dict[str, _Page] = {}
@@ -98,11 +99,8 @@ class Agreeing(QObject):
         annotators.chosen.connect(self._on_chosen)
         queueing.all_read.connect(self._look)
         document.names_changed.connect(self._show)
-
-    def show(self, scene: Scene | None) -> None:
-        """Take another image, run or step."""
-        self._scene = scene
-        self._look()
+        session.scene_changed.connect(self._look)
+        session.cleared.connect(self._look)
 
     def _look(self) -> None:
         """Compare anew what has changed, where somebody looks."""
@@ -118,9 +116,9 @@ class Agreeing(QObject):
     def _wanted(self) -> Mapping[int, Known]:
         if self.scopes.mode == "study":
             return self._queueing.results
-        scene = self._scene
-        if scene is None:
+        if not self._session.shown:
             return {}
+        scene = self._session.scene
         return {scene.image.id: Known(scene.fusion, scene.clicks.annotators)}
 
     def _on_compared(self, pages: dict[str, _Page]) -> None:

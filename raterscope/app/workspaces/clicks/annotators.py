@@ -12,7 +12,7 @@ from raterscope.algorithms.clicks.data import Clicks, FloatArray
 from raterscope.algorithms.clicks.results import Fusion
 from raterscope.app.document import Document
 from raterscope.app.review import Weighed
-from raterscope.app.workspaces.clicks.scene import Scene
+from raterscope.app.workspaces.clicks.scene import ClicksSession, Scene
 from raterscope.widgets.figures.evaluation_plots import ReliabilityPlot
 from raterscope.widgets.tables.annotator_table import AnnotatorRow, AnnotatorTable
 from raterscope.widgets.tables.course import Course
@@ -37,28 +37,38 @@ class Annotators(QObject):
     chosen = Signal(object)
 
     def __init__(
-        self, document: Document, table: AnnotatorTable, plot: ReliabilityPlot, parent: QObject | None = None
+        self,
+        document: Document,
+        table: AnnotatorTable,
+        plot: ReliabilityPlot,
+        session: ClicksSession,
+        parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
         self._document = document
         self._table = table
         self._plot = plot
-        self._scene: Scene | None = None
+        self._session = session
         self._stale = False
         self._hidden: set[int] = set()
         self._solo: int | None = None
-        self._blind = False
         self._courses: Mapping[str, Course] = {}
         table.soloed.connect(self._on_soloed)
         table.hidden_changed.connect(self._on_hidden)
         table.selected.connect(self._on_chosen)
         plot.annotator_chosen.connect(self.choose)
+        session.scene_changed.connect(self._on_scene)
+        session.cleared.connect(self._clear)
+        session.blind_changed.connect(self.refresh)
 
-    def show(self, scene: Scene | None) -> None:
+    def _clear(self) -> None:
+        self._stale = False
+        self.refresh()
+
+    def _on_scene(self, scene: Scene) -> None:
         """Take another image, run, or step of a stream; those are many, and are not drawn out of sight."""
-        self._scene = scene
         seen = self._table.isVisible() or self._plot.isVisible()
-        self._stale = scene is not None and scene.told != "" and not seen
+        self._stale = scene.told != "" and not seen
         if not self._stale:
             self.refresh()
 
@@ -68,11 +78,6 @@ class Annotators(QObject):
             self._stale = False
             self.refresh()
 
-    def set_blind(self, blind: bool) -> None:
-        """Call annotators by number alone, or by name again."""
-        self._blind = blind
-        self.refresh()
-
     def set_courses(self, courses: Mapping[str, Course]) -> None:
         """Take what is said of annotators, by name, on one image after the other."""
         if courses or self._courses:
@@ -80,21 +85,20 @@ class Annotators(QObject):
             self.refresh()
 
     def forget(self) -> None:
-        """Drop what is shown: another study, whose annotators are others."""
+        """Drop the courses of another study, whose annotators are others."""
         self._courses = {}
-        self.show(None)
 
     def refresh(self) -> None:
         """Draw the rows anew: an exclusion, a weight, another run."""
         contents = self._document.contents
-        if contents is None or self._scene is None:
+        if contents is None or not self._session.shown:
             self._table.set_rows(())
             self._plot.set_annotators(np.empty(0, dtype=np.int64), np.empty(0))
             return
-        counted = contents.review.counted
-        rows = rows_of(self._scene.clicks, self._scene.fusion, self._document.numbers, counted)
+        scene, counted = self._session.scene, contents.review.counted
+        rows = rows_of(scene.clicks, scene.fusion, self._document.numbers, counted)
         rows = tuple(replace(row, course=self._courses.get(row.name)) for row in rows)
-        if self._blind:
+        if self._session.blind:
             rows = tuple(replace(row, name=alias(row.index)) for row in rows)
         self._table.set_rows(rows)
         self._plot.set_annotators(

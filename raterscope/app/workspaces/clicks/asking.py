@@ -15,7 +15,7 @@ from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.clicks.annotators import alias
-from raterscope.app.workspaces.clicks.scene import Scene
+from raterscope.app.workspaces.clicks.scene import ClicksSession, Scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.app.workspaces.clicks.spots import Known
 from raterscope.app.workspaces.queueing import Queueing
@@ -34,35 +34,48 @@ NOBODY = "Nobody is known who has not looked at this image: ask somebody new."
 class Asking(QObject):
     """Fills the list of annotators to ask when it is in sight."""
 
-    def __init__(self, document: Document, jobs: Jobs, screen: ClicksScreen, queueing: Queueing) -> None:
+    def __init__(
+        self,
+        document: Document,
+        jobs: Jobs,
+        screen: ClicksScreen,
+        session: ClicksSession,
+        queueing: Queueing,
+    ) -> None:
         super().__init__(screen)
         self._document = document
         self._jobs = jobs
         self._screen = screen
         self._queueing = queueing
-        self._scene: Scene | None = None
+        self._session = session
         self._task = LatestTask()
         self._done = False
         self._found: NextAnnotators | None = None
         document.names_changed.connect(self._show)
         screen.right_tabs.currentChanged.connect(self._look)
+        session.scene_changed.connect(self._on_scene)
+        session.cleared.connect(self._on_scene)
 
-    def show(self, scene: Scene | None) -> None:
-        """Take another image, run or step."""
-        self._scene = scene
+    def _on_scene(self) -> None:
+        """Take another image, run or step, or none."""
         self._task.cancel()
         self._done = False
         self._found = None
         self._look()
 
     def _look(self) -> None:
-        scene = self._scene
         if self._done or self._screen.right_tabs.currentWidget() is not self._screen.ask:
             return
         self._done = True
-        if scene is None or scene.fusion is None or len(scene.clicks.annotators) < 2:
+        if self._session.shown and self._may_ask(self._session.scene):
+            self._weigh(self._session.scene)
+        else:
             self._screen.ask.show_lines((), NOT_FUSED)
-            return
+
+    def _may_ask(self, scene: Scene) -> bool:
+        return scene.fusion is not None and len(scene.clicks.annotators) > 1
+
+    def _weigh(self, scene: Scene) -> None:
         others = [one for image, one in self._queueing.results.items() if image != scene.image.id]
         if not self._screen.ask.list.lines:
             self._screen.ask.show_lines((), LOOKING)

@@ -20,7 +20,7 @@ from raterscope.app.kinds.clicks.accuracy import Accuracy, measure_runs
 from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
 from raterscope.app.study.settings import LARGEST_RADIUS
-from raterscope.app.workspaces.clicks.scene import Scene
+from raterscope.app.workspaces.clicks.scene import ClicksSession
 from raterscope.app.workspaces.lines import run_title
 from raterscope.figures.evaluation import Curve
 from raterscope.text.numbers import count
@@ -77,13 +77,15 @@ class Comparing(QWidget):
     refused = Signal(str)
     run_chosen = Signal(object)
 
-    def __init__(self, document: Document, jobs: Jobs, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, document: Document, jobs: Jobs, session: ClicksSession, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         theme.set_role(self, "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._document = document
         self._jobs = jobs
-        self._scene: Scene | None = None
+        self._session = session
         self._drawing, self._measuring = LatestTask(), LatestTask()
         self._runs: tuple[int, ...] = ()
         self._known = False
@@ -125,10 +127,11 @@ class Comparing(QWidget):
         self.pages.chosen.connect(self._on_page)
         document.changed.connect(self._on_changed)
         document.radius_changed.connect(self._on_radius)
+        session.scene_changed.connect(self._on_scene)
+        session.cleared.connect(self._on_scene)
 
-    def show_scene(self, scene: Scene | None) -> None:
-        """Take another image or run: its curves are drawn."""
-        self._scene = scene
+    def _on_scene(self) -> None:
+        """Take another image or run, or none: its curves are drawn."""
         self._draw_curves()
         self._say_missing()
 
@@ -174,8 +177,7 @@ class Comparing(QWidget):
         if not self._known:
             words = IMPORT
         else:
-            scene = self._scene
-            here = scene is not None and len(scene.truth) > 0
+            here = self._session.shown and len(self._session.scene.truth) > 0
             words = {
                 "runs": f"{COMPARE} to measure them against the ground truth.",
                 "curves": "Press Fuse (F5) to see the curves of this image."
@@ -206,14 +208,15 @@ class Comparing(QWidget):
 
     def _draw_curves(self) -> None:
         self._drawing.cancel()
-        scene = self._scene
-        if scene is None or scene.fusion is None or scene.run is None or not len(scene.truth):
+        scene = self._session.scene if self._session.shown else None
+        fusion, run = (None, None) if scene is None else (scene.fusion, scene.run)
+        if scene is None or fusion is None or run is None or not len(scene.truth):
             self.plot.set_curves(())
             self._say()
             return
-        work = partial(_curves, scene.fusion, scene.truth, self._radius)
+        work = partial(_curves, fusion, scene.truth, self._radius)
         job = self._jobs.start("Drawing curves", work, quiet=True)
-        self._drawing.follow(job, partial(self._on_curves, run_title(scene.run)), failed=self.refused.emit)
+        self._drawing.follow(job, partial(self._on_curves, run_title(run)), failed=self.refused.emit)
 
     def _on_curves(self, title: str, drawn: Curves) -> None:
         curve = Curve(

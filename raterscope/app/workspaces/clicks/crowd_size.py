@@ -21,7 +21,7 @@ from raterscope.app.kinds.clicks.crowd_size import (
     read_crowds,
 )
 from raterscope.app.session import LatestTask
-from raterscope.app.workspaces.clicks.scene import Scene
+from raterscope.app.workspaces.clicks.scene import ClicksSession
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 
 __all__ = ["CrowdSizeMeasuring"]
@@ -37,19 +37,15 @@ class CrowdSizeMeasuring(QObject):
 
     refused = Signal(str)
 
-    def __init__(self, document: Document, jobs: Jobs, screen: ClicksScreen) -> None:
+    def __init__(self, document: Document, jobs: Jobs, screen: ClicksScreen, session: ClicksSession) -> None:
         super().__init__(screen)
         self._document, self._jobs, self._panel = document, jobs, screen.crowd_size
-        self._scene: Scene | None = None
+        self._session = session
         self._measuring = False
         self._task = LatestTask()
         self._panel.requested.connect(self._on_requested)
         self._panel.cancelled.connect(self._on_cancelled)
         document.replaced.connect(self._on_replaced)
-
-    def show_scene(self, scene: Scene | None) -> None:
-        """Take another image or run."""
-        self._scene = scene
 
     def _on_replaced(self) -> None:
         self._task.cancel()
@@ -65,10 +61,11 @@ class CrowdSizeMeasuring(QObject):
 
     def _on_requested(self, settings: CrowdSizeSettings, scope: str) -> None:
         contents = self._document.contents
-        if contents is None or self._scene is None:
+        if contents is None or not self._session.shown:
             self.refused.emit("Open a study of clicks first.")
             return
-        images = [self._scene.image.id] if scope == "one" else [item.id for item in contents.of("clicks")]
+        here = self._session.scene.image.id
+        images = [here] if scope == "one" else [item.id for item in contents.of("clicks")]
         self._panel.set_busy(True)
         job = self._document.ask("Reading clicks and ground truth", partial(read_crowds, images))
         self._measuring = False
@@ -77,7 +74,7 @@ class CrowdSizeMeasuring(QObject):
         )
 
     def _plan(self) -> FusionPlan:
-        run = None if self._scene is None else self._scene.run
+        run = self._session.scene.run
         try:
             return FusionPlan() if run is None else FusionPlan.from_dict(run.settings)
         except SettingsError:  # of an older version

@@ -82,7 +82,7 @@ class Excluding(QObject):
         self._screen, self._reviewing = screen, reviewing
         self._dialog: ExclusionDialog | None = None
         self._name = ""
-        self._scene: Scene | None = None
+        self._asked_of: Scene | None = None
         """What was on screen when the dialog was opened: a change may have been gone to since."""
         self._task = LatestTask()
         self._inputs: RunInputs | None = None
@@ -112,13 +112,13 @@ class Excluding(QObject):
 
     def toggle_program(self) -> None:
         """Leave the scores of a program out of the next fusion, or let them in again."""
-        contents, scene = self._document.contents, self._reviewing.scene
-        if contents is None or scene is None:
+        contents, session = self._document.contents, self._reviewing.session
+        if contents is None or not session.shown:
             return
         if PROGRAM in contents.review.excluded:
             self._document.record(Decision(verb="include", annotators=(PROGRAM,)))
             self.said.emit("The scores of the program are included from the next fusion on (F5).")
-        elif scene.clicks.scores is None:
+        elif session.scene.clicks.scores is None:
             self.said.emit("No scores of a program were imported for this image.")
         else:
             self._document.record(Decision(verb="exclude", annotators=(PROGRAM,)))
@@ -136,7 +136,8 @@ class Excluding(QObject):
             return
         self._task.cancel()
         self._name = contents.annotators[number]
-        self._scene = self._reviewing.scene
+        session = self._reviewing.session
+        self._asked_of = session.scene if session.shown else None
         who = alias(number) if contents.hidden else self._name
         dialog = ExclusionDialog(who, weight, self._screen.window())
         self._dialog, self._inputs, self._changed = dialog, None, ()
@@ -151,7 +152,7 @@ class Excluding(QObject):
 
     def _show(self) -> None:
         """Show what the choice would change, or work it out."""
-        dialog, scene = self._dialog, self._scene
+        dialog, scene = self._dialog, self._asked_of
         if dialog is None:
             return
         weight = dialog.panel.weight
@@ -199,17 +200,17 @@ class Excluding(QObject):
         self._preview(found)
 
     def _preview(self, found: Recount) -> None:
-        if self._dialog is not None and self._scene is not None:
-            here = self._scene.image.id
+        if self._dialog is not None and self._asked_of is not None:
+            here = self._asked_of.image.id
             self._changed = tuple(sorted(found.changed, key=lambda one: one.image != here))
             preview = _Preview(found, here, self._changed, blind=self._reviewing.blind)
             self._dialog.panel.show_preview(preview)
 
     def _on_change(self, key: int) -> None:
-        one, scene = self._changed[key], self._reviewing.scene
+        one, session = self._changed[key], self._reviewing.session
         if one.cluster is not None and self._inputs is not None:
             self.opened.emit(one.image, spots_of(self._inputs.fusions[one.name], 0, ())[one.cluster])
-        elif scene is not None and scene.image.id == one.image:
+        elif session.shown and session.scene.image.id == one.image:
             self._screen.canvas.look_at(one.x, one.y, AROUND)
         else:
             self._screen.go_to(one.image)
@@ -226,7 +227,7 @@ class Excluding(QObject):
 
     def _on_closed(self) -> None:
         self._task.cancel()
-        self._dialog, self._scene, self._inputs, self._changed = None, None, None, ()
+        self._dialog, self._asked_of, self._inputs, self._changed = None, None, None, ()
         self._found = {}
 
 

@@ -38,7 +38,7 @@ class Explaining(QObject):
         self._crops = crops
         self._coverage = coverage
         self._before = ""
-        self.other_runs = OtherRuns(document, self)
+        self.other_runs = OtherRuns(document, reviewing.session, self)
         crops.arrived.connect(self._on_crop)
         reviewing.selected.connect(self.show)
         self.other_runs.read.connect(self._show_runs)
@@ -49,10 +49,6 @@ class Explaining(QObject):
         """Draw the ellipse that holds this share of the clicks."""
         self._coverage = coverage
         self.show()
-
-    def follow(self) -> None:
-        """Take up the scene that is shown now."""
-        self.other_runs.show(self._reviewing.scene)
 
     def remember(self, decision: Decision) -> None:
         """Keep what others say of the spot that was just decided, to tell it beside the next one."""
@@ -67,12 +63,12 @@ class Explaining(QObject):
 
     def show(self) -> None:
         """Show the spot that is selected, or that none is."""
-        reviewing, scene, spot = self._reviewing, self._reviewing.scene, self._reviewing.spot
-        if spot is None or scene is None or reviewing.current is None:
-            unfused = scene is not None and scene.fusion is None
+        reviewing, session, spot = self._reviewing, self._reviewing.session, self._reviewing.spot
+        if spot is None or reviewing.current is None:
+            unfused = session.shown and session.scene.fusion is None
             self._panel.show_spot(None, FUSE_FIRST if unfused else CHOOSE)
             return
-        radius = view.radius_of(spot)
+        scene, radius = session.scene, view.radius_of(spot)
         crop = self._crops.of(spot.x, spot.y, radius)
         if reviewing.covers(spot):
             self._panel.show_spot(view.covered(spot, crop, radius, self._coverage, self._before))

@@ -23,6 +23,7 @@ from raterscope.app.study import ImageEntry
 from raterscope.app.workspaces.clicks import view
 from raterscope.app.workspaces.clicks.crop_shelf import CropShelf, Place
 from raterscope.app.workspaces.clicks.reviewing import Reviewing
+from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.spots import Known, Spot, spots_of
 from raterscope.app.workspaces.queueing import Queueing
 from raterscope.widgets.panels.card_view import Card
@@ -106,21 +107,23 @@ class Many(QObject):
 
     def refresh(self) -> None:
         """List the spots that are wanted as they stand now."""
-        contents, scene = self._document.contents, self._reviewing.scene
+        contents, session = self._document.contents, self._reviewing.session
         self._task.cancel()
         if contents is None:
             return
         if not self._grid.everywhere:
-            run = None if scene is None or scene.run is None else scene.run.id
-            spots = () if scene is None else self._reviewing.spots
-            kind, blind = self._grid.kind, self._reviewing.blind
-            here = [Listed(scene.image.id, run, spot) for spot in spots if _is(spot, kind)] if scene else []
-            self._show(_in_order(here, blind=blind))
+            here = self._here(session.scene) if session.shown else []
+            self._show(_in_order(here, blind=session.blind))
             return
         known, state = self._queueing.results, contents.review
         work = partial(_everywhere, known, self._read, state, self._grid.kind, self._reviewing.blind)
         job = self._jobs.start("Listing spots", work, quiet=True)
         self._task.follow(job, self._on_listed)
+
+    def _here(self, scene: Scene) -> list[Listed]:
+        run = None if scene.run is None else scene.run.id
+        wanted = [spot for spot in self._reviewing.spots if _is(spot, self._grid.kind)]
+        return [Listed(scene.image.id, run, spot) for spot in wanted]
 
     def decide(self, verb: str) -> None:
         """Settle all that are chosen by one decision."""
@@ -190,8 +193,8 @@ class Many(QObject):
 
     def _on_ready(self, number: int, picture: QImage | None) -> None:
         self._grid.set_picture(number, picture)
-        scene, one = self._reviewing.scene, self._listed.get(number)
-        elsewhere = one is not None and (scene is None or scene.image.id != one.image)
+        session, one = self._reviewing.session, self._listed.get(number)
+        elsewhere = one is not None and not (session.shown and session.scene.image.id == one.image)
         if elsewhere and number == self._grid.current:
             self.looked_at.emit(one)
 

@@ -20,7 +20,8 @@ from raterscope.app.review import (
     ShapeSubject,
     is_measure,
 )
-from raterscope.app.workspaces.clicks.scene import Scene
+from raterscope.app.session import while_shown
+from raterscope.app.workspaces.clicks.scene import ClicksSession, Scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.widgets.canvas.drawing import Drawing
 from raterscope.widgets.canvas.shape_marks import ShapeMark
@@ -56,10 +57,12 @@ class Measuring(QObject):
     scale_changed = Signal()
     refused = Signal(str)
 
-    def __init__(self, document: Document, screen: ClicksScreen) -> None:
+    def __init__(self, document: Document, screen: ClicksScreen, session: ClicksSession) -> None:
         super().__init__(screen)
         self._document, self._screen = document, screen
-        self._scene: Scene | None = None
+        self._session = session
+        self._file_size: float | None = None
+        """Micrometres a pixel as the file of the image on screen has it."""
         self.measures = Measures()
         self.shapes = Shapes(screen.canvas, self._words_of)
         self.drawing = Drawing(screen.canvas, self._words)
@@ -76,12 +79,13 @@ class Measuring(QObject):
         panel.unscale_requested.connect(self._on_unscale)
         panel.shape_chosen.connect(self._on_chosen)
         panel.delete_requested.connect(self.delete)
+        session.scene_changed.connect(self._on_scene)
+        session.cleared.connect(self._clear)
         self._read()
 
+    @while_shown
     def begin(self, mode: str) -> None:
         """Draw a "scale", a "length" or an "area" on the image; once more leaves it."""
-        if self._scene is None:
-            return
         if self._screen.grid_shown:
             self._screen.show_grid(False)
         self.let_go()
@@ -104,14 +108,23 @@ class Measuring(QObject):
         """Choose no shape: something else is looked at."""
         self._screen.measure.choose(None)
 
-    def take(self, scene: Scene | None) -> Scene | None:
-        """Take another image, as it is read, and give it with the size of a pixel as it is set."""
-        before, self._scene = self._scene, scene
-        if scene is None or before is None or before.image.id != scene.image.id:
-            self.drawing.set_mode("")
-            self.let_go()
+    def scaled(self, scene: Scene) -> Scene:
+        """Take the scene that is about to be shown, and give it with the size of a pixel as it is set."""
+        self._file_size = scene.image.pixel_size
+        size = self.measures.pixel_size(scene.image.id, self._file_size)
+        return replace(scene, image=replace(scene.image, pixel_size=size))
+
+    def _clear(self) -> None:
+        self.drawing.set_mode("")
+        self.let_go()
         self._show()
-        return None if scene is None else replace(scene, image=replace(scene.image, pixel_size=self._size))
+
+    def _on_scene(self, scene: Scene) -> None:
+        before = self._session.before
+        if before is None or before.image.id != scene.image.id:
+            self._clear()
+        else:
+            self._show()
 
     def choose_at(self, place: QPointF) -> ShapeLine | None:
         """Choose the shape at a place of the canvas, and give its line; None where there is none."""
@@ -129,9 +142,8 @@ class Measuring(QObject):
 
     # What was drawn
 
+    @while_shown
     def _on_drawn(self, mode: str, points: FloatArray) -> None:
-        if self._scene is None:
-            return
         if mode == "scale":
             self._ask_length(points)
         elif mode == "area" and crosses_itself(points):
@@ -140,8 +152,8 @@ class Measuring(QObject):
             self._keep(mode, points)
 
     def _ask_length(self, points: FloatArray) -> None:
-        contents, scene, pixels = self._document.contents, self._scene, length_of(points)
-        if contents is None or scene is None:
+        contents, scene, pixels = self._document.contents, self._session.scene, length_of(points)
+        if contents is None:
             return
         if pixels < SHORTEST:
             self.refused.emit(TOO_SHORT)
@@ -166,9 +178,8 @@ class Measuring(QObject):
         self._document.record(Decision(verb="scale", item=image, subject=subject))
 
     def _keep(self, mode: str, points: FloatArray) -> None:
-        contents, scene = self._document.contents, self._scene
+        contents, scene = self._document.contents, self._session.scene
         assert contents is not None
-        assert scene is not None
         subject = ShapeSubject(
             shape="area" if mode == "area" else "length",
             points=_rounded(points),
@@ -199,10 +210,11 @@ class Measuring(QObject):
             self.shapes.select(key)
             self.shapes.show(key)
 
+    @while_shown
     def _on_unscale(self) -> None:
-        scene = self._scene
-        set_by = None if scene is None else self.measures.scale_of(scene.image.id)
-        if scene is not None and set_by is not None:
+        scene = self._session.scene
+        set_by = self.measures.scale_of(scene.image.id)
+        if set_by is not None:
             assert isinstance(set_by.subject, ScaleSubject)
             subject = ScaleSubject(everywhere=set_by.subject.everywhere)
             self._document.record(Decision(verb="unscale", item=scene.image.id, subject=subject))
@@ -210,7 +222,6 @@ class Measuring(QObject):
     # What stands
 
     def _on_replaced(self) -> None:
-        self._scene = None
         self._read()
 
     def _on_decided(self, decision: Decision) -> None:
@@ -228,7 +239,9 @@ class Measuring(QObject):
             self.scale_changed.emit()
 
     def _shapes(self) -> Sequence[Shape]:
-        return () if self._scene is None else self.measures.shapes.get(self._scene.image.id, ())
+        if not self._session.shown:
+            return ()
+        return self.measures.shapes.get(self._session.scene.image.id, ())
 
     def _find(self, key: Hashable) -> Shape | None:
         return next((one for one in self._shapes() if _key(one) == key), None)
@@ -256,7 +269,6 @@ class Measuring(QObject):
         self._screen.measure.show_scale(words, can_go_back=is_set)
 
     def _line(self, shape: Shape) -> ShapeLine:
-        assert self._scene is not None
         number, size = shape.subject.number, self._size
         outline = shape.area is not None
         in_micrometres = ("", "")
@@ -268,7 +280,7 @@ class Measuring(QObject):
             value=self._measured(shape.length, shape.area),
             detail=f"outline {self._measured(shape.length)}" if outline else "",
             cells=(
-                self._scene.image.name,
+                self._session.scene.image.name,
                 str(number),
                 "outline" if outline else "line",
                 f"{shape.length:.2f}",
@@ -279,14 +291,15 @@ class Measuring(QObject):
 
     @property
     def _size(self) -> float | None:
-        scene = self._scene
-        return None if scene is None else self.measures.pixel_size(scene.image.id, scene.image.pixel_size)
+        if not self._session.shown:
+            return None
+        return self.measures.pixel_size(self._session.scene.image.id, self._file_size)
 
     def _scale_in_words(self) -> tuple[str, bool]:
-        scene, size = self._scene, self._size
-        if scene is None:
+        if not self._session.shown:
             return "", False
-        made = self.measures.scale_of(scene.image.id)
+        size = self._size
+        made = self.measures.scale_of(self._session.scene.image.id)
         if made is None:
             if size is None:
                 return "The file does not tell how large a pixel is.", False

@@ -6,6 +6,7 @@ from PySide6.QtCore import QObject
 
 from raterscope.algorithms.clicks.results import Clustering
 from raterscope.app.document import Document
+from raterscope.app.session import while_shown
 from raterscope.app.workspaces.clicks import view
 from raterscope.app.workspaces.clicks.crops import Crops, Image
 from raterscope.app.workspaces.clicks.reviewing import Reviewing
@@ -30,30 +31,38 @@ class OnCanvas(QObject):
         loader.loading.connect(canvas.set_waiting)
         reviewing.spots_changed.connect(self._on_spots)
         reviewing.selected.connect(self._on_selected)
+        self._session = reviewing.session
 
-    def begin(self, scene: Scene | None) -> None:
-        """Make way for a scene that comes: another image's pixels go, and every draft."""
-        before = self._reviewing.scene
-        if scene is None or before is None or scene.image.id != before.image.id:
-            self._crops.set_image(None)
-            self._canvas.set_image(None, (0, 0, 1, 1) if scene is None else scene.image.extent)
-        self._canvas.set_pixel_size(None if scene is None else scene.image.pixel_size)
+    def clear(self) -> None:
+        """Show no image."""
+        self._crops.set_image(None)
+        self._canvas.set_image(None, (0, 0, 1, 1))
+        self._canvas.set_pixel_size(None)
+        self._canvas.set_clicks(ClickMarks.none())
         self.show_draft(None)
 
+    def begin(self, scene: Scene) -> None:
+        """Make way for a scene that comes: another image's pixels go, and every draft."""
+        before = self._session.before
+        if before is None or scene.image.id != before.image.id:
+            self._crops.set_image(None)
+            self._canvas.set_image(None, scene.image.extent)
+        self._canvas.set_pixel_size(scene.image.pixel_size)
+        self.show_draft(None)
+
+    @while_shown
     def show(self) -> None:
         """Draw the clicks and the truth of the scene whose spots are reviewed now."""
-        scene = self._reviewing.scene
-        if scene is not None:
-            self._canvas.set_truth(scene.truth[:, 0], scene.truth[:, 1])
+        truth = self._session.scene.truth
+        self._canvas.set_truth(truth[:, 0], truth[:, 1])
         self.show_clicks()
 
+    @while_shown
     def show_clicks(self) -> None:
         """Draw the clicks; blind, only those on spots that are decided."""
-        scene, spots, blind = self._reviewing.scene, self._reviewing.spots, self._reviewing.blind
-        if scene is None:
-            self._canvas.set_clicks(ClickMarks.none())
-        else:
-            self._canvas.set_clicks(view.click_marks(scene, self._document.numbers, spots, blind=blind))
+        session, spots = self._session, self._reviewing.spots
+        marks = view.click_marks(session.scene, self._document.numbers, spots, blind=session.blind)
+        self._canvas.set_clicks(marks)
 
     def show_draft(self, clustering: Clustering | None) -> None:
         """Draw the clusters that a fusion under way has come to, or none."""
@@ -62,9 +71,10 @@ class OnCanvas(QObject):
         else:
             self._canvas.set_partial(clustering.mean, clustering.covariance)
 
+    @while_shown
     def _on_pixels(self, image: int, pixels: Image) -> None:
-        scene = self._reviewing.scene
-        if scene is not None and scene.image.id == image:
+        scene = self._session.scene
+        if scene.image.id == image:
             self._canvas.set_image(pixels, scene.image.extent, pixel_size=scene.image.pixel_size)
             self._crops.set_image(pixels)
             self._on_selected(self._reviewing.current)

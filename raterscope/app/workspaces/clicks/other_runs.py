@@ -14,7 +14,7 @@ from raterscope.app import review
 from raterscope.app.document import Document
 from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry, Study
-from raterscope.app.workspaces.clicks.scene import Scene
+from raterscope.app.workspaces.clicks.scene import ClicksSession, Scene
 from raterscope.app.workspaces.clicks.spots import Spot, spots_of
 from raterscope.app.workspaces.lines import run_title
 from raterscope.widgets.panels.evidence_lines import EvidenceLine
@@ -46,19 +46,24 @@ class OtherRuns(QObject):
 
     read = Signal()
 
-    def __init__(self, document: Document, parent: QObject | None = None) -> None:
+    def __init__(self, document: Document, session: ClicksSession, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._document = document
         self._of: tuple[int, int | None] | None = None
         self._waiting: list[RunEntry] = []
         self._said: list[_Said] | None = None
         self._task = LatestTask()
+        session.scene_changed.connect(self._on_scene)
+        session.cleared.connect(self._clear)
 
-    def show(self, scene: Scene | None) -> None:
-        """Take another image, or the same with another run."""
-        self._of = None if scene is None else (scene.image.id, None if scene.run is None else scene.run.id)
-        self._said = None
+    def _clear(self) -> None:
+        self._of = self._said = None
         self._task.cancel()
+
+    def _on_scene(self, scene: Scene) -> None:
+        """Take another image, or the same with another run."""
+        self._clear()
+        self._of = scene.image.id, None if scene.run is None else scene.run.id
 
     @property
     def reading(self) -> bool:

@@ -15,7 +15,7 @@ from raterscope.app.kinds.clicks.parasitaemia import SOURCE, Field, Told, field_
 from raterscope.app.review import CountingSubject, Decision, Measures, Spot
 from raterscope.app.study import ImageEntry
 from raterscope.app.workspaces.clicks.measuring import Measuring
-from raterscope.app.workspaces.clicks.scene import Scene
+from raterscope.app.workspaces.clicks.scene import ClicksSession
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.app.workspaces.clicks.spots import Known
 from raterscope.app.workspaces.queueing import Queueing
@@ -32,27 +32,30 @@ class Parasitaemia(QObject):
     """Keeps the panel in step with queue, decisions and scale; only images that changed are counted anew."""
 
     def __init__(
-        self, document: Document, jobs: Jobs, screen: ClicksScreen, queueing: Queueing, measuring: Measuring
+        self,
+        document: Document,
+        jobs: Jobs,
+        screen: ClicksScreen,
+        session: ClicksSession,
+        queueing: Queueing,
+        measuring: Measuring,
     ) -> None:
         super().__init__(screen)
         self._document, self._jobs, self._screen = document, jobs, screen
         self._queueing, self._measuring = queueing, measuring
         self._panel = screen.parasitaemia
-        self._scene: Scene | None = None
+        self._session = session
         self._fields: dict[int, tuple[Made, Field | None]] = {}
         self._under_way = False
         self._again = False
         document.replaced.connect(self._on_replaced)
+        session.scene_changed.connect(self.refresh)
+        session.cleared.connect(self.refresh)
         document.decided.connect(self.refresh)
         queueing.all_read.connect(self.refresh)
         screen.middle_tabs.currentChanged.connect(self.refresh)
         self._panel.scope_chosen.connect(self.refresh)
         self._panel.counted.connect(self._on_counted)
-
-    def show(self, scene: Scene | None) -> None:
-        """Take another image."""
-        self._scene = scene
-        self.refresh()
 
     def refresh(self) -> None:
         """Bring the figures up to date, where they are looked at."""
@@ -80,7 +83,7 @@ class Parasitaemia(QObject):
         """The only image to tell of; None for all."""
         if self._panel.scope.mode == "all":
             return None
-        return -1 if self._scene is None else self._scene.image.id
+        return self._session.scene.image.id if self._session.shown else -1
 
     def _show_counted(self) -> None:
         image, of_all = self._image, self._measuring.measures.counting.get(None, CountingSubject())
@@ -92,13 +95,14 @@ class Parasitaemia(QObject):
 
     def _on_counted(self, counted: Counted) -> None:
         contents, image = self._document.contents, self._image
-        if contents is None or (image is not None and self._scene is None):
+        shown = self._session.shown
+        if contents is None or (image is not None and not shown):
             return
         values = asdict(counted)
         if image is not None:
             values |= {name: None for name, asked in ASKED.items() if asked.of_all}
-        elif self._scene is not None:
-            image, values = self._scene.image.id, {**values, "everywhere": True}
+        elif shown:
+            image, values = self._session.scene.image.id, {**values, "everywhere": True}
         if image is None:
             image = contents.of("clicks")[0].id
         subject = CountingSubject(**{"everywhere": False, **values})
@@ -120,7 +124,7 @@ class Parasitaemia(QObject):
             self.refresh()
 
     def _on_replaced(self) -> None:
-        self._fields, self._scene = {}, None
+        self._fields = {}
         self._panel.show_figures((), "")
         self._panel.show_counted(Counted())
 

@@ -63,16 +63,22 @@ class Plotting(QObject):
         screen.middle_tabs.currentChanged.connect(self.refresh)
         screen.counts.chosen.connect(self._on_image)
         reviewing.selected.connect(self._on_selected)
+        reviewing.session.scene_changed.connect(self._on_scene)
+        reviewing.session.cleared.connect(self._clear)
         comparing.plot.threshold_chosen.connect(self._on_threshold)
         screen.trust.plot.bin_chosen.connect(self._on_bin)
         annotators.chosen.connect(screen.canvas.choose_annotator)
         annotators.chosen.connect(screen.evidence.choose_voter)
         self._on_replaced()
 
-    def show_scene(self, scene: Scene | None) -> None:
+    def _clear(self) -> None:
+        self._screen.counts.select(None)
+        self.show_trace(None)
+
+    def _on_scene(self, scene: Scene) -> None:
         """Mark the image that is on screen, and draw how the objective of its run rose."""
-        self._screen.counts.select(None if scene is None else scene.image.id)
-        self.show_trace(None if scene is None or scene.fusion is None else scene.fusion.clustering)
+        self._screen.counts.select(scene.image.id)
+        self.show_trace(None if scene.fusion is None else scene.fusion.clustering)
 
     def show_trace(self, clustering: Clustering | None) -> None:
         """Draw how the objective rose, of a fusion or of what one under way has come to."""

@@ -9,7 +9,8 @@ from PySide6.QtCore import QObject, Signal
 from raterscope.app.disputes import DISPUTED
 from raterscope.app.document import Document
 from raterscope.app.review import Decision, SpotSubject
-from raterscope.app.workspaces.clicks.scene import Scene
+from raterscope.app.session import while_shown
+from raterscope.app.workspaces.clicks.scene import ClicksSession, Scene
 from raterscope.app.workspaces.clicks.spots import Spot, spots_of
 from raterscope.app.workspaces.order import ELSEWHERE, Elsewhere, next_item
 
@@ -24,6 +25,7 @@ class Reviewing(QObject):
     Parameters
     ----------
     document : Document
+    session : ClicksSession
     elsewhere : callable
         Goes on with other images; see `next_item`.
 
@@ -44,41 +46,54 @@ class Reviewing(QObject):
     exhausted = Signal()
     said = Signal(str)
 
-    def __init__(self, document: Document, elsewhere: Elsewhere, parent: QObject | None = None) -> None:
+    def __init__(
+        self, document: Document, session: ClicksSession, elsewhere: Elsewhere, parent: QObject | None = None
+    ) -> None:
         super().__init__(parent)
         self._document = document
+        self.session = self._session = session
         self._elsewhere = elsewhere
         self._go_on = False
         self._by_hand = False
         """Whether the expert chose the spot itself: only then may a decision on it be changed."""
         self._walked: tuple[float, int] | None = None
         """Rank of the last spot of the walk that was looked at: from there it goes on."""
-        self.blind = False
-        """What others say of a spot is hidden until it is decided."""
-        self.scene: Scene | None = None
         self.spots: tuple[Spot, ...] = ()
         self.current: int | None = None
+        session.scene_changed.connect(self._on_scene)
+        session.cleared.connect(self._clear)
+        session.blind_changed.connect(self._on_blind)
 
     @property
     def spot(self) -> Spot | None:
         """The spot looked at."""
         return None if self.current is None else self.spots[self.current]
 
+    @property
+    def blind(self) -> bool:
+        """Whether what others say of a spot is hidden until it is decided."""
+        return self._session.blind
+
     def covers(self, spot: Spot) -> bool:
         """Tell whether what others say of a spot is hidden."""
         return self.blind and not spot.decided
 
-    def set_blind(self, blind: bool) -> None:
-        """Hide what others say of spots that are not decided, or show it."""
-        self.blind = blind
+    def _on_blind(self) -> None:
         self.spots_changed.emit()
         self.selected.emit(self.current)
 
-    def show(self, scene: Scene | None) -> None:
+    def _clear(self) -> None:
+        self._walked = None
+        self.spots = ()
+        self.current = None
+        self.spots_changed.emit()
+        self.go_to(None)
+
+    def _on_scene(self, scene: Scene) -> None:
         """Take another image, or the same with another run."""
-        same = self.scene is not None and scene is not None and scene.image.id == self.scene.image.id
+        before = self._session.before
+        same = before is not None and scene.image.id == before.image.id
         kept = self.spot if same else None
-        self.scene = scene
         if not same:
             self._walked = None
         self._read()
@@ -145,10 +160,10 @@ class Reviewing(QObject):
 
     def decide(self, verb: str) -> None:
         """Accept, reject or skip the spot, and go on to the next disputed one when that is on disk."""
-        spot, scene = self.spot, self.scene
+        spot = self.spot
         if self._go_on or self.is_past():  # the last one is still on its way to the disk
             return
-        if spot is None or scene is None or (verb == "skip" and spot.skipped):
+        if spot is None or (verb == "skip" and spot.skipped):
             self.next_disputed()
             return
         if spot.decided and (verb == "skip" or not self._by_hand):
@@ -157,6 +172,7 @@ class Reviewing(QObject):
                 "Tab goes on."
             )
             return
+        scene = self._session.scene
         self._go_on = True
         self._by_hand = False
         subject = SpotSubject(x=spot.x, y=spot.y, number=spot.number, blind=self.covers(spot))
@@ -168,18 +184,19 @@ class Reviewing(QObject):
         )  # fmt: skip
         job.ended.connect(self._on_written)
 
+    @while_shown
     def add(self, x: float, y: float) -> None:
         """Add a spot that the crowd missed."""
-        if self.scene is not None and not self.is_past():
+        if not self.is_past():
             number = max((spot.number for spot in self.spots), default=0) + 1
             added = SpotSubject(x=x, y=y, number=number)
-            self._document.record(Decision(verb="add", item=self.scene.image.id, subject=added))
+            self._document.record(Decision(verb="add", item=self._session.scene.image.id, subject=added))
 
     def move(self, index: int, x: float, y: float) -> None:
         """Put a spot in its right place, which also says that it is there."""
-        scene = self.scene
-        if scene is None or not 0 <= index < len(self.spots) or self.is_past():
+        if not 0 <= index < len(self.spots) or self.is_past():
             return
+        scene = self._session.scene
         spot = self.spots[index]
         moved = SpotSubject(
             x=x, y=y, number=spot.number, from_x=spot.x, from_y=spot.y, blind=self.covers(spot)
@@ -193,7 +210,7 @@ class Reviewing(QObject):
 
     def is_past(self) -> bool:
         """Tell whether what is shown is past, and say that nothing can be decided on it."""
-        past = self.scene is not None and self.scene.replayed
+        past = self._session.shown and self._session.scene.replayed
         if past:
             self.said.emit("This is a replay: leave it (Esc) to decide.")
         return past
@@ -201,9 +218,10 @@ class Reviewing(QObject):
     def _on_written(self) -> None:
         self._go_on = False
 
+    @while_shown
     def _read(self) -> None:
-        scene, contents = self.scene, self._document.contents
-        if scene is None or contents is None:
+        scene, contents = self._session.scene, self._document.contents
+        if contents is None:
             self.spots = ()
         else:
             self.spots = spots_of(

@@ -10,12 +10,13 @@ from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.formats.images import load_image
 from raterscope.app.formats.pyramids import is_large, open_pyramid
+from raterscope.app.session import Session
 from raterscope.app.study import ImageEntry, RunEntry, Study, StudyError
 from raterscope.app.study.places import digest_of_file
 from raterscope.app.workspaces.clicks.crops import Image
 from raterscope.app.workspaces.loading import apart, why_missing
 
-__all__ = ["Scene", "load_pixels", "read_scene"]
+__all__ = ["ClicksSession", "Scene", "load_pixels", "read_scene"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,10 @@ class Scene:
     told: str = ""
     replayed: bool = False
     later: int = 0
+
+
+ClicksSession = Session[Scene, None]
+"""What the clicks workspace shows: the scene as the stream and the scale have it."""
 
 
 def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene:

@@ -50,7 +50,7 @@ class SpotMenu(QObject):
 
     def _on_canvas(self, place: QPoint, *, by_key: bool) -> None:
         canvas, reviewing = self._screen.canvas, self._reviewing
-        if reviewing.scene is None:
+        if not reviewing.session.shown:
             return
         shape = None if by_key else self._measuring.choose_at(QPointF(place))
         if shape is not None:
@@ -68,14 +68,14 @@ class SpotMenu(QObject):
             under = canvas.spot_at(x, y)
             if under != reviewing.current:
                 reviewing.select(under)
-        size, spot = reviewing.scene.image.pixel_size, reviewing.spot
+        size, spot = reviewing.session.scene.image.pixel_size, reviewing.spot
         if spot is None:
             words = view.place_in_words(x, y, size)
             entries = (
                 ("Add a spot here", partial(reviewing.add, x, y)),
                 ("Copy the place", partial(_copy, words)),
             )
-            self._open(f"{reviewing.scene.image.name}, {words}", entries, canvas.mapToGlobal(place))
+            self._open(f"{reviewing.session.scene.image.name}, {words}", entries, canvas.mapToGlobal(place))
             return
         words = view.place_in_words(spot.x, spot.y, size)
         entries = (

@@ -29,7 +29,7 @@ from raterscope.app.review import known_spots
 from raterscope.app.study import Study, streams
 from raterscope.app.workspaces.clicks.live import Live
 from raterscope.app.workspaces.clicks.replay import Replay
-from raterscope.app.workspaces.clicks.scene import Scene
+from raterscope.app.workspaces.clicks.scene import ClicksSession, Scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.app.workspaces.clicks.spots import Known, Settling
 from raterscope.app.workspaces.queueing import Queueing
@@ -58,12 +58,20 @@ class Streaming(QObject):
 
     moved = Signal()
 
-    def __init__(self, document: Document, jobs: Jobs, screen: ClicksScreen, queueing: Queueing) -> None:
+    def __init__(
+        self,
+        document: Document,
+        jobs: Jobs,
+        screen: ClicksScreen,
+        session: ClicksSession,
+        queueing: Queueing,
+    ) -> None:
         super().__init__(screen)
         self._document = document
         self._screen = screen
         self._queueing = queueing
-        self._scene: Scene | None = None
+        self.as_read: Scene | None = None
+        """The image on screen as the study has it, without what a stream or a replay has changed."""
         self._order: Order = "random"
         self._seed = 0
         self._per_step = 1
@@ -71,6 +79,7 @@ class Streaming(QObject):
         self.live = Live(document, jobs, self)
         self.replay = Replay(jobs, self)
         document.replaced.connect(self._on_replaced)
+        session.cleared.connect(self._clear)
         panel = screen.stream
         panel.replay_requested.connect(self._on_replay_requested)
         panel.order_chosen.connect(self._on_order_chosen)
@@ -104,16 +113,17 @@ class Streaming(QObject):
         """How clicks are followed, with the stopping rule that the panel shows."""
         return WatchPlan(stopping=self._screen.stream.stopping)
 
-    def dressed(self, scene: Scene | None) -> Scene | None:
-        """Give what is to be shown of an image: where the stream or the replay stands, else as it is."""
-        if self.replay.on and (
-            scene is None or self._scene is None or scene.image.id != self._scene.image.id
-        ):
-            self.replay.leave()
-        self._scene = scene
+    def _clear(self) -> None:
+        self.replay.leave()
+        self.as_read = None
         self._tell()
-        if scene is None:
-            return None
+
+    def dressed(self, scene: Scene) -> Scene:
+        """Give what is to be shown of an image: where the stream or the replay stands, else as it is."""
+        if self.replay.on and (self.as_read is None or scene.image.id != self.as_read.image.id):
+            self.replay.leave()
+        self.as_read = scene
+        self._tell()
         if self.replay.given is not None:
             return self._replayed(scene)
         watched = self._watched(scene.image.id)
@@ -146,7 +156,7 @@ class Streaming(QObject):
     # Replay
 
     def _on_replay_requested(self) -> None:
-        scene = self._scene
+        scene = self.as_read
         if scene is None or not len(scene.clicks.annotators):
             self._screen.said.emit("There are no clicks to replay.")
             return
@@ -157,8 +167,8 @@ class Streaming(QObject):
         self._replay()
 
     def _replay(self) -> None:
-        if self._scene is not None:
-            scene, contents = self._scene, self._document.contents
+        if self.as_read is not None:
+            scene, contents = self.as_read, self._document.contents
             clicks, truth = scene.clicks, scene.truth
             radius = RADIUS if contents is None else contents.matching_radius
             if contents is not None:
@@ -309,7 +319,7 @@ class Streaming(QObject):
         self._tell()
 
     def _on_stepped(self, image: int, _watched: Watched) -> None:
-        if self._scene is not None and self._scene.image.id == image:
+        if self.as_read is not None and self.as_read.image.id == image:
             self.moved.emit()
 
     def _on_advanced(self, images: Sequence[int]) -> None:
@@ -317,7 +327,7 @@ class Streaming(QObject):
         if following is None:
             return
         self._tell_queue(images)
-        if self._scene is not None and self._scene.image.id in images:
+        if self.as_read is not None and self.as_read.image.id in images:
             self.moved.emit()
 
     # What is told
@@ -337,7 +347,7 @@ class Streaming(QObject):
     def _tell(self) -> None:
         """Say in the panel and by the curves where everything stands."""
         panel, curves, plan = self._screen.stream, self._screen.curves, self.plan
-        scene, following = self._scene, self.live.following
+        scene, following = self.as_read, self.live.following
         if self.replay.given is not None and scene is not None:
             panel.show_replay(self._replay_line(scene))
             steps, position = tuple(self.replay.steps), self.replay.position  # more come meanwhile

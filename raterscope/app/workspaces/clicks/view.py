@@ -171,10 +171,8 @@ def place_in_words(x: float, y: float, pixel_size: float | None) -> str:
     return words if pixel_size is None else f"{words} ({x * pixel_size:.1f}, {y * pixel_size:.1f} µm)"
 
 
-def status(scene: Scene | None, spots: Sequence[Spot]) -> str:
+def status(scene: Scene, spots: Sequence[Spot]) -> str:
     """Say in the status line what is shown, which run, how it ended."""
-    if scene is None:
-        return ""
     words = [
         scene.image.name,
         f"{scene.image.width:g} x {scene.image.height:g} px",

@@ -99,11 +99,12 @@ class Viewing(QObject):
 
     def _now_selected(self) -> _Selected | None:
         """Give the spot selected, where it is undecided and something can be decided on it."""
-        scene, spot, contents = self._reviewing.scene, self._reviewing.spot, self._document.contents
-        if scene is None or spot is None or contents is None or scene.replayed:
+        session, spot, contents = self._reviewing.session, self._reviewing.spot, self._document.contents
+        if spot is None or contents is None or session.scene.replayed:
             return None
         if spot.decided or spot.skipped:
             return None
+        scene = session.scene
         return _Selected(contents.path, scene.image.id, None if scene.run is None else scene.run.id, spot)
 
     def _follow_sight(self) -> None:
@@ -131,8 +132,8 @@ class Viewing(QObject):
 
     def _spots(self, left: _Selected) -> Sequence[Spot]:
         """Give the spots as they stand now where the image left is still on screen."""
-        scene = self._reviewing.scene
-        return self._reviewing.spots if scene is not None and scene.image.id == left.image else ()
+        session = self._reviewing.session
+        return self._reviewing.spots if session.shown and session.scene.image.id == left.image else ()
 
     def _on_listed(self) -> None:
         self._listed_since = self.clock()

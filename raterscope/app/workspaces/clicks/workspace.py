@@ -38,7 +38,7 @@ from raterscope.app.workspaces.clicks.over_images import OverImages
 from raterscope.app.workspaces.clicks.parasitaemia import Parasitaemia
 from raterscope.app.workspaces.clicks.plotting import Plotting
 from raterscope.app.workspaces.clicks.reviewing import Reviewing
-from raterscope.app.workspaces.clicks.scene import Scene, load_pixels, read_scene
+from raterscope.app.workspaces.clicks.scene import ClicksSession, Scene, load_pixels, read_scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.app.workspaces.clicks.spot_menu import SpotMenu
 from raterscope.app.workspaces.clicks.spots import Spot
@@ -72,13 +72,15 @@ class ClicksWorkspace(ClicksScreen):
         self._document = document
         self._jobs = jobs
 
+        self.session = ClicksSession(self)
+        self.session.scene_changed.connect(self._begin)
         self.hiding = Hiding(
             document, "clicks", self, "Hide names and votes until you decide",
             "Names, votes and the model's answers are hidden until you decide.",
             "Names, votes and the model's answers are shown.",
         )  # fmt: skip
         self.loader = SceneLoader(document, jobs, read_scene, load_pixels, self)
-        self.reviewing = Reviewing(document, self._go_elsewhere, self)
+        self.reviewing = Reviewing(document, self.session, self._go_elsewhere, self)
         self.queueing = Queueing(
             document, self.queue, "clicks", read_results, summarize, self, outline=read_outlines,
             nouns=("image", "spot"),
@@ -88,28 +90,27 @@ class ClicksWorkspace(ClicksScreen):
         self.runs = Runs(document, jobs, self, "clicks")
         self.fusing = self.runs.fusing
         self.walk = Walk(document, self.queueing, self.loader, self.runs, "clicks", self.canvas)
-        self.annotators = Annotators(document, self.table, self.reliability, self)
-        self.comparing = Comparing(document, jobs)
-        self.crowd_sizes = CrowdSizeMeasuring(document, jobs, self)
-        self.streaming = Streaming(document, jobs, self, self.queueing)
-        self.asking = Asking(document, jobs, self, self.queueing)
+        self.annotators = Annotators(document, self.table, self.reliability, self.session, self)
+        self.comparing = Comparing(document, jobs, self.session)
+        self.crowd_sizes = CrowdSizeMeasuring(document, jobs, self, self.session)
+        self.streaming = Streaming(document, jobs, self, self.session, self.queueing)
+        self.asking = Asking(document, jobs, self, self.session, self.queueing)
         self.flagging = Flagging(document, self)
         self.controls = Controls(document, self)
-        self.measuring = Measuring(document, self)
-        self.parasites = Parasitaemia(document, jobs, self, self.queueing, self.measuring)
+        self.measuring = Measuring(document, self, self.session)
+        self.parasites = Parasitaemia(document, jobs, self, self.session, self.queueing, self.measuring)
         self.many = Many(document, jobs, self.grid, self.queueing, self.reviewing)
         self.menu = SpotMenu(self, self.reviewing, self.many, self.measuring, self._decide)
-        self._scene: Scene | None = None
         self._to_find: Spot | SpotSubject | None = None
         """The spot to be looked at once its image is on screen."""
         self.crops = Crops(jobs, self)
         self.on_canvas = OnCanvas(document, self.canvas, self.reviewing, self.loader, self.crops)
         self.viewing = Viewing(document, self.canvas, self.crops, self.reviewing, self.many)
-        self.absence = AbsenceNote(document, jobs, self, self.queueing)
+        self.absence = AbsenceNote(document, jobs, self, self.session, self.queueing)
         self.explaining = Explaining(document, self.crops, self.evidence, self.reviewing, COVERAGES[-2])
         self.right_tabs.addTab(self.comparing, "Truth")
         self.trusting = Trusting(document, self.trust, self.queue, "clicks")
-        self.agreeing = Agreeing(document, jobs, self, self.queueing, self.annotators)
+        self.agreeing = Agreeing(document, jobs, self, self.session, self.queueing, self.annotators)
         self.excluding = Excluding(document, jobs, self, self.reviewing)
         self.over_images = OverImages(document, jobs, self, self.queueing, self.annotators)
         self.plotting = Plotting(
@@ -164,7 +165,10 @@ class ClicksWorkspace(ClicksScreen):
         for tabs in (self.middle_tabs, self.right_tabs):
             tabs.currentChanged.connect(self.annotators.refresh_stale)
         self.reviewing.said.connect(self.said)
-        self.hiding.changed.connect(self._on_hiding)
+        self.hiding.changed.connect(self.session.set_blind)
+        self.session.scene_changed.connect(self._on_scene)
+        self.session.cleared.connect(self._on_cleared)
+        self.session.blind_changed.connect(self._on_names_hidden)
 
     def _make_actions(self) -> None:
         review = self.reviewing
@@ -218,6 +222,10 @@ class ClicksWorkspace(ClicksScreen):
         """Give the study's number of the image on screen."""
         return self.queueing.current
 
+    def _image_here(self) -> int | None:
+        """Give the study's number of the image that is drawn."""
+        return self.session.scene.image.id if self.session.shown else None
+
     def go_to(self, item: int) -> None:
         """Show an image."""
         self.walk.choose(item)
@@ -230,7 +238,7 @@ class ClicksWorkspace(ClicksScreen):
 
     def annotators_here(self) -> Sequence[str]:
         """Name the annotators who looked at the image."""
-        return () if self._scene is None else self._scene.clicks.annotators
+        return self.session.scene.clicks.annotators if self.session.shown else ()
 
     def choose_annotator(self, name: str) -> None:
         """Choose an annotator everywhere."""
@@ -272,7 +280,7 @@ class ClicksWorkspace(ClicksScreen):
         self.many.forget()
         self.show_grid(False)
         self.crops.set_image(None)
-        self._show_scene(None)
+        self.session.clear()
         self.walk.reset()
         self._on_changed()
 
@@ -292,47 +300,48 @@ class ClicksWorkspace(ClicksScreen):
 
     def _show_again(self) -> None:
         """Show the image on screen as the stream has it now."""
-        self._show_scene(self._scene)
+        if self.streaming.as_read is not None:
+            self._show_scene(self.streaming.as_read)
 
-    def _show_scene(self, scene: Scene | None) -> None:
-        if scene is not None and not self._document.numbers.keys() >= set(scene.clicks.annotators):
+    def _show_scene(self, scene: Scene) -> None:
+        if not self._document.numbers.keys() >= set(scene.clicks.annotators):
             return  # somebody came meanwhile: it is read again once the study's contents are
-        self._scene = scene
-        scene = self.measuring.take(self.streaming.dressed(scene))
+        self.session.show(self.measuring.scaled(self.streaming.dressed(scene)))
+
+    def _begin(self, scene: Scene) -> None:
+        """Make way for a scene, before its parts show theirs."""
         self.on_canvas.begin(scene)
-        self.annotators.show(scene)
-        self.reviewing.show(scene)
-        self.explaining.follow()
+
+    def _on_cleared(self) -> None:
+        self.on_canvas.clear()
+        self._to_find = None
+        if self.grid_shown:
+            self.many.refresh()
+        self.say_converged("")
+        self.trusting.show(None, ())
+
+    def _on_scene(self, scene: Scene) -> None:
         if self._to_find is not None:
             self.reviewing.go_to(self.reviewing.find(self._to_find))
             self._to_find = None
         if self.grid_shown:
             self.many.refresh()
         self.on_canvas.show()
-        if scene is not None and scene.missing:
+        if scene.missing:
             self.refused.emit(scene.missing)
-        fusion = None if scene is None else scene.fusion
-        run = None if scene is None else scene.run
+        fusion, run = scene.fusion, scene.run
         self.say_converged(of_clicks(fusion, run.settings) if fusion and run else "")
-        self.comparing.show_scene(scene)
-        self.crowd_sizes.show_scene(scene)
         self._calibrate()
-        self.plotting.show_scene(scene)
-        self.asking.show(scene)
-        self.absence.show(scene)
-        self.parasites.show(scene)
-        self.agreeing.show(scene)
 
     def _calibrate(self) -> None:
         """Compare the run on screen with what is known of all its images."""
-        run = None if self._scene is None else self._scene.run
+        as_read = self.streaming.as_read
+        run = None if as_read is None else as_read.run
         title = "" if run is None else run_title(run)
         self.trusting.show(run, () if run is None else run.items, title)
 
-    def _on_hiding(self, blind: bool) -> None:
-        self.reviewing.set_blind(blind)
+    def _on_names_hidden(self) -> None:
         self.on_canvas.show_clicks()
-        self.annotators.set_blind(blind)
         if self.grid_shown:
             self.many.list_anew()
 
@@ -341,11 +350,12 @@ class ClicksWorkspace(ClicksScreen):
         self.loader.load_again()
 
     def _on_spots(self) -> None:
-        self.status_changed.emit(view.status(self.reviewing.scene, self.reviewing.spots))
+        session = self.session
+        self.status_changed.emit(view.status(session.scene, self.reviewing.spots) if session.shown else "")
 
     def _go_elsewhere(self, step: int, skipped: bool, _finish: bool) -> bool:
         """Go on with the next image that has something to be decided; tells whether there is one."""
-        here = None if self._scene is None else self._scene.image.id
+        here = self._image_here()
         found = next_unit(self.queueing.units(), (here, ""), step, skipped=skipped)
         if found is not None:
             self.walk.visit(found[0], partial(self.reviewing.enter, step, skipped))
@@ -368,7 +378,7 @@ class ClicksWorkspace(ClicksScreen):
         back_to = back if isinstance(back, SpotSubject) else None
         if not images:
             self.annotators.refresh()
-        elif self.reviewing.scene is not None and self.reviewing.scene.image.id not in images:
+        elif self.session.shown and self._image_here() not in images:
             if not self.grid_shown:
                 self._to_find = back_to
                 self.walk.show(images[0])
@@ -404,8 +414,7 @@ class ClicksWorkspace(ClicksScreen):
             self.grid.setFocus()
 
     def _on_looked_at(self, one: Listed) -> None:
-        scene = self.reviewing.scene
-        if scene is not None and scene.image.id == one.image:
+        if self._image_here() == one.image:
             self.reviewing.select(self.reviewing.find(one.spot))
         else:
             self.reviewing.select(None)
@@ -420,8 +429,7 @@ class ClicksWorkspace(ClicksScreen):
         """Show a spot on its image."""
         self.show_grid(False)
         self.canvas.setFocus()
-        scene = self.reviewing.scene
-        if scene is not None and scene.image.id == image:
+        if self._image_here() == image:
             self.reviewing.select(self.reviewing.find(spot))
         else:
             self._to_find = spot
@@ -457,7 +465,7 @@ class ClicksWorkspace(ClicksScreen):
         self.runs.start(wanted, work, self.queueing.current)
 
     def _on_partial(self, image: int, draft: Draft) -> None:
-        if self.reviewing.scene is not None and self.reviewing.scene.image.id == image:
+        if self._image_here() == image:
             self.on_canvas.show_draft(draft.clustering)
             self.plotting.show_trace(draft.clustering)
 

@@ -117,7 +117,7 @@ def test_who_is_to_be_left_out_is_asked_for_once_it_is_seen_what_would_change(vo
     dialog = asked(voted, qtbot)
     panel, reviewing = dialog.panel, voted.workspace.reviewing
     assert panel.state == "shown"
-    here, spots = reviewing.scene.image.name, len(reviewing.spots)
+    here, spots = reviewing.session.scene.image.name, len(reviewing.spots)
     summary = panel._summary.toolTip() or panel._summary.text()
     assert summary.startswith(f"would change 1 of {spots} decisions on this image, 2 of ")
     shown = [panel.changes.lines[row] for row in range(len(panel.changes.lines))]
@@ -130,7 +130,7 @@ def test_who_is_to_be_left_out_is_asked_for_once_it_is_seen_what_would_change(vo
         panel.changes.setCurrentIndex(panel.changes.model().index(row, 0))
         idle(voted, qtbot)
         name, _, number = shown[row].name.partition("  spot ")
-        assert reviewing.scene.image.name == name
+        assert reviewing.session.scene.image.name == name
         assert reviewing.spot.number == int(number)
         assert (reviewing.spot.x, reviewing.spot.y) == pytest.approx((190, 30), abs=4)
     qtbot.keyClicks(panel.reason.words, "a test account")
@@ -299,7 +299,7 @@ def test_a_cell_of_the_matrix_of_agreement_chooses_its_two_annotators(voted, qtb
     row, column = 0, figure.names.index("volunteer 7")
     assert figure.words((row, column)).startswith("careless and volunteer 7: Dice 0.00, of ")
     others = figure.names.index("volunteer 1"), figure.names.index("volunteer 2")
-    scene = workspace.reviewing.scene
+    scene = workspace.reviewing.session.scene
     first, second = (
         set(scene.fusion.marked[scene.clicks.annotators.index(name)].nonzero()[0])
         for name in ("volunteer 1", "volunteer 2")

@@ -21,7 +21,7 @@ def verbs(study_file):
 
 def test_a_negative_control_is_marked_used_by_the_next_fusion_and_undone(fused, qtbot, study_file):
     workspace = fused.workspace
-    name = workspace.reviewing.scene.image.name
+    name = workspace.reviewing.session.scene.image.name
     said = []
     workspace.said.connect(said.append)
     press(fused, qtbot, Qt.Key.Key_C, SHIFT)
@@ -46,7 +46,7 @@ def test_a_negative_control_is_marked_used_by_the_next_fusion_and_undone(fused, 
 
 def test_an_image_with_an_accepted_spot_is_no_negative_control(fused, qtbot, study_file):
     workspace = fused.workspace
-    name = workspace.reviewing.scene.image.name
+    name = workspace.reviewing.session.scene.image.name
     workspace.reviewing.select(0)
     press(fused, qtbot, Qt.Key.Key_A)
     workspace.walk.choose(next(one.id for one in fused.document.contents.images if one.name == name))

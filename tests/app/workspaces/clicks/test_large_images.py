@@ -48,7 +48,7 @@ def test_a_large_image_is_shown_by_tiles_and_its_spots_with_their_surroundings(s
     assert kept(tmp_path)
     workspace.reviewing.select(0)
     qtbot.waitUntil(lambda: shown[-1] is not None and shown[-1].crop is not None, timeout=LONG)
-    spot, scene = workspace.reviewing.spot, workspace.reviewing.scene
+    spot, scene = workspace.reviewing.spot, workspace.reviewing.session.scene
     pixels, half = load_image(scene.path), shown[-1].crop.shape[0] // 2
     x, y = round(spot.x), round(spot.y)
     middle = shown[-1].crop[half - 5 : half + 5, half - 5 : half + 5]
@@ -64,7 +64,7 @@ def test_a_copy_that_was_damaged_is_told_and_made_anew(fused, qtbot, tmp_path):
         data = bytearray(file.read_bytes())
         data[100] ^= 255
         file.write_bytes(data)
-    scene = workspace.reviewing.scene
+    scene = workspace.reviewing.session.scene
     image = workspace.loader._pixels[scene.image.id]
     workspace.canvas.set_image(image, scene.image.extent)
     qtbot.waitUntil(lambda: told != [], timeout=LONG)
@@ -96,7 +96,7 @@ def test_making_an_image_ready_can_be_cancelled_and_begun_again(
     assert not window.workspace.canvas._waiting
     go_on.set()
     idle(window, qtbot)
-    window.workspace.loader.show(window.workspace.reviewing.scene.image.id)
+    window.workspace.loader.show(window.workspace.reviewing.session.scene.image.id)
     qtbot.waitUntil(lambda: in_sight(window), timeout=LONG)
     assert not list((tmp_path / "caches").rglob("*.part"))
 

@@ -40,7 +40,7 @@ def set_scale(window, qtbot, micrometres, *, everywhere=True):
 
 
 def pixel_size(window):
-    return window.workspace.reviewing.scene.image.pixel_size
+    return window.workspace.reviewing.session.scene.image.pixel_size
 
 
 def test_a_drawn_line_of_known_length_sets_the_scale_of_all_images_until_it_is_undone(

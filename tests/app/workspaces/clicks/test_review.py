@@ -79,7 +79,7 @@ def test_other_runs_are_read_when_they_come_into_sight(fused, qtbot):
     )  # fmt: skip
     workspace.evidence.run_chosen.emit(first)
     idle(fused, qtbot)
-    assert workspace.reviewing.scene.run.id == first
+    assert workspace.reviewing.session.scene.run.id == first
 
 
 def test_blind_nothing_tells_what_others_say_until_one_has_decided(fused, qtbot, study_file, monkeypatch):
@@ -121,7 +121,7 @@ def test_blind_nothing_tells_what_others_say_until_one_has_decided(fused, qtbot,
 
 def test_an_image_is_flagged_with_a_reason_found_by_it_and_unflagged_by_undo(fused, qtbot):
     workspace = fused.workspace
-    name = workspace.reviewing.scene.image.name
+    name = workspace.reviewing.session.scene.image.name
     flag(fused, qtbot, "out of focus")
     queue = workspace.queue
     queue.choice.setCurrentIndex(queue.choice.findData("flagged"))
@@ -198,7 +198,7 @@ def test_all_disputed_spots_of_all_images_are_settled_at_once_and_taken_back_by_
 
 def test_a_spot_of_the_grid_is_explained_and_shown_on_its_image(fused, qtbot):
     workspace = fused.workspace
-    here = workspace.reviewing.scene.image.name
+    here = workspace.reviewing.session.scene.image.name
     grid = open_grid(fused, qtbot, everywhere=True)
     other = next(place for place, card in enumerate(cards(grid)) if card.third != here)
     grid.view.setCurrentIndex(grid.view.model().at(other))
@@ -208,7 +208,7 @@ def test_a_spot_of_the_grid_is_explained_and_shown_on_its_image(fused, qtbot):
     assert "disputed" in words
     key(fused, qtbot, Qt.Key.Key_Return)
     assert not workspace.grid_shown
-    assert workspace.reviewing.scene.image.name == cards(grid)[other].third
+    assert workspace.reviewing.session.scene.image.name == cards(grid)[other].third
     assert workspace.reviewing.spot.state == "disputed"
 
 

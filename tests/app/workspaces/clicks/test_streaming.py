@@ -65,7 +65,7 @@ def wait_for(window, qtbot, annotators: int) -> None:
     """Wait until so many annotators have come to the image on screen."""
 
     def come():
-        scene = window.workspace.reviewing.scene
+        scene = window.workspace.reviewing.session.scene
         return scene is not None and scene.told != "" and len(scene.clicks.annotators) == annotators
 
     qtbot.waitUntil(come, timeout=LONG)
@@ -102,7 +102,7 @@ def test_a_decision_on_what_comes_stands_when_more_comes(waiting, qtbot, tmp_pat
     wait_for(waiting, qtbot, 7)
     spot = min(reviewing.spots, key=lambda one: (one.x - x) ** 2 + (one.y - y) ** 2)
     assert spot.state == "turned down"
-    qtbot.waitUntil(lambda: reviewing.scene.fusion.verdict[spot.cluster] == 0, timeout=LONG)
+    qtbot.waitUntil(lambda: reviewing.session.scene.fusion.verdict[spot.cluster] == 0, timeout=LONG)
 
 
 def test_stopped_it_is_kept_as_a_run_and_goes_on_when_resumed(waiting, qtbot, tmp_path, images_only):
@@ -137,7 +137,7 @@ def test_paused_it_takes_nothing_in(waiting, qtbot, tmp_path):
     waiting.workspace.stream.pause_toggled.emit(True)
     append(source, visit(1, "one.png"))
     qtbot.wait(3 * EVERY)
-    assert len(waiting.workspace.reviewing.scene.clicks.annotators) == 1
+    assert len(waiting.workspace.reviewing.session.scene.clicks.annotators) == 1
     waiting.workspace.stream.pause_toggled.emit(False)
     wait_for(waiting, qtbot, 2)
 
@@ -262,7 +262,7 @@ def test_decisions_hold_in_a_replay_which_ends_where_the_run_is(fused, qtbot):
     rejected = workspace.reviewing.spots[detected[0]]
     press(fused, qtbot, Qt.Key.Key_R)
     idle(fused, qtbot)
-    replay, before = stream_of(fused).replay, workspace.reviewing.scene.fusion
+    replay, before = stream_of(fused).replay, workspace.reviewing.session.scene.fusion
     for request in (workspace.stream.replay_requested, workspace.stream.shuffle_requested):
         request.emit()
         qtbot.waitUntil(lambda: len(replay.steps) == replay.total > 0, timeout=LONG)
@@ -294,7 +294,7 @@ def test_another_image_ends_the_replay(fused, qtbot):
     qtbot.waitUntil(lambda: len(stream_of(fused).replay.steps) > 2, timeout=LONG)
     press(fused, qtbot, Qt.Key.Key_PageDown)
     assert not stream_of(fused).replay.on
-    assert fused.workspace.reviewing.scene.told == ""
+    assert fused.workspace.reviewing.session.scene.told == ""
 
 
 def test_the_slider_moves_the_canvas(fused, qtbot):
@@ -306,7 +306,7 @@ def test_the_slider_moves_the_canvas(fused, qtbot):
     qtbot.mouseClick(slider, Qt.MouseButton.LeftButton, pos=QPoint(2, slider.height() // 2))
     slider.setValue(3)
     assert replay.position == 3
-    assert len(fused.workspace.reviewing.scene.clicks.annotators) == 3
+    assert len(fused.workspace.reviewing.session.scene.clicks.annotators) == 3
 
 
 def test_whom_to_ask_is_who_has_not_looked_and_blind_has_no_names(waiting, qtbot, tmp_path):

@@ -37,7 +37,7 @@ def recorded(fused, path):
 
 def test_a_spot_selected_long_enough_and_left_is_recorded(fused, qtbot, study_file, clock):
     workspace = fused.workspace
-    image, run = workspace.current_item(), workspace.reviewing.scene.run.id
+    image, run = workspace.current_item(), workspace.reviewing.session.scene.run.id
     spots = workspace.reviewing.spots
     look(fused, qtbot, clock, 0, 2.0)
     look(fused, qtbot, clock, 1, 0.1)  # passed

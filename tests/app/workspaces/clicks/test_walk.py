@@ -60,7 +60,7 @@ def check_counts(window):
     shown = window.workspace.queue.shown()
     assert sum(item.counts["disputed"] for item in shown) == left(window)
     here = states(window).count("disputed")
-    name = window.workspace.reviewing.scene.image.name
+    name = window.workspace.reviewing.session.scene.image.name
     assert next(item.counts["disputed"] for item in shown if item.title == name) == here
     whole = len(DOUBTFUL[name])
     assert f"of 3: {whole - here} of {whole} decided" in window.workspace.queue._progress.accessibleName()

@@ -14,7 +14,7 @@ from tests.app.driving import LONG, idle, press, states
 
 
 def test_fusing_finds_the_clear_spots_and_puts_the_disputed_image_first(fused):
-    scene = fused.workspace.reviewing.scene
+    scene = fused.workspace.reviewing.session.scene
     assert scene.fusion is not None
     assert states(fused).count("detected") >= 5
     assert "OEM + DEM" in fused.status._text.text()
@@ -87,7 +87,7 @@ def test_deciding_asks_for_a_new_fusion_which_holds_the_decision_fixed(fused, qt
     spot = min(reviewing.spots, key=lambda one: (one.x - x) ** 2 + (one.y - y) ** 2)
     assert spot.state == "turned down"
     assert spot.posterior == 0.0
-    assert not fused.workspace.reviewing.scene.fusion.detection.detected[spot.cluster]
+    assert not fused.workspace.reviewing.session.scene.fusion.detection.detected[spot.cluster]
 
 
 def test_a_missed_spot_is_added_where_the_expert_clicks_and_can_be_moved(fused, qtbot):
@@ -113,7 +113,7 @@ def test_tab_walks_the_disputed_spots_and_goes_on_to_the_next_image(fused, qtbot
         spot = workspace.reviewing.spot
         if spot is None or spot.state != "disputed":
             break
-        seen.add((workspace.reviewing.scene.image.name, spot.number))
+        seen.add((workspace.reviewing.session.scene.image.name, spot.number))
         press(fused, qtbot, Qt.Key.Key_R)
     disputed = sum(summary.disputed for summary in workspace.queueing._summaries.values())
     assert disputed == 0
@@ -143,7 +143,7 @@ def test_an_annotator_is_excluded_with_a_reason_and_left_out_of_the_next_fusion(
     press(fused, qtbot, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: len(fused.document.contents.runs) == 2, timeout=LONG)
     idle(fused, qtbot)
-    assert "careless" not in workspace.reviewing.scene.clicks.annotators
+    assert "careless" not in workspace.reviewing.session.scene.clicks.annotators
     excluded = [row for row in workspace.table.model.rows if row.excluded]
     assert [(row.name, row.why) for row in excluded] == [("careless", "clicks corners")]
     press(fused, qtbot, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
@@ -266,9 +266,9 @@ def test_a_fused_study_opens_on_the_image_that_is_most_disputed(window, qtbot, t
         keep(fuse_inputs(gather([entry.id for entry in study.images()], study), FusionPlan()), study)
     window.open_paths([path])
     qtbot.waitUntil(
-        lambda: window.workspace is not None and window.workspace.reviewing.scene is not None, timeout=LONG
+        lambda: window.workspace is not None and window.workspace.reviewing.session.shown, timeout=LONG
     )
     idle(window, qtbot)
     doubts = {item.title: item.score for item in window.workspace.queue.shown()}
     assert doubts["two.png"] > doubts["one.png"]
-    assert window.workspace.reviewing.scene.image.name == "two.png"
+    assert window.workspace.reviewing.session.scene.image.name == "two.png"
