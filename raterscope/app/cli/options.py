@@ -187,8 +187,8 @@ def _describe_study_commands(commands: Commands) -> None:
     )
     add_study(reading)
     reading.add_argument("files", nargs="+", type=Path, metavar="FILE")
-    reading.add_argument("--kind", choices=("clicks", "truth", "image", "volume", "masks", "labels",
-                                            "true-labels", "pairs", "true-ranking", "scores"),
+    file_kinds = dict.fromkeys(name for kind in KINDS.values() for name in kind.file_kinds)
+    reading.add_argument("--kind", choices=("image", *file_kinds),
                          help="what the files hold, where they do not show it")  # fmt: skip
     reading.add_argument("--radius", type=length, metavar="PX",
                          help="set the study's matching radius: how far from a true place of clicks a "

@@ -26,12 +26,11 @@ def report(options: argparse.Namespace) -> int:
         item = question = None
         if options.item is not None:
             entry = Names(study.images()).find(options.item)
-            items = study.items()
             asked = {
                 one.name.casefold(): one.id
                 for kind in KINDS.values()
                 if kind.by_question
-                for one in items[kind.name]
+                for one in kind.items(study)
             }
             item, question = (entry.id, None) if entry else (None, asked.get(options.item.casefold()))
             if item is None and question is None:

@@ -55,7 +55,7 @@ def _kind_of(options: argparse.Namespace) -> Kind:
     if len(named) == 1:
         return KINDS[named[0]]
     with Study.open(options.study) as study:
-        there = [kind for kind in named if study.items()[kind]]
+        there = [kind for kind in named if KINDS[kind].items(study)]
     if len(there) > 1:
         both = " and ".join(there)
         what = f"holds {both}, and {options.algorithm} is for {both}; --kind tells which are meant"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from raterscope.algorithms.progress import Watch
     from raterscope.algorithms.settings import Settings
     from raterscope.app.command_line.arguments import Parser
+    from raterscope.app.comparison import ComparedItem, Differences
     from raterscope.app.exports import Export
     from raterscope.app.outcome import Answer, Inputs
     from raterscope.app.page.contents import Section
@@ -247,6 +248,8 @@ class Kind:
         What one item is called in reports: "image", "case", "question".
     by_question : bool
         Whether the items are questions; else they are images.
+    file_kinds : tuple of str
+        What its files may hold, as `import --kind` names it.
     detail : str
         What a fusion decides on within an item: "detection", "region", "task", "annotator".
     doubt : str
@@ -258,6 +261,8 @@ class Kind:
         nothing can be compared.
     annotators_of : callable
         ``annotators_of(study, item, run)`` names the annotators whose annotations of an item a run had.
+    compare_runs : callable
+        ``compare_runs(item, differences)`` compares an item by two runs and fills in the differences.
     report : Report
     exports : tuple of Export
         In the order of the menu.
@@ -268,12 +273,18 @@ class Kind:
     title: str
     item: str
     by_question: bool
+    file_kinds: tuple[str, ...]
     detail: str
     run: Run
     fuse_command: FuseCommand
     trust: Callable[[Study, Sequence[int], Watch], Trust | None]
     annotators_of: Callable[[Study, int, RunEntry], Iterable[str | None]]
+    compare_runs: Callable[[ComparedItem, Differences], None]
     report: Report
     exports: tuple[Export, ...] = ()
     sample: Sample | None = None
     doubt: str = "disputed"
+
+    def items(self, study: Study) -> Sequence[Item]:
+        """List the items of a study that have annotations of this kind."""
+        return study.items().get(self.name, ())

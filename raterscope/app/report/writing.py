@@ -105,7 +105,7 @@ def _gather(
     scope = {
         kind.name: [
             one
-            for one in (study.items()[kind.name] if kind.by_question else study.images())
+            for one in (kind.items(study) if kind.by_question else study.images())
             if whole or one.id == (question if kind.by_question else item)
         ]
         for kind in KINDS.values()
@@ -181,14 +181,14 @@ def _with_who_had_a_part(study: Study, run: RunEntry) -> RunEntry:
 
 def _about(study: Study) -> str:
     """Say what was fused: "24 images of clicks, 1 question of labels; 39 annotators"."""
-    many = {kind: len(_fused(study, kind, study.items()[kind.name])) for kind in KINDS.values()}
+    many = {kind: len(_fused(study, kind, kind.items(study))) for kind in KINDS.values()}
     here = [f"{counted(number, kind.item)} of {kind.name}" for kind, number in many.items() if number]
     return f"{', '.join(here)}; {counted(len(study.annotators()), 'annotator')}"
 
 
 def _fused(study: Study, kind: Kind, entries: Sequence[Item]) -> list[Item]:
     """Give the items of a kind of which a run is shown."""
-    there = {one.id for one in study.items()[kind.name]}
+    there = {one.id for one in kind.items(study)}
     return [one for one in entries if one.id in there and study.shown.run(one.id, kind.name) is not None]
 
 

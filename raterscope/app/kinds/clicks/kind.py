@@ -37,6 +37,7 @@ from raterscope.app.kinds.kind import (
 if TYPE_CHECKING:
     from raterscope.algorithms.progress import Watch
     from raterscope.algorithms.settings import Settings
+    from raterscope.app.comparison import ComparedItem, Differences
     from raterscope.app.outcome import Answer, Inputs
     from raterscope.app.review import ReviewState
     from raterscope.app.sample_files import Demonstrated, Tools
@@ -187,6 +188,12 @@ def _gather_report(request: ReportRequest, watch: Watch) -> ReportPart:
     return gather_part(request, watch)
 
 
+def _compare_runs(item: ComparedItem, differences: Differences) -> None:
+    from raterscope.app.kinds.clicks.changes import compare_runs
+
+    compare_runs(item, differences)
+
+
 def _demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demonstrated:
     from raterscope.app.kinds.clicks.demo import demonstrate
 
@@ -237,6 +244,7 @@ CLICKS = Kind(
     title="Clicks",
     item="image",
     by_question=False,
+    file_kinds=("clicks", "truth", "scores"),
     detail="detection",
     run=Run(
         catalogues=_catalogues,
@@ -262,6 +270,7 @@ CLICKS = Kind(
     ),
     trust=_trust,
     annotators_of=_annotators_of,
+    compare_runs=_compare_runs,
     report=Report(_gather_report, _add_report_options, _read_report_options, _held_fixed),
     exports=_EXPORTS,
     sample=Sample(_demonstrate, _about, "window.png", 0.4),

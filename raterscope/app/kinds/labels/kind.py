@@ -39,6 +39,7 @@ from raterscope.app.kinds.kind import (
 if TYPE_CHECKING:
     from raterscope.algorithms.progress import Watch
     from raterscope.algorithms.settings import Settings
+    from raterscope.app.comparison import ComparedItem, Differences
     from raterscope.app.outcome import Answer, Inputs
     from raterscope.app.sample_files import Demonstrated, Tools
     from raterscope.app.study import RunEntry, Study
@@ -186,6 +187,12 @@ def _gather_report(request: ReportRequest, watch: Watch) -> ReportPart:
     return gather_part(request, watch)
 
 
+def _compare_runs(item: ComparedItem, differences: Differences) -> None:
+    from raterscope.app.kinds.labels.changes import compare_runs
+
+    compare_runs(item, differences)
+
+
 def _demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demonstrated:
     from raterscope.app.kinds.labels.demo import demonstrate
 
@@ -233,6 +240,7 @@ LABELS = Kind(
     title="Labels",
     item="question",
     by_question=True,
+    file_kinds=("labels", "true-labels"),
     detail="task",
     run=Run(
         catalogues=_catalogues,
@@ -260,6 +268,7 @@ LABELS = Kind(
     ),
     trust=_trust,
     annotators_of=_annotators_of,
+    compare_runs=_compare_runs,
     report=Report(_gather_report, _add_report_options, _read_report_options),
     exports=_EXPORTS,
     sample=Sample(_demonstrate, _about, "window-labels.png", 0.1),

@@ -30,6 +30,7 @@ from raterscope.app.kinds.kind import (
 
 if TYPE_CHECKING:
     from raterscope.algorithms.progress import Watch
+    from raterscope.app.comparison import ComparedItem, Differences
     from raterscope.app.outcome import Answer, Inputs
     from raterscope.app.sample_files import Demonstrated, Tools
     from raterscope.app.study import RunEntry, Study
@@ -143,6 +144,12 @@ def _gather_report(request: ReportRequest, watch: Watch) -> ReportPart:
     return gather_part(request, watch)
 
 
+def _compare_runs(item: ComparedItem, differences: Differences) -> None:
+    from raterscope.app.kinds.masks.changes import compare_runs
+
+    compare_runs(item, differences)
+
+
 def _demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demonstrated:
     from raterscope.app.kinds.masks.demo import demonstrate
 
@@ -197,6 +204,7 @@ MASKS = Kind(
     title="Masks",
     item="case",
     by_question=False,
+    file_kinds=("masks", "volume", "truth"),
     detail="region",
     run=Run(
         catalogues=_catalogues,
@@ -224,6 +232,7 @@ MASKS = Kind(
     ),
     trust=_trust,
     annotators_of=_annotators_of,
+    compare_runs=_compare_runs,
     report=Report(_gather_report, _add_report_options, _read_report_options),
     exports=_EXPORTS,
     sample=Sample(_demonstrate, _about, "window-masks.png", 0.4),

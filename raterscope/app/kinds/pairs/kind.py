@@ -31,6 +31,7 @@ from raterscope.app.kinds.kind import (
 
 if TYPE_CHECKING:
     from raterscope.algorithms.progress import Watch
+    from raterscope.app.comparison import ComparedItem, Differences
     from raterscope.app.outcome import Answer, Inputs
     from raterscope.app.sample_files import Demonstrated, Tools
     from raterscope.app.study import RunEntry, Study
@@ -127,6 +128,12 @@ def _gather_report(request: ReportRequest, watch: Watch) -> ReportPart:
     return gather_part(request, watch)
 
 
+def _compare_runs(item: ComparedItem, differences: Differences) -> None:
+    from raterscope.app.kinds.pairs.changes import compare_runs
+
+    compare_runs(item, differences)
+
+
 def _demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demonstrated:
     from raterscope.app.kinds.pairs.demo import demonstrate
 
@@ -164,6 +171,7 @@ PAIRS = Kind(
     title="Pairs",
     item="question",
     by_question=True,
+    file_kinds=("pairs", "true-ranking"),
     detail="annotator",
     doubt="flagged",
     run=Run(
@@ -190,6 +198,7 @@ PAIRS = Kind(
     ),
     trust=_trust,
     annotators_of=_annotators_of,
+    compare_runs=_compare_runs,
     report=Report(_gather_report),
     exports=_EXPORTS,
     sample=Sample(_demonstrate, _about, "window-pairs.png", 0.1),
