@@ -73,7 +73,7 @@ def _draw_axes(canvas: Canvas, layout: Layout, look: Theme) -> None:
             canvas.line([(x, box.bottom), (x, box.bottom + small)], look.line)
         if layout.turned:
             labelled = 1.45 * letters if layout.chart.x.label else 0.0
-            length = (layout.legend.bottom if layout.keys else box.bottom + 1e9) - box.bottom
+            length = layout.legend.bottom - box.bottom
             room = min(length - labelled - letters, x + 0.2 * letters) / abs(np.sin(np.radians(TURN)))
             short = elided(words, max(room, 3 * letters), lambda part: canvas.width_of(part, letters))
             canvas.text((x + 3, box.bottom + 0.9 * letters), short, look.second, letters, "end", turn=TURN)

@@ -284,7 +284,13 @@ def crowd_size_chart(curves: Sequence[tuple[str, CrowdSizeCurve]], measure: str,
 
 
 def box_chart(
-    boxes: Sequence[BoxView], title: str, unit: str, aside: str = "", *, logarithmic: bool = False
+    boxes: Sequence[BoxView],
+    title: str,
+    unit: str,
+    aside: str = "",
+    *,
+    across: str = "",
+    logarithmic: bool = False,
 ) -> Chart:
     """Describe boxes from quartile to quartile with the median, whiskers, and all values as dots.
 
@@ -297,6 +303,8 @@ def box_chart(
         Empty for none.
     aside : str
         "8 cases".
+    across : str
+        What the names below the axis are; empty where they say it.
     logarithmic : bool
         Whether by powers of ten.
     """
@@ -320,7 +328,7 @@ def box_chart(
     names = [box.name for box in boxes for _ in box.values]
     return Chart(
         title if boxes else "Methods",
-        Axis("", names=tuple(map(_short, boxes))),
+        Axis(across, names=tuple(map(_short, boxes))),
         Axis(unit or title.partition(" ")[0], scale="log" if logarithmic else "linear", padding=0.06),
         tuple(marks),
         aside=aside if boxes else "",

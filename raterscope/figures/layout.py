@@ -45,7 +45,7 @@ class Style:
 
 
 SCREEN = Style()
-PAPER = Style(letters=19.0, grid=True, edge=16.0)
+PAPER = Style(letters=19.0, grid=True, edge=19.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,9 @@ def lay_out(
     if chart.x.names and across:
         step = (right - left) / max(view.right - view.left, 1e-9)
         widest = max(written(words) for _, words in across)
-        turned = widest + 0.8 * letters > step
+        turned = widest + 0.8 * letters > step and MOST_NAME * height > 4 * letters
+        if not turned:
+            across = [(place, elided(words, step - 0.6 * letters, written)) for place, words in across]
         if turned:
             below = widest * math.sin(math.radians(-TURN)) + 1.5 * letters
             below = min(below, max(MOST_NAME * height, 1.45 * letters))
@@ -207,7 +209,7 @@ def lay_out(
     shown = keys if len(keys) <= fit else keys[: fit - 1]
     room = legend.width - SAMPLE - 2 * GAP
     layout = Layout(
-        chart, style, box, view, (), (), turned, legend if keys else Box(width, top, width, top),
+        chart, style, box, view, (), (), turned, legend if keys else Box(width, top, width, height),
         [Key(elided(key.words, room, written), key.ink, key.dashes, key.disc, key.dotted) for key in shown],
         len(keys) - len(shown),
     )  # fmt: skip

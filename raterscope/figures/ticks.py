@@ -84,6 +84,9 @@ def _linear(
         if needed <= step / (high - low) * length:
             break
         room = needed
+    if len(ticks) < 2 and not whole:
+        ticks = _steps(low, high, rounded(0.4 * (high - low)))
+        return [ticks[0], ticks[-1]] if ticks else []
     return ticks
 
 

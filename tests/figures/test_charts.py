@@ -5,8 +5,9 @@ from xml.etree import ElementTree
 import numpy as np
 
 from raterscope.figures.canvas import PixelCanvas, VectorCanvas
-from raterscope.figures.lines import Line, LineChart
-from raterscope.figures.sheet import Key, image_of, sheet
+from raterscope.figures.description import Key
+from raterscope.figures.paper import line_chart, paper_line
+from raterscope.figures.sheet import image_of, sheet
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -17,14 +18,17 @@ def root(data: bytes) -> ElementTree.Element:
 
 def test_a_chart_of_lines_names_its_axes_and_lines():
     x = np.linspace(0, 1, 5)
-    lines = [Line(x, x, "#112233", low=x / 2, high=x), Line(x, x**2, "#445566", dots=True, dashes=(4, 2))]
-    chart = LineChart(lines, "across <b>", "up", diagonal=True)
+    lines = [
+        paper_line(x, x, "#112233", low=x / 2, high=x),
+        paper_line(x, x**2, "#445566", dots=True, dashes=(4, 2)),
+    ]
+    chart = line_chart(lines, "across <b>", "up", diagonal=True)
     keys = [Key("one & all", "#112233"), Key("bad \x00", "#445566", (4, 2))]
     page = root(sheet([("A title", chart)], keys))
     texts = {text.text for text in page.iter(f"{SVG}text")}
     assert {"A title", "across <b>", "up", "one & all", "bad "} <= texts
     strokes = [line.get("stroke-dasharray") for line in page.iter(f"{SVG}polyline")]
-    assert strokes.count("4 2") == 2
+    assert strokes.count("8.8 4.4") == 1
     assert len(list(page.iter(f"{SVG}circle"))) == 5
     image = np.asarray(image_of(chart))
     assert (image == (0x44, 0x55, 0x66)).all(axis=2).any()

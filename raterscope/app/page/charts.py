@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,45 +10,15 @@ from PIL import Image, ImageDraw, ImageFont
 
 from raterscope.app.page.contents import Picture
 from raterscope.app.page.pictures import drawing
-from raterscope.figures.canvas import FINE, PixelCanvas
 from raterscope.figures.colours import LIGHT
-from raterscope.figures.lines import (
-    HIGH,
-    LINES,
-    WIDE,
-    Line,
-    LineChart,
-    draw_grid,
-    place_in_axes,
-    rounded,
-)
+from raterscope.figures.description import Line
+from raterscope.figures.paper import HIGH, LINES, WIDE, PaperChart, line_chart, paper_line
 from raterscope.figures.sheet import image_of
 
-__all__ = ["FINE", "LINES", "Frame", "Line", "draw_lines", "draw_rates", "framed", "rounded", "tint"]
+__all__ = ["LINES", "draw_lines", "draw_paper", "draw_rates", "paper_line", "tint"]
 
 _CELL, _LEAST_CELL = 88, 26
 _DARKEST = (22, 104, 199)
-
-
-@dataclass(frozen=True, eq=False)
-class Frame:
-    """A chart being drawn, `FINE` times as large as it comes to be."""
-
-    canvas: PixelCanvas
-
-    @property
-    def brush(self) -> ImageDraw.ImageDraw:
-        """What draws on its pixels."""
-        return self.canvas.brush
-
-    def place(self, x: float, y: float) -> tuple[float, float]:
-        """Give where a place within the axes is, 0 to 1 each."""
-        across, down = place_in_axes(x, y)
-        return across * FINE, down * FINE
-
-    def picture(self, title: str, words: str) -> Picture:
-        """Make it the picture of a report."""
-        return drawing(self.canvas.pixels(), title, words)
 
 
 def tint(weight: float) -> tuple[str, str]:
@@ -82,7 +51,7 @@ def draw_lines(
     most : float
     diagonal : bool
     """
-    return drawing(image_of(LineChart(lines, across, up, most, diagonal)), title, words)
+    return draw_paper(line_chart(lines, across, up, most, diagonal=diagonal), title, words)
 
 
 def draw_rates(rates: NDArray[np.float64], title: str, words: str = "") -> Picture:
@@ -101,18 +70,6 @@ def draw_rates(rates: NDArray[np.float64], title: str, words: str = "") -> Pictu
     return drawing(image, title, words)
 
 
-def framed(
-    across: Sequence[tuple[float, str]], up: Sequence[tuple[float, str]], below: str, beside: str
-) -> Frame:
-    """Draw a grid to draw on.
-
-    Parameters
-    ----------
-    across, up : sequence of place and text
-        Where the lines of the grid are, 0 to 1, and what is written at each.
-    below, beside : str
-        What the axes measure.
-    """
-    canvas = PixelCanvas(WIDE, HIGH)
-    draw_grid(canvas, across, up, below, beside)
-    return Frame(canvas)
+def draw_paper(chart: PaperChart, title: str, words: str = "") -> Picture:
+    """Draw a chart as the picture of a report, with its caption."""
+    return drawing(image_of(chart), title, words)

@@ -15,7 +15,7 @@ from raterscope import __version__
 from raterscope.algorithms.progress import Watch
 from raterscope.app.errors import InputError, counted
 from raterscope.app.formats.whole import write_whole
-from raterscope.app.page.charts import LINES, Line, draw_lines
+from raterscope.app.page.charts import LINES, draw_lines, paper_line
 from raterscope.app.page.contents import (
     Block,
     Cell,
@@ -77,7 +77,7 @@ def _drawn(chart: Chart, colours: dict[str, str], results: Results) -> Picture:
             continue
         x, mean, error = (np.array(values, dtype=np.float64) for values in zip(*known, strict=True))
         low, high = np.clip(mean - error, 0, 1), np.clip(mean + error, 0, 1)
-        lines.append(Line(x, np.clip(mean, 0, 1), colours[name], True, low, high))
+        lines.append(paper_line(x, np.clip(mean, 0, 1), colours[name], True, low, high))
         most = max(most, float(x.max()))
     return draw_lines(lines, chart.across, chart.up, chart.title, most=most)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from raterscope.app.errors import plain
-from raterscope.app.page.charts import LINES, Line, draw_lines
+from raterscope.app.page.charts import LINES, draw_lines, paper_line
 from raterscope.app.page.contents import Block, Gallery, Notices, Prose, Section
 from raterscope.app.trust import Trust, bin_intervals
 
@@ -24,7 +24,7 @@ def trust_section(found: Mapping[str, Trust]) -> Section:
             sure = trust.calibration
             filled = sure.count > 0
             low, high = bin_intervals(sure)[:, filled] if trust.independent else (None, None)
-            line = Line(sure.posterior[filled], sure.share[filled], LINES[0], True, low, high)
+            line = paper_line(sure.posterior[filled], sure.share[filled], LINES[0], True, low, high)
             shaded = "; shaded: 95 % interval" if trust.independent else ""
             blocks.append(
                 Gallery(

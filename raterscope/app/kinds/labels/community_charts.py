@@ -15,8 +15,9 @@ from raterscope.algorithms.labels.drift import Constancy, row_over_time
 from raterscope.app.errors import plain
 from raterscope.app.formats.export import shortest
 from raterscope.app.kinds.labels.community_course import CommunityCourse
-from raterscope.figures.lines import LINES
-from raterscope.figures.sheet import Chart, Key
+from raterscope.figures.description import Key
+from raterscope.figures.paper import LINES
+from raterscope.figures.sheet import Drawable
 from raterscope.figures.ternary import ShareBars, TernaryChart, TernaryPath, TernaryPoint
 
 __all__ = [
@@ -24,6 +25,8 @@ __all__ = [
     "corners_of", "course_charts", "course_rows", "most_changed", "participation_charts",
     "participation_rows", "trace_charts", "trace_rows",
 ]  # fmt: skip
+
+Charts = list[tuple[str, Drawable]]
 
 COURSE = ("moment", "community", "name", "members")
 """Then the entries of the mean matrix, named "true: given"."""
@@ -73,7 +76,7 @@ def corners_of(
     return (names, "all others", plain(outputs[most], 20)), share
 
 
-def community_charts(labels: Labels, prototypes: FloatArray, sizes: Sequence[int]) -> list[tuple[str, Chart]]:
+def community_charts(labels: Labels, prototypes: FloatArray, sizes: Sequence[int]) -> Charts:
     """Draw the communities' mean matrices, a triangle a true class; discs grow with the members (Fig. 4).
 
     Parameters
@@ -85,9 +88,9 @@ def community_charts(labels: Labels, prototypes: FloatArray, sizes: Sequence[int
     return _triangles(labels, prototypes, sizes, range(len(prototypes)), prototypes.mean(axis=0))
 
 
-def course_charts(labels: Labels, course: CommunityCourse) -> list[tuple[str, Chart]]:
+def course_charts(labels: Labels, course: CommunityCourse) -> Charts:
     """Draw the communities of every moment, a row of triangles each (Figs. 11 to 13)."""
-    charts: list[tuple[str, Chart]] = []
+    charts: Charts = []
     every = np.concatenate(course.prototypes).mean(axis=0)
     for at, title in enumerate(course.titles):
         sizes = course.over.moments[at].sizes().tolist()
@@ -111,9 +114,7 @@ def class_keys(classes: Sequence[str]) -> list[Key]:
     return [*keys, Key("the same moment, with the votes of all annotators until then", _EDGE)]
 
 
-def participation_charts(
-    course: CommunityCourse, annotators: Sequence[int], names: Sequence[str]
-) -> list[tuple[str, Chart]]:
+def participation_charts(course: CommunityCourse, annotators: Sequence[int], names: Sequence[str]) -> Charts:
     """Draw the participation of some annotators at every moment (Fig. 10)."""
     colours = [_colour(at) for at in range(course.over.count)]
     return [
@@ -129,14 +130,14 @@ def participation_charts(
     ]
 
 
-def trace_charts(labels: Labels, fusion: LabelFusion, annotators: Sequence[int]) -> list[tuple[str, Chart]]:
+def trace_charts(labels: Labels, fusion: LabelFusion, annotators: Sequence[int]) -> Charts:
     """Draw the rows of annotators' matrices over their votes, aligned in time (Figs. 7 and 8).
 
     Markers join the rows of all classes at the same number of votes of all annotators, which is beside them.
     """
     assert fusion.drift is not None
     assert labels.meaning is not None
-    charts: list[tuple[str, Chart]] = []
+    charts: Charts = []
     known = [at for at in range(len(fusion.classes)) if (labels.meaning == at).any()]
     for who in annotators:
         rows = row_over_time(fusion.drift, who).mean
@@ -233,10 +234,10 @@ def _triangles(
     sizes: Sequence[int],
     numbers: Sequence[int],
     mean: FloatArray,
-) -> list[tuple[str, Chart]]:
+) -> Charts:
     assert labels.meaning is not None
     most = max(sizes, default=1)
-    charts: list[tuple[str, Chart]] = []
+    charts: Charts = []
     for true, name in enumerate(labels.classes):
         if not (labels.meaning == true).any():
             continue

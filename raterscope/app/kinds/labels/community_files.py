@@ -31,13 +31,14 @@ from raterscope.app.kinds.labels.community_charts import (
     trace_rows,
 )
 from raterscope.app.kinds.labels.community_course import CommunityCourse, follow_communities, obstacle
-from raterscope.figures.sheet import Chart, Key, sheet
+from raterscope.figures.description import Key
+from raterscope.figures.sheet import Drawable, sheet
 
 __all__ = ["CHART_FILES", "WHAT", "GroupedAnswer", "write_all"]
 
 _MOST_ANNOTATORS = 6
 
-Charts = Sequence[tuple[str, Chart]]
+Charts = Sequence[tuple[str, Drawable]]
 
 WHAT = ("communities", "communities-over-time", "participation", "traces")
 

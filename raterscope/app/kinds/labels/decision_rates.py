@@ -24,8 +24,9 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.export import shortest, write_table
 from raterscope.app.formats.whole import write_whole
 from raterscope.app.kinds.labels.running import Question
-from raterscope.figures.lines import DASHES, LINES, Line, LineChart
-from raterscope.figures.sheet import Chart, Key, sheet
+from raterscope.figures.description import Key
+from raterscope.figures.paper import DASHES, LINES, PaperChart, line_chart, paper_line
+from raterscope.figures.sheet import Drawable, sheet
 
 __all__ = [
     "ERRORS", "RATES_FILES", "ROWS", "DecisionRates", "Series", "course_of", "decisions_of",
@@ -182,9 +183,9 @@ def series_of(
     return [Series(name, at, values[row]) for row, name in enumerate(found.methods)]
 
 
-def rates_charts(found: DecisionRates) -> list[tuple[str, Chart]]:
+def rates_charts(found: DecisionRates) -> list[tuple[str, Drawable]]:
     """Draw rates with intervals; where truths are known errors of rates, decisions and their ROC too."""
-    charts: list[tuple[str, Chart]] = [
+    charts: list[tuple[str, Drawable]] = [
         (f"{key.capitalize()}, {plain(found.name, 30)}", _chart(found, key, key))
         for key in ("sensitivity", "specificity", "prevalence")
     ]
@@ -229,10 +230,10 @@ def _look(method: str) -> tuple[str, tuple[float, ...]]:
     return LINES[row % len(LINES)], DASHES[row // len(LINES) % len(DASHES)]
 
 
-def _chart(found: DecisionRates, key: str, up: str) -> LineChart:
+def _chart(found: DecisionRates, key: str, up: str) -> PaperChart:
     series = series_of(found.course, found.measured, key)
     roc = key == "roc"
-    lines = [Line(one.across, one.down, *_ends(one)) for one in series]
+    lines = [paper_line(one.across, one.down, *_ends(one)) for one in series]
     most = 1.0 if roc else float(found.course.at[-1])
     low, high = 0.0, 1.0
     if key.startswith("error "):
@@ -243,7 +244,7 @@ def _chart(found: DecisionRates, key: str, up: str) -> LineChart:
         )
         high = max(high, low + 5)
     across = "false positive rate" if roc else found.step
-    return LineChart(lines, across, up, most, diagonal=roc, low=float(low), high=float(high))
+    return line_chart(lines, across, up, most, diagonal=roc, low=float(low), high=float(high))
 
 
 def _ends(

@@ -27,8 +27,9 @@ from raterscope.app.formats.export import shortest, write_table
 from raterscope.app.formats.whole import write_whole
 from raterscope.app.kinds.labels.running import Question
 from raterscope.app.study import Study
-from raterscope.figures.lines import DASHES, LINES, Line, LineChart
-from raterscope.figures.sheet import Key, sheet
+from raterscope.figures.description import Key
+from raterscope.figures.paper import DASHES, LINES, PaperChart, line_chart, paper_line
+from raterscope.figures.sheet import sheet
 
 __all__ = [
     "AREAS",
@@ -205,14 +206,14 @@ def write_folded(folder: Path, found: FoldedCurves) -> list[Path]:
     return [*written, write_charts(chart, found)] if found.shown else written
 
 
-def curve_chart(found: FoldedCurves, true: int, order: Sequence[str] = ()) -> LineChart:
+def curve_chart(found: FoldedCurves, true: int, order: Sequence[str] = ()) -> PaperChart:
     """Draw the pooled ROC curves of a class: methods in an order, by default the best first."""
     lines = []
     for key, one in zip(curve_keys(found, true, order), _ranked(found, true, order), strict=True):
         curve = one.pooled.curves[true]
         points = curve.false_positive_rate, curve.sensitivity
-        lines.append(Line(*points, key.colour, dots=len(curve.threshold) < 4, dashes=key.dashes))
-    return LineChart(lines, "false positive rate", "sensitivity", diagonal=True)
+        lines.append(paper_line(*points, key.ink, dots=len(curve.threshold) < 4, dashes=key.dashes))
+    return line_chart(lines, "false positive rate", "sensitivity", diagonal=True)
 
 
 def curve_keys(found: FoldedCurves, true: int | None, order: Sequence[str] = ()) -> list[Key]:

@@ -16,7 +16,7 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.errors import counted
 from raterscope.app.kinds.clicks.crowd_size import kept_crowd_sizes, measure_images, read_crowds
-from raterscope.app.page.charts import LINES, Line, draw_lines
+from raterscope.app.page.charts import LINES, draw_lines, paper_line
 from raterscope.app.page.contents import Gallery, Picture, Section, Swatch, Table
 from raterscope.app.page.units import NONE
 from raterscope.app.study import RunEntry, Study
@@ -105,7 +105,9 @@ def _picture(curves: Sequence[CrowdSizeCurve], stage: str, measure: str, colours
             mean, error = getattr(curve, measure), np.nan_to_num(getattr(curve, f"{measure}_error"))
             dots = not curve.method.endswith("majority vote")
             at = curve.annotators.astype(np.float64)
-            lines.append(Line(at, mean, colours[_clustering(curve.method)], dots, mean - error, mean + error))
+            lines.append(
+                paper_line(at, mean, colours[_clustering(curve.method)], dots, mean - error, mean + error)
+            )
     most = max(float(curve.annotators.max()) for curve in curves)
     return draw_lines(
         lines, "annotators", measure, f"{measure.capitalize()} after {stage}",

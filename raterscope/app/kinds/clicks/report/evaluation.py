@@ -11,7 +11,7 @@ from raterscope.algorithms.labels.assessment import wilson
 from raterscope.app.errors import counted, plain
 from raterscope.app.kinds.clicks.accuracy import evaluate_fusion, judged_spots
 from raterscope.app.kinds.clicks.report.counted_image import CountedImage
-from raterscope.app.page.charts import LINES, Line, draw_lines
+from raterscope.app.page.charts import LINES, draw_lines, paper_line
 from raterscope.app.page.contents import Block, Gallery, Table, shortened
 from raterscope.app.page.units import NONE, share
 from raterscope.text.numbers import estimate
@@ -84,11 +84,11 @@ def _curves(known: Sequence[CountedImage], radius: float) -> Gallery:
     filled = sure.count > 0
     pictures = [
         draw_lines(
-            [Line(drawn.sensitivity, drawn.precision, LINES[0])], "sensitivity", "precision",
+            [paper_line(drawn.sensitivity, drawn.precision, LINES[0])], "sensitivity", "precision",
             "Precision and sensitivity", f"average precision {share(drawn.average_precision)}",
         ),
         draw_lines(
-            [Line(sure.posterior[filled], sure.share[filled], LINES[0], dots=True)],
+            [paper_line(sure.posterior[filled], sure.share[filled], LINES[0], dots=True)],
             "probability of a spot", "share that is known", "Calibration",
             f"expected error {share(sure.error)}; on the diagonal a probability is what it says",
             diagonal=True,

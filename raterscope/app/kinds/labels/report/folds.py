@@ -7,7 +7,7 @@ import numpy as np
 from raterscope.algorithms.labels.catalogue import labeller_title
 from raterscope.algorithms.labels.roc_curves import FoldedCurves, mean_area
 from raterscope.app.errors import counted, plain
-from raterscope.app.kinds.labels.folded import area_in_words, curve_chart
+from raterscope.app.kinds.labels.folded import area_in_words, curve_chart, curve_keys
 from raterscope.app.page.contents import Block, Gallery, Notices, Swatch, Table
 from raterscope.app.page.pictures import drawing
 from raterscope.app.page.units import NONE
@@ -32,8 +32,8 @@ def folded_blocks(found: FoldedCurves) -> list[Block]:
         pictures.append(drawing(image_of(chart), title, "predictions of all folds together"))
         if not legend:
             legend = [
-                Swatch(line.colour, labeller_title(name))
-                for line, name in zip(chart.lines, order, strict=True)
+                Swatch(key.ink, labeller_title(name))
+                for key, name in zip(curve_keys(found, true, order), order, strict=True)
             ]
     if pictures:
         note = (

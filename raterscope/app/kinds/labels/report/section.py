@@ -26,7 +26,7 @@ from raterscope.app.kinds.labels.report.tables import (
     moved_table,
     share_of,
 )
-from raterscope.app.page.charts import LINES, Line, draw_lines, draw_rates
+from raterscope.app.page.charts import LINES, draw_lines, draw_rates, paper_line
 from raterscope.app.page.contents import Block, Facts, Gallery, Notices, Section, Swatch
 from raterscope.app.page.pictures import drawing
 from raterscope.app.page.runs import run_in_words
@@ -162,9 +162,11 @@ def _curves(found: AnsweredQuestion) -> Gallery:
     roc, sure = [], []
     for colour, (_, one) in zip(LINES, shown, strict=False):
         curve = one.curves[most]
-        roc.append(Line(*_thinned(curve.false_positive_rate, curve.sensitivity), colour))
+        roc.append(paper_line(*_thinned(curve.false_positive_rate, curve.sensitivity), colour))
         known = one.calibration.count > 0
-        sure.append(Line(one.calibration.posterior[known], one.calibration.share[known], colour, dots=True))
+        sure.append(
+            paper_line(one.calibration.posterior[known], one.calibration.share[known], colour, dots=True)
+        )
     of = first.curves[most]
     pictures = [
         draw_lines(roc, "share of other tasks taken for it", "share of its tasks found",
@@ -195,7 +197,7 @@ def _prototypes(answered: Answered, groups: Groups) -> list[Block]:
 def _rates_over_time(found: DecisionRates) -> Gallery:
     """Draw the rates by the methods of the thesis."""
     pictures = [drawing(image_of(chart), title) for title, chart in rates_charts(found)]
-    legend = [Swatch(key.colour, key.words) for key in rates_keys(found)]
+    legend = [Swatch(key.ink, key.words) for key in rates_keys(found)]
     step = "one more decision of each annotator" if found.course.repeated else "further annotators who join"
     note = (
         f"Votes as decisions whether a task is {plain(found.name, 40)}; a step is {step}. Rates are means "
@@ -217,7 +219,7 @@ def _triangles(found: AnsweredQuestion, watch: Watch) -> list[Block]:
             continue
         charts, keys = shown.charts(what)
         pictures = [drawing(image_of(chart), name) for name, chart in charts[:_MOST_TRIANGLES]]
-        legend = [Swatch(key.colour, key.words) for key in keys]
+        legend = [Swatch(key.ink, key.words) for key in keys]
         blocks.append(Gallery(title, pictures, legend, note))
     return blocks
 
@@ -248,7 +250,7 @@ def _movers(found: AnsweredQuestion) -> list[Block]:
             one = np.flatnonzero(said)
             alone = len(one) == 1
             lines.append(
-                Line(
+                paper_line(
                     (step + 1).astype(np.float64), rows.mean[step][:, j, said].sum(axis=1), colour,
                     low=rows.low[step, j, one[0]] if alone else None,
                     high=rows.high[step, j, one[0]] if alone else None,

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
 from raterscope.algorithms.masks.catalogue import FUSERS
-from raterscope.algorithms.masks.method_comparison import quartiles
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import plain
 from raterscope.app.kinds.masks.methods import (
@@ -25,11 +23,12 @@ from raterscope.app.kinds.masks.methods import (
     methods_plans,
 )
 from raterscope.app.kinds.masks.running import gather
-from raterscope.app.page.charts import FINE, Frame, framed, rounded
+from raterscope.app.page.charts import draw_paper
 from raterscope.app.page.contents import Gallery, Notices, Picture, Section, Table
 from raterscope.app.page.units import NONE
 from raterscope.app.study import Study
-from raterscope.figures.colours import LIGHT
+from raterscope.figures.evaluation import BoxView, box_chart
+from raterscope.figures.paper import PaperChart
 from raterscope.text.numbers import duration, small_figure
 
 __all__ = ["compared_methods_section"]
@@ -133,46 +132,7 @@ def _picture(
     alone = figure in ("bound", "seconds")
     unit = {"dice": "", "bound": "nats", "seconds": "s"}.get(figure, found.unit)
     title = FIGURES[figure] if alone else f"{FIGURES[figure]} {REFERENCES[reference]}"
-    values = [box.values for box in shown]
-    if figure == "seconds":
-        values = [np.log10(np.maximum(one, _LEAST_SECONDS)) for one in values]
-    every = np.concatenate(values)
-    low, high = float(every.min()), float(every.max())
-    room = 0.06 * (high - low) or 0.5
-    low, high = low - room, high + room
-    step = max(rounded((high - low) / _TICKS), float(figure == "seconds"))
-    ticks = [n * step for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
     numbers_of = [str(names.index((box.name, box.rater)) + 1) for box in shown]
-    across = [((at + 0.5) / len(shown), number) for at, number in enumerate(numbers_of)]
-    up = [((tick - low) / (high - low), _written(tick, figure)) for tick in ticks]
-    frame = framed(across, up, "method", unit or FIGURES[figure])
-
-    for at, (box, numbers) in enumerate(zip(shown, values, strict=True)):
-        colour = LIGHT.second if box.rater else LIGHT.accent
-        place = partial(_place, frame, at, len(shown), (low, high))
-        if len(numbers) > 2:
-            least, lower, middle, upper, most = quartiles(numbers)
-            frame.brush.line([place(0, least), place(0, most)], fill=colour, width=2 * FINE)
-            corners = [place(-_HALF, upper), place(_HALF, lower)]
-            frame.brush.rectangle(corners, fill=LIGHT.surface, outline=colour, width=2 * FINE)
-            frame.brush.line([place(-_HALF, middle), place(_HALF, middle)], fill=colour, width=2 * FINE)
-        for value in numbers.tolist():
-            x, y = place(0, value)
-            frame.brush.ellipse((x - 2 * FINE, y - 2 * FINE, x + 2 * FINE, y + 2 * FINE), fill=colour + "90")
-    return frame.picture(title[:1].upper() + title[1:], "")
-
-
-def _place(
-    frame: Frame, at: int, count: int, ends: tuple[float, float], aside: float, value: float
-) -> tuple[float, float]:
-    """Give where a value of one box is in the picture, so far aside of the middle of the box."""
-    low, high = ends
-    return frame.place((at + 0.5 + aside) / count, (value - low) / (high - low))
-
-
-def _written(tick: float, figure: str) -> str:
-    """Write a figure beside the axis; times are drawn by their logarithms."""
-    if figure == "seconds":
-        return f"{10**tick:.6g}"
-    text = f"{tick / 1000:,.6g}k" if abs(tick) >= 1e4 else f"{tick:,.6g}"
-    return text.replace("-", "\N{MINUS SIGN}")
+    views = [BoxView(number, box.values, box.rater) for number, box in zip(numbers_of, shown, strict=True)]
+    chart = box_chart(views, title, unit or FIGURES[figure], across="method", logarithmic=figure == "seconds")
+    return draw_paper(PaperChart(chart), title[:1].upper() + title[1:])

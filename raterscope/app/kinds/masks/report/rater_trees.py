@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
+import numpy as np
+
 from raterscope.algorithms.annotators.similarity import RaterTree, cluster_raters
 from raterscope.app.errors import counted, plain
 from raterscope.app.kinds.masks.rater_clusters import (
@@ -14,11 +16,12 @@ from raterscope.app.kinds.masks.rater_clusters import (
     clusters_in_words,
 )
 from raterscope.app.kinds.masks.report.slices import colour_of
-from raterscope.app.page.charts import FINE, framed, rounded
+from raterscope.app.page.charts import draw_paper
 from raterscope.app.page.contents import Block, Gallery, Picture, Section, Swatch, Table
 from raterscope.app.page.units import NONE
 from raterscope.app.study import RunEntry
-from raterscope.figures.colours import LIGHT
+from raterscope.figures.description import Axis, Chart, Line
+from raterscope.figures.paper import PaperChart
 
 __all__ = ["draw_tree", "rater_trees_section"]
 
@@ -87,16 +90,17 @@ def _distances(trees: Mapping[str, tuple[RaterTree, int]]) -> Table:
 
 def draw_tree(tree: RaterTree, title: str, words: str = "") -> Picture:
     """Draw a dendrogram; the leaves have the raters' places in `tree.names`, from 1 on."""
-    count = len(tree.names)
+    x = {int(leaf): float(at) for at, leaf in enumerate(tree.order)}
+    y = dict.fromkeys(range(len(tree.names)), 0.0)
     high = max([1e-6, *(float(height) for height in tree.linkage[:, 2] if height <= 1)]) * 1.1
-    step = rounded(high / 4)
-    up = [(at * step / high, f"{at * step:.2g}") for at in range(int(high // step) + 1)]
-    x = {int(leaf): (at + 0.5) / count for at, leaf in enumerate(tree.order)}
-    y = dict.fromkeys(range(count), 0.0)
-    frame = framed([(x[leaf], f"{leaf + 1}") for leaf in x], up, "rater", "distance")
+    corners = []
     for row, (left, right, height, _) in enumerate(tree.linkage):
-        a, b, at = int(left), int(right), min(float(height) / high, 1.0)
-        points = [frame.place(*corner) for corner in ((x[a], y[a]), (x[a], at), (x[b], at), (x[b], y[b]))]
-        frame.brush.line(points, fill=LIGHT.text, width=2 * FINE)
-        x[count + row], y[count + row] = (x[a] + x[b]) / 2, at
-    return frame.picture(title, words)
+        a, b, at = int(left), int(right), min(float(height), high)
+        corners += [(x[a], y[a]), (x[a], at), (x[b], at), (x[b], y[b]), (np.nan, np.nan)]
+        x[len(tree.names) + row], y[len(tree.names) + row] = (x[a] + x[b]) / 2, at
+    across, up = np.array(corners).T
+    axis = Axis("rater", names=tuple(str(int(leaf) + 1) for leaf in tree.order))
+    line = Line(x=across, y=up, ink="text", width=2.0)
+    return draw_paper(
+        PaperChart(Chart("", axis, Axis("distance", 0.0, high, padding=0.0), (line,))), title, words
+    )

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs import PairFusion, Pairs
 from raterscope.algorithms.pairs.data import FloatArray
-from raterscope.app.page.charts import FINE, framed, rounded
+from raterscope.app.page.charts import draw_paper
 from raterscope.app.page.contents import Picture
-from raterscope.figures.colours import LIGHT
+from raterscope.figures.description import Axis, Chart, Line, Mark, Points, Segments
+from raterscope.figures.paper import PaperChart
 
 __all__ = ["COLOURS", "draw_path", "draw_sides"]
 
@@ -29,19 +30,16 @@ def draw_sides(pairs: Pairs, behaviour: NDArray[np.int8]) -> Picture:
     """Draw how often each annotator chose left and right, on logarithmic axes from 0."""
     left, right, _ = pairs.counts()
     heard = np.flatnonzero(left + right > 0)
-    most = math.log10(1 + max(int(left.max(initial=1)), int(right.max(initial=1)), 3)) * 1.04
-    ticks = [value for value in (0, 1, 3, 10, 30, 100, 300, *(10**power for power in range(3, 10)))
-             if math.log10(1 + value) <= most]  # fmt: skip
-    at = [(math.log10(1 + value) / most, f"{value:,}") for value in ticks]
-    frame = framed(at, at, "chose left", "chose right")
-    brush, place = frame.brush, frame.place
-    brush.line([place(0, 0), place(1, 1)], fill=LIGHT.third, width=FINE)
-    size = 4.5 * FINE
-    for k in heard[np.argsort(behaviour[heard], kind="stable")].tolist():
-        x, y = place(math.log10(1 + int(left[k])) / most, math.log10(1 + int(right[k])) / most)
-        brush.ellipse((x - size, y - size, x + size, y + size), fill=COLOURS[behaviour[k]] + "c0")
+    most = 1.04 * float(max(int(left.max(initial=1)), int(right.max(initial=1)), 3))
+    marks: list[Mark] = [
+        Segments(x=np.array([[-np.inf, np.inf]]), y=np.array([[-np.inf, np.inf]]), ink="third", stretch=False)
+    ]
+    for kind, colour in enumerate(COLOURS):
+        rows = heard[behaviour[heard] == kind]
+        marks.append(Points(x=left[rows], y=right[rows], ink=colour, size=9.0, opacity=0.75))
+    x, y = (Axis(side, 0.0, most, scale="log1p", padding=0.0) for side in ("chose left", "chose right"))
     words = "a dot an annotator; who prefers no side is near the diagonal"
-    return frame.picture("Choices of each side", words)
+    return draw_paper(PaperChart(Chart("", x, y, tuple(marks))), "Choices of each side", words)
 
 
 def draw_path(fusion: PairFusion, behaviour: NDArray[np.int8], algorithm: str) -> Picture:
@@ -55,25 +53,19 @@ def draw_path(fusion: PairFusion, behaviour: NDArray[np.int8], algorithm: str) -
     ever = np.flatnonzero(np.abs(path).max(axis=0) > 0)
     strongest = ever[np.argsort(-np.abs(path[:, ever]).max(axis=0), kind="stable")[:_MOST_LINES]]
     high = float(np.abs(path).max()) * 1.05 or 1.0
-    across = _powers(at, place_of)
-    step = rounded(high / 3)
-    up = [
-        ((value + high) / (2 * high), f"{value:.2g}")
-        for value in (step * np.arange(-(high // step), high // step + 1)).tolist()
-    ]
-    frame = framed(across, up, _AXES.get(algorithm, "place on the path"), "bias, left above 0")
-    brush, place = frame.brush, frame.place
-    x = place_of.tolist()
-    for k in strongest[np.argsort(behaviour[strongest], kind="stable")].tolist():
-        y = ((path[:, k].astype(np.float64) + high) / (2 * high)).tolist()
-        points: list[tuple[float, float]] = []
-        for one, value in zip(x, y, strict=True):
-            if algorithm == "iss" and points:  # which stays where it is, then jumps
-                points.append((place(one, 0)[0], points[-1][1]))
-            points.append(place(one, value))
-        brush.line(points, fill=COLOURS[behaviour[k]] + ("60" if behaviour[k] == 0 else "ff"), width=FINE)
+    axes = (
+        Axis(_AXES.get(algorithm, "place on the path"), 0.0, 1.0, padding=0.0, ticks=_powers(at, place_of)),
+        Axis("bias, left above 0", -high, high, padding=0.0),
+    )
+    lines = tuple(
+        Line(
+            x=place_of, y=path[:, k], ink=COLOURS[behaviour[k]], width=1.0, held=algorithm == "iss",
+            opacity=0.4 if behaviour[k] == 0 else 1.0,
+        )
+        for k in strongest[np.argsort(behaviour[strongest], kind="stable")].tolist()
+    )  # fmt: skip
     words = "a line an annotator, from when the bias comes in; the earlier, the plainer it is"
-    return frame.picture("How biases come in", words)
+    return draw_paper(PaperChart(Chart("", *axes, lines)), "How biases come in", words)
 
 
 def _drawn(at: FloatArray) -> NDArray[np.bool_]:

@@ -1,0 +1,107 @@
+"""Charts on paper: with a grid and large letters, in the light theme, for reports and files of drawings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.figures.canvas import Canvas
+from raterscope.figures.colours import ANNOTATOR_COLOURS, LIGHT
+from raterscope.figures.description import Axis, Chart, Line, Mark
+from raterscope.figures.drawing import draw_chart
+from raterscope.figures.evaluation import DIAGONAL
+from raterscope.figures.layout import PAPER, Style, lay_out
+
+__all__ = ["DASHES", "HIGH", "LINES", "WIDE", "PaperChart", "line_chart", "paper_line"]
+
+LINES = tuple(colour for colour in ANNOTATOR_COLOURS if colour not in ("#f0e442", "#bbbbbb"))
+"""Colours of lines that are seen on white."""
+
+DASHES: tuple[tuple[float, ...], ...] = ((), (4, 2), (1.5, 2))
+"""Of the first lines, of those that have the same colours again, and of the third round."""
+
+WIDE, HIGH = 560, 420
+
+
+@dataclass(frozen=True, eq=False)
+class PaperChart:
+    """A chart in the size and the letters of a page.
+
+    Attributes
+    ----------
+    chart : Chart
+    width, height : int
+        Pixels.
+    style : Style
+    """
+
+    chart: Chart
+    width: int = WIDE
+    height: int = HIGH
+    style: Style = PAPER
+
+    def draw(self, canvas: Canvas) -> None:
+        """Draw it at the upper left."""
+        draw_chart(canvas, lay_out(self.chart, self.width, self.height, canvas.width_of, self.style), LIGHT)
+
+
+def paper_line(
+    x: NDArray[np.floating],
+    y: NDArray[np.floating],
+    colour: str,
+    dots: bool = False,
+    low: NDArray[np.floating] | None = None,
+    high: NDArray[np.floating] | None = None,
+    dashes: Sequence[float] = (),
+) -> Line:
+    """Describe a line of a chart on paper; points that are not known are passed over.
+
+    Parameters
+    ----------
+    x, y : (P,) float
+    colour : str
+        Hexadecimal.
+    dots : bool
+        Whether its points are marked.
+    low, high : (P,) float, optional
+        Ends of an interval that is shaded about it.
+    dashes : sequence of float
+        In widths of the line; empty for an unbroken line.
+    """
+    known = np.isfinite(x) & np.isfinite(y)
+    ends = [None if end is None else end[known] for end in (low, high)]
+    return Line(
+        x=x[known], y=y[known], ink=colour, width=2.2, dot=8.0 if dots else 0.0, low=ends[0], high=ends[1],
+        dashes=tuple(dashes),
+    )  # fmt: skip
+
+
+def line_chart(
+    lines: Sequence[Line],
+    across: str,
+    up: str,
+    most: float = 1.0,
+    *,
+    diagonal: bool = False,
+    low: float = 0.0,
+    high: float = 1.0,
+) -> PaperChart:
+    """Describe lines over 0 to `most` across and 0 to 1 up, or `low` to `high`.
+
+    Parameters
+    ----------
+    lines : sequence of Line
+    across, up : str
+        What the axes measure.
+    most : float
+    diagonal : bool
+        Whether it is drawn from (0, 0) to (1, 1).
+    low, high : float
+        Ends of the vertical axis.
+    """
+    marks: list[Mark] = [DIAGONAL] if diagonal else []
+    x, y = Axis(across, 0.0, most, padding=0.0), Axis(up, low, high, padding=0.0)
+    return PaperChart(Chart("", x, y, (*marks, *lines)))
