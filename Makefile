@@ -1,4 +1,4 @@
-.PHONY: demo run test check docs architecture pictures test-without-qt benchmark clean to-work
+.PHONY: demo run test check docs architecture pictures coverage test-without-qt benchmark clean to-work
 
 # Without bytecode every start compiles the program, and every run of the tests their assertions.
 unexport PYTHONDONTWRITEBYTECODE
@@ -27,6 +27,11 @@ to-work:
 
 test: to-work
 	$(python) -m pytest $(on_all_processors)
+
+# The least covered modules first; compiled kernels count as uncovered. In one process, for half an hour.
+coverage: to-work
+	$(python) -m coverage run --data-file=build/coverage --source=raterscope -m pytest
+	$(python) -m coverage report --data-file=build/coverage --sort=cover --skip-covered
 
 check: to-work
 	$(python) -m ruff check .
