@@ -269,7 +269,7 @@ def write_export(export: Export, study: Study, request: Request, watch: Watch = 
     """
     from raterscope.app.formats.export import write_record
     from raterscope.app.formats.records import STUDY_SUFFIX
-    from raterscope.app.formats.whole import removing_new_files
+    from raterscope.app.formats.whole_files import removing_new_files
     from raterscope.app.provenance import record_of_export
 
     path = request.path

@@ -15,7 +15,8 @@ from raterscope.app.formats.pairs.records import PairTable
 from raterscope.app.formats.pairs.true_rankings import RankingTable, read_ranking
 from raterscope.app.formats.sources import Sources
 from raterscope.app.formats.volumes.records import MaskTable, VolumeFile
-from raterscope.app.kinds.clicks.reading import read_point_files, sign_points
+from raterscope.app.import_candidates import ImportCandidates, classify_files, resolve_ambiguous
+from raterscope.app.kinds.clicks.reading import assign_annotators, read_point_files
 from raterscope.app.kinds.labels.reading import (
     are_of_labels,
     likelier,
@@ -24,7 +25,7 @@ from raterscope.app.kinds.labels.reading import (
     store_labels,
 )
 from raterscope.app.kinds.masks.placing import Placement, Site, place, placed_mask
-from raterscope.app.kinds.masks.raters import SignedMask, sign
+from raterscope.app.kinds.masks.raters import AttributedMask, assign_raters
 from raterscope.app.kinds.masks.reading import (
     NOTHING,
     TELLING,
@@ -35,12 +36,11 @@ from raterscope.app.kinds.masks.reading import (
 )
 from raterscope.app.kinds.pairs.reading import are_of_pairs, read_pair_files, store_pairs
 from raterscope.app.kinds.pairs.reading import names_of as names_of_items
-from raterscope.app.sorting import Piles, settle, take_apart
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.labels import link_pictures
 from raterscope.app.study.masks import add_case, add_masks
+from raterscope.app.study.pairs import add_true_ranking
 from raterscope.app.study.places import Names
-from raterscope.app.study.true_rankings import add_true_ranking
 
 __all__ = ["TABLES", "Readings", "import_files", "read_files", "store"]
 
@@ -51,8 +51,8 @@ TABLES = (".csv", ".tsv", ".txt")
 class Readings:
     """What was read from some files, each kind in the order of the files.
 
-    `signed` are the masks of all files with who drew them. `left` are files that lie in a folder and were not
-    read: which tables are meant, only their own names tell.
+    `attributed` are the masks of all files with their annotators. `left` are files of a folder that were not
+    read: tables are imported by name only.
     """
 
     images: tuple[ImageFile, ...] = ()
@@ -61,7 +61,7 @@ class Readings:
     left: tuple[Path, ...] = ()
     volumes: tuple[VolumeFile, ...] = ()
     masks: tuple[MaskTable, ...] = ()
-    signed: tuple[SignedMask, ...] = ()
+    attributed: tuple[AttributedMask, ...] = ()
     labels: tuple[LabelTable | TrueLabels, ...] = ()
     pairs: tuple[PairTable, ...] = ()
     rankings: tuple[RankingTable, ...] = ()
@@ -107,45 +107,53 @@ def read_files(
         For the first file that cannot be read; nothing of the others is lost, for nothing is stored yet.
     """
     mappings = mappings or {}
-    piles = take_apart(paths, kind, sources, part(watch, 0.0, 0.15))
-    _heed(mappings, piles)
-    beside = frozenset(piles.beside).difference(piles.labels)
-    now = 0.5 if piles.labels or piles.pairs else 0.2
-    then = now if not piles.pairs else 0.3 if piles.labels else 0.15
+    candidates = classify_files(paths, kind, sources, part(watch, 0.0, 0.15))
+    _apply_column_mapping(mappings, candidates)
+    beside = frozenset(candidates.beside).difference(candidates.labels)
+    now = 0.5 if candidates.labels or candidates.pairs else 0.2
+    then = now if not candidates.pairs else 0.3 if candidates.labels else 0.15
     labels = read_label_files(
-        [*piles.labels, *sorted(beside)], truth=kind in ("truth", "true-labels"), mappings=mappings,
-        annotator=reading.annotator, sources=piles.sources, watch=part(watch, 0.15, then),
+        [*candidates.labels, *sorted(beside)], truth=kind in ("truth", "true-labels"), mappings=mappings,
+        annotator=reading.annotator, sources=candidates.sources, watch=part(watch, 0.15, then),
     )  # fmt: skip
-    pairs = read_pair_files(piles.pairs, mappings, piles.sources, part(watch, then, now))
-    ambiguous = _taken_for(piles, mappings)
-    piles.sources.keep([*piles.tables, *piles.points, *piles.masks])
-    rankings = tuple(read_ranking(path) for path in piles.rankings)
+    pairs = read_pair_files(candidates.pairs, mappings, candidates.sources, part(watch, then, now))
+    ambiguous = _ambiguous_tables(candidates, mappings)
+    candidates.sources.keep([*candidates.tables, *candidates.points, *candidates.masks])
+    rankings = tuple(read_ranking(path) for path in candidates.rankings)
     shown = [*names_of(labels), *names_of_items(pairs), *at_hand.tasks]
     found, refused = _read_each(
-        piles.tables, kind, mappings, beside, piles.sources, part(watch, now, now + 0.1)
+        candidates.tables, kind, mappings, beside, candidates.sources, part(watch, now, now + 0.1)
     )
     points, more = read_point_files(
-        piles.points, piles.named, piles.sources, part(watch, now + 0.1, now + 0.2)
+        candidates.points, candidates.named, candidates.sources, part(watch, now + 0.1, now + 0.2)
     )
-    piles.sources.keep(piles.masks)
+    candidates.sources.keep(candidates.masks)
     refused += more
     tables = [table for table in found if not isinstance(table, ImageFile)]
     clicked = [name for one in (*tables, *(file.clicks for file in points)) for name in one.images]
-    lot = settle(
-        piles, at_hand.shapes(), shown, [*clicked, *at_hand.clicked], part(watch, now + 0.2, now + 0.3)
+    files = resolve_ambiguous(
+        candidates, at_hand.shapes(), shown, [*clicked, *at_hand.clicked], part(watch, now + 0.2, now + 0.3)
     )
-    share = 0.85 if lot.masks else 1.0
-    pictures, _ = _read_each(lot.images, "image", {}, frozenset(), lot.sources, part(watch, now + 0.3, share))
+    share = 0.85 if files.masks else 1.0
+    pictures, _ = _read_each(
+        files.images, "image", {}, frozenset(), files.sources, part(watch, now + 0.3, share)
+    )
     images = tuple(image for image in pictures if isinstance(image, ImageFile))
     masks, more = read_mask_files(
-        lot.masks, lot.volumes, reading, at_hand, lot.walked | beside, lot.sources, part(watch, share, 1.0)
+        files.masks,
+        files.volumes,
+        reading,
+        at_hand,
+        files.walked | beside,
+        files.sources,
+        part(watch, share, 1.0),
     )
     refused += more
-    if refused and not (tables or points or images or lot.volumes or masks or labels or pairs or rankings):
+    if refused and not (tables or points or images or files.volumes or masks or labels or pairs or rankings):
         raise refused[0]
-    names = [site.name for site in sites_of(at_hand.entries, images, lot.volumes)]
-    signed = sign(masks, names, reading.by_hand, naming=reading.naming, truth=kind == "truth")
-    clicks, truths, assumed = sign_points(
+    names = [site.name for site in sites_of(at_hand.entries, images, files.volumes)]
+    attributed = assign_raters(masks, names, reading.by_hand, naming=reading.naming, truth=kind == "truth")
+    clicks, truths, assumed = assign_annotators(
         points, names, annotator=reading.annotator, by_hand=reading.by_hand, naming=reading.naming,
         truth=kind == "truth", detections="clicks" if kind == "clicks" else "ask" if asks else "truth",
     )  # fmt: skip
@@ -156,15 +164,15 @@ def read_files(
         # A table without clicks tells the sizes of images, which tables of clicks may need.
         clicks=tuple(sorted(clicks, key=_has_clicks)),
         truths=tuple(truths),
-        left=lot.left,
-        volumes=lot.volumes,
+        left=files.left,
+        volumes=files.volumes,
         masks=masks,
         labels=labels,
         pairs=pairs,
         rankings=rankings,
-        signed=tuple(signed),
+        attributed=tuple(attributed),
         notices=(
-            *lot.notices,
+            *files.notices,
             *ambiguous,
             *_assumed_in_words(assumed),
             *(f"Left out: {error}" for error in refused[:3]),
@@ -173,34 +181,34 @@ def read_files(
     )
 
 
-def _heed(mappings: Mapping[Path, Mapping[str, str]], piles: Piles) -> None:
+def _apply_column_mapping(mappings: Mapping[Path, Mapping[str, str]], candidates: ImportCandidates) -> None:
     """Let the columns that were named by hand tell what a table is, where its kind is not told."""
     # Layers of points in napari are read as other tables are, then.
-    by_hand = [path for path in piles.points if path.suffix.casefold() in TABLES and path in mappings]
-    piles.points = [path for path in piles.points if path not in by_hand]
-    piles.tables += by_hand
-    for path, mapping in mappings.items() if piles.kind is None else ():
+    by_hand = [path for path in candidates.points if path.suffix.casefold() in TABLES and path in mappings]
+    candidates.points = [path for path in candidates.points if path not in by_hand]
+    candidates.tables += by_hand
+    for path, mapping in mappings.items() if candidates.kind is None else ():
         if are_of_pairs(mapping):
-            meant = piles.pairs
+            meant = candidates.pairs
         elif not {"x", "y"}.isdisjoint(mapping.values()):
-            meant = piles.tables
+            meant = candidates.tables
         elif are_of_labels(mapping):
-            meant = piles.labels
+            meant = candidates.labels
         else:
             continue
-        for pile in (piles.tables, piles.labels, piles.pairs):
-            if path in pile and pile is not meant:
-                pile.remove(path)
+        for listed in (candidates.tables, candidates.labels, candidates.pairs):
+            if path in listed and listed is not meant:
+                listed.remove(path)
                 meant.append(path)
                 break
 
 
-def _taken_for(piles: Piles, mappings: Mapping[Path, Mapping[str, str]]) -> list[str]:
+def _ambiguous_tables(candidates: ImportCandidates, mappings: Mapping[Path, Mapping[str, str]]) -> list[str]:
     """Say of tables that may be read in two ways how they were, where nobody told it."""
-    if piles.kind is not None:
+    if candidates.kind is not None:
         return []
-    tables = [path for path in (*piles.labels, *piles.pairs) if path.suffix.casefold() in TABLES]
-    said = (taken_for(piles.sources.open(path)) for path in tables if path not in mappings)
+    tables = [path for path in (*candidates.labels, *candidates.pairs) if path.suffix.casefold() in TABLES]
+    said = (taken_for(candidates.sources.open(path)) for path in tables if path not in mappings)
     return [words for words in said if words]
 
 
@@ -273,7 +281,7 @@ def store(
         For masks on another grid than their image; nothing is stored then.
     """
     sites = sites_of(study.images(), readings.images, readings.volumes)
-    placement = place(readings.signed, sites, may_resample=may_resample)
+    placement = place(readings.attributed, sites, may_resample=may_resample)
     with study.change():
         return _store(readings, placement, study, watch, extent)
 
@@ -319,7 +327,7 @@ def _store(
     told: list[str] = []
     numbers = _numbers(study, placement.sites, entries)
     grids = {entry.id: entry.lattice for entry in study.images()} if readings.masks else {}
-    placed: dict[Path, list[tuple[SignedMask, int]]] = {}
+    placed: dict[Path, list[tuple[AttributedMask, int]]] = {}
     for one, at in zip(placement.masks, placement.where, strict=True):
         placed.setdefault(one.file, []).append((one, numbers[at]))
     for done, file in enumerate(readings.masks, start=len(tables)):

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from raterscope.app.annotator_names import UnknownAnnotators
 from raterscope.app.cli import main
 from raterscope.app.formats import dialects
 from raterscope.app.formats.sources import Sources
 from raterscope.app.importing import read_files
 from raterscope.app.kinds.masks.reading import MaskReading
-from raterscope.app.who_marked import UnknownAnnotators
 from tests.app.formats.dicom_builder import write_series
 from tests.app.formats.points.crowds import SIZE, WRITERS
 
@@ -94,7 +94,7 @@ def test_points_masks_and_labels_come_from_one_read(
     readings = read_files([tmp_path if in_folder else path])
     assert opens[path] == 1
     assert [len(table) > 0 for table in readings.clicks] == [True]
-    assert any(mask.mask.values.any() for mask in readings.signed)
+    assert any(mask.mask.values.any() for mask in readings.attributed)
     assert [len(table) > 0 for table in readings.labels] == [True]
 
 

@@ -67,21 +67,21 @@ def _voxels(path: Path, _: bytes) -> object:
 
 
 def _growing(path: Path, _: bytes) -> object:
-    from raterscope.app.formats.growing import look
+    from raterscope.app.formats.growing_files import look
 
     return look(path, None, None, ended=True)
 
 
 def _run_lengths(_: Path, data: bytes) -> object:
     """Decode run lengths of each kind, of a size that the first bytes claim."""
-    from raterscope.app.formats.masks import runs
+    from raterscope.app.formats.masks import shapes
 
     size = (1 + data[0] % 40) * (1 + data[1] % 40) if len(data) > 1 else 1
     text, counts = data[2:].decode("latin-1"), list(data[2:])
     for act in (
-        lambda: runs.counted_runs(counts, size),
-        lambda: runs.counted_runs(runs.compressed_counts(text), size),
-        lambda: runs.studio_runs(counts, size),
+        lambda: shapes.counted_runs(counts, size),
+        lambda: shapes.counted_runs(shapes.compressed_counts(text), size),
+        lambda: shapes.studio_runs(counts, size),
     ):
         try:
             starts, ends = act()
@@ -96,11 +96,11 @@ def _run_lengths(_: Path, data: bytes) -> object:
 
 def _outlines(_: Path, data: bytes) -> object:
     """Fill polygons whose corners are JSON."""
-    from raterscope.app.formats.masks import polygons
-    from raterscope.app.formats.strangers import decode_json
+    from raterscope.app.formats.masks import shapes
+    from raterscope.app.formats.untrusted import decode_json
 
     try:
-        return polygons.fill([polygons.paired(decode_json(data))], (30, 40))
+        return shapes.fill([shapes.paired(decode_json(data))], (30, 40))
     except ValueError:
         return None
 

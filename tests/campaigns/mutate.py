@@ -52,7 +52,7 @@ def warm_up() -> None:
 def read_sample(folder: Path, sample: Sample) -> str:
     """Read files as the program does; gives "read"."""
     from raterscope.app import importing
-    from raterscope.app.formats.growing import look
+    from raterscope.app.formats.growing_files import look
     from raterscope.app.formats.pyramids import load_overview
     from raterscope.app.formats.volumes import load_volume
     from raterscope.app.kinds.masks.reading import MaskReading

@@ -21,7 +21,7 @@ import tifffile
 from PIL import Image
 
 from raterscope.app.formats.masks.export import write_masks
-from raterscope.app.formats.masks.structures import Structure
+from raterscope.app.formats.masks.terminology import Structure
 from raterscope.app.formats.volumes import find_volumes
 from tests.app.formats.masks.test_annotations import coco as coco_masks
 from tests.app.formats.masks.test_lidc import message, nodule, ring, roi

@@ -19,7 +19,7 @@ from raterscope.app.kinds.kind import Kind
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.outcome import Answer
 from raterscope.app.study import Study
-from raterscope.app.study.elsewhere import save_elsewhere
+from raterscope.app.study.new_study import save_elsewhere
 
 __all__ = ["run"]
 

@@ -13,8 +13,7 @@ from raterscope.app.formats.masks.terminology import CATEGORIES, LATERALITIES, f
 from raterscope.app.kinds.masks.structures import known_coding, source_of
 from raterscope.app.review import Decision, StructureSubject
 from raterscope.app.study import Study
-from raterscope.app.study.masks import mask_entries
-from raterscope.app.study.structures import chosen_codings, imported_codings
+from raterscope.app.study.masks import chosen_codings, imported_codings, mask_entries
 
 __all__ = ["structures"]
 

@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Iterator
 from typing import Protocol, TypeVar
 
+from raterscope.app.annotator_names import UnknownAnnotators
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.formats.volumes.resampling import OtherGrid
-from raterscope.app.who_marked import UnknownAnnotators
 
 __all__ = ["asked_for", "by_option"]
 

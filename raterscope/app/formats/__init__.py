@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.points.scores import are_scores, read_scores, scores_of
-from raterscope.app.formats.points.table import are_detections, points_of
+from raterscope.app.formats.points.tables import are_detections, are_scores, points_of, read_scores, scores_of
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, refuse_special
 from raterscope.app.formats.sources import File, open_source
 from raterscope.app.formats.tables import Table, UnknownColumns, assigned
@@ -84,7 +83,7 @@ def _read_marks(
     table: Table, kind: str | None, mapping: Mapping[str, str] | None, watch: Watch
 ) -> ClickTable | PointTable:
     from raterscope.app.formats import clicks, zooniverse
-    from raterscope.app.formats.points.gathering import take_points
+    from raterscope.app.formats.points.collector import take_points
 
     if zooniverse.is_export(table) and not set(mapping or ()) & set(table.header):
         return take_points(table.path, zooniverse.ZooniverseDocument(table), watch).clicks

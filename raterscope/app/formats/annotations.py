@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 from msgspec import Struct
 
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.formats.strangers import text_of
+from raterscope.app.formats.untrusted import text_of
 
 __all__ = [
     "Annotation", "AnnotationSet", "Area", "Bitmap", "Brush", "Circle", "Content", "Corners", "Document",
@@ -122,7 +122,7 @@ class RunLengths(Struct, frozen=True, gc=False):
 
 
 class Brush(Struct, frozen=True, gc=False):
-    """The packed runs of a Label Studio brush; see `masks.runs.studio_runs`."""
+    """The packed runs of a Label Studio brush; see `masks.shapes.studio_runs`."""
 
     packed: Any
     format: Any

@@ -36,7 +36,7 @@ from raterscope.app.formats.annotations import (
     Shape,
     find_annotator,
 )
-from raterscope.app.formats.strangers import decode_json, entries, text_of
+from raterscope.app.formats.untrusted import decode_json, entries, text_of
 
 __all__ = ["CocoDocument", "parse", "recognize", "sniff"]
 

@@ -28,7 +28,7 @@ from raterscope.app.formats.annotations import (
     RunLengths,
     Shape,
 )
-from raterscope.app.formats.strangers import text_of
+from raterscope.app.formats.untrusted import text_of
 
 __all__ = ["TRACKS", "CvatDocument"]
 

@@ -16,7 +16,7 @@ from typing import TextIO
 import numpy as np
 
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.whole import whole
+from raterscope.app.formats.whole_files import whole
 from raterscope.app.review import (
     BiasSubject,
     Decision,

@@ -31,8 +31,8 @@ from raterscope.app.formats.annotations import (
     Remarks,
     find_annotator,
 )
-from raterscope.app.formats.points.gathering import places_of
-from raterscope.app.formats.strangers import entries, text_of
+from raterscope.app.formats.points.collector import places_of
+from raterscope.app.formats.untrusted import entries, text_of
 
 __all__ = ["GeoJsonDocument", "recognize"]
 

@@ -31,8 +31,8 @@ from raterscope.app.formats.annotations import (
     Remarks,
     Shape,
 )
-from raterscope.app.formats.points.gathering import size_of
-from raterscope.app.formats.strangers import answer_text, entries, is_number, text_of
+from raterscope.app.formats.points.collector import size_of
+from raterscope.app.formats.untrusted import answer_text, entries, is_number, text_of
 
 __all__ = ["LabelStudioDocument", "recognize"]
 

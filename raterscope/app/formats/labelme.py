@@ -28,7 +28,7 @@ from raterscope.app.formats.annotations import (
     Remarks,
     Shape,
 )
-from raterscope.app.formats.strangers import entries, text_of
+from raterscope.app.formats.untrusted import entries, text_of
 
 __all__ = ["LabelmeDocument", "recognize"]
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 import numpy as np
 
 from raterscope.app.errors import InputError
-from raterscope.app.formats.points.gathering import STATES, Gathering, PointFile
+from raterscope.app.formats.points.collector import STATES, PointCollector, PointFile
 from raterscope.app.formats.tables import Faults, Table, assign, names, numbers
 
 __all__ = ["CENTRE", "is_points_layer", "read_points_layer"]
@@ -52,7 +52,9 @@ def read_points_layer(table: Table) -> PointFile:
     row, column_axis = axes[-2:]
     places = np.column_stack([found[column_axis], found[row]]) + CENTRE
     left_here = {"cluster", "state"} <= set(table.header)
-    gathering = Gathering(path, detections=left_here and not set(STATES).isdisjoint(table.column("state")))
+    gathering = PointCollector(
+        path, detections=left_here and not set(STATES).isdisjoint(table.column("state"))
+    )
     blank = [""] * len(table)
     marks: dict[tuple[str, str], list[int]] = {}
     for at, key in enumerate(zip(told.get("annotator", blank), told.get("image", blank), strict=True)):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.annotations import Content, Document, Kind
-from raterscope.app.formats.strangers import json_content, read_bytes, read_xml
+from raterscope.app.formats.untrusted import json_content, read_bytes, read_xml
 
 if TYPE_CHECKING:
     from raterscope.app.formats.labels.columns import Head
@@ -202,7 +202,7 @@ class Sources:
 def _parse(path: Path) -> Document | None:
     """Parse a JSON or XML file; None for a format that is not known."""
     from raterscope.app.formats import coco, cvat, geojson, label_studio, labelme
-    from raterscope.app.formats.points import scores
+    from raterscope.app.formats.points import tables
 
     if path.suffix.casefold() == ".xml":
         root = read_xml(path)
@@ -212,7 +212,7 @@ def _parse(path: Path) -> Document | None:
             return LidcDocument(root)
         return cvat.CvatDocument(path, root) if root.tag == "annotations" else None
     text = read_bytes(path)
-    if (scored := scores.recognize(path, text)) is not None:
+    if (scored := tables.recognize(path, text)) is not None:
         return scored
     if coco.sniff(text[:_SNIFFED]) and (typed := coco.parse(path, text)) is not None:
         return typed

@@ -27,9 +27,9 @@ from raterscope.app.formats.annotations import (
     Points,
     Remarks,
 )
-from raterscope.app.formats.labels.gathering import joined
-from raterscope.app.formats.strangers import answer_text, decode_json, entries, text_of
+from raterscope.app.formats.labels.collector import joined
 from raterscope.app.formats.tables import FARTHEST, Faults, Table
+from raterscope.app.formats.untrusted import answer_text, decode_json, entries, text_of
 
 __all__ = [
     "Classification",

@@ -12,7 +12,7 @@ from raterscope import __version__
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.records import STUDY_SUFFIX
-from raterscope.app.formats.whole import check_place, write_whole
+from raterscope.app.formats.whole_files import check_place, write_whole
 from raterscope.app.kinds.kind import Kind, ReportRequest
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.page.contents import Contents, Notices, Section

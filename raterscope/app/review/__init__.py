@@ -3,15 +3,16 @@
 from raterscope.app.review.decision import Decision, in_words, one_by_one, target_of
 from raterscope.app.review.journal import ReviewState, Standing, Weighed, differ, fold, redo, undo
 from raterscope.app.review.measures import Measures, Shape, is_measure, read_measures
-from raterscope.app.review.measuring_subjects import CountingSubject, ScaleSubject, ShapeSubject
 from raterscope.app.review.regions import Region, known_voxels
 from raterscope.app.review.spots import Control, Flag, Spot, Verdict, known_spots, match
-from raterscope.app.review.structures import described_structures
 from raterscope.app.review.subjects import (
     SUBJECTS,
     BiasSubject,
+    CountingSubject,
     ImageSubject,
     RegionSubject,
+    ScaleSubject,
+    ShapeSubject,
     SpotOf,
     SpotsSubject,
     SpotSubject,
@@ -20,7 +21,7 @@ from raterscope.app.review.subjects import (
     TaskSubject,
     WeightSubject,
 )
-from raterscope.app.review.tasks import DecidedTask
+from raterscope.app.review.tasks import DecidedTask, described_structures
 from raterscope.app.review.viewed import LONG_ENOUGH, View, ViewedHow, viewed_places
 
 __all__ = [

@@ -12,14 +12,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol
 
-from raterscope.app.review.biases import BiasesOfQuestion, Judged
 from raterscope.app.review.decision import Decision, in_words, target_of
-from raterscope.app.review.last_words import LastWords
-from raterscope.app.review.measuring_subjects import CountingSubject, ScaleSubject, ShapeSubject
 from raterscope.app.review.regions import Region, RegionsOfImage
 from raterscope.app.review.spots import Control, Flag, Spot, SpotsOfImage
-from raterscope.app.review.subjects import StructureSubject, WeightSubject
-from raterscope.app.review.tasks import DecidedTask, TasksOfQuestion
+from raterscope.app.review.subjects import (
+    CountingSubject,
+    ScaleSubject,
+    ShapeSubject,
+    StructureSubject,
+    WeightSubject,
+)
+from raterscope.app.review.tasks import BiasesOfQuestion, DecidedTask, Judged, LastWords, TasksOfQuestion
 
 __all__ = ["ReviewState", "Standing", "Weighed", "differ", "fold", "redo", "undo"]
 

@@ -11,7 +11,7 @@ from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.geometry import area_of, length_of
 from raterscope.app.review.decision import Decision
 from raterscope.app.review.journal import ReviewState
-from raterscope.app.review.measuring_subjects import CountingSubject, ScaleSubject, ShapeSubject
+from raterscope.app.review.subjects import CountingSubject, ScaleSubject, ShapeSubject
 
 __all__ = ["Measures", "Shape", "is_measure", "read_measures"]
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.data import OPEN, Settled
 from raterscope.app.errors import counted
 from raterscope.app.review.decision import Decision
-from raterscope.app.review.last_words import LastWords
 from raterscope.app.review.subjects import RegionSubject
+from raterscope.app.review.tasks import LastWords
 
 __all__ = ["Region", "RegionsOfImage", "known_voxels"]
 

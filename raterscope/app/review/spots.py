@@ -17,8 +17,8 @@ import numpy as np
 from raterscope.algorithms.clicks.data import FloatArray, KnownSpots
 from raterscope.app.errors import counted
 from raterscope.app.review.decision import Decision
-from raterscope.app.review.last_words import LastWords
 from raterscope.app.review.subjects import ImageSubject, SpotOf, SpotsSubject, SpotSubject
+from raterscope.app.review.tasks import LastWords
 
 __all__ = ["Control", "Flag", "Spot", "SpotsOfImage", "Verdict", "known_spots", "match"]
 

@@ -1,27 +1,47 @@
-"""Records of arrays as bytes.
+"""Records of arrays as bytes, and as rows of a study's file.
 
 A record is a frozen dataclass of arrays, numbers, texts, tuples and further such dataclasses, or tuples of
 them. The bytes are the length of a header (8 bytes, little endian), the header (JSON: values by field, arrays
-as dtype, shape and offset) and the arrays' bytes in C order, eight truth values to the byte. They are cut
-into chunks that zlib compresses one by one. Nothing is made when reading but the type that is asked for, and
-no array whose declared size is not there. What an older version did not write yet has its default.
+as dtype, shape and offset) and the bytes of the arrays in C order, eight truth values to the byte. They are
+cut into chunks that zlib compresses one by one. Reading makes objects of the requested type only, and no
+array whose declared size is not there. A field that an older version did not write has its default.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+import sqlite3
 import types
 import typing
 import zlib
 from collections.abc import Iterable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import msgspec
 import numpy as np
 
-__all__ = ["CHUNK", "LARGEST", "DamagedError", "pack", "unpack"]
+from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.labels.result import LabelResult
+from raterscope.algorithms.masks.report import CaseResult
+from raterscope.algorithms.pairs.data import PairFusion
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.study.records import StudyError
+
+__all__ = [
+    "CHUNK",
+    "LARGEST",
+    "RESULTS",
+    "DamagedError",
+    "pack",
+    "read_object",
+    "remove_object",
+    "unpack",
+    "write_object",
+]
+
 
 CHUNK = 1 << 20
 LARGEST = 1 << 30
@@ -269,3 +289,48 @@ def _decompress(size: int, chunks: Iterable[bytes]) -> memoryview:
     if have != size:
         raise DamagedError(f"a record declares {size} bytes and has {have}")
     return memoryview(b"".join(pieces))
+
+
+RESULTS: dict[str, type[Fusion] | type[CaseResult] | type[LabelResult] | type[PairFusion]] = {
+    "clicks": Fusion,
+    "masks": CaseResult,
+    "labels": LabelResult,
+    "pairs": PairFusion,
+}
+"""What a run comes to, by its kind."""
+
+
+def write_object(connection: sqlite3.Connection, record: Any, watch: Watch = silent) -> int:
+    """Store a record within the present transaction and give its number."""
+    size, chunks = pack(record)
+    number = connection.execute("INSERT INTO objects(size) VALUES (?)", (size,)).lastrowid
+    for part, data in enumerate(chunks):
+        connection.execute("INSERT INTO chunks VALUES (?, ?, ?)", (number, part, data))
+        watch(min((part + 1) * CHUNK / size, 1.0), "storing")
+    assert number is not None
+    return number
+
+
+def read_object(connection: sqlite3.Connection, number: int, kind: type[Record], path: Path) -> Record:
+    """Read a record.
+
+    Raises
+    ------
+    StudyError
+        When it is damaged.
+    """
+    row = connection.execute("SELECT size FROM objects WHERE id = ?", (number,)).fetchone()
+    chunks = connection.execute("SELECT data FROM chunks WHERE object = ? ORDER BY part", (number,))
+    try:
+        if row is None:
+            raise DamagedError("a record is missing")
+        return unpack(kind, row[0], (data for (data,) in chunks))
+    except DamagedError as error:
+        raise StudyError(
+            f"is damaged (objects, row {number}: {error}); open a backup of it", file=path
+        ) from error
+
+
+def remove_object(connection: sqlite3.Connection, number: int) -> None:
+    """Remove a record within the present transaction."""
+    connection.execute("DELETE FROM objects WHERE id = ?", (number,))

@@ -17,8 +17,8 @@ from raterscope.app.errors import counted, plain
 from raterscope.app.formats.labels.records import LabelTable, TrueLabels
 from raterscope.app.natural import natural
 from raterscope.app.review import ReviewState
-from raterscope.app.study.arrivals import number_annotators, number_import
-from raterscope.app.study.objects import write_object
+from raterscope.app.study.arrays import write_object
+from raterscope.app.study.imports import number_annotators, number_import
 from raterscope.app.study.places import Names
 from raterscope.app.study.records import QuestionEntry, RunEntry, Scheme, StudyError
 from raterscope.app.study.references import read_image_entries

@@ -1,4 +1,4 @@
-"""Masks in a study: who marked which structure on which image, and the input of a fusion."""
+"""Masks and structures in a study: annotations by image, and the input of a fusion."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,14 +17,13 @@ from raterscope.algorithms.masks.patterns import with_margin
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.coding import NOTHING_CODED, Coding, merged
 from raterscope.app.errors import plain
-from raterscope.app.review import Region, known_voxels
-from raterscope.app.study.arrivals import number_annotators, number_import
-from raterscope.app.study.misfits import misfit_of_mask
-from raterscope.app.study.objects import read_object, write_object
+from raterscope.app.review import Region, described_structures, fold, known_voxels
+from raterscope.app.study.arrays import read_object, write_object
+from raterscope.app.study.imports import number_annotators, number_import
 from raterscope.app.study.places import Names
 from raterscope.app.study.records import ImageEntry, MaskRecord, RunEntry, StudyError
 from raterscope.app.study.references import add_grid, read_image_entries
-from raterscope.app.study.structures import store_codings
+from raterscope.app.study.result_shapes import misfit_of_mask
 from raterscope.app.study.study import Study
 
 __all__ = [
@@ -33,11 +33,48 @@ __all__ = [
     "add_case",
     "add_masks",
     "assemble",
+    "chosen_codings",
+    "imported_codings",
     "mask_entries",
     "read_masks",
     "record_of",
     "settled_of",
+    "store_codings",
 ]
+
+
+def imported_codings(study: Study) -> dict[str, Coding]:
+    """Read what the files of masks said that each structure stands for."""
+    with study.sound() as connection:
+        rows = connection.execute("SELECT name, coding FROM structures ORDER BY name").fetchall()
+    return {name: _coding_of(study, name, text) for name, text in rows}
+
+
+def chosen_codings(study: Study) -> dict[str, Coding]:
+    """Read what the expert said that structures stand for, undone decisions left out."""
+    decisions = study.decisions()
+    return described_structures(decisions, fold(decisions))
+
+
+def store_codings(study: Study, connection: sqlite3.Connection, codings: Mapping[str, Coding]) -> None:
+    """Store what a file says of its structures, within the present transaction; see `coding.merged`."""
+    before = imported_codings(study)
+    for name, coding in codings.items():
+        both = merged(before.get(name, NOTHING_CODED), coding)
+        if both != before.get(name, NOTHING_CODED):
+            connection.execute(
+                "INSERT OR REPLACE INTO structures(name, coding) VALUES (?, ?)",
+                (name, msgspec.json.encode(both).decode()),
+            )
+
+
+def _coding_of(study: Study, name: str, text: str) -> Coding:
+    try:
+        return msgspec.json.decode(text, type=Coding)
+    except (ValueError, msgspec.MsgspecError) as error:
+        words = f"is damaged: what is known of the structure {plain(name)} cannot be read"
+        raise StudyError(words, file=study.path) from error
+
 
 TRUTH = -1
 """In the place of an annotator's number: the mask is the truth."""

@@ -22,14 +22,13 @@ from pathlib import Path
 from typing import Protocol
 
 from raterscope.algorithms.progress import Watch
-from raterscope.app.formats.drafts import draft_for
 from raterscope.app.formats.records import STUDY_SUFFIX
-from raterscope.app.study.left_log import refuse_left_log
+from raterscope.app.formats.whole_files import draft_for
 from raterscope.app.study.locking import Lock, in_use
 from raterscope.app.study.migration import OLDEST, add_key, bring_up_to_date, schema_of
 from raterscope.app.study.records import InUseError, StudyError, UnwrittenError
 from raterscope.app.study.schema import APPLICATION_ID, SCHEMA, VERSION
-from raterscope.app.study.snapshot import Snapshot
+from raterscope.app.study.write_ahead_log import Snapshot, refuse_left_log
 
 __all__ = [
     "Hold",

@@ -18,7 +18,7 @@ from raterscope.algorithms.masks.grid import Grid, GridError
 from raterscope.app.errors import plain
 from raterscope.app.formats.tables import FARTHEST
 from raterscope.app.review import SUBJECTS, Decision
-from raterscope.app.study.objects import read_object
+from raterscope.app.study.arrays import read_object
 from raterscope.app.study.records import (
     ImageEntry,
     MarksRecord,

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.formats.records import ClickTable
-from raterscope.app.study.objects import read_object, remove_object, write_object
+from raterscope.app.study.arrays import read_object, remove_object, write_object
 from raterscope.app.study.places import stored_path
 from raterscope.app.study.records import ImportSummary, MarksRecord, StudyError
 from raterscope.app.study.rows import read_imports

@@ -27,14 +27,11 @@ from raterscope.app.formats.records import ClickTable, ImageFile, PointTable
 from raterscope.app.formats.volumes.records import VolumeFile
 from raterscope.app.review import Decision
 from raterscope.app.study import places
-from raterscope.app.study.comparisons import Bench, read_bench
+from raterscope.app.study.arrays import RESULTS, read_object, remove_object, write_object
 from raterscope.app.study.file import StudyFile
-from raterscope.app.study.importing import assign_images, kind_of, write_marks
-from raterscope.app.study.misfits import misfit_of, misfit_of_settled
-from raterscope.app.study.objects import RESULTS, read_object, remove_object, write_object
+from raterscope.app.study.imports import assign_images, kind_of, write_marks
 from raterscope.app.study.opening import told
 from raterscope.app.study.outlines import Answers, Outline
-from raterscope.app.study.packing import last_import_for
 from raterscope.app.study.records import (
     ImageEntry,
     ImportSummary,
@@ -56,6 +53,7 @@ from raterscope.app.study.references import (
     point_to,
     read_image_entries,
 )
+from raterscope.app.study.result_shapes import misfit_of, misfit_of_settled
 from raterscope.app.study.rows import (
     DECISION,
     RUN,
@@ -70,7 +68,7 @@ from raterscope.app.study.rows import (
 from raterscope.app.study.settings import StudySettings
 from raterscope.app.study.shown import ShownRuns, ShownState, run_name
 from raterscope.app.study.viewed import ViewLog
-from raterscope.app.study.votes import Crowd, read_crowd
+from raterscope.app.study.votes import Bench, Crowd, last_import_for, read_bench, read_crowd
 
 __all__ = ["Study"]
 

@@ -1,39 +1,169 @@
-"""Votes and true classes as a study stores them, and what several imports of them come to together."""
+"""Votes and comparisons as a study stores them, joined over its imports.
+
+Names are stored packed into bytes; each import counts its own from 0.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import OPEN, ClassArray, Labels, LabelsError
+from raterscope.algorithms.pairs.data import Pairs
 from raterscope.app.formats.labels.records import LabelTable, TrueLabels
-from raterscope.app.study.packing import (
-    compact,
-    names_of,
-    packed,
-    packed_pictures,
-    records_of,
-    tabled,
-    times_of,
-)
+from raterscope.app.formats.pairs.records import PairTable
+from raterscope.app.study.arrays import read_object
 from raterscope.app.study.records import Scheme, StudyError
 
 __all__ = [
+    "Bench",
     "Crowd",
+    "PairsRecord",
     "VotesRecord",
+    "compact",
     "joined",
+    "last_import_for",
+    "names_of",
+    "packed",
+    "packed_pictures",
+    "read_bench",
     "read_crowd",
+    "record_of_pairs",
     "record_of_truth",
     "record_of_votes",
+    "records_of",
     "renumbered",
+    "tabled",
     "take_truth",
+    "times_of",
 ]
+
+
+Record = TypeVar("Record")
+
+_LAST = 2**62
+
+
+def packed(names: Sequence[str]) -> NDArray[np.uint8]:
+    """Pack names into bytes: UTF-8, a zero byte after each."""
+    return np.frombuffer("".join(name.replace("\0", " ") + "\0" for name in names).encode(), dtype=np.uint8)
+
+
+def names_of(data: NDArray[np.uint8]) -> list[str]:
+    """Give names that `packed` has packed.
+
+    Raises
+    ------
+    UnicodeDecodeError
+        Where it never packed these.
+    """
+    return data.tobytes().decode().split("\0")[:-1]
+
+
+def packed_pictures(names: Sequence[str], pictures: Mapping[int, str]) -> NDArray[np.uint8]:
+    """Pack the files that show what is named, by place; no bytes where none is known at all."""
+    return packed([pictures.get(at, "") for at in range(len(names))] if pictures else [])
+
+
+def records_of(
+    connection: sqlite3.Connection,
+    path: Path,
+    question: int,
+    kind: type[Record],
+    last: int | None = None,
+    only: bool | None = None,
+) -> list[tuple[bool, Record]]:
+    """Read what the imports brought for a question, up to the last one named, and whether it is truth.
+
+    With `only`, what is truth alone or what is none.
+
+    Raises
+    ------
+    StudyError
+        When a record is damaged.
+    """
+    rows = connection.execute(
+        "SELECT truth, object FROM votes WHERE question = ? AND import <= ? ORDER BY import",
+        (question, _LAST if last is None else last),
+    ).fetchall()
+    return [
+        (bool(truth), read_object(connection, number, kind, path))
+        for truth, number in rows
+        if only is None or bool(truth) == only
+    ]
+
+
+def last_import_for(connection: sqlite3.Connection, question: int, last: int | None = None) -> int:
+    """Give the last import, up to the one named, that brought something for a question; 0 where none did."""
+    (number,) = connection.execute(
+        "SELECT ifnull(max(import), 0) FROM votes WHERE question = ? AND import <= ?",
+        (question, _LAST if last is None else last),
+    ).fetchone()
+    return int(number)
+
+
+def tabled(
+    packs: Sequence[tuple[NDArray[np.uint8], NDArray[np.uint8]]],
+) -> tuple[tuple[str, ...], tuple[str, ...], list[NDArray[np.int32]]]:
+    """Give the names of several imports their numbers together, in the order of first appearance.
+
+    Parameters
+    ----------
+    packs : sequence of (names, pictures)
+        As `packed` packs them; no bytes where no picture is named at all.
+
+    Returns
+    -------
+    names, pictures : tuple of str
+        Of all; the last picture that is named counts.
+    tables : list of (n,) int32
+        For each import, its names' numbers among all.
+    """
+    number: dict[str, int] = {}
+    pictures: list[str] = []
+    tables = []
+    for names_packed, pictures_packed in packs:
+        names = names_of(names_packed)
+        shown = names_of(pictures_packed) if pictures_packed.size else [""] * len(names)
+        if len(shown) != len(names):
+            raise ValueError("pictures are not those of its names")
+        table = np.empty(len(names), dtype=np.int32)
+        for at, (name, picture) in enumerate(zip(names, shown, strict=True)):
+            table[at] = number.setdefault(name, len(number))
+            if table[at] == len(pictures):
+                pictures.append(picture)
+            elif picture:
+                pictures[table[at]] = picture
+        tables.append(table)
+    return tuple(number), tuple(pictures), tables
+
+
+def compact(person: NDArray[np.int32], annotators: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Give those who appear, by number, and each appearance as a place among them."""
+    there = np.zeros(annotators, dtype=bool)
+    there[person] = True
+    people = np.flatnonzero(there).astype(np.int32)
+    place = np.zeros(annotators, dtype=np.int32)
+    place[people] = np.arange(len(people), dtype=np.int32)
+    return people, place[person]
+
+
+def times_of(
+    times: Sequence[NDArray[np.float64] | None], lengths: Sequence[int]
+) -> NDArray[np.float64] | None:
+    """Join the times of several imports, NaN where one has none; None where none has any."""
+    if all(one is None for one in times):
+        return None
+    return np.concatenate(
+        [np.full(length, np.nan) if one is None else one for one, length in zip(times, lengths, strict=True)]
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,3 +367,119 @@ def take_truth(crowd: Crowd, record: VotesRecord) -> None:
         at = crowd.number_of.get(names[task])
         if at is not None and true != OPEN:
             crowd.truth[at] = true
+
+
+@dataclass(frozen=True, eq=False)
+class PairsRecord:
+    """What one import brought for one question: E comparisons.
+
+    Attributes
+    ----------
+    items, pictures : (B,) uint8
+        The names of its items and of the files that show them, see `packing.packed`.
+    annotator : (E,) int32
+        The annotator's number in the study.
+    left, right : (E,) int32
+    choice : (E,) float64
+        Above 0 for left.
+    time : (E,) float64, optional
+    """
+
+    items: NDArray[np.uint8]
+    pictures: NDArray[np.uint8]
+    annotator: NDArray[np.int32]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    choice: NDArray[np.float64]
+    time: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Bench:
+    """All comparisons for a question, up to some import.
+
+    Attributes
+    ----------
+    items : tuple of n names
+        In the order of first appearance.
+    pictures : tuple of n names
+        The file that shows each; empty where none is named.
+    people : (p,) int32
+        The numbers in the study of those who compared.
+    annotator, left, right : (E,) int32
+    choice : (E,) float64
+    time : (E,) float64, optional
+    """
+
+    items: tuple[str, ...]
+    pictures: tuple[str, ...]
+    people: NDArray[np.int32]
+    annotator: NDArray[np.int32]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    choice: NDArray[np.float64]
+    time: NDArray[np.float64] | None
+
+    def pairs(self, annotators: Sequence[str]) -> Pairs:
+        """Give the comparisons as a fusion takes them; `annotators` are all of the study's, by number."""
+        names = tuple(annotators[number] for number in self.people.tolist())
+        return Pairs(self.annotator, self.left, self.right, self.choice, names, self.items, self.time)
+
+
+def record_of_pairs(table: PairTable, people: NDArray[np.int32]) -> PairsRecord:
+    """Make the record of a file's comparisons; `people` are the numbers of its annotators."""
+    return PairsRecord(
+        items=packed(table.items),
+        pictures=packed_pictures(table.items, table.pictures),
+        annotator=people[table.annotator],
+        left=table.left,
+        right=table.right,
+        choice=table.choice,
+        time=table.time,
+    )
+
+
+def read_bench(
+    connection: sqlite3.Connection, path: Path, question: int, annotators: int, last: int | None = None
+) -> Bench:
+    """Join what the imports brought for a question, up to the last one named.
+
+    Raises
+    ------
+    StudyError
+        When what is stored cannot be comparisons.
+    """
+    records = [one for _, one in records_of(connection, path, question, PairsRecord, last, only=False)]
+    try:
+        return _joined(records, annotators)
+    except (IndexError, ValueError) as error:
+        raise StudyError(f"is damaged: comparisons cannot be read ({error})", file=path) from error
+
+
+def _joined(records: Sequence[PairsRecord], annotators: int) -> Bench:
+    items, pictures, tables = tabled([(one.items, one.pictures) for one in records])
+    for one in records:
+        if not len(one.annotator) == len(one.left) == len(one.right) == len(one.choice):
+            raise ValueError("their columns differ in length")
+        if len(one.left) and min(one.left.min(), one.right.min()) < 0:
+            raise ValueError("a comparison is of no item")
+        if len(one.annotator) and not 0 <= one.annotator.min() <= one.annotator.max() < annotators:
+            raise ValueError("a comparison is by nobody")
+        if not np.isfinite(one.choice).all() or (one.left == one.right).any():
+            raise ValueError("a choice is no choice")
+        if one.time is not None and one.time.shape != one.choice.shape:
+            raise ValueError("their columns differ in length")
+    empty = np.empty(0, dtype=np.int32)
+    person = np.concatenate([empty, *(one.annotator for one in records)])
+    people, annotator = compact(person, annotators)
+    both = list(zip(tables, records, strict=True))
+    return Bench(
+        items=items,
+        pictures=pictures,
+        people=people,
+        annotator=annotator,
+        left=np.concatenate([empty, *(table[one.left] for table, one in both)]),
+        right=np.concatenate([empty, *(table[one.right] for table, one in both)]),
+        choice=np.concatenate([np.empty(0), *(one.choice for one in records)]),
+        time=times_of([one.time for one in records], [len(one.choice) for one in records]),
+    )

@@ -15,7 +15,7 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.errors import InputError
 from raterscope.app.formats.export import safe, write_table
-from raterscope.app.formats.whole import write_whole
+from raterscope.app.formats.whole_files import write_whole
 from raterscope.app.jobs import Jobs
 from raterscope.app.study import RunEntry
 from raterscope.app.study.shown import run_name

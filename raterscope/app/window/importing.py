@@ -12,6 +12,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from raterscope.algorithms.progress import Watch
+from raterscope.app.annotator_names import TRUTH_WORD, UnknownAnnotators
 from raterscope.app.contents import Contents
 from raterscope.app.document import Document, Unsaved
 from raterscope.app.errors import InputError, plain
@@ -37,7 +38,6 @@ from raterscope.app.kinds.masks.reading import (
 )
 from raterscope.app.kinds.pairs.reading import items_of
 from raterscope.app.study import Study
-from raterscope.app.who_marked import TRUTH_WORD, UnknownAnnotators
 from raterscope.app.window.asking import ask
 from raterscope.widgets.dialogs.column_mapping import ColumnMappingDialog, MappingField, TableKind
 from raterscope.widgets.dialogs.who_marked import WhoMarkedDialog
@@ -300,7 +300,7 @@ def _read_or_ask(lot: _Lot, at_hand: AtHand, watch: Watch) -> Readings | _Questi
         )  # fmt: skip
         # Before a study is made: what does not fit its image is asked about first.
         sites = sites_of(at_hand.entries, readings.images, readings.volumes)
-        place(readings.signed, sites, may_resample=lot.may_resample)
+        place(readings.attributed, sites, may_resample=lot.may_resample)
     except (UnknownAnnotators, OtherGrid) as question:
         return question
     except UnknownColumns as unknown:

@@ -14,7 +14,7 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document, Unsaved
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.study import Study
-from raterscope.app.study.elsewhere import save_elsewhere
+from raterscope.app.study.new_study import save_elsewhere
 from raterscope.app.window.action_bar import ActionBar
 from raterscope.app.window.asking import ask
 from raterscope.app.window.importing import STUDIES

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.study import Study
-from raterscope.app.study.elsewhere import save_elsewhere
+from raterscope.app.study.new_study import save_elsewhere
 from raterscope.app.study.records import Standing, UnwrittenError
 from raterscope.app.window.action_bar import ActionBar
 from raterscope.app.window.importing import STUDIES

@@ -14,7 +14,7 @@ from raterscope.app.errors import InputError
 from raterscope.app.formats import pyramids
 from raterscope.app.formats.images import load_image, read_image
 from raterscope.app.formats.pyramids import PyramidCache, PyramidReader, load_overview, open_pyramid
-from raterscope.app.formats.pyramids.halving import halve
+from raterscope.app.formats.pyramids.pyramid import halve
 
 WIDTH, HEIGHT = 1203, 1057
 

@@ -17,7 +17,7 @@ from raterscope.algorithms.progress import Cancelled
 from raterscope.app import importing
 from raterscope.app.review import Decision
 from raterscope.app.study import Study, StudyError
-from raterscope.app.study.elsewhere import save_elsewhere
+from raterscope.app.study.new_study import save_elsewhere
 from tests.app.study.made import a_fusion, a_run, a_table
 
 WRONG = Decision(verb="exclude", annotators=("kim",), reason="careless")

@@ -15,7 +15,7 @@ import pytest
 
 from raterscope.app.review import Decision, SpotSubject
 from raterscope.app.study import Study, StudyError
-from raterscope.app.study.objects import write_object
+from raterscope.app.study.arrays import write_object
 from raterscope.app.study.outlines import Outline
 from raterscope.app.study.records import MarksRecord
 from tests.app.study.files import edited, grid_in, refusal, with_a_case

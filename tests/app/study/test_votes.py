@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from raterscope.app.study.packing import packed
 from raterscope.app.study.records import Scheme
-from raterscope.app.study.votes import VotesRecord, joined
+from raterscope.app.study.votes import VotesRecord, joined, packed
 
 SCHEME = Scheme(("cat", "dog"), ("cat", "dog"), (0, 1))
 RECORD = VotesRecord(

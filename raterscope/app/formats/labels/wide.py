@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
-from raterscope.app.formats.labels.gathering import Gathering
+from raterscope.app.formats.labels.collector import VoteCollector
 from raterscope.app.formats.labels.records import LabelTable, TrueLabels
 from raterscope.app.formats.tables import FIELDS, Faults, Table, UnknownColumns, assign, names
 
@@ -57,7 +57,7 @@ def votes_of(
     if len(set(tasks)) < len(tasks):
         raise InputError("names a task twice; expected one row a task", file=table.path, field=column["task"])
     pictures = table.column(column["picture"]) if "picture" in column else ("",) * len(tasks)
-    gathering = Gathering(table.path)
+    gathering = VoteCollector(table.path)
     for at, person in enumerate(people):
         watch(0.8 + 0.2 * at / len(people), "reading labels")
         for task, answer, picture in zip(tasks, table.column(person), pictures, strict=True):

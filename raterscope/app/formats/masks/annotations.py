@@ -34,20 +34,26 @@ from raterscope.app.formats.annotations import (
     RunLengths,
 )
 from raterscope.app.formats.cvat import TRACKS
-from raterscope.app.formats.masks.drawings import (
+from raterscope.app.formats.masks.collector import Gathering
+from raterscope.app.formats.masks.naming import NOTHING, Named
+from raterscope.app.formats.masks.shapes import (
     Drawing,
+    Patch,
+    circle,
     column_major,
+    compressed_counts,
+    counted_runs,
+    ellipse,
     nothing,
     outlined,
+    paired,
+    rectangle,
     row_major,
+    studio_runs,
     united,
 )
-from raterscope.app.formats.masks.gathering import Gathering
-from raterscope.app.formats.masks.naming import NOTHING, Named
-from raterscope.app.formats.masks.polygons import Patch, circle, ellipse, paired, rectangle
-from raterscope.app.formats.masks.runs import compressed_counts, counted_runs, studio_runs
 from raterscope.app.formats.sources import Source
-from raterscope.app.formats.strangers import is_number, refuse_size
+from raterscope.app.formats.untrusted import is_number, refuse_size
 from raterscope.app.formats.volumes.records import MaskTable
 
 __all__ = ["drawing_of", "take_masks"]

@@ -1,21 +1,41 @@
-"""Masks for the next program: the formats by name."""
+"""Export of masks: the formats by name, NIfTI files, and de-identified copies of the images."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.progress import Look, Watch, no_look, part, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.masks.deidentify import Deidentifier
-from raterscope.app.formats.masks.structures import Structure
+from raterscope.app.formats.export import make_folder
+from raterscope.app.formats.masks.deidentify import Deidentifier, burned_in, deidentified
+from raterscope.app.formats.masks.terminology import Structure, file_names
+from raterscope.app.formats.volumes import load_volume
+from raterscope.app.formats.volumes.dicom_headers import is_dicom, read_dataset
+from raterscope.app.formats.volumes.nifti import RAS_TO_LPS
 from raterscope.app.formats.volumes.records import VolumeFile
 from raterscope.app.formats.volumes.resampling import regular_grid, why_not_regular
 from raterscope.app.formats.volumes.resampling import resample as resampled
+from raterscope.app.formats.volumes.voxel_files import sentences
+from raterscope.app.formats.whole_files import drafting
 
-__all__ = ["INSTEAD", "REGULAR", "WRITERS", "Writer", "write_masks"]
+__all__ = [
+    "INSTEAD",
+    "REGULAR",
+    "WRITERS",
+    "Writer",
+    "write_array",
+    "write_dicom_images",
+    "write_masks",
+    "write_nifti",
+    "write_nifti_image",
+]
 
 
 class Writer(Protocol):
@@ -35,25 +55,23 @@ class Writer(Protocol):
 
 
 def _nifti() -> Writer:
-    from raterscope.app.formats.masks.write_nifti import write_nifti
-
     return write_nifti
 
 
 def _seg_nrrd() -> Writer:
-    from raterscope.app.formats.masks.write_seg_nrrd import write_seg_nrrd
+    from raterscope.app.formats.masks.seg_nrrd import write_seg_nrrd
 
     return write_seg_nrrd
 
 
 def _dicom_seg() -> Writer:
-    from raterscope.app.formats.masks.write_dicom_seg import write_dicom_seg
+    from raterscope.app.formats.masks.dicom_seg import write_dicom_seg
 
     return write_dicom_seg
 
 
 def _rtstruct() -> Writer:
-    from raterscope.app.formats.masks.write_rtstruct import write_rtstruct
+    from raterscope.app.formats.masks.rtstruct import write_rtstruct
 
     return write_rtstruct
 
@@ -134,3 +152,167 @@ def write_masks(
     return WRITERS[kind]()(
         path, structures, grid, source=source, deidentify=deidentify, description=description
     )
+
+
+_SCANNER = 1
+_MOST_IN_ONE = 255
+_DESCRIPTION = 79
+"""Bytes of the header that a description has room for."""
+
+
+def write_nifti(
+    path: Path,
+    structures: Sequence[Structure],
+    grid: Grid,
+    *,
+    source: VolumeFile | None = None,  # noqa: ARG001 - as every writer of masks takes it
+    deidentify: Deidentifier | None = None,  # noqa: ARG001 - there is nothing to take out
+    description: str = "",
+) -> list[Path]:
+    """Write one file of all masks, label k the k-th of them, where they do not overlap; else one file each.
+
+    Maps get one file each. No file tells more than values and geometry, so that there is nothing to take out.
+    See `export.write_masks`.
+    """
+    masks = [one for one in structures if one.values.dtype == np.bool_]
+    maps = [one for one in structures if one.values.dtype != np.bool_]
+    suffix = ".nii" if path.name.casefold().endswith(".nii") else ".nii.gz"
+    labels = _labels(masks, grid)
+    files: list[Path]
+    arrays: list[NDArray[Any]]
+    whole = path if path.name.casefold().endswith(suffix) else path.with_name(path.name + suffix)
+    if not maps and labels is not None:
+        files, arrays = [whole], [labels]
+    elif len(structures) == 1:
+        files, arrays = [whole], [maps[0].values.astype(np.float32)]
+    else:
+        files = file_names(path, suffix, [one.name for one in structures])
+        arrays = [one.values.astype(np.float32 if one in maps else np.uint8) for one in structures]
+    with drafting(files) as drafts:
+        for draft, array in zip(drafts, arrays, strict=True):
+            write_array(draft, array, grid, description)
+    return files
+
+
+def _labels(masks: Sequence[Structure], grid: Grid) -> NDArray[np.uint8] | None:
+    """Make one label map of masks; None where they overlap."""
+    if len(masks) > _MOST_IN_ONE:
+        return None
+    labels = np.zeros(grid.shape, dtype=np.uint8)
+    for label, one in enumerate(masks, start=1):
+        if labels[one.values].any():
+            return None
+        labels[one.values] = label
+    return labels
+
+
+def write_array(
+    path: Path, values: NDArray[np.generic], grid: Grid, description: str = "", look: Look = no_look
+) -> None:
+    """Write (Z, Y, X) values on their grid, as they are; `look` is called before each slice."""
+    import nibabel
+    from nibabel.openers import ImageOpener
+    from nibabel.spatialimages import HeaderDataError
+
+    class Opener(ImageOpener):  # type: ignore[misc] # its base is imported when it is needed
+        def write(self, data: bytes, /) -> int | None:
+            look()
+            written: int | None = super().write(data)
+            return written
+
+    affine = RAS_TO_LPS @ grid.matrix
+    image = nibabel.Nifti1Image(values.T, affine)
+    code = _SCANNER if grid.calibrated else 0
+    image.header.set_xyzt_units("mm" if grid.calibrated else "unknown")
+    image.header["descrip"] = description.encode("ascii", "replace")[:_DESCRIPTION]
+    image.set_sform(affine, code=code)
+    try:
+        image.set_qform(affine, code=code, strip_shears=False)
+    except HeaderDataError:  # a tilted stack, which only the sform can tell
+        image.set_qform(None, code=0)
+    with Opener(str(path), mode="wb") as stream:
+        image.file_map["image"].fileobj = stream
+        image.to_file_map()
+
+
+def write_dicom_images(
+    folder: Path, source: VolumeFile, by: Deidentifier, watch: Watch = silent
+) -> tuple[list[Path], list[str]]:
+    """Write every file of a DICOM series without what could tell the patient, numbered in slice order.
+
+    Pixels are as they were, packed as they were.
+
+    Returns
+    -------
+    files : list of Path
+    warnings : list of str
+        Why the pixels may tell the patient all the same, a sentence each.
+
+    Raises
+    ------
+    InputError
+        When a file cannot be read or written.
+    """
+    make_folder(folder)
+    written: list[Path] = []
+    doubtful: dict[str, int] = {}
+    digits = max(4, len(str(len(source.files))))
+    for number, path in enumerate(source.files, start=1):
+        watch((number - 1) / len(source.files), f"writing image {number:,} of {len(source.files):,}")
+        with sentences(path):
+            dataset = read_dataset(path, pixels=True)
+            why = burned_in(dataset)
+            copy = deidentified(dataset, by)
+        if why is not None:
+            doubtful[why] = doubtful.get(why, 0) + 1
+        file = folder / f"{number:0{digits}d}.dcm"
+        with drafting([file]) as (draft,):
+            copy.save_as(draft, enforce_file_format=True)
+        written.append(file)
+    many = len(source.files)
+    return written, [
+        f"{plain(folder.name)}: {count:,} of {many:,} images: the file {why}. Look at the pixels before you "
+        "pass them on."
+        for why, count in doubtful.items()
+    ]
+
+
+def write_nifti_image(
+    path: Path, source: VolumeFile, watch: Watch = silent, *, resample: bool = False
+) -> tuple[list[Path], list[str]]:
+    """Write a volume's values as NIfTI, which tells nothing but values and geometry.
+
+    Parameters
+    ----------
+    path : Path
+    source : VolumeFile
+    watch : Watch
+    resample : bool
+        Take uneven or tilted slices to a regular grid.
+
+    Returns
+    -------
+    files : list of Path
+    warnings : list of str
+        See `write_dicom_images`.
+
+    Raises
+    ------
+    InputError
+        When the volume is in colour, NIfTI does not hold its grid, or a file cannot be read or written.
+    """
+    volume = load_volume(source, part(watch, 0.0, 0.8))
+    if volume.values.ndim != 3:
+        raise InputError("is in colour; export its masks alone, or as DICOM", file=path)
+    values, grid = volume.values, volume.grid
+    if reason := why_not_regular(grid):
+        if not resample:
+            raise InputError(f"cannot be written: {reason}. Resample to a regular grid", file=path)
+        grid = regular_grid(grid)
+        values = resampled(values, volume.grid, grid)
+    first = source.files[0]
+    why = burned_in(read_dataset(first, pixels=False)) if is_dicom(first) else None
+    with drafting([path]) as (draft,):
+        write_array(draft, values, grid)
+    warning = f"{plain(path.name)}: the file {why}. Look at the pixels before you pass them on."
+    return [path], [] if why is None else [warning]

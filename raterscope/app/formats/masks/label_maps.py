@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.masks.gathering import by_label, part_of
+from raterscope.app.formats.masks.collector import by_label, part_of
 from raterscope.app.formats.masks.naming import NOTHING, Named
 from raterscope.app.formats.photographs import MOST_PIXELS
 from raterscope.app.formats.volumes.records import MaskTable, RaterMask
@@ -314,7 +314,7 @@ def _png_colours(path: Path) -> tuple[NDArray[Any], NDArray[np.uint32] | None] |
     """
     from PIL import Image
 
-    from raterscope.app.formats.pyramids.png_rows import png_form, png_rows
+    from raterscope.app.formats.pyramids.flat import png_form, png_rows
 
     with sentences(path):
         with Image.open(path, formats=("PNG", "BMP")) as image:

@@ -25,10 +25,10 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.annotations import Document, Kind
-from raterscope.app.formats.masks.gathering import cropped, refuse_total
-from raterscope.app.formats.masks.polygons import fill
+from raterscope.app.formats.masks.collector import cropped, refuse_total
 from raterscope.app.formats.masks.series import series_among, wanted
-from raterscope.app.formats.strangers import text_of
+from raterscope.app.formats.masks.shapes import fill
+from raterscope.app.formats.untrusted import text_of
 from raterscope.app.formats.volumes.records import MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.volumes.voxel_files import checked_shape
 

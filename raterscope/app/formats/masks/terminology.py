@@ -7,26 +7,54 @@ References
    International Journal of Radiation Oncology, Biology, Physics 100 (2018) 1057-1066,
    doi:10.1016/j.ijrobp.2017.12.013.
 DICOM PS3.16, context groups 7150 and 7151 (segmentation property categories and types), 9534 (targets).
+
+Codes in files: DICOM PS3.3, section 8.8 (code sequence macro), C.8.20.4 (segment description), C.8.8.8 (RT
+ROI observations); 3D Slicer, "Segmentations", developer guide: the tag TerminologyEntry, fields separated by
+~, codes by ^.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
+from typing import Any
+from uuid import NAMESPACE_OID, uuid5
 
-from raterscope.app.coding import NOTHING_CODED, Code, Coding
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.app.coding import NOTHING_CODED, ROLES, Code, Coding, Colour
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.export import distinct, safe
+from raterscope.app.formats.untrusted import text_of
+from raterscope.app.formats.volumes.records import VolumeFile
 
 __all__ = [
     "CATEGORIES",
     "LATERALITIES",
+    "Structure",
+    "add_codes",
+    "code_item",
     "concepts",
+    "file_names",
     "find_code",
+    "missing_uids",
+    "refuse_maps",
+    "required_source",
+    "roi_coding",
+    "segment_coding",
     "suggested",
+    "terminology_coding",
+    "terminology_tag",
     "tg263_name",
     "tg263_names",
     "usual_category",
 ]
+
 
 _ANATOMY = Code("91723000", "SCT", "Anatomical Structure")
 _ABNORMAL = Code("49755003", "SCT", "Morphologically Abnormal Structure")
@@ -249,3 +277,216 @@ def _plain(name: str) -> str:
     """Make spellings of a name the same: no case, and one space for what parts its words."""
     parted = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name.strip())
     return " ".join(re.split(r"[\s_.-]+", parted.casefold()))
+
+
+_LONGEST_VALUE = 16
+_URN, _LONG = "URNCodeValue", "LongCodeValue"
+_TAG = "TerminologyEntry:"
+_CONTEXTS = ("Segmentation category and type - 3D Slicer General Anatomy list",
+             "Anatomic codes - DICOM master list")  # fmt: skip
+
+
+def segment_coding(segment: Any) -> Coding:
+    """Read what an item of the segment sequence says; what cannot be read is left unknown."""
+    category = _code(segment, "SegmentedPropertyCategoryCodeSequence")
+    kind = _code(segment, "SegmentedPropertyTypeCodeSequence")
+    first = next(iter(segment.get("SegmentedPropertyTypeCodeSequence") or ()), None)
+    modifier = None if first is None else _code(first, "SegmentedPropertyTypeModifierCodeSequence")
+    return Coding(
+        category=category,
+        type=kind,
+        modifier=modifier,
+        region=_code(segment, "AnatomicRegionSequence"),
+        colour=_colour_of_lab(segment.get("RecommendedDisplayCIELabValue")),
+    )
+
+
+def roi_coding(contours: Any, observation: Any) -> Coding:
+    """Read colour, role and codes of a structure of an RTSTRUCT; `observation` may be None."""
+    colour = _colour(contours.get("ROIDisplayColor"))
+    if observation is None:
+        return Coding(colour=colour)
+    kind = _code(observation, "RTROIIdentificationCodeSequence")
+    role = str(observation.get("RTROIInterpretedType") or "").strip()
+    return Coding(
+        category=None if kind is None else _code(observation, "SegmentedPropertyCategoryCodeSequence"),
+        type=kind,
+        region=_code(observation, "AnatomicRegionSequence"),
+        colour=colour,
+        role=role if role in ROLES else "",
+    )
+
+
+def code_item(code: Code) -> Any:
+    """Make an item of a DICOM code sequence; its attribute depends on the length of the value."""
+    from pydicom.dataset import Dataset
+
+    item = Dataset()
+    if len(code.value) <= _LONGEST_VALUE:
+        item.CodeValue = code.value
+    else:
+        setattr(item, _URN if code.value.startswith(("urn:", "http")) else _LONG, code.value)
+    if _URN not in item:
+        item.CodingSchemeDesignator = code.scheme
+    item.CodeMeaning = code.meaning
+    return item
+
+
+def add_codes(observation: Any, coding: Coding) -> None:
+    """State the codes of a structure in an item of the RT ROI observations."""
+    if coding.type is not None:
+        observation.RTROIIdentificationCodeSequence = [code_item(coding.type)]
+        if coding.category is not None:
+            observation.SegmentedPropertyCategoryCodeSequence = [code_item(coding.category)]
+    if coding.region is not None:
+        observation.AnatomicRegionSequence = [code_item(coding.region)]
+
+
+def terminology_coding(tags: str, colour: str) -> Coding:
+    """Read the tags and the colour of a segment of a .seg.nrrd."""
+    shade = _fractions(colour)
+    entry = next((one for one in tags.split("|") if one.startswith(_TAG)), None)
+    if entry is None:
+        return Coding(colour=shade)
+    fields = [_triplet(one) for one in entry.removeprefix(_TAG).split("~")]
+    _, category, kind, modifier, _, region = (*fields, *[None] * 6)[:6]
+    return Coding(category=category, type=kind, modifier=modifier, region=region, colour=shade)
+
+
+def terminology_tag(coding: Coding) -> str:
+    """Write codes as the tag of a segment; "|" alone where nothing is known."""
+    if coding.type is None:
+        return "|"
+    fields = [_CONTEXTS[0], *(_caret(one) for one in (coding.category, coding.type, coding.modifier))]
+    fields += [_CONTEXTS[1], _caret(coding.region), _caret(None)]
+    return f"{_TAG}{'~'.join(fields)}|"
+
+
+def _code(dataset: Any, sequence: str) -> Code | None:
+    items = dataset.get(sequence)
+    if not items or isinstance(items, (str, bytes)):
+        return None
+    item = items[0]
+    value = item.get("CodeValue") or item.get(_LONG) or item.get(_URN) or ""
+    scheme = item.get("CodingSchemeDesignator") or ("URN" if item.get(_URN) else "")
+    return _made(str(value), str(scheme), str(item.get("CodeMeaning") or ""))
+
+
+def _made(value: str, scheme: str, meaning: str) -> Code | None:
+    try:
+        return Code(value.strip(), scheme.strip(), text_of(meaning.strip()) or value.strip())
+    except ValueError:
+        return None
+
+
+def _triplet(text: str) -> Code | None:
+    parts = text.split("^")
+    return _made(parts[1], parts[0], parts[2]) if len(parts) == 3 and parts[1] else None
+
+
+def _caret(code: Code | None) -> str:
+    if code is None:
+        return "^^"
+    parts = (code.scheme, code.value, code.meaning)
+    return "^".join("".join(one for one in part if one not in "^~|\\") for part in parts)
+
+
+def _colour(values: object) -> Colour | None:
+    try:
+        red, green, blue = (int(value) for value in values)  # type: ignore[attr-defined]
+        return Coding(colour=(red, green, blue)).colour
+    except (TypeError, ValueError):
+        return None
+
+
+def _fractions(text: str) -> Colour | None:
+    try:
+        return _colour([round(255 * float(value)) for value in text.split()])
+    except (ValueError, OverflowError):
+        return None
+
+
+def _colour_of_lab(values: Sequence[int] | None) -> Colour | None:
+    from highdicom.color import CIELabColor
+
+    try:
+        return _colour(CIELabColor.from_dicom_value([int(value) for value in values or ()]).to_rgb(clip=True))
+    except (TypeError, ValueError):
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """One mask or map to be written.
+
+    Attributes
+    ----------
+    name : str
+    values : (Z, Y, X) bool or float32
+        On the whole grid: a mask; a probability, 0 to 1; for NIfTI any map.
+    colour : (red, green, blue)
+        0 to 255; used where the coding has none.
+    coding : Coding
+        What it stands for.
+    """
+
+    name: str
+    values: NDArray[np.bool_] | NDArray[np.float32]
+    colour: Colour = (230, 159, 0)
+    coding: Coding = NOTHING_CODED
+
+    @property
+    def title(self) -> str:
+        """The name in files."""
+        return self.coding.label or self.name
+
+    @property
+    def shade(self) -> Colour:
+        """The colour in files."""
+        return self.coding.colour or self.colour
+
+
+def required_source(path: Path, source: VolumeFile | None, grid: Grid) -> VolumeFile:
+    """Give the DICOM series that a DICOM file refers to.
+
+    Raises
+    ------
+    InputError
+        Where there is none, or it is on another grid.
+    """
+    if source is None or not source.identifier or not source.files:
+        raise InputError(
+            "cannot be written without the DICOM series that was marked; write NIfTI or .seg.nrrd instead",
+            file=path,
+        )
+    if not source.grid.same_as(grid):
+        raise InputError(
+            f"is on a grid of {grid.in_words()}; the series has {source.grid.in_words()}", file=path
+        )
+    return source
+
+
+def missing_uids(head: Any) -> tuple[str, str]:
+    """Give the frame of reference and the study of a series; or new ones, always the same."""
+    series = str(head.get("SeriesInstanceUID") or head.get("SOPInstanceUID") or "")
+    made = [f"2.25.{uuid5(NAMESPACE_OID, f'{series} {what}').int}" for what in ("frame", "study")]
+    return (
+        str(head.get("FrameOfReferenceUID") or made[0]),
+        str(head.get("StudyInstanceUID") or made[1]),
+    )
+
+
+def refuse_maps(path: Path, structures: Sequence[Structure], instead: str) -> None:
+    """Refuse what is no mask, in a format that holds masks alone."""
+    for one in structures:
+        if one.values.dtype != np.bool_:
+            raise InputError(
+                f"{plain(one.name)} is a map, and the format holds masks alone; write {instead}", file=path
+            )
+
+
+def file_names(path: Path, suffix: str, names: Sequence[str]) -> list[Path]:
+    """Name the files of several structures: liver_probability.nii.gz beside liver.nii.gz."""
+    stem = path.name[: -len(suffix)] if path.name.casefold().endswith(suffix) else path.name
+    taken: set[str] = set()
+    return [path.with_name(f"{distinct(f'{stem}_{safe(name)}', taken)}{suffix}") for name in names]

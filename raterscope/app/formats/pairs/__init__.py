@@ -35,7 +35,7 @@ def has_pairs(file: File) -> bool:
     ...     has_pairs(file)
     True
     """
-    from raterscope.app.formats.pairs.telling import tells_table
+    from raterscope.app.formats.pairs.table import tells_table
 
     try:
         return tells_table(open_source(file).head().table)
@@ -52,7 +52,7 @@ def taken_for(file: File) -> str:
         A sentence; empty where the header tells it, and for what cannot be read.
     """
     from raterscope.app.errors import plain
-    from raterscope.app.formats.pairs.telling import either, tells_table
+    from raterscope.app.formats.pairs.table import either, tells_table
 
     source = open_source(file)
     try:

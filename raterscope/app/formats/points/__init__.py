@@ -6,10 +6,10 @@ from typing import Literal
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
-from raterscope.app.formats.points.gathering import UNTOLD, PointFile, take_points
+from raterscope.app.formats.points.collector import UNKNOWN, PointFile, take_points
 from raterscope.app.formats.sources import SUFFIXES, File, Source, open_source
 
-__all__ = ["UNTOLD", "PointFile", "has_points", "read_points"]
+__all__ = ["UNKNOWN", "PointFile", "has_points", "read_points"]
 
 _TABLES = (".csv", ".tsv", ".txt")
 

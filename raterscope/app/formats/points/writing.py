@@ -12,7 +12,7 @@ from typing import Any
 
 from raterscope.app.formats.export import replacing, write_table
 from raterscope.app.formats.napari import CENTRE
-from raterscope.app.formats.points.gathering import STATES
+from raterscope.app.formats.points.collector import STATES
 
 __all__ = ["Detection", "OnImage", "write_coco", "write_geojson", "write_layer"]
 

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.app.errors import InputError
-from raterscope.app.formats.pyramids.halving import halve
-from raterscope.app.formats.pyramids.pyramid import Pixels, Pyramid
+from raterscope.app.formats.pyramids.pyramid import Pixels, Pyramid, halve
 
 __all__ = ["DamagedError", "Kept", "write_pyramid"]
 

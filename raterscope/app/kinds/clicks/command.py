@@ -19,23 +19,23 @@ from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.evaluation import RADIUS, Evaluation, compare
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import formats
+from raterscope.app.annotator_names import UnknownAnnotators
 from raterscope.app.command_line.fallback_folder import write_in_folder
 from raterscope.app.command_line.results import failures, files_and_digests, make_folder, tell, tell_files
 from raterscope.app.command_line.terminal import ProgressLine
 from raterscope.app.errors import InputError, counted, plain, refuse_unknown
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns
 from raterscope.app.formats.points import has_points, read_points
-from raterscope.app.formats.points.scores import read_scores
+from raterscope.app.formats.points.tables import read_scores
 from raterscope.app.formats.sources import Source, Sources
 from raterscope.app.kinds.clicks.accuracy import evaluate_outcomes
 from raterscope.app.kinds.clicks.batch import fuse_images
 from raterscope.app.kinds.clicks.crowd_size import in_words, measure_images, write_crowd_sizes
 from raterscope.app.kinds.clicks.joining import clicks_by_image, points_by_image, scores_by_image
-from raterscope.app.kinds.clicks.reading import read_point_files, sign_points
+from raterscope.app.kinds.clicks.reading import assign_annotators, read_point_files
 from raterscope.app.kinds.clicks.results import Results, run_record, scores_record, write_results
 from raterscope.app.outcome import Outcome
 from raterscope.app.study import digest_of
-from raterscope.app.who_marked import UnknownAnnotators
 
 __all__ = ["fuse_clicks", "read_named", "summary_of"]
 
@@ -215,17 +215,17 @@ def _clicks_of(
     names += [name for one in (*sizes, *tables) if isinstance(one, ClickTable) for name in one.images]
     files, _ = read_point_files(others, others, sources, watch)
     try:
-        signed = sign_points(files, names)
+        attributed = assign_annotators(files, names)
     except UnknownAnnotators as unknown:
-        signed = sign_points(files, names, by_hand=unknown.guess)
-    return [*tables, *signed.clicks]
+        attributed = assign_annotators(files, names, by_hand=unknown.guess)
+    return [*tables, *attributed.clicks]
 
 
 def _truth_of(path: Path, mapping: Mapping[str, str], images: Sequence[str]) -> PointTable:
     """Read the true places; columns that were named for the clicks are understood here too."""
     source = Source(path)
     if not mapping and has_points(source):
-        (truth,) = sign_points([read_points(source)], images, truth=True).truths
+        (truth,) = assign_annotators([read_points(source)], images, truth=True).truths
         return truth
     try:
         table = formats.read(path, "truth")

@@ -18,7 +18,7 @@ from raterscope.algorithms.clicks.experience import Experience, experience_of
 from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import running
-from raterscope.app.formats.growing import Growth, Position, look
+from raterscope.app.formats.growing_files import Growth, Position, look
 from raterscope.app.formats.records import ClickTable, refuse_special
 from raterscope.app.kinds.clicks.results import image_record
 from raterscope.app.kinds.clicks.running import gather

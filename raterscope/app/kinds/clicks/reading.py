@@ -12,22 +12,22 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.annotator_names import TRUTH_WORD, UnknownAnnotators, is_truth, names_by, words_of
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.naming import Named, bare
-from raterscope.app.formats.points import UNTOLD, PointFile, read_points
+from raterscope.app.formats.points import UNKNOWN, PointFile, read_points
 from raterscope.app.formats.records import ClickTable, PointTable, first_seen
 from raterscope.app.formats.sources import Sources
 from raterscope.app.kinds.clicks.joining import names_of
 from raterscope.app.study.places import Names
-from raterscope.app.who_marked import TRUTH_WORD, UnknownAnnotators, is_truth, names_by, words_of
 
-__all__ = ["Signed", "read_point_files", "sign_points"]
+__all__ = ["AttributedPoints", "assign_annotators", "read_point_files"]
 
 _UPLOADED = re.compile(r"[0-9a-f]{4,8}-")
 """What Label Studio puts before the name of a file that was uploaded."""
 
 
-class Signed(NamedTuple):
+class AttributedPoints(NamedTuple):
     """Points with who marked them.
 
     Attributes
@@ -79,7 +79,7 @@ def read_point_files(
     return files, refused
 
 
-def sign_points(
+def assign_annotators(
     files: Sequence[PointFile],
     images: Sequence[str] = (),
     *,
@@ -88,7 +88,7 @@ def sign_points(
     naming: str | None = None,
     truth: bool = False,
     detections: Literal["clicks", "truth", "ask"] = "clicks",
-) -> Signed:
+) -> AttributedPoints:
     """Find out who marked every point, and on which image.
 
     What is told by hand goes before what a file says of itself, and that before what the names of all files
@@ -120,7 +120,7 @@ def sign_points(
         Where nothing tells on which of several images.
     """
     guessed = names_by([file.clicks.path for file in files], images, naming)
-    folders = _by_folder([file for file in files if UNTOLD in file.clicks.annotators])
+    folders = _by_folder([file for file in files if UNKNOWN in file.clicks.annotators])
     known = names_of((name, (1.0, 1.0)) for name in images)
     clicks: list[ClickTable] = []
     truths: list[PointTable] = []
@@ -149,19 +149,19 @@ def sign_points(
             truths.append(true)
     if unknown:
         raise UnknownAnnotators(tuple(unknown), unknown, assumed)
-    return Signed(clicks, truths, assumed)
+    return AttributedPoints(clicks, truths, assumed)
 
 
 def _left_here(file: PointFile) -> bool:
     """Tell whether a file holds detections that left this program, and no annotator's points."""
-    return file.detections and set(file.clicks.annotators) == {UNTOLD}
+    return file.detections and set(file.clicks.annotators) == {UNKNOWN}
 
 
 def _by_folder(files: Sequence[PointFile]) -> dict[Path, str]:
     """Tell who marked each file where every annotator has a folder, and the same images are in several."""
     once = Counter(image for file in files for image in file.clicks.images)
     within = Counter((file.clicks.path.parent, image) for file in files for image in file.clicks.images)
-    if UNTOLD in once or max(once.values(), default=0) < 2 or max(within.values()) > 1:
+    if UNKNOWN in once or max(once.values(), default=0) < 2 or max(within.values()) > 1:
         return {}
     return {file.clicks.path: file.clicks.path.resolve().parent.name for file in files}
 
@@ -176,7 +176,7 @@ def _person(name: Named) -> str | None:
 
 def _picture(told: str, hint: str | None, path: Path, known: Names, images: Sequence[str]) -> str:
     """Name an image as it is called at hand, or else as the file or the file's name has it."""
-    if told != UNTOLD:
+    if told != UNKNOWN:
         uploaded = _UPLOADED.match(told)
         found = known.find(told) or (known.find(told[uploaded.end() :]) if uploaded else None)
         return told if found is None else found.name

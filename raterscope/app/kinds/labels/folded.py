@@ -24,7 +24,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.export import shortest, write_table
-from raterscope.app.formats.whole import write_whole
+from raterscope.app.formats.whole_files import write_whole
 from raterscope.app.kinds.labels.running import Question
 from raterscope.app.study import Study
 from raterscope.figures.description import Key

@@ -14,6 +14,7 @@ from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.report import CaseResult
 from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.annotator_names import TRUTH_WORD
 from raterscope.app.command_line.fallback_folder import write_in_folder
 from raterscope.app.command_line.questions import by_option
 from raterscope.app.command_line.results import (
@@ -29,6 +30,7 @@ from raterscope.app.command_line.terminal import ProgressLine
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.volumes.records import MaskTable, VolumeFile
 from raterscope.app.formats.volumes.resampling import why_not_regular
+from raterscope.app.import_candidates import ClassifiedFiles, sort_files
 from raterscope.app.kinds.masks.methods import compare_cases, in_words, methods_plans, write_methods
 from raterscope.app.kinds.masks.placing import Placement, place, placed_mask
 from raterscope.app.kinds.masks.rater_clusters import (
@@ -39,15 +41,13 @@ from raterscope.app.kinds.masks.rater_clusters import (
     follow_consensuses,
     write_clusters,
 )
-from raterscope.app.kinds.masks.raters import sign
+from raterscope.app.kinds.masks.raters import assign_raters
 from raterscope.app.kinds.masks.reading import MaskReading, read_mask_files, sites_of
 from raterscope.app.kinds.masks.results import CaseOutput, run_record, write_case
 from raterscope.app.kinds.masks.running import Answer, Case, Inputs, fuse_case, fuse_inputs
 from raterscope.app.kinds.masks.together import fuse_together
-from raterscope.app.sorting import Sorted, sort_files
 from raterscope.app.study.masks import record_of
 from raterscope.app.study.records import MaskRecord
-from raterscope.app.who_marked import TRUTH_WORD
 
 __all__ = ["fuse_masks", "summary_of"]
 
@@ -135,7 +135,9 @@ def _ml(volume: float) -> str:
 def _read(options: argparse.Namespace, watch: Watch) -> tuple[Placement, tuple[MaskTable, ...], list[str]]:
     """Read masks, truths and what they were drawn on; find out whose each is and where it lies."""
     lot = _sorted(options.masks, part(watch, 0.0, 0.2))
-    around = sort_files(options.image, None, (), part(watch, 0.2, 0.3)) if options.image else Sorted()
+    around = (
+        sort_files(options.image, None, (), part(watch, 0.2, 0.3)) if options.image else ClassifiedFiles()
+    )
     wrong = next((path for path in (*around.masks, *around.tables) if path not in around.walked), None)
     if wrong is not None:
         raise InputError("is no image or volume; expected what the masks were drawn on", file=wrong)
@@ -154,8 +156,8 @@ def _read(options: argparse.Namespace, watch: Watch) -> tuple[Placement, tuple[M
 
     sites = sites_of((), [read_image(path) for path in (*lot.images, *around.images)], volumes)
     by_hand = dict.fromkeys(truths, TRUTH_WORD)
-    signed = sign(tables, [site.name for site in sites], by_hand, naming=options.naming)
-    placement = place(signed, sites, may_resample=options.resample)
+    attributed = assign_raters(tables, [site.name for site in sites], by_hand, naming=options.naming)
+    placement = place(attributed, sites, may_resample=options.resample)
     notices = [f"{plain(table.path.name)}: {notice}" for table in tables for notice in table.notices]
     notices += [notice for volume in volumes for notice in volume.notices]
     return (
@@ -165,10 +167,10 @@ def _read(options: argparse.Namespace, watch: Watch) -> tuple[Placement, tuple[M
     )
 
 
-def _sorted(paths: Sequence[Path], watch: Watch) -> Sorted:
+def _sorted(paths: Sequence[Path], watch: Watch) -> ClassifiedFiles:
     """Take files that are named for masks; of folders, what looks like masks."""
     folders = [path for path in paths if path.is_dir()]
-    found = sort_files(folders, None, (), watch) if folders else Sorted()
+    found = sort_files(folders, None, (), watch) if folders else ClassifiedFiles()
     if folders and not found.masks:
         raise InputError("is a folder without masks", file=folders[0])
     files = sort_files([path for path in paths if not path.is_dir()], "masks", (), watch)

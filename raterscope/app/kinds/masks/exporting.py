@@ -18,7 +18,7 @@ from raterscope.app.formats.export import write_table
 from raterscope.app.formats.masks.deidentify import Deidentifier, identifying_words
 from raterscope.app.formats.masks.export import write_masks
 from raterscope.app.formats.masks.naming import bare
-from raterscope.app.formats.masks.structures import Structure, file_names
+from raterscope.app.formats.masks.terminology import Structure, file_names
 from raterscope.app.formats.volumes.records import VolumeFile
 from raterscope.app.kinds.masks.pseudonyms import case_pseudonym, deidentifier_of, with_pseudonyms
 from raterscope.app.kinds.masks.results import (
@@ -220,7 +220,7 @@ def _write_images(
     study: Study, entry: ImageEntry, request: Request, folder: Path, by: Deidentifier, watch: Watch
 ) -> list[Path]:
     """Write a case's images without what could tell the patient: DICOM beside DICOM, else NIfTI."""
-    from raterscope.app.formats.masks.write_images import write_dicom_images, write_nifti_image
+    from raterscope.app.formats.masks.export import write_dicom_images, write_nifti_image
 
     source = _source(study, entry, needed=True, images=True)
     if source is None:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from raterscope.algorithms.masks.grid import Grid
+from raterscope.app.annotator_names import words_of
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.masks.gathering import cropped
+from raterscope.app.formats.masks.collector import cropped
 from raterscope.app.formats.volumes.resampling import OtherGrid, resample
-from raterscope.app.kinds.masks.raters import NAMELESS, SignedMask
+from raterscope.app.kinds.masks.raters import NAMELESS, AttributedMask
 from raterscope.app.study.masks import PlacedMask
-from raterscope.app.who_marked import words_of
 
 __all__ = ["Placement", "Site", "place", "placed_mask"]
 
@@ -53,18 +53,18 @@ class Placement:
         Those that were given, then those that only the masks tell of.
     where : tuple of int
         Each mask's site.
-    masks : tuple of SignedMask
+    masks : tuple of AttributedMask
     notices : tuple of str
     """
 
     sites: tuple[Site, ...]
     where: tuple[int, ...]
-    masks: tuple[SignedMask, ...]
+    masks: tuple[AttributedMask, ...]
     notices: tuple[str, ...] = ()
 
 
 def place(
-    masks: Sequence[SignedMask], sites: Sequence[Site] = (), *, may_resample: bool = False
+    masks: Sequence[AttributedMask], sites: Sequence[Site] = (), *, may_resample: bool = False
 ) -> Placement:
     """Find the image of every mask.
 
@@ -76,7 +76,7 @@ def place(
 
     Parameters
     ----------
-    masks : sequence of SignedMask
+    masks : sequence of AttributedMask
     sites : sequence of Site
     may_resample : bool
         Let masks lie on an image of another grid that its series or name tells, or that is the only one.
@@ -92,7 +92,7 @@ def place(
     given = _Sites(sites)
     cases: dict[str, int] = {}
     where: list[int] = []
-    found: list[SignedMask] = []
+    found: list[AttributedMask] = []
     for one in sorted(masks, key=lambda one: one.annotator is None):  # the truth comes to what raters marked
         at, structure = given.site_of(one, may_resample)
         if at is None:
@@ -115,7 +115,7 @@ def place(
     return Placement(tuple(every), tuple(where), tuple(found), _apart(found, where, sites))
 
 
-def placed_mask(one: SignedMask, image: int, grid: Grid) -> PlacedMask:
+def placed_mask(one: AttributedMask, image: int, grid: Grid) -> PlacedMask:
     """Make a mask ready to be stored on an image's grid; taken there from its own where that is another.
 
     Raises
@@ -154,7 +154,7 @@ class _Sites:
                 self._by_first_words.setdefault(words[:n], []).append(at)
             self._by_shape.setdefault(site.grid.shape, []).append(at)
 
-    def site_of(self, one: SignedMask, may_resample: bool) -> tuple[int | None, str]:
+    def site_of(self, one: AttributedMask, may_resample: bool) -> tuple[int | None, str]:
         """Find a mask's image, None for a case of its own; and its structure's name."""
         sites, grid = self._sites, one.mask.grid
         named = self._named(one.item) or self._named(one.hint)
@@ -199,7 +199,7 @@ class _Sites:
         return named or []
 
 
-def _several(one: SignedMask, sites: Sequence[Site]) -> InputError:
+def _several(one: AttributedMask, sites: Sequence[Site]) -> InputError:
     names = ", ".join(plain(site.name, 40) for site in sites[:3])
     more = f" and {len(sites) - 3:,} more" if len(sites) > 3 else ""
     return InputError(
@@ -209,7 +209,7 @@ def _several(one: SignedMask, sites: Sequence[Site]) -> InputError:
 
 
 def _marked_alone(
-    truth: SignedMask, masks: Sequence[SignedMask], where: Sequence[int], sites: Sequence[Site]
+    truth: AttributedMask, masks: Sequence[AttributedMask], where: Sequence[int], sites: Sequence[Site]
 ) -> int | None:
     """Find the only case that may be meant by a truth: of its grid, and not both of them are named."""
     told = truth.item or truth.hint
@@ -221,7 +221,7 @@ def _marked_alone(
     return cases.pop() if len(cases) == 1 else None
 
 
-def _named_structures(masks: Sequence[SignedMask], where: Sequence[int]) -> list[SignedMask]:
+def _named_structures(masks: Sequence[AttributedMask], where: Sequence[int]) -> list[AttributedMask]:
     """Give what nobody named a name, by what others marked on the image.
 
     It is the one structure that others marked; but where they marked labels with small numbers, it is label
@@ -243,7 +243,7 @@ def _named_structures(masks: Sequence[SignedMask], where: Sequence[int]) -> list
     ]
 
 
-def _apart(masks: Sequence[SignedMask], where: Sequence[int], sites: Sequence[Site]) -> tuple[str, ...]:
+def _apart(masks: Sequence[AttributedMask], where: Sequence[int], sites: Sequence[Site]) -> tuple[str, ...]:
     """Say which masks came with images and fit none of them."""
     if not any(site.fresh for site in sites):
         return ()
@@ -254,7 +254,7 @@ def _apart(masks: Sequence[SignedMask], where: Sequence[int], sites: Sequence[Si
     )
 
 
-def _refuse_twice(masks: Sequence[SignedMask], where: Sequence[int], sites: Sequence[Site]) -> None:
+def _refuse_twice(masks: Sequence[AttributedMask], where: Sequence[int], sites: Sequence[Site]) -> None:
     first: dict[tuple[int, str | None, str], Path] = {}
     for one, at in zip(masks, where, strict=True):
         other = first.setdefault((at, one.annotator, one.structure), one.file)
@@ -267,9 +267,9 @@ def _refuse_twice(masks: Sequence[SignedMask], where: Sequence[int], sites: Sequ
             )
 
 
-def _first_on(masks: Sequence[SignedMask], where: Sequence[int], at: int) -> str:
+def _first_on(masks: Sequence[AttributedMask], where: Sequence[int], at: int) -> str:
     return next(one.file.name for one, place in zip(masks, where, strict=True) if place == at)
 
 
-def _other_grid(one: SignedMask, site: Site) -> OtherGrid:
+def _other_grid(one: AttributedMask, site: Site) -> OtherGrid:
     return OtherGrid(one.mask.grid, site.grid, site.name, one.file)

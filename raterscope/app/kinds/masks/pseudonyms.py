@@ -7,7 +7,7 @@ from dataclasses import replace
 from raterscope.algorithms.masks.data import MaskFusion
 from raterscope.app.formats.masks.deidentify import Deidentifier
 from raterscope.app.study import ImageEntry, Study
-from raterscope.app.study.keys import export_key
+from raterscope.app.study.new_study import export_key
 
 __all__ = ["case_pseudonym", "deidentifier_of", "with_pseudonyms"]
 

@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from raterscope.app.annotator_names import TRUTH_WORD, UnknownAnnotators, is_truth, names_by
 from raterscope.app.formats.masks.naming import Named, bare
 from raterscope.app.formats.volumes.records import MaskTable, RaterMask
-from raterscope.app.who_marked import TRUTH_WORD, UnknownAnnotators, is_truth, names_by
 
-__all__ = ["NAMELESS", "SignedMask", "sign"]
+__all__ = ["NAMELESS", "AttributedMask", "assign_raters"]
 
 NAMELESS = "structure"
 """What a structure is called that nobody named."""
 
 
 @dataclass(frozen=True, eq=False)
-class SignedMask:
+class AttributedMask:
     """A mask of which is known who drew it.
 
     Attributes
@@ -41,14 +41,14 @@ class SignedMask:
     mask: RaterMask
 
 
-def sign(
+def assign_raters(
     tables: Sequence[MaskTable],
     images: Sequence[str] = (),
     by_hand: Mapping[Path, str] | None = None,
     *,
     naming: str | None = None,
     truth: bool = False,
-) -> list[SignedMask]:
+) -> list[AttributedMask]:
     """Find out who drew every mask.
 
     What is told by hand goes before what a file says of itself, and that before what the names of all files
@@ -75,7 +75,7 @@ def sign(
     """
     names = names_by([table.path for table in tables], images, naming)
     given = by_hand or {}
-    found: list[SignedMask] = []
+    found: list[AttributedMask] = []
     unknown: dict[Path, str] = {}
     for table in tables:
         name = names.get(table.path, Named())
@@ -85,7 +85,7 @@ def sign(
                 unknown.setdefault(table.path, bare(table.path))
             structure = mask.structure or name.structure or NAMELESS
             annotator = None if who is None or is_truth(who) else who
-            found.append(SignedMask(table.path, annotator, structure, mask.item, name.item, mask))
+            found.append(AttributedMask(table.path, annotator, structure, mask.item, name.item, mask))
     if unknown:
         raise UnknownAnnotators(tuple(unknown), unknown)
     return found

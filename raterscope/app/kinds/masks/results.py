@@ -17,7 +17,7 @@ from raterscope.algorithms.masks.metrics import Comparison, compare
 from raterscope.algorithms.masks.report import CaseResult, Report
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.formats.export import distinct, safe, shortest, take_away, write_record, write_table
-from raterscope.app.formats.whole import drafting
+from raterscope.app.formats.whole_files import drafting
 from raterscope.app.kinds.masks.running import Answer, case_record, digest_of
 from raterscope.app.outcome import record_of
 from raterscope.app.study.records import MaskRecord
@@ -302,7 +302,7 @@ def _scales(fusion: MaskFusion, tau: Float16Array) -> Float32Array:
 
 
 def _write_map(path: Path, values: NDArray[Any], grid: Grid) -> Path:
-    from raterscope.app.formats.masks.write_nifti import write_array
+    from raterscope.app.formats.masks.export import write_array
     from raterscope.app.formats.volumes.resampling import regular_grid, resample, why_not_regular
 
     if why_not_regular(grid):

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.simulation.mask_crowds import SimulatedCase, SimulatedRater, simulate_case
-from raterscope.app.formats.masks.gathering import cropped
-from raterscope.app.formats.masks.write_nifti import write_array
+from raterscope.app.formats.masks.collector import cropped
+from raterscope.app.formats.masks.export import write_array
 from raterscope.app.kinds.masks.lidc_package import Nodule, read_nodules
 from raterscope.app.sample_files import ImportFiles, made_whole
 from raterscope.app.study import ImageEntry, Study

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from raterscope.app.coding import NOTHING_CODED, Coding, merged
 from raterscope.app.formats.masks.terminology import suggested
 from raterscope.app.study import Study
-from raterscope.app.study.structures import chosen_codings, imported_codings
+from raterscope.app.study.masks import chosen_codings, imported_codings
 
 __all__ = ["codings_of", "known_coding", "source_of"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from raterscope.app.comparison import ComparedItem, Differences
 from raterscope.app.errors import plain
 from raterscope.app.review import fold
-from raterscope.app.review.biases import Judged
+from raterscope.app.review.tasks import Judged
 
 __all__ = ["compare_runs"]
 

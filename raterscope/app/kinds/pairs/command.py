@@ -40,7 +40,7 @@ from raterscope.app.kinds.pairs.ranking_agreement import Agreements, agreements
 from raterscope.app.kinds.pairs.results import QuestionOutput, has_path, run_record, write_question
 from raterscope.app.kinds.pairs.running import Answer, Inputs, fuse_inputs
 from raterscope.app.kinds.pairs.trust import trust_in_fusion
-from raterscope.app.study.true_rankings import placed
+from raterscope.app.study.pairs import placed
 
 __all__ = ["beside_each", "fuse_pairs", "notices_of", "summary_of"]
 

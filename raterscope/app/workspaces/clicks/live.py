@@ -13,7 +13,7 @@ from raterscope.algorithms.progress import Watch, without_partials
 from raterscope.app.document import Document
 from raterscope.app.errors import plain
 from raterscope.app.formats import UnknownColumns
-from raterscope.app.formats.growing import Growth
+from raterscope.app.formats.growing_files import Growth
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.kinds.clicks.following import Following, Wish
 from raterscope.app.kinds.clicks.watching import Watched

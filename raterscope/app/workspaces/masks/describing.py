@@ -23,7 +23,7 @@ from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.masks.structures import known_coding, source_of
 from raterscope.app.review import Decision, StructureSubject
 from raterscope.app.study import Study
-from raterscope.app.study.structures import chosen_codings, imported_codings
+from raterscope.app.study.masks import chosen_codings, imported_codings
 from raterscope.widgets.dialogs.structure import CodeChoice, StructureChoice, StructureDialog, StructureOffer
 
 __all__ = ["Describing"]

@@ -28,9 +28,8 @@ from raterscope.app.kinds.pairs.comparing import not_promised
 from raterscope.app.kinds.pairs.ranking_agreement import Agreements, agreements
 from raterscope.app.session import Session
 from raterscope.app.study import RunEntry, Study
-from raterscope.app.study.pairs import item_pictures, pairs_of
+from raterscope.app.study.pairs import item_pictures, pairs_of, true_ranking_of
 from raterscope.app.study.records import ImageEntry, PairQuestion
-from raterscope.app.study.true_rankings import true_ranking_of
 
 __all__ = [
     "CLEARED",

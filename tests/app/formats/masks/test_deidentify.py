@@ -13,7 +13,7 @@ from pydicom.tag import Tag
 from raterscope.app.formats.masks import read_masks
 from raterscope.app.formats.masks.deidentify import Deidentifier, deidentified
 from raterscope.app.formats.masks.export import write_masks
-from raterscope.app.formats.masks.structures import Structure
+from raterscope.app.formats.masks.terminology import Structure
 from raterscope.app.formats.volumes.records import VolumeFile
 
 SHAPE = (3, 12, 14)

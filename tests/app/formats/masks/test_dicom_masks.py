@@ -14,7 +14,7 @@ from pydicom.uid import generate_uid
 from raterscope.app.errors import InputError
 from raterscope.app.formats.masks import holds_masks, read_masks
 from raterscope.app.formats.masks.export import write_masks
-from raterscope.app.formats.masks.structures import Structure
+from raterscope.app.formats.masks.terminology import Structure
 from raterscope.app.formats.volumes import find_volumes
 from raterscope.app.formats.volumes.records import VolumeFile
 

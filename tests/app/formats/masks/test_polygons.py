@@ -8,10 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from raterscope.app.formats.masks.drawings import Drawing, column_major, row_major
-from raterscope.app.formats.masks.outlines import outlines
-from raterscope.app.formats.masks.polygons import fill, rectangle
-from raterscope.app.formats.masks.runs import compressed_counts, counted_runs, studio_runs
+from raterscope.app.formats.masks.shapes import (
+    Drawing,
+    column_major,
+    compressed_counts,
+    counted_runs,
+    fill,
+    outlines,
+    rectangle,
+    row_major,
+    studio_runs,
+)
 
 SHAPE = (12, 15)
 

@@ -18,7 +18,7 @@ from skimage.measure import grid_points_in_poly
 from raterscope.app.errors import InputError
 from raterscope.app.formats.masks import read_masks
 from raterscope.app.formats.masks.export import write_masks
-from raterscope.app.formats.masks.structures import Structure
+from raterscope.app.formats.masks.terminology import Structure
 from raterscope.app.formats.volumes import find_volumes
 from raterscope.app.formats.volumes.records import VolumeFile
 from tests.app.formats.dicom_builder import write_enhanced, write_series

@@ -14,7 +14,7 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError
 from raterscope.app.formats.masks import read_masks
 from raterscope.app.formats.masks.export import write_masks
-from raterscope.app.formats.masks.structures import Structure
+from raterscope.app.formats.masks.terminology import Structure
 from raterscope.app.formats.volumes import find_volumes
 from raterscope.app.formats.volumes.records import VolumeFile
 from tests.app.formats.masks.conftest import OBLIQUE, STRAIGHT

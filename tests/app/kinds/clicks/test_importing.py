@@ -13,7 +13,7 @@ from PIL import Image
 from raterscope.app.cli import main
 from raterscope.app.formats.points import read_points
 from raterscope.app.importing import read_files, store
-from raterscope.app.kinds.clicks.reading import sign_points
+from raterscope.app.kinds.clicks.reading import assign_annotators
 from raterscope.app.kinds.masks.reading import AtHand, MaskReading
 from raterscope.app.study import Study
 from raterscope.app.study.masks import mask_entries
@@ -225,7 +225,7 @@ class TestWhoAndWhere:
     def test_images_and_people_are_no_two_for_being_written_two_ways(self, tmp_path):
         files = label_studio(tmp_path, {("ann", "smear1.png"): [(1, 2)]})
         files += napari(tmp_path, {("ann", "smear1.png"): [(3, 4)]})
-        tables, *_ = sign_points([read_points(path) for path in files], ["smear1.png", "smear2.png"])
+        tables, *_ = assign_annotators([read_points(path) for path in files], ["smear1.png", "smear2.png"])
         assert {table.images for table in tables} == {("smear1.png",)}
         assert {table.annotators for table in tables} == {("ann",)}
 

@@ -10,12 +10,12 @@ import pytest
 from raterscope.app.cli import main
 from raterscope.app.formats.masks import read_masks
 from raterscope.app.formats.masks.deidentify import Deidentifier
-from raterscope.app.formats.masks.structures import Structure
+from raterscope.app.formats.masks.terminology import Structure
 from raterscope.app.formats.volumes import find_volumes, load_volume
 from raterscope.app.study import Study, StudyError
-from raterscope.app.study.keys import export_key
 from raterscope.app.study.masks import mask_entries
 from raterscope.app.study.masks import read_masks as masks_in
+from raterscope.app.study.new_study import export_key
 from tests.app.kinds.masks.dicom_cases import SECRETS, SHAPE, a_patient, box, segmented, two_raters
 from tests.app.kinds.masks.made import a_ball, a_volume, write
 from tests.app.tables import rows_of

@@ -13,7 +13,7 @@ from raterscope.algorithms.progress import silent
 from raterscope.app.cli import main
 from raterscope.app.exports import FORMATS
 from raterscope.app.formats.masks import read_masks
-from raterscope.app.formats.masks.write_nifti import write_array
+from raterscope.app.formats.masks.export import write_array
 from raterscope.app.formats.volumes import find_volumes
 from raterscope.app.kinds.masks.results import whole
 from raterscope.app.kinds.registry import exports

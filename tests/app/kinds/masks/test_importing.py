@@ -111,7 +111,7 @@ def test_photographs_are_not_decoded_to_find_masks_among_them(bring, tmp_path, m
     def refuse(path):
         raise AssertionError(f"{path.name} was decoded")
 
-    monkeypatch.setattr("raterscope.app.doubtful.looks_of", refuse)
+    monkeypatch.setattr("raterscope.app.ambiguous_images.looks_of", refuse)
     assert "5 images." in bring(*files)
 
 

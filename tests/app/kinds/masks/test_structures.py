@@ -10,12 +10,18 @@ from pydicom.sr.codedict import codes
 from raterscope.app.cli import main
 from raterscope.app.coding import ROLES, Code, Coding
 from raterscope.app.formats.masks import read_masks
-from raterscope.app.formats.masks.structures import Structure
-from raterscope.app.formats.masks.terminology import concepts, find_code, suggested, tg263_name, tg263_names
+from raterscope.app.formats.masks.terminology import (
+    Structure,
+    concepts,
+    find_code,
+    suggested,
+    tg263_name,
+    tg263_names,
+)
 from raterscope.app.kinds.masks.structures import codings_of
 from raterscope.app.review import Decision, StructureSubject, fold, undo
 from raterscope.app.study import Study
-from raterscope.app.study.structures import chosen_codings
+from raterscope.app.study.masks import chosen_codings
 from tests.app.kinds.masks.dicom_cases import (
     HEART,
     NEOPLASM,

@@ -12,7 +12,7 @@ from raterscope.app.errors import InputError
 from raterscope.app.formats.pairs.true_rankings import holds_ranking, read_ranking
 from raterscope.app.report import write_report
 from raterscope.app.study import Study
-from raterscope.app.study.true_rankings import true_ranking_of
+from raterscope.app.study.pairs import true_ranking_of
 from raterscope.app.workspaces.pairs.comparing import _read, rows_of
 from raterscope.app.workspaces.pairs.scene import analyse, cut_at, read_scene
 from raterscope.app.workspaces.pairs.view import status

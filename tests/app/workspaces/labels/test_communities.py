@@ -20,7 +20,7 @@ from raterscope.app.outcome import Outcome
 from raterscope.app.study import Study
 from raterscope.app.study.arrays import pack, unpack
 from raterscope.app.study.labels import add_votes
-from raterscope.app.study.misfits import misfit_of_labels
+from raterscope.app.study.result_shapes import misfit_of_labels
 from raterscope.app.workspaces.labels import alike as comparing
 from raterscope.app.workspaces.labels import communities as showing
 from raterscope.app.workspaces.labels.grouping import find_groups, follow_groups, obstacle

@@ -19,11 +19,10 @@ from raterscope.algorithms.settings import SettingsError
 from raterscope.app.errors import plain
 from raterscope.app.kinds.pairs.comparing import Beside, beside
 from raterscope.app.kinds.pairs.ranking_agreement import Agreements, agreements
-from raterscope.app.review.biases import Judged
+from raterscope.app.review.tasks import Judged
 from raterscope.app.study import RunEntry, Study
-from raterscope.app.study.pairs import pairs_of
+from raterscope.app.study.pairs import pairs_of, true_ranking_of
 from raterscope.app.study.records import PairQuestion
-from raterscope.app.study.true_rankings import true_ranking_of
 
 __all__ = ["ComparedQuestion", "read_compared"]
 

@@ -1,0 +1,204 @@
+"""What may be a mask as well as an image or volume: told by sizes, by names, and by what comes with it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.masks.label_maps import head_of, is_plain_image, is_voxel_file, looks_of
+from raterscope.app.formats.masks.naming import bare
+from raterscope.app.formats.volumes.records import VolumeFile
+from raterscope.app.formats.volumes.voxel_files import sentences
+
+__all__ = ["MOST_DECODED", "Resolved", "Shape", "pictures_among", "resolve_pictures", "resolve_voxels"]
+
+MOST_DECODED = 64
+"""Images without compression that are looked into for masks."""
+
+_DENSE = 0.15
+"""Bytes a pixel and channel: what takes more when it is compressed is a photograph."""
+
+_HEAD = 4096
+"""Bytes that a file may have beside its pixels."""
+
+_LARGE = 64_000_000
+"""Voxels: what is larger is told by its density alone."""
+
+_MASK_WORDS = re.compile(r"mask|seg|label|contour|annot|rater|reader|observer|truth", re.IGNORECASE)
+
+_GREY_WORDS = re.compile(
+    r"(?<![a-z])(masks?|segs?|segmentations?|prob(abilit(y|ies))?s?)(?![a-z])", re.IGNORECASE
+)
+
+Shape = tuple[int, int, int]
+"""Slices, rows and columns."""
+
+
+@dataclass
+class Resolved:
+    """What was in doubt, by what it was taken for."""
+
+    images: list[Path] = field(default_factory=list)
+    masks: list[Path] = field(default_factory=list)
+    volumes: list[VolumeFile] = field(default_factory=list)
+
+
+def resolve_voxels(doubtful: Sequence[Path], masks: Sequence[Path], anchors: set[Shape]) -> Resolved:
+    """Decide what may be a mask or a volume: by its name, and by the others of its shape.
+
+    Parameters
+    ----------
+    doubtful : sequence of Path
+        NIfTI, NRRD and MetaImage files.
+    masks : sequence of Path
+        What is sure to be masks.
+    anchors : set of Shape
+        Of images and volumes that are at hand.
+    """
+    from raterscope.app.formats.volumes import find_volumes
+
+    shapes = {path: head_of(path).grid.shape for path in doubtful}
+    large = {path for path, shape in shapes.items() if math.prod(shape) > _LARGE}
+    marked = {head_of(path).grid.shape for path in masks if is_voxel_file(path)} | anchors
+    settled = Resolved()
+    for path, shape in shapes.items():
+        alike = sum(other == shape for one, other in shapes.items() if one not in large)
+        if path in large:
+            dense = path.stat().st_size / math.prod(shape) >= _DENSE
+        else:
+            dense = shape not in marked and alike < 2
+        if not dense or _MASK_WORDS.search(path.name):
+            settled.masks.append(path)
+            continue
+        found = find_volumes(path)
+        if path not in large:
+            words = f"{plain(path.name)} was taken for a volume, though it may be a label map."
+            found = (replace(found[0], notices=(*found[0].notices, words)), *found[1:])
+        settled.volumes += found
+    return settled
+
+
+def pictures_among(paths: Sequence[Path], tasks: Iterable[str], *, several: bool = True) -> set[Path]:
+    """Find the images that are called as tasks are, or as the files that are said to show tasks.
+
+    Of several that are called alike, all are meant, or none.
+    """
+    named: dict[str, set[Path]] = {}
+    for path in paths:
+        named.setdefault(path.name.casefold(), set()).add(path)
+        named.setdefault(bare(path).casefold(), set()).add(path)
+    found: set[Path] = set()
+    for task in tasks if named else ():
+        # An address or a path of any system, as a table may have it.
+        name = task.replace("\\", "/").rpartition("/")[2].casefold()
+        meant = named.get(name) or named.get(name.rpartition(".")[0]) or set()
+        found |= meant if several or len(meant) == 1 else set()
+    return found
+
+
+def resolve_pictures(
+    paths: Sequence[Path],
+    anchors: set[Shape],
+    sure: Collection[Path] = (),
+    *,
+    alone: bool,
+    watch: Watch = silent,
+) -> Resolved:
+    """Find the masks among plain images, and the volumes among TIFFs.
+
+    Greys are taken for probabilities only where the file's name says so.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+    anchors : set of Shape
+        Of images and volumes that are at hand.
+    sure : collection of Path
+        Those that are no masks.
+    alone : bool
+        Whether no table and no volume comes with them.
+    watch : Watch
+    """
+    from raterscope.app.formats.volumes import find_volumes
+
+    pictures = []
+    for done, path in enumerate(paths):
+        watch(0.5 * done / len(paths), f"looking at {plain(path.name)}")
+        picture = _picture(path)
+        pictures.append(replace(picture, dense=True) if path in sure else picture)
+    count = Counter(picture.shape for picture in pictures)
+    seen = {picture.shape for picture in pictures if picture.dense} | anchors
+    candidates = [
+        one
+        for one in pictures
+        if not one.dense and (one.shape in seen or (not one.colours and (alone or count[one.shape] > 1)))
+    ]
+    unpacked = [one for one in candidates if not one.packed]
+    if len(unpacked) > MOST_DECODED:
+        candidates = [one for one in candidates if one.packed]
+    holds = {}
+    for done, one in enumerate(candidates):
+        watch(0.5 + 0.5 * done / len(candidates), f"looking into {plain(one.path.name)}")
+        holds[one.path] = _holds(one.path)
+    seen |= {one.shape for one in pictures if holds.get(one.path) is False}
+    settled = Resolved()
+    for one in pictures:
+        held = holds.get(one.path, False)
+        if held or (held is None and (one.shape in seen or _MASK_WORDS.search(one.path.name))):
+            settled.masks.append(one.path)
+        elif one.shape[0] > 1:
+            settled.volumes += find_volumes(one.path)
+        else:
+            settled.images.append(one.path)
+    return settled
+
+
+def _holds(path: Path) -> bool | None:
+    """Tell whether a plain image holds masks; None where other images of its size may tell."""
+    try:
+        holds, grey = looks_of(path)
+    except InputError:
+        return False
+    if holds is not False and grey:
+        return _GREY_WORDS.search(path.stem) is not None
+    return holds
+
+
+@dataclass(frozen=True)
+class _Picture:
+    """The head of a plain image; `dense` where it cannot be a mask, or too much would have to be read."""
+
+    path: Path
+    shape: Shape
+    colours: bool
+    dense: bool
+    packed: bool
+
+
+def _picture(path: Path) -> _Picture:
+    from raterscope.app.formats.images import MOST_PIXELS, read_image
+    from raterscope.app.formats.photographs import kind_of_file, open_photograph
+    from raterscope.app.formats.volumes.stacks import image_file, is_tiff
+
+    file = read_image(path)
+    if file.width * file.height > MOST_PIXELS:  # shown by tiles; never decoded as a whole, as a mask is
+        return _Picture(path, (1, file.height, file.width), colours=True, dense=True, packed=True)
+    if is_tiff(path):
+        import tifffile
+
+        shape = image_file(path).grid.shape
+        with sentences(path), tifffile.TiffFile(path) as pages:
+            page = pages.pages[0]
+            channels, packed = int(page.samplesperpixel), int(page.compression) != 1
+    else:
+        with sentences(path), open_photograph(path, kind_of_file(path)) as image:
+            shape, packed = (1, image.height, image.width), True
+            channels = 1 if image.mode == "P" else len(image.getbands())
+    heavy = path.stat().st_size > _DENSE * channels * math.prod(shape) + _HEAD if packed else channels > 1
+    return _Picture(path, shape, channels > 1, heavy or not is_plain_image(path), packed)

@@ -1,0 +1,440 @@
+"""Rows of growing files: complete lines as cells, and cells as clicks."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import math
+import re
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import FloatArray, IntArray
+from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.formats.clicks import scale_of, seconds_of
+from raterscope.app.formats.dialects import (
+    delimiter_of,
+    distinct,
+    even,
+    header_of,
+    is_headed,
+    no_text,
+    rows_of,
+)
+from raterscope.app.formats.growing_files.lines import LONGEST, mended, size_of
+from raterscope.app.formats.records import ClickTable, first_seen
+from raterscope.app.formats.tables import Faults, Table, names, numbers
+
+__all__ = [
+    "Header",
+    "Records",
+    "Refusals",
+    "Rows",
+    "cut_records",
+    "header_in",
+    "joined",
+    "mended_table",
+    "read_rows",
+    "table_of",
+]
+
+
+_MOST_LINES = 100
+_MOST_COLUMNS = 1000
+_LONGEST_HEADER = 100_000
+_END = "\x1e\x1e"
+_BREAK = re.compile(r"\r\n|\r|\n")
+_STRAY = f"has a quote that is never closed, or is longer than {LONGEST >> 20} MB"
+
+
+@dataclass
+class Records:
+    """Rows of cells, where each begins, what was refused, and how many lines that took.
+
+    Attributes
+    ----------
+    rows : list of lists of str
+    at : list of int
+        The line on which each row begins, counted from 0 among those given.
+    refused : list of (line, what is wrong)
+    taken : int
+        Lines that are done with; a row that goes on beyond the last line is left.
+    """
+
+    rows: list[list[str]] = field(default_factory=list)
+    at: list[int] = field(default_factory=list)
+    refused: list[tuple[int, str]] = field(default_factory=list)
+    taken: int = 0
+
+    def first(self, most: int) -> Records:
+        """Give no more than some rows, and what was refused before them."""
+        if len(self.rows) <= most:
+            return self
+        taken = self.at[most]
+        refused = [(line, what) for line, what in self.refused if line < taken]
+        return Records(self.rows[:most], self.at[:most], refused, taken)
+
+
+@dataclass(frozen=True)
+class Header:
+    """A table's delimiter and columns, and how many lines that took."""
+
+    delimiter: str
+    columns: tuple[str, ...]
+    taken: int
+
+
+def header_in(lines: Sequence[str], path: Path, codec: str, ended: bool) -> Header | None:
+    """Read the header; None while it is not complete. The first line alone tells the delimiter.
+
+    Raises
+    ------
+    InputError
+        For what has no columns.
+    """
+    first = next((index for index, line in enumerate(lines) if line.strip("\r\n")), None)
+    if first is None:
+        return None
+    delimiter, skip = delimiter_of(lines[first], path)
+    begin = first + skip
+    some = lines[begin : begin + _MOST_LINES + 1]
+    ended = ended and begin + len(some) == len(lines)
+    records = cut_records(some, delimiter, None, path, codec, 0, ended)
+    if records.refused and (not records.rows or records.refused[0][0] < records.at[0]):
+        raise InputError(records.refused[0][1], file=path, line=begin + 1)
+    if not records.rows:
+        return None
+    try:
+        row = header_of([mended(cell) for cell in records.rows[0]], path)
+    except ValueError:
+        raise no_text(path) from None
+    if len(row) > _MOST_COLUMNS or sum(map(len, row)) > _LONGEST_HEADER:
+        raise InputError(f"has a header of {counted(len(row), 'column')}, which is too long", file=path)
+    if not is_headed(row):
+        return Header(delimiter, distinct([""] * len(row)), begin)
+    after = begin + records.at[0] + 1 + _breaks_in(records.rows[0])
+    return Header(delimiter, distinct(row), after)
+
+
+def cut_records(
+    lines: Sequence[str], delimiter: str, width: int | None, path: Path, codec: str, rest: int, ended: bool
+) -> Records:
+    """Cut complete lines into rows of cells.
+
+    A quote that is never closed would swallow every line after it. So a row of several lines that does not
+    fit the header, or that is too long, is refused at its first line, and reading goes on with the second.
+
+    Parameters
+    ----------
+    lines : sequence of str
+    delimiter : str
+    width : int or None
+        Of the header; None for any.
+    path : Path
+    codec : str
+    rest : int
+        Bytes that follow, of a line that is not complete.
+    ended : bool
+        Whether nothing will follow.
+    """
+    found = Records()
+    window = len(lines)
+    while found.taken < len(lines):
+        stop = min(found.taken + window, len(lines))
+        rows, at, is_open = _parsed(lines[found.taken : stop], delimiter, path, found.taken)
+        stray = next(
+            (
+                index
+                for index, (begin, end) in enumerate(itertools.pairwise(at[:-1] if is_open else at))
+                if end - begin > 1 or len(lines[begin]) > LONGEST // 4
+                if _is_stray(lines, rows[index], begin, delimiter, width, codec)
+            ),
+            None,
+        )
+        if stray is None and is_open:
+            last = stop == len(lines)
+            left = size_of(lines[at[-2] : stop], codec) + (rest if last else 0)
+            if stop - at[-2] >= _MOST_LINES or left > LONGEST or (last and ended):
+                stray = len(rows) - 1
+        if stray is not None:
+            _keep(found, rows[:stray], at, width)
+            found.refused.append((at[stray], _STRAY))
+            found.taken = at[stray] + 1
+            window = _MOST_LINES
+        elif is_open:
+            _keep(found, rows[:-1], at, width)
+            found.taken = at[-2]
+            if stop == len(lines):
+                break
+            window += _MOST_LINES
+        else:
+            _keep(found, rows, at, width)
+            found.taken = stop
+            window *= 4
+    return found
+
+
+def _parsed(
+    lines: Sequence[str], delimiter: str, path: Path, before: int
+) -> tuple[list[list[str]], list[int], bool]:
+    """Parse lines into rows; tell where each begins, where the last ends, and whether a quote is open there.
+
+    A last line of our own tells: it is a row of its own, or part of the row before.
+    """
+    rows: list[list[str]] = []
+    at: list[int] = []
+    for some, begins in rows_of(itertools.chain(lines, [_END]), delimiter, 0, path):
+        rows += some
+        at += [before + line - 1 for line in begins]
+    if rows[-1] == [_END]:
+        return rows[:-1], at, False
+    return rows, [*at, before + len(lines)], True
+
+
+def _is_stray(
+    lines: Sequence[str], row: list[str], begin: int, delimiter: str, width: int | None, codec: str
+) -> bool:
+    """Tell whether a row is held together by a quote that does not belong there, or is too long."""
+    breaks = _breaks_in(row)
+    some = lines[begin : begin + breaks + 1]
+    if breaks >= _MOST_LINES or size_of(some, codec) > LONGEST:
+        return True
+    if not breaks:
+        return False
+    bad: list[tuple[int, int]] = []
+    try:
+        list(csv.reader(some, delimiter=delimiter, strict=True))
+    except csv.Error:
+        return True
+    if width is not None:
+        even([row], [begin], width, bad)
+    return bool(bad)
+
+
+def _breaks_in(row: list[str]) -> int:
+    return sum(len(_BREAK.findall(cell)) for cell in row)
+
+
+def _keep(found: Records, rows: list[list[str]], at: list[int], width: int | None) -> None:
+    """Take rows that fit the header; refuse the others."""
+    if width is None:
+        found.rows += rows
+        found.at += at[: len(rows)]
+        return
+    bad: list[tuple[int, int]] = []
+    kept, where = even(rows, at[: len(rows)], width, bad)
+    found.rows += kept
+    found.at += where
+    found.refused += [
+        (line, f"has {counted(cells, 'cell')}, where the header has {width}") for line, cells in bad
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Clicks, N of them, and looks of people who marked nothing, whose x and y are NaN.
+
+    Attributes
+    ----------
+    people, images : sequence of N names
+    x, y : (N,) float64
+        Pixels.
+    time : (N,) float64
+        Seconds; NaN where it is not known.
+    width, height : (N,) float64
+        Of the image, pixels; NaN where they are not known.
+    line : (N,) int64
+    """
+
+    people: Sequence[str]
+    images: Sequence[str]
+    x: FloatArray
+    y: FloatArray
+    time: FloatArray
+    width: FloatArray
+    height: FloatArray
+    line: IntArray
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def kept(self, mask: np.ndarray) -> Rows:
+        """Give some of the rows."""
+        if mask.all():
+            return self
+        chosen = np.flatnonzero(mask)
+        people, images = ([column[row] for row in chosen.tolist()] for column in (self.people, self.images))
+        numbers = (getattr(self, one.name)[chosen] for one in fields(self)[2:])
+        return Rows(people, images, *numbers)
+
+
+class Refusals(Faults):
+    """What is wrong in rows of a table that are left out: the first thing in each."""
+
+    def __init__(self, table: Table, found: Mapping[int, tuple[str, str]] | None = None) -> None:
+        super().__init__(table)
+        self.found = dict(found or {})
+
+    def add(self, rows: Iterable[int], field: str, what: str) -> None:
+        """Note rows whose field is wrong; `what` may name the cell as {cell}."""
+        for row in rows:
+            if row not in self.found:
+                cell = self._table.column(field)[row] if field in self._table.header else ""
+                self.found[row] = (field, what.replace("{cell}", plain(cell, 40)))
+
+
+def read_rows(
+    table: Table, column: Mapping[str, str], pointed: bool
+) -> tuple[Rows, Refusals, list[tuple[int, str]], bool]:
+    """Read the rows of a table.
+
+    Parameters
+    ----------
+    table : Table
+    column : mapping of field to column
+    pointed : bool
+        Whether a number in the file had a decimal point, after which a comma is none.
+
+    Returns
+    -------
+    rows : Rows
+        Those that can be read.
+    refused : Refusals
+    untimed : list of (line, cell)
+        Where the time is none; the row is there without it.
+    pointed : bool
+    """
+    table, wrong = mended_table(table, set(column.values()))
+    table, pointed = _with_points(table, (column["x"], column["y"]), pointed)
+    refused = Refusals(table, wrong)
+    people = names(table, column["annotator"], refused)
+    images = names(table, column["image"], refused)
+    x, y = (numbers(table, column[name], refused, empty=True, comma=False) for name in ("x", "y"))
+    for these, those, name in ((x, y, "x"), (y, x, "y")):
+        alone = np.flatnonzero(np.isnan(these) & ~np.isnan(those)).tolist()
+        refused.add(alone, column[name], "is empty; expected a place in pixels")
+    width, height = (_sizes(table, column.get(field), refused) for field in ("width", "height"))
+    time, untimed = _times(table, column.get("time"))
+    good = np.ones(len(table), dtype=bool)
+    good[list(refused.found)] = False
+    line = np.array(table.lines, dtype=np.int64)
+    rows = Rows(people, images, x, y, time, width, height, line).kept(good)
+    return rows, refused, untimed, pointed
+
+
+def joined(parts: Sequence[Rows]) -> Rows:
+    """Put rows after one another."""
+    if len(parts) == 1:
+        return parts[0]
+    people, images = ([name for part in parts for name in getattr(part, one)] for one in ("people", "images"))
+    numbers = (np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(Rows)[2:])
+    return Rows(people, images, *numbers)
+
+
+def table_of(rows: Rows, path: Path, *, has_lines: bool) -> ClickTable:
+    """Make a table of clicks."""
+    annotators, annotator = first_seen(list(rows.people))
+    images, image = first_seen(list(rows.images))
+    empty = np.isnan(rows.x)
+    kept = ~empty
+    sized = np.flatnonzero(~np.isnan(rows.width) & ~np.isnan(rows.height))
+    extents: dict[int, tuple[float, float]] = {}
+    for number, width, height in zip(
+        image[sized].tolist(), rows.width[sized].tolist(), rows.height[sized].tolist(), strict=True
+    ):
+        extents.setdefault(number, (width, height))
+    _, first = np.unique(image, return_index=True)
+    return ClickTable(
+        path=path, annotators=annotators, images=images, annotator=annotator[kept], image=image[kept],
+        x=rows.x[kept], y=rows.y[kept],
+        time=rows.time[kept] if np.isfinite(rows.time).any() else None,
+        looked=frozenset(zip(annotator[empty].tolist(), image[empty].tolist(), strict=True)),
+        extents=extents, lines=tuple(rows.line[first].tolist()) if has_lines else (),
+    )  # fmt: skip
+
+
+def mended_table(table: Table, used: Container[str]) -> tuple[Table, dict[int, tuple[str, str]]]:
+    """Read cells that are no UTF-8 in the older encoding; tell the rows that are no text at all."""
+    columns: list[Sequence[str]] = []
+    wrong: dict[int, tuple[str, str]] = {}
+    for name, cells in zip(table.header, table.columns, strict=True):
+        if name in used and not (all(map(str.isascii, cells)) and "\x00" not in "".join(cells)):
+            good = list(cells)
+            for row, cell in enumerate(cells):
+                try:
+                    good[row] = mended(cell)
+                except ValueError:
+                    good[row] = ""
+                    wrong.setdefault(row, (name, "is no text"))
+            cells = good
+        columns.append(cells)
+    return Table(table.path, table.header, tuple(columns), table.lines), wrong
+
+
+def _with_points(table: Table, places: Sequence[str], pointed: bool) -> tuple[Table, bool]:
+    """Turn decimal commas into points, in the rows before the file's first number that has a point.
+
+    A whole table tells by all its numbers whether a comma is a decimal one or groups thousands. A table that
+    grows must tell by the numbers so far.
+    """
+    columns = [table.column(name) for name in places]
+    if not pointed:
+        pairs = list(zip(*columns, strict=True))
+        first = next((row for row, cells in enumerate(pairs) if any("." in cell for cell in cells)), None)
+        pointed, until = first is not None, len(pairs) if first is None else first
+        if any("," in cell for cells in pairs[:until] for cell in cells):
+            columns = [
+                [
+                    cell.replace(",", ".") if row < until and cell.count(",") == 1 else cell
+                    for row, cell in enumerate(column)
+                ]
+                for column in columns
+            ]
+    replaced = dict(zip(places, columns, strict=True))
+    every = tuple(replaced.get(name, cells) for name, cells in zip(table.header, table.columns, strict=True))
+    return Table(table.path, table.header, every, table.lines), pointed
+
+
+def _sizes(table: Table, column: str | None, refused: Refusals) -> FloatArray:
+    """Read the widths or the heights of images; NaN where there is none."""
+    if column is None:
+        return np.full(len(table), math.nan)
+    sizes = numbers(table, column, refused, empty=True, comma=False)
+    wrong = np.flatnonzero(sizes <= 0).tolist()
+    refused.add(wrong, column, "{cell} is no size; expected pixels above 0")
+    return sizes
+
+
+def _times(table: Table, column: str | None) -> tuple[FloatArray, list[tuple[int, str]]]:
+    """Read numbers or dates as seconds, a row at a time."""
+    seconds = np.full(len(table), math.nan)
+    wrong: list[tuple[int, str]] = []
+    if column is None:
+        return seconds, wrong
+    cells, scale = table.column(column), scale_of(column)
+    try:
+        values = np.array(cells, dtype=np.float64)
+        if np.isfinite(values).all():
+            return values * scale, wrong
+    except ValueError:
+        pass
+    for row, cell in enumerate(cells):
+        try:
+            if cell.strip():
+                seconds[row] = _moment(cell, scale)
+        except (ValueError, OverflowError):
+            wrong.append((table.lines[row], cell))
+    return seconds, wrong
+
+
+def _moment(cell: str, scale: float) -> float:
+    try:
+        value = float(cell) * scale
+    except ValueError:
+        return seconds_of(cell)
+    if not math.isfinite(value):
+        raise ValueError(cell)
+    return value

@@ -1,0 +1,474 @@
+"""Shapes on the pixel grid: polygons, run lengths, outlines, and their size before they are drawn.
+
+A pixel belongs to a polygon when its centre is inside by the even-odd rule: a ray from it crosses the outline
+an odd number of times. A centre that lies on the outline belongs when the inside is to its right or, on a
+level edge, below it, so that polygons that share an edge share no pixel.
+
+A few bytes of run lengths can stand for a billion pixels: the extent of the runs is known before memory is
+allocated for them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "Drawing",
+    "Patch",
+    "Runs",
+    "box_of",
+    "circle",
+    "column_major",
+    "compressed_counts",
+    "counted_runs",
+    "ellipse",
+    "fill",
+    "nothing",
+    "outlined",
+    "outlines",
+    "paired",
+    "rectangle",
+    "row_major",
+    "studio_runs",
+    "united",
+]
+
+
+_AT_ONCE = 4_000_000
+_MOST_CROSSINGS = 2_000_000_000
+_SIDES = 360
+
+Patch = tuple[int, int, NDArray[np.bool_]]
+"""Top row, left column, and the mask from there."""
+
+Box = tuple[int, int, int, int]
+"""Top row, left column, and how many rows and columns from there."""
+
+
+def box_of(outlines: Iterable[NDArray[np.floating]], shape: tuple[int, int]) -> Box | None:
+    """Give the box that the mask of `fill` has at most; None where it would be empty.
+
+    Raises
+    ------
+    ValueError
+        For points that are no numbers.
+    """
+    drawn = [outline for outline in outlines if len(outline) >= 3]
+    if not drawn:
+        return None
+    every = np.concatenate(drawn)
+    if not np.isfinite(every).all():
+        raise ValueError("a point is no place")
+    (low_x, low_y), (high_x, high_y) = every.min(axis=0).tolist(), every.max(axis=0).tolist()
+    top, bottom = max(0, math.ceil(low_y)), min(shape[0], math.floor(high_y) + 1)
+    left, right = max(0, math.ceil(low_x)), min(shape[1], math.floor(high_x) + 1)
+    return (top, left, bottom - top, right - left) if bottom > top and right > left else None
+
+
+def fill(outlines: Iterable[NDArray[np.floating]], shape: tuple[int, int]) -> Patch | None:
+    """Make outlines into one mask, by even-odd: an outline within another is a hole.
+
+    Parameters
+    ----------
+    outlines : iterable of (N, 2) arrays
+        Column and row; the centre of the first pixel is at (0, 0). Each is closed from its last point to the
+        first.
+    shape : (rows, columns)
+        Of the image; what lies beyond is cut off.
+
+    Returns
+    -------
+    (top, left, mask), or None when no pixel's centre is inside.
+
+    Raises
+    ------
+    ValueError
+        For points that are no numbers, and for more crossings than can be meant.
+    """
+    drawn = [np.asarray(outline, dtype=float) for outline in outlines]
+    drawn = [outline for outline in drawn if len(outline) >= 3]
+    box = box_of(drawn, shape)
+    if box is None:
+        return None
+    top, left, rows, columns = box
+    start = np.concatenate(drawn)
+    end = np.concatenate([np.roll(outline, -1, axis=0) for outline in drawn])
+    turns = _crossings(start, end, (top, top + rows), (left, left + columns))
+    inside = np.bitwise_xor.accumulate(turns, axis=1).view(np.bool_)
+    return (top, left, inside) if inside.any() else None
+
+
+def _crossings(
+    start: NDArray[np.float64], end: NDArray[np.float64], rows: tuple[int, int], columns: tuple[int, int]
+) -> NDArray[np.uint8]:
+    """Mark, 0 or 1, the pixels at which a row enters or leaves the inside."""
+    (top, bottom), (left, right) = rows, columns
+    upper, lower = np.minimum(start[:, 1], end[:, 1]), np.maximum(start[:, 1], end[:, 1])
+    first = np.clip(np.ceil(upper), top, bottom).astype(np.int64)
+    last = np.clip(np.ceil(lower), top, bottom).astype(np.int64)
+    spans = last - first
+    downwards = (start[:, 1] <= end[:, 1])[:, None]
+    above = np.where(downwards, start, end)
+    run, rise = (np.where(downwards, end, start) - above).T
+    if spans.sum() > _MOST_CROSSINGS:
+        raise ValueError("an outline crosses its rows too often")
+    width = right - left
+    turns = np.zeros((bottom - top, width), dtype=np.uint8)
+    flat = turns.reshape(-1)
+    edges = np.flatnonzero(spans)
+    ends = np.cumsum(spans[edges])
+    begin, done = 0, 0
+    while begin < len(edges):
+        stop = max(begin + 1, int(np.searchsorted(ends, done + _AT_ONCE, side="right")))
+        some = edges[begin:stop]
+        count = spans[some]
+        edge = np.repeat(some, count)
+        offset = np.arange(len(edge)) - np.repeat(np.cumsum(count) - count, count)
+        row = first[edge] + offset
+        # From its upper end and divided last, so that an edge is crossed at one place whichever way it goes.
+        across = above[edge, 0] + (row - above[edge, 1]) * run[edge] / rise[edge]
+        column = np.clip(np.ceil(across), left, right).astype(np.int64)
+        kept = column < right
+        places = (row[kept] - top) * width + (column[kept] - left)
+        where, times = np.unique(places, return_counts=True)
+        flat[where] ^= (times & 1).astype(np.uint8)
+        done, begin = int(ends[stop - 1]), stop
+    return turns
+
+
+def paired(values: Any) -> NDArray[np.float64]:
+    """Make points of a flat list x, y, x, y ... or of a list of pairs; (N, 2).
+
+    Raises
+    ------
+    ValueError
+        For anything else.
+    """
+    if not isinstance(values, (list, tuple)):
+        raise ValueError("no list of points")
+    try:
+        points = np.array(values, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError("points that are no numbers") from None
+    if points.ndim == 1 and len(points) % 2 == 0:
+        points = points.reshape(-1, 2)
+    if points.ndim != 2 or points.shape[1] != 2 or not np.isfinite(points).all():
+        raise ValueError("points that are no pairs of numbers")
+    return points
+
+
+def ellipse(x: float, y: float, across: float, down: float, turned: float = 0.0) -> NDArray[np.float64]:
+    """Give an ellipse as a polygon of 360 sides; `turned` in degrees, clockwise as seen."""
+    angle = np.arange(_SIDES) * (2 * np.pi / _SIDES)
+    along, aside = across * np.cos(angle), down * np.sin(angle)
+    cosine, sine = math.cos(math.radians(turned)), math.sin(math.radians(turned))
+    return np.stack([x + along * cosine - aside * sine, y + along * sine + aside * cosine], axis=1)
+
+
+def circle(x: float, y: float, radius: float) -> NDArray[np.float64]:
+    """Give a circle as a polygon of 360 sides."""
+    return ellipse(x, y, radius, radius)
+
+
+def rectangle(
+    left: float, top: float, width: float, height: float, turned: float = 0.0
+) -> NDArray[np.float64]:
+    """Give a rectangle's corners; `turned` in degrees, clockwise as seen, about its first corner."""
+    corners = np.array([[0.0, 0.0], [width, 0.0], [width, height], [0.0, height]])
+    cosine, sine = math.cos(math.radians(turned)), math.sin(math.radians(turned))
+    return np.asarray(corners @ np.array([[cosine, sine], [-sine, cosine]]) + [left, top])
+
+
+Runs = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""First pixel of each run, and the one after its last; in order, and without an empty run."""
+
+
+def counted_runs(counts: Sequence[Any], size: int) -> Runs:
+    """Read run lengths, background first.
+
+    Raises
+    ------
+    ValueError
+        When the lengths are no whole numbers, or do not fill a mask of `size` pixels.
+    """
+    if not all(type(count) is int and 0 <= count <= size for count in counts) or sum(counts) != size:
+        raise ValueError("run lengths that do not fill the mask")
+    ends = np.cumsum(np.array(counts, dtype=np.int64))
+    starts = ends - np.array(counts, dtype=np.int64)
+    return _without_empty(starts[1::2], ends[1::2])
+
+
+def compressed_counts(text: str) -> list[int]:
+    """Decode the run lengths that COCO packs into a string.
+
+    Five bits a letter, from "0" upwards, the low ones first; a sixth says that more follow. From the fourth
+    length on, the difference to the one before the last is stored.
+
+    Raises
+    ------
+    ValueError
+        For a letter that is none of the code, and a length that is cut short or below 0.
+    """
+    counts: list[int] = []
+    value, shift = 0, 0
+    for letter in text:
+        code = ord(letter) - 48
+        if not 0 <= code < 64 or shift > 40:
+            raise ValueError("packed run lengths that are none")
+        value |= (code & 31) << shift
+        shift += 5
+        if code & 32:
+            continue
+        if code & 16:
+            value -= 1 << shift
+        if len(counts) > 2:
+            value += counts[-2]
+        if value < 0:
+            raise ValueError("packed run lengths that are none")
+        counts.append(value)
+        value = shift = 0
+    if shift:
+        raise ValueError("packed run lengths that are cut short")
+    return counts
+
+
+def studio_runs(packed: Sequence[Any], pixels: int) -> Runs:
+    """Decode a Label Studio brush, which packs red, green, blue and opacity of every pixel.
+
+    A head gives the number of values (32 bit), the bits of a value (5 bit, less one), and four sizes of
+    counts (4 bit each, less one). Then, until all values are there: one bit that says whether one value is
+    repeated, two that choose a size, the count less one in that many bits, and the value or the values.
+
+    Parameters
+    ----------
+    packed : sequence of bytes, 0 to 255
+    pixels : int
+        What the image has; the number of values that the head claims must be four times that.
+
+    Returns
+    -------
+    Runs
+        Of the pixels that are not wholly transparent.
+
+    Raises
+    ------
+    ValueError
+        For bytes that are none, end early, or claim another number of values.
+    """
+    try:
+        content = bytes(packed)
+    except (TypeError, ValueError):
+        raise ValueError("packed runs that are no bytes") from None
+    bits = _Bits(content)
+    count = bits.take(32)
+    if count != 4 * pixels:
+        raise ValueError(f"packed runs of {count:,} values for {pixels:,} pixels")
+    word = bits.take(5) + 1
+    if word != 8:
+        raise ValueError(f"packed runs of {word} bits a value")
+    sizes = [bits.take(4) + 1 for _ in range(4)]
+    starts, ends = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    at = 0
+    while at < count:
+        repeated = bits.take(1)
+        stop = at + 1 + bits.take(sizes[bits.take(2)])
+        if stop > count:
+            raise ValueError("packed runs beyond the image")
+        if repeated:
+            opaque = bits.take(8) > 0
+            first, last = np.array([at // 4]), np.array([stop // 4])  # of those whose fourth value is here
+            if opaque:
+                starts.append(first)
+                ends.append(last)
+        else:
+            marked = at // 4 + np.flatnonzero(bits.bytes(stop - at)[3 - at % 4 :: 4])
+            starts.append(marked)
+            ends.append(marked + 1)
+        at = stop
+    return _without_empty(np.concatenate(starts), np.concatenate(ends))
+
+
+def _without_empty(starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Runs:
+    kept = ends > starts
+    return starts[kept], ends[kept]
+
+
+class _Bits:
+    """Reads bits from bytes, the high ones first."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self._at = 0
+
+    def take(self, bits: int) -> int:
+        first, last = self._at >> 3, (self._at + bits + 7) >> 3
+        if last > len(self._content):
+            raise ValueError("packed runs that are cut short")
+        word = int.from_bytes(self._content[first:last], "big") >> (8 * last - self._at - bits)
+        self._at += bits
+        return word & ((1 << bits) - 1)
+
+    def bytes(self, count: int) -> NDArray[np.uint8]:
+        first, shift = self._at >> 3, self._at & 7
+        if self._at + 8 * count > 8 * len(self._content):
+            raise ValueError("packed runs that are cut short")
+        self._at += 8 * count
+        part = np.frombuffer(self._content, dtype=np.uint8)[first : first + count + 1]
+        if not shift:
+            return part[:count]
+        return np.asarray((part[:-1] << shift) | (part[1:] >> (8 - shift)), dtype=np.uint8)
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """A mark on a plane.
+
+    Attributes
+    ----------
+    box : (top, left, rows, columns)
+        Where it lies at most.
+    draw : callable
+        Draws it. It may raise ValueError, whose text follows "it has".
+    """
+
+    box: Box
+    draw: Callable[[], Patch | None]
+
+    @property
+    def pixels(self) -> int:
+        """Pixels of the box."""
+        return self.box[2] * self.box[3]
+
+
+def nothing() -> Drawing:
+    """Give a mark without a pixel."""
+    return Drawing((0, 0, 0, 0), lambda: None)
+
+
+def outlined(outlines: Sequence[NDArray[np.floating]], shape: tuple[int, int]) -> Drawing:
+    """Give the mark that `fill` draws.
+
+    Raises
+    ------
+    ValueError
+        For points that are no numbers.
+    """
+    box = box_of(outlines, shape)
+    return nothing() if box is None else Drawing(box, lambda: fill(outlines, shape))
+
+
+def united(drawings: Sequence[Drawing]) -> Drawing:
+    """Give marks as one."""
+    some = [one for one in drawings if one.pixels]
+    if len(some) < 2:
+        return some[0] if some else nothing()
+    top, left = (min(one.box[k] for one in some) for k in (0, 1))
+    bottom, right = (max(one.box[k] + one.box[k + 2] for one in some) for k in (0, 1))
+
+    def draw() -> Patch:
+        whole = np.zeros((bottom - top, right - left), dtype=np.bool_)
+        for one in some:
+            if (patch := one.draw()) is not None:
+                row, column, mask = patch
+                rows, columns = mask.shape
+                whole[row - top : row - top + rows, column - left : column - left + columns] |= mask
+        return top, left, whole
+
+    return Drawing((top, left, bottom - top, right - left), draw)
+
+
+def row_major(runs: Runs, shape: tuple[int, int], origin: tuple[int, int] = (0, 0)) -> Drawing:
+    """Give the mark that runs along the rows of `shape` make, which lies at `origin`."""
+    (top, left, rows, columns), draw = _of_runs(runs, shape[1])
+    row, column = origin
+    return Drawing((row + top, column + left, rows, columns), lambda: (row + top, column + left, draw()))
+
+
+def column_major(runs: Runs, shape: tuple[int, int]) -> Drawing:
+    """Give the mark that runs down the columns of `shape` make."""
+    (left, top, columns, rows), draw = _of_runs(runs, shape[0])
+    return Drawing((top, left, rows, columns), lambda: (top, left, np.ascontiguousarray(draw().T)))
+
+
+def _of_runs(runs: Runs, length: int) -> tuple[Box, Callable[[], NDArray[np.bool_]]]:
+    """Give the box around runs in lines of a length: first line, first pixel in it, lines, pixels a line."""
+    starts, ends = runs
+    if not len(starts):
+        return (0, 0, 0, 0), lambda: np.zeros((0, 0), dtype=np.bool_)
+    line, last = starts // length, (ends - 1) // length
+    first, lines = int(line[0]), int(last[-1] - line[0]) + 1
+    low, width = 0, length
+    if (line == last).all():
+        low = int((starts % length).min())
+        width = int(((ends - 1) % length).max()) + 1 - low
+    begin = (line - first) * width + starts % length - low
+    stop = begin + (ends - starts)
+
+    def draw() -> NDArray[np.bool_]:
+        turns = np.zeros(lines * width + 1, dtype=np.int8)
+        turns[begin] += 1
+        turns[stop] -= 1
+        np.add.accumulate(turns, out=turns)
+        return turns[:-1].view(np.bool_).reshape(lines, width)
+
+    return (first, low, lines, width), draw
+
+
+_STEPS = ((1, 0), (0, 1), (-1, 0), (0, -1))
+"""East, south, west, north, in columns and rows."""
+
+
+def outlines(mask: NDArray[np.bool_]) -> list[NDArray[np.float64]]:
+    """Walk around every part of a mask and every hole in it.
+
+    Parameters
+    ----------
+    mask : (rows, columns) bool
+
+    Returns
+    -------
+    list of (N, 2) arrays
+        The corners of each outline, column and row, where the centre of the first pixel is at (0, 0). Pixels
+        that touch at a corner alone have outlines of their own. A pixel is in the mask when it lies within an
+        odd number of the outlines.
+    """
+    padded = np.pad(mask, 1)
+    inside, up, left = padded[1:-1, 1:-1], padded[:-2, 1:-1], padded[1:-1, :-2]
+    down, right = padded[2:, 1:-1], padded[1:-1, 2:]
+    rows, columns = mask.shape
+    # Which ways an edge leaves from each corner of a pixel: one bit each, the inside always to the right.
+    leaving = np.zeros((rows + 1, columns + 1), dtype=np.uint8)
+    leaving[:-1, :-1] |= (inside & ~up).view(np.uint8)
+    leaving[:-1, 1:] |= (inside & ~right).view(np.uint8) << 1
+    leaving[1:, 1:] |= (inside & ~down).view(np.uint8) << 2
+    leaving[1:, :-1] |= (inside & ~left).view(np.uint8) << 3
+    starts = np.argwhere(leaving).tolist()
+    ways = {(column, row): int(leaving[row, column]) for row, column in starts}
+    found = []
+    for row, column in starts:
+        while ways[column, row]:
+            found.append(_walk(ways, (column, row)))
+    return found
+
+
+def _walk(ways: dict[tuple[int, int], int], start: tuple[int, int]) -> NDArray[np.float64]:
+    """Follow edges from a corner back to it, taking them away."""
+    first = heading = (ways[start] & -ways[start]).bit_length() - 1
+    at, corners = start, []
+    while True:
+        at = (at[0] + _STEPS[heading][0], at[1] + _STEPS[heading][1])
+        # To the right before straight on, so that the walk stays with its own pixel where two touch.
+        turn = next(way % 4 for way in (heading + 1, heading, heading + 3) if ways[at] & (1 << way % 4))
+        ways[at] &= ~(1 << turn)
+        if turn != heading:
+            corners.append(at)
+        heading = turn
+        if at == start and turn == first:
+            break
+    return np.array(corners, dtype=float) - 0.5

@@ -1,0 +1,365 @@
+"""What files are, as their content tells: tables, points, labels, images, volumes, masks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.app.ambiguous_images import Resolved, Shape, pictures_among, resolve_pictures, resolve_voxels
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.images import is_image
+from raterscope.app.formats.labels import find_labels
+from raterscope.app.formats.masks import holds_masks
+from raterscope.app.formats.masks.label_maps import is_plain_image, is_voxel_file
+from raterscope.app.formats.pairs import has_pairs
+from raterscope.app.formats.pairs.true_rankings import holds_ranking
+from raterscope.app.formats.points import has_points
+from raterscope.app.formats.points.tables import holds_scores
+from raterscope.app.formats.records import refuse_special
+from raterscope.app.formats.sources import SUFFIXES, Sources
+from raterscope.app.formats.volumes.records import VolumeFile
+from raterscope.app.natural import natural
+
+__all__ = ["ClassifiedFiles", "ImportCandidates", "classify_files", "resolve_ambiguous", "sort_files"]
+
+_DICOMDIR = "dicomdir"
+_LISTS = {
+    "clicks": "tables", "labels": "labels", "true-labels": "labels", "pairs": "pairs",
+    "true-ranking": "rankings", "scores": "tables", "image": "images", "masks": "masks",
+}  # fmt: skip
+"""Where files go whose kind is told by hand."""
+
+
+@dataclass(frozen=True)
+class ClassifiedFiles:
+    """Files by what they are.
+
+    Attributes
+    ----------
+    tables, points, labels, pairs, images, masks : tuple of Path
+        Tables of clicks or true points; other files of points; tables and other files of labels, true ones
+        too; tables of comparisons.
+    volumes : tuple of VolumeFile
+    walked : frozenset of Path
+        Those of the masks and points that nobody named, for they lie in a folder: one that cannot be read is
+        left out.
+    left : tuple of Path
+        What lies in a folder and is none of them, or only its own name could tell: tables.
+    notices : tuple of str
+    sources : Sources
+        The files of annotations, parsed, for those who read them.
+    """
+
+    tables: tuple[Path, ...] = ()
+    points: tuple[Path, ...] = ()
+    labels: tuple[Path, ...] = ()
+    pairs: tuple[Path, ...] = ()
+    images: tuple[Path, ...] = ()
+    masks: tuple[Path, ...] = ()
+    volumes: tuple[VolumeFile, ...] = ()
+    walked: frozenset[Path] = frozenset()
+    left: tuple[Path, ...] = ()
+    notices: tuple[str, ...] = ()
+    sources: Sources = field(default_factory=Sources)
+
+
+@dataclass
+class ImportCandidates:
+    """The files while they are sorted, see `Sorted`.
+
+    Attributes
+    ----------
+    named : tuple of Path
+        Files and folders that were named.
+    beside : list of Path
+        Those of the others that have labels beside marks: answers to questions, choices, tags.
+    bare : list of Path
+        Files of marks without any mark: of points where other files hold points, else as they would be.
+    rankings : list of Path
+        Tables of ground-truth rankings.
+    doubtful : list of Path
+        What may be masks or volumes, which `settle` decides; among the images too there may be masks.
+    sources : Sources
+        The files of annotations, parsed, for those who read them.
+    """
+
+    named: tuple[Path, ...] = ()
+    kind: str | None = None
+    tables: list[Path] = field(default_factory=list)
+    points: list[Path] = field(default_factory=list)
+    bare: list[Path] = field(default_factory=list)
+    labels: list[Path] = field(default_factory=list)
+    pairs: list[Path] = field(default_factory=list)
+    rankings: list[Path] = field(default_factory=list)
+    beside: list[Path] = field(default_factory=list)
+    images: list[Path] = field(default_factory=list)
+    masks: list[Path] = field(default_factory=list)
+    volumes: list[VolumeFile] = field(default_factory=list)
+    doubtful: list[Path] = field(default_factory=list)
+    left: list[Path] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    sources: Sources = field(default_factory=Sources)
+
+    def has(self, path: Path) -> bool:
+        """Tell whether a file belongs to a volume that was found already."""
+        return any(path in volume.files for volume in self.volumes)
+
+    def put(self, path: Path, others: list[Path]) -> None:
+        """Put a file to those of points, of labels, or to others, with labels beside or without."""
+        if holds_scores(self.sources.open(path)):
+            self.tables.append(path)
+            return
+        if self.put_points(path):
+            if path.suffix.casefold() not in (".json", ".xml"):
+                return  # there are no labels beside the points
+            others = []
+        source = self.sources.open(path)
+        if find_labels(source, alone=False) is None:
+            others.append(path)
+        elif find_labels(source) is not None:
+            self.labels.append(path)
+        else:
+            others.append(path)
+            self.beside.append(path)
+
+    def put_points(self, path: Path) -> bool:
+        """Put a file to those of points where it holds some; tell whether it is none of masks then."""
+        points = has_points(self.sources.open(path))
+        if points == "nothing":
+            self.bare.append(path)
+        elif points is not None or path.suffix.casefold() == ".geojson":
+            self.points.append(path)
+            return points != "beside"
+        return points == "nothing"
+
+    def add(self, settled: Resolved) -> None:
+        """Take up what was in doubt."""
+        self.images += settled.images
+        self.masks += settled.masks
+        self.volumes += settled.volumes
+
+
+def sort_files(
+    paths: Sequence[Path], kind: str | None = None, shapes: Sequence[Shape] = (), watch: Watch = silent
+) -> ClassifiedFiles:
+    """Tell what each file is; of a folder, what is in it and in the folders below.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+    kind : str, optional
+        One of `formats.KINDS`, where the files do not show it.
+    shapes : sequence of (slices, rows, columns)
+        Of images that are at hand already.
+    watch : Watch
+
+    Raises
+    ------
+    InputError
+        For a file that is named and cannot be read, and for a folder without anything to read.
+    """
+    return resolve_ambiguous(
+        classify_files(paths, kind, watch=part(watch, 0.0, 0.8)), shapes, watch=part(watch, 0.8, 1.0)
+    )
+
+
+def classify_files(
+    paths: Sequence[Path], kind: str | None = None, sources: Sources | None = None, watch: Watch = silent
+) -> ImportCandidates:
+    """Tell what each file is, as far as it shows it by itself; see `sort_files`."""
+    candidates = ImportCandidates(tuple(paths), kind, sources=Sources() if sources is None else sources)
+    for done, path in enumerate(paths):
+        step = part(watch, done / len(paths), (done + 1) / len(paths))
+        if path.is_dir():
+            _sort_folder(path, kind, candidates, step)
+        else:
+            _sort_file(path, kind, candidates, step)
+    (candidates.points if candidates.points else candidates.masks).extend(candidates.bare)
+    return candidates
+
+
+def resolve_ambiguous(
+    candidates: ImportCandidates,
+    shapes: Sequence[Shape] = (),
+    tasks: Iterable[str] = (),
+    clicked: Iterable[str] = (),
+    watch: Watch = silent,
+) -> ClassifiedFiles:
+    """Decide what is still in doubt, by what came together.
+
+    A plain image is a mask where its pixels look so, and another image or volume of its size is there or
+    nothing else is; never where it is called as a task or an item is, nor where it alone is called as an
+    image that was clicked on. Photographs are not decoded for it.
+
+    Parameters
+    ----------
+    candidates : ImportCandidates
+    shapes : sequence of (slices, rows, columns)
+        Of images that are at hand already.
+    tasks : iterable of names
+        Of tasks and items that annotators judged, and of the files that are said to show them.
+    clicked : iterable of names
+        Of images that annotators clicked on.
+    watch : Watch
+    """
+    with_others = candidates.kind == "truth" and bool(
+        candidates.tables or candidates.points or candidates.labels
+    )
+    if with_others:  # they are what is true: plain images need not be masks
+        candidates.images = [path for path in candidates.masks if is_image(path)]
+        candidates.masks = [path for path in candidates.masks if path not in candidates.images]
+    if candidates.kind is None or with_others:
+        anchors = {*shapes, *(volume.grid.shape for volume in candidates.volumes)}
+        candidates.add(resolve_voxels(candidates.doubtful, candidates.masks, anchors))
+        pictures = pictures_among(candidates.images, tasks)
+        alone = not (
+            candidates.tables
+            or candidates.points
+            or candidates.labels
+            or candidates.pairs
+            or candidates.volumes
+        )
+        others = [path for path in candidates.images if path not in pictures]
+        candidates.images = [path for path in candidates.images if path in pictures]
+        sure = pictures_among(others, clicked, several=False)
+        candidates.add(resolve_pictures(others, anchors, sure, alone=alone, watch=watch))
+    return ClassifiedFiles(
+        tables=tuple(candidates.tables), points=tuple(candidates.points), labels=tuple(candidates.labels),
+        pairs=tuple(candidates.pairs), images=tuple(candidates.images), masks=tuple(candidates.masks),
+        volumes=tuple(candidates.volumes),
+        walked=frozenset([*candidates.masks, *candidates.points]) - set(candidates.named),
+        left=tuple(candidates.left), notices=tuple(candidates.notices), sources=candidates.sources,
+    )  # fmt: skip
+
+
+def _holds_nothing(path: Path) -> bool:
+    """Tell whether a file of voxels, as its name has it, is one of no bytes."""
+    voxels = is_voxel_file(path) or is_plain_image(path) or path.suffix.casefold() == ".dcm"
+    return voxels and path.stat().st_size == 0
+
+
+def _sort_file(path: Path, kind: str | None, candidates: ImportCandidates, watch: Watch) -> None:
+    """Sort a file that was named: whatever is wrong with it is said."""
+    from raterscope.app.formats.volumes import find_volumes
+
+    refuse_special(path)
+    if kind != "clicks" and not path.is_file():
+        there = "is a pipe or a device; expected a file" if path.exists() else "is not there"
+        raise InputError(there, file=path)
+    if kind in (None, "masks", "volume") and _holds_nothing(path):
+        raise InputError("is empty; expected an image or a mask", file=path)
+    watch(0.0, f"looking at {plain(path.name)}")
+    if candidates.has(path):
+        return
+    if kind == "clicks" and path.suffix.casefold() in SUFFIXES:
+        candidates.points.append(path)
+    elif kind in ("clicks", "truth") and candidates.put_points(path):
+        pass
+    elif kind == "truth":
+        others = candidates.masks if _may_be_masks(path) else candidates.tables
+        (candidates.labels if find_labels(candidates.sources.open(path)) else others).append(path)
+    elif kind in _LISTS:
+        getattr(candidates, _LISTS[kind]).append(path)
+    elif kind == "volume" or path.name.casefold() == _DICOMDIR:
+        candidates.volumes += [one for one in find_volumes(path, watch) if one not in candidates.volumes]
+    elif path.suffix.casefold() in SUFFIXES:
+        candidates.put(path, candidates.masks)
+    elif is_voxel_file(path):
+        _sort_voxels(path, candidates, watch)
+    elif path.is_file() and candidates.sources.open(path).dicom() is not None:
+        if holds_masks(candidates.sources.open(path)):
+            candidates.masks.append(path)
+        else:
+            candidates.volumes += [one for one in find_volumes(path, watch) if one not in candidates.volumes]
+    elif is_image(path):
+        candidates.images.append(path)
+    elif has_pairs(candidates.sources.open(path)):
+        candidates.pairs.append(path)
+    elif holds_ranking(candidates.sources.open(path)):
+        candidates.rankings.append(path)
+    else:
+        candidates.put(path, candidates.tables)
+
+
+def _sort_folder(folder: Path, kind: str | None, candidates: ImportCandidates, watch: Watch) -> None:
+    """Sort what lies in a folder: what cannot be read is left, and said to be."""
+    from raterscope.app.formats.volumes import dicom, find_volumes, walked
+    from raterscope.app.formats.volumes.dicom_headers import DicomFile
+
+    if kind == "volume":
+        candidates.volumes += find_volumes(folder, watch)
+        return
+    before = _count(candidates)
+    files = sorted(walked(folder, part(watch, 0.0, 0.1)), key=lambda path: natural(str(path)))
+    scans: list[DicomFile] = []
+    refused: list[InputError] = []
+    for done, path in enumerate(files):
+        step = part(watch, 0.1 + 0.5 * done / len(files), 0.1 + 0.5 * (done + 1) / len(files))
+        step(0.0, f"looking at {plain(path.name)}")
+        try:
+            if path.name.casefold() == _DICOMDIR or path.name.casefold().endswith((".img", ".img.gz")):
+                continue  # what it lists or belongs to is looked at
+            if kind in (None, "clicks", "masks", "truth") and path.suffix.casefold() in SUFFIXES:
+                is_of_masks = kind != "clicks" and holds_masks(candidates.sources.open(path))
+                others = candidates.masks if is_of_masks else candidates.left
+                if kind is None:
+                    candidates.put(path, others)
+                elif kind == "masks" or not candidates.put_points(path):
+                    others.append(path)
+            elif is_voxel_file(path) and kind is None:
+                _sort_voxels(path, candidates, step)
+            elif (scan := candidates.sources.open(path).dicom()) is not None:
+                if holds_masks(candidates.sources.open(path)):
+                    candidates.masks.append(path)
+                else:
+                    scans.append(scan)
+            elif is_image(path) or (is_voxel_file(path) and kind in ("masks", "truth")):
+                (candidates.masks if kind in ("masks", "truth") else candidates.images).append(path)
+            elif kind not in (None, "clicks", "truth") or not candidates.put_points(path):
+                candidates.left.append(path)
+        except InputError as error:
+            refused.append(error)
+    if scans and kind is None:
+        try:
+            candidates.volumes += dicom.series_in(scans, folder, part(watch, 0.6, 1.0))
+        except InputError as error:
+            refused.append(error)
+    if _count(candidates) == before:
+        raise (
+            refused[0]
+            if refused
+            else InputError(
+                "is a folder without images; expected PNG, JPEG or TIFF files, volumes or masks in it",
+                file=folder,
+            )
+        )
+    if refused:
+        more = f" and {len(refused) - 1:,} more" if len(refused) > 1 else ""
+        candidates.notices.append(f"Left out is {str(refused[0]).rstrip('.')}{more}.")
+
+
+def _count(candidates: ImportCandidates) -> int:
+    marks = len(candidates.points) + len(candidates.bare) + len(candidates.labels) + len(candidates.masks)
+    return marks + len(candidates.images) + len(candidates.volumes) + len(candidates.doubtful)
+
+
+def _may_be_masks(path: Path) -> bool:
+    from raterscope.app.formats.volumes.dicom_headers import is_dicom
+
+    if path.suffix.casefold() in SUFFIXES or is_voxel_file(path) or is_image(path):
+        return True
+    return path.is_file() and is_dicom(path)
+
+
+def _sort_voxels(path: Path, candidates: ImportCandidates, watch: Watch) -> None:
+    from raterscope.app.formats.volumes import find_volumes
+
+    holds = holds_masks(path, part(watch, 0.0, 0.5))
+    if holds:
+        candidates.masks.append(path)
+    elif holds is None:
+        candidates.doubtful.append(path)
+    else:
+        candidates.volumes += find_volumes(path, part(watch, 0.5, 1.0))

@@ -1,0 +1,218 @@
+"""Imports of a study: rows of imports and annotators, and tables of clicks and points."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import FloatArray, IntArray
+from raterscope.algorithms.progress import Watch
+from raterscope.app.errors import counted, plain
+from raterscope.app.formats.records import ClickTable, PointTable
+from raterscope.app.study.arrays import write_object
+from raterscope.app.study.places import Names
+from raterscope.app.study.records import ImageEntry, ImportSummary, MarksRecord, StudyError
+
+__all__ = [
+    "assign_images",
+    "kind_of",
+    "number_annotators",
+    "number_import",
+    "write_marks",
+]
+
+
+def number_import(connection: sqlite3.Connection, kind: str, file: str, notices: Sequence[str]) -> int:
+    """Note that a file came, within the present transaction; gives the import's number."""
+    (number,) = connection.execute(
+        "INSERT INTO imports(kind, file, at, notices) VALUES (?, ?, ?, ?) RETURNING id",
+        (kind, plain(file, 200), datetime.now(UTC).isoformat(), json.dumps(list(notices))),
+    ).fetchone()
+    return int(number)
+
+
+def number_annotators(connection: sqlite3.Connection, names: Iterable[str]) -> dict[str, int]:
+    """Give the number of every annotator, of those too who come now, in the order in which they are named."""
+    known: dict[str, int] = dict(connection.execute("SELECT name, id FROM annotators"))
+    new = [name for name in dict.fromkeys(names) if name not in known]
+    numbers = {name: number for number, name in enumerate(new, start=len(known))}
+    connection.executemany(
+        "INSERT INTO annotators(id, name) VALUES (?, ?)", [(n, name) for name, n in numbers.items()]
+    )
+    return known | numbers
+
+
+def assign_images(
+    table: ClickTable | PointTable,
+    names: Names,
+    add: Callable[[str, float, float], ImageEntry],
+    extent: tuple[float, float] | None,
+    leave_out_unknown: bool,
+) -> tuple[list[ImageEntry | None], list[str]]:
+    """Find the study's image for each of a table's, or make an entry where the size is known.
+
+    What is left out is said of `Study.add_clicks`.
+
+    Returns
+    -------
+    entries : list of ImageEntry or None
+        One an image of the table; None for an image that is left out.
+    notices : list of str
+
+    Raises
+    ------
+    StudyError
+        For images that the study does not have and whose size nobody tells, unless they are left out.
+    """
+    entries: list[ImageEntry | None] = []
+    unknown: list[int] = []
+    resized: list[str] = []
+    for index, name in enumerate(table.images):
+        entry, size = names.find(name), table.extents.get(index)
+        if entry is None:
+            told = size or extent
+            if told is None:
+                unknown.append(index)
+            else:
+                entry = add(name, *told)
+                names.add(entry)
+        elif entry is not None and size is not None and size != (entry.width, entry.height):
+            resized.append(name)
+        entries.append(entry)
+    if unknown and not (leave_out_unknown and any(entries)):
+        more = f" (and {counted(len(unknown) - 1, 'more image')})" if len(unknown) > 1 else ""
+        raise StudyError(
+            f'"{plain(table.images[unknown[0]])}"{more} is not among the study\'s images, and nothing tells '
+            "its size; expected the image too, or a table with the columns image, width and height",
+            file=table.path,
+            line=table.lines[unknown[0]] if table.lines else None,
+            field="image",
+        )
+    notices = []
+    if resized:
+        notices.append(
+            f'The file gives "{plain(resized[0])}"'
+            + (f" and {len(resized) - 1:,} more images" if len(resized) > 1 else "")
+            + " another size than the image has: the places may not fit."
+        )
+    return entries, notices
+
+
+def kind_of(table: ClickTable | PointTable) -> str:
+    """Tell what marks a table holds: clicks, truth, or scores of a program."""
+    if isinstance(table, ClickTable):
+        return "clicks"
+    return "truth" if table.score is None else "scores"
+
+
+def write_marks(
+    connection: sqlite3.Connection,
+    table: ClickTable | PointTable,
+    entries: list[ImageEntry | None],
+    present: Callable[[int], MarksRecord],
+    notices: list[str],
+    watch: Watch,
+) -> ImportSummary:
+    """Store a table's marks within the present transaction, one record an image.
+
+    Parameters
+    ----------
+    connection : sqlite3.Connection
+    table : ClickTable or PointTable
+    entries : list of ImageEntry or None
+        The study's image for each of the table's.
+    present : callable
+        Gives what the study holds of an image already.
+    notices : list of str
+        Sentences to add to the table's own.
+    watch : Watch
+    """
+    kind = kind_of(table)
+    file, said = plain(table.path.name, 200), (*table.notices, *notices)
+    number = number_import(connection, kind, file, said)
+    people = _number_annotators(connection, table) if isinstance(table, ClickTable) else None
+    target = np.array([-1 if entry is None else entry.id for entry in entries] or [-1], dtype=np.int64)
+    sizes = {entry.id: (entry.width, entry.height) for entry in entries if entry is not None}
+    rows_of = _rows_by_image(target[table.image])
+    looks = _looks_by_image(table, target, people)
+    searched = set() if isinstance(table, ClickTable) else {int(target[one]) for one in table.searched}
+    marks = outside = duplicates = empty = 0
+    seen: set[int] = set()
+    done = sorted({*rows_of, *looks, *searched} - {-1})
+    for step, image in enumerate(done):
+        watch(step / len(done), f"storing marks of image {step + 1:,} of {len(done):,}")
+        rows = rows_of.get(image, np.empty(0, dtype=np.int64))
+        x, y = table.x[rows], table.y[rows]
+        if isinstance(table, ClickTable) and people is not None:
+            annotator = people[table.annotator[rows]]
+            looked = np.union1d(annotator, looks.get(image, np.empty(0, dtype=np.int64)))
+            time = None if table.time is None else table.time[rows]
+            record = MarksRecord(x, y, annotator, looked.astype(np.int64), time)
+            seen.update(looked.tolist())
+            empty += len(looked) - len(np.unique(annotator))
+        else:
+            assert isinstance(table, PointTable)
+            record = MarksRecord(x, y, score=None if table.score is None else table.score[rows])
+            empty += not len(rows)
+        duplicates += _duplicates(present(image), record)
+        width, height = sizes[image]
+        outside += int(((x < 0) | (x > width) | (y < 0) | (y > height)).sum())
+        marks += len(rows)
+        connection.execute(
+            "INSERT INTO marks(image, import, kind, object) VALUES (?, ?, ?, ?)",
+            (image, number, kind, write_object(connection, record)),
+        )
+    watch(1.0, "stored")
+    return ImportSummary(
+        kind=kind, file=file, marks=marks, images=len(done), annotators=len(seen), empty=empty,
+        duplicates=duplicates, outside=outside, left_out=len(rows_of.get(-1, ())), notices=said,
+    )  # fmt: skip
+
+
+def _number_annotators(connection: sqlite3.Connection, table: ClickTable) -> IntArray:
+    known = number_annotators(connection, table.annotators)
+    return np.array([known[name] for name in table.annotators], dtype=np.int64)
+
+
+def _rows_by_image(image: IntArray) -> Mapping[int, IntArray]:
+    order = np.argsort(image, kind="stable")
+    numbers, starts = np.unique(image[order], return_index=True)
+    return dict(zip(numbers.tolist(), np.split(order, starts[1:]), strict=True)) if len(order) else {}
+
+
+def _looks_by_image(
+    table: ClickTable | PointTable, target: IntArray, people: IntArray | None
+) -> dict[int, IntArray]:
+    if not isinstance(table, ClickTable) or people is None or not table.looked:
+        return {}
+    pairs = np.array(sorted(table.looked), dtype=np.int64)
+    image, annotator = target[pairs[:, 1]], people[pairs[:, 0]]
+    return {number: np.unique(annotator[rows]) for number, rows in _rows_by_image(image).items()}
+
+
+def _duplicates(before: MarksRecord, new: MarksRecord) -> int:
+    """Count the new marks at the very place of another by the same annotator."""
+    old = _distinct(before)
+    both = MarksRecord(
+        np.concatenate([before.x, new.x]),
+        np.concatenate([before.y, new.y]),
+        np.concatenate([before.annotator, new.annotator]),
+    )
+    return len(new.x) - (_distinct(both) - old)
+
+
+def _distinct(record: MarksRecord) -> int:
+    keys: list[FloatArray | IntArray] = [record.x, record.y]
+    if len(record.annotator):
+        keys.append(record.annotator)
+    if not len(record.x):
+        return 0
+    order = np.lexsort(keys)
+    differs = np.zeros(len(order) - 1, dtype=bool)
+    for key in keys:
+        differs |= key[order][1:] != key[order][:-1]
+    return 1 + int(differs.sum())
