@@ -8,7 +8,7 @@ from PySide6.QtGui import QColor
 from raterscope.widgets import theme
 from raterscope.widgets.figures.behaviours import BAD, GOOD, UGLY
 from raterscope.widgets.figures.bias_path import BiasPath, PathView
-from raterscope.widgets.figures.line_raster import column_spans, cover, coverage_image
+from raterscope.widgets.figures.path_lines import column_spans, cover, coverage_image
 
 LEFT = Qt.MouseButton.LeftButton
 

@@ -7,8 +7,7 @@ import pytest
 from PySide6.QtCore import QPointF, Qt
 
 from raterscope.widgets import theme
-from raterscope.widgets.figures.community_flow import CommunityFlow, FlowEvent, FlowView
-from raterscope.widgets.figures.flow_layout import BLOCK
+from raterscope.widgets.figures.community_flow import BLOCK, CommunityFlow, FlowEvent, FlowView
 
 pytestmark = pytest.mark.usefixtures("dark")
 

@@ -4,8 +4,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QColor
 
 from raterscope.widgets import theme
-from raterscope.widgets.figures.cells import short_rate
-from raterscope.widgets.figures.communities import community_colour, community_ink, contrast, ink_on
+from raterscope.widgets.figures.cells import community_colour, community_ink, contrast, ink_on, short_rate
 from raterscope.widgets.figures.confusion_matrix import ConfusionMatrix, MatrixView
 from tests.widgets.pointing import centre
 

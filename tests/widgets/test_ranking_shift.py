@@ -9,9 +9,8 @@ from PySide6.QtGui import QColor, QImage
 
 from raterscope.algorithms.pairs.ranking import ranks
 from raterscope.widgets import theme
-from raterscope.widgets.figures.ranking_layout import AFTER, BEFORE, RankingView
-from raterscope.widgets.figures.ranking_rows import WIDEST
-from raterscope.widgets.figures.ranking_shift import RankingShift
+from raterscope.widgets.figures.ranking_painter import AFTER, BEFORE, RankingView
+from raterscope.widgets.figures.ranking_shift import WIDEST, RankingShift
 from raterscope.widgets.picturing import paint_svg
 from tests.reading import visible_words
 

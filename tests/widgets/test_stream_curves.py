@@ -5,9 +5,8 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from raterscope.algorithms.clicks.history import StreamHistory
 from raterscope.algorithms.clicks.stopping import StoppingSettings
 from raterscope.widgets import theme
+from raterscope.widgets.figures.stream_charts import chance_in_words, falling_scale, firm_from, round_up
 from raterscope.widgets.figures.stream_curves import StreamCurves, StreamTruth
-from raterscope.widgets.figures.stream_scale import falling_scale, round_up
-from raterscope.widgets.figures.stream_words import chance_in_words, firm_from
 from tests.reading import visible_words
 
 pytestmark = pytest.mark.usefixtures("dark")

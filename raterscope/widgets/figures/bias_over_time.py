@@ -15,7 +15,7 @@ from raterscope.text.numbers import count, estimate
 from raterscope.widgets import theme
 from raterscope.widgets.figures.behaviours import GOOD, behaviour_colour
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
-from raterscope.widgets.figures.value_scale import paint_value_scale
+from raterscope.widgets.figures.scaled_figure import paint_value_scale
 from raterscope.widgets.painting import paint_words
 
 __all__ = ["BiasOverTime", "OverTimeView"]

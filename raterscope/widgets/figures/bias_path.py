@@ -21,8 +21,7 @@ from raterscope.widgets.figures.behaviours import (
     paint_legend,
 )
 from raterscope.widgets.figures.path_lines import STYLES, PathFrame, PathLines
-from raterscope.widgets.figures.scaled_figure import ScaledFigure, ScaledPanel, walked
-from raterscope.widgets.figures.value_scale import paint_value_scale
+from raterscope.widgets.figures.scaled_figure import ScaledFigure, ScaledPanel, paint_value_scale, walked
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.text_size import set_lengths, text_size
 

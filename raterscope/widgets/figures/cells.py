@@ -1,4 +1,4 @@
-"""The cells of a confusion matrix: their colours, and a small matrix painted whole."""
+"""Parts that several figures paint: cells of rates, colour bars, marks of communities."""
 
 from __future__ import annotations
 
@@ -6,15 +6,136 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QColor, QFontMetrics, QPainter
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter
 
-from raterscope.figures.colours import Theme
+from raterscope.figures.colours import (
+    ANNOTATOR_SYMBOLS,
+    Theme,
+    community_colour,
+    community_colour_on,
+    contrast_of,
+)
 from raterscope.widgets import theme
-from raterscope.widgets.figures.colour_bar import colours_of
-from raterscope.widgets.figures.communities import ink_on
+from raterscope.widgets.glyphs import symbol_path
 
-__all__ = ["cell_gap", "paint_cell", "paint_rates", "rate_table", "short_rate"]
+__all__ = [
+    "BAR_HEIGHT",
+    "cell_gap",
+    "colours_of",
+    "community_colour",
+    "community_ink",
+    "community_word",
+    "contrast",
+    "ink_on",
+    "mixed",
+    "paint_cell",
+    "paint_colour_bar",
+    "paint_community",
+    "paint_rates",
+    "rate_table",
+    "short_rate",
+]
+
+
+BAR_HEIGHT = 24
+THICKNESS = 6
+
+
+def colours_of(
+    values: NDArray[np.floating], low: float, high: float, table: NDArray[np.uint8]
+) -> NDArray[np.uint8]:
+    """Colour values by a table.
+
+    Parameters
+    ----------
+    values : (...) float
+        NaN takes the colour of the low end.
+    low, high : float
+        What the first and the last colour stand for.
+    table : (256, 3) uint8
+
+    Returns
+    -------
+    colours : (..., 3) uint8
+    """
+    share = (np.asarray(values, dtype=float) - low) / ((high - low) or 1.0)
+    return table[np.round(255 * np.clip(np.nan_to_num(share), 0, 1)).astype(np.uint8)]
+
+
+def paint_colour_bar(
+    painter: QPainter, box: QRectF, table: NDArray[np.uint8], low: float, high: float, words: str
+) -> None:
+    """Paint the bar along the top of a box, under it what its ends and the colours stand for.
+
+    Parameters
+    ----------
+    box : QRectF
+        `BAR_HEIGHT` high.
+    table : (256, 3) uint8
+    low, high : float
+    words : str
+        The quantity, with its unit.
+    """
+    look = theme.current()
+    colours = np.ascontiguousarray(table)
+    bar = QImage(colours.data, len(colours), 1, 3 * len(colours), QImage.Format.Format_RGB888)
+    painter.drawImage(QRectF(box.left(), box.top(), box.width(), THICKNESS), bar)
+    painter.setFont(theme.font(theme.CAPTION))
+    painter.setPen(QColor(look.second))
+    under = box.adjusted(0, THICKNESS + 2, 0, 0)
+    sides = (
+        (Qt.AlignmentFlag.AlignLeft, _end(low)),
+        (Qt.AlignmentFlag.AlignHCenter, words),
+        (Qt.AlignmentFlag.AlignRight, _end(high)),
+    )
+    for side, text in sides:
+        painter.drawText(under, side | Qt.AlignmentFlag.AlignTop, text)
+
+
+def _end(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def community_ink(number: int) -> QColor:
+    """Give a community's colour as words are written in it: moved towards the text's until it is readable."""
+    return QColor(community_colour_on(theme.current(), number))
+
+
+def community_word(number: int) -> str:
+    """Say which community: counted from 1; a negative number is none."""
+    return f"community {number + 1}" if number >= 0 else "no community"
+
+
+def paint_community(painter: QPainter, centre: QPointF, number: int, radius: float) -> None:
+    """Paint a community's shape in its colour."""
+    painter.save()
+    painter.translate(centre)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(community_ink(number))
+    painter.drawPath(symbol_path(ANNOTATOR_SYMBOLS[max(number, 0) % len(ANNOTATOR_SYMBOLS)], radius))
+    painter.restore()
+
+
+def contrast(first: QColor, second: QColor) -> float:
+    """Give the contrast of two colours, 1 to 21, as the accessibility guidelines (WCAG 2.1) define it."""
+    return contrast_of(first.name(), second.name())
+
+
+def mixed(first: QColor, second: QColor, share: float) -> QColor:
+    """Mix two colours, the second's share being 0 to 1."""
+    return QColor.fromRgbF(
+        (1 - share) * first.redF() + share * second.redF(),
+        (1 - share) * first.greenF() + share * second.greenF(),
+        (1 - share) * first.blueF() + share * second.blueF(),
+    )
+
+
+def ink_on(ground: QColor) -> QColor:
+    """Give black or white, whichever is read better on a ground."""
+    black, white = QColor(theme.DARK.canvas), QColor("#ffffff")
+    return black if contrast(black, ground) >= contrast(white, ground) else white
+
 
 FAINTEST = 0.10
 """How much of the accent stands for a rate of 0: a cell is seen as one on its ground."""

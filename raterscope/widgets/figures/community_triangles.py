@@ -14,9 +14,9 @@ from PySide6.QtWidgets import QWidget
 from raterscope.figures.table import PlotTable
 from raterscope.text.numbers import count
 from raterscope.widgets import theme
-from raterscope.widgets.figures.communities import paint_community
+from raterscope.widgets.figures.cells import paint_community
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
-from raterscope.widgets.figures.triangle import corners_in, paint_triangle, places_in
+from raterscope.widgets.figures.ternary_plot import corners_in, paint_triangle, places_in
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.text_size import set_lengths
 

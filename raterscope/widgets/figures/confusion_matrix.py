@@ -15,9 +15,15 @@ from raterscope.figures.table import PlotTable
 from raterscope.text.numbers import decimals
 from raterscope.widgets import theme
 from raterscope.widgets.colour_maps import PUOR
-from raterscope.widgets.figures.cells import cell_gap, paint_cell, rate_table
-from raterscope.widgets.figures.colour_bar import BAR_HEIGHT, colours_of, paint_colour_bar
-from raterscope.widgets.figures.communities import ink_on
+from raterscope.widgets.figures.cells import (
+    BAR_HEIGHT,
+    cell_gap,
+    colours_of,
+    ink_on,
+    paint_cell,
+    paint_colour_bar,
+    rate_table,
+)
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
 from raterscope.widgets.figures.mode_switch import ModeSwitch
 from raterscope.widgets.painting import paint_words

@@ -15,11 +15,8 @@ from PySide6.QtWidgets import QLineEdit, QStackedWidget, QToolButton, QVBoxLayou
 from raterscope.figures.table import PlotTable
 from raterscope.text.numbers import count
 from raterscope.widgets.figure_menu import FigureMenu
-from raterscope.widgets.figures.cells import rate_table
-from raterscope.widgets.figures.colour_bar import BAR_HEIGHT, paint_colour_bar
-from raterscope.widgets.figures.communities import community_word
-from raterscope.widgets.figures.wall_painter import Tiles
-from raterscope.widgets.figures.wall_tiles import WallTiles
+from raterscope.widgets.figures.cells import BAR_HEIGHT, community_word, paint_colour_bar, rate_table
+from raterscope.widgets.figures.wall_tiles import Tiles, WallTiles
 from raterscope.widgets.parts import ChoiceBox, Header, leave_keys_to, plain_label, plain_tip
 from raterscope.widgets.text_size import enlarge, set_lengths
 

@@ -15,8 +15,8 @@ from raterscope.figures.table import PlotTable
 from raterscope.text.numbers import count
 from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
-from raterscope.widgets.figures.numbered import row_of
-from raterscope.widgets.figures.stream_scale import round_up
+from raterscope.widgets.figures.scaled_figure import row_of
+from raterscope.widgets.figures.stream_charts import round_up
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.text_size import set_lengths, usual
 

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QWidget
 from raterscope.figures.table import PlotTable
 from raterscope.text.numbers import count, percent
 from raterscope.widgets import theme
-from raterscope.widgets.figures.communities import community_ink, ink_on, paint_community
+from raterscope.widgets.figures.cells import community_ink, ink_on, paint_community
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
 from raterscope.widgets.painting import paint_words
 

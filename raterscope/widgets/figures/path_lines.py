@@ -1,4 +1,4 @@
-"""Every line of a path, worked out some at a time and painted into an image for each behaviour."""
+"""Thousands of lines along a path, counted pixel by pixel instead of drawn one by one."""
 
 from __future__ import annotations
 
@@ -7,12 +7,148 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QObject, QTimer, Signal
-from PySide6.QtGui import QImage
+from PySide6.QtGui import QColor, QImage
 
 from raterscope.widgets.figures.behaviours import BEHAVIOUR_WORDS, behaviour_colour
-from raterscope.widgets.figures.line_raster import column_spans, cover, coverage_image
 
-__all__ = ["STYLES", "PathFrame", "PathLines"]
+__all__ = [
+    "LINE_LEVELS",
+    "STYLES",
+    "PathFrame",
+    "PathLines",
+    "column_spans",
+    "cover",
+    "coverage_image",
+]
+
+
+Floats = NDArray[np.float32]
+LINE_LEVELS = 32
+"""So many steps of a pixel's cover stand for one line over all of it."""
+
+TALL = 5.0
+"""A piece of a line that rises more within a column of pixels is drawn whole, dash or not."""
+
+
+def column_spans(
+    x: NDArray[np.floating], values: Floats, columns: int, *, held: bool
+) -> tuple[Floats, Floats]:
+    """Find from where to where lines reach in every column of pixels.
+
+    Parameters
+    ----------
+    x : (T,) float
+        Where the lines' points lie, never falling, from 0 to `columns`.
+    values : (T, p) float32
+    columns : int
+    held : bool
+        Whether a value holds until the next point; else lines lead straight from point to point.
+
+    Returns
+    -------
+    low, high : (columns, p) float32
+        The least and the largest value of each line there.
+    """
+    edges = np.arange(columns + 1)
+    before = np.clip(np.searchsorted(x, edges, side="right") - 1, 0, len(x) - 1)
+    ends = values[before]
+    if not held:
+        after = np.minimum(before + 1, len(x) - 1)
+        room = x[after] - x[before]
+        share = np.clip((edges - x[before]) / np.where(room > 0, room, 1.0), 0.0, 1.0)
+        ends += share.astype(np.float32)[:, None] * (values[after] - ends)
+    low, high = np.minimum(ends[:-1], ends[1:]), np.maximum(ends[:-1], ends[1:])
+    column = np.clip(x.astype(np.int64), 0, columns - 1)
+    starts = np.flatnonzero(np.diff(column, prepend=-1))
+    here = column[starts]
+    low[here] = np.minimum(low[here], np.minimum.reduceat(values, starts, axis=0))
+    high[here] = np.maximum(high[here], np.maximum.reduceat(values, starts, axis=0))
+    return low, high
+
+
+def cover(
+    low: Floats,
+    high: Floats,
+    height: int,
+    width: float,
+    dash: tuple[float, float] | None = None,
+    hidden: NDArray[np.bool_] | None = None,
+) -> NDArray[np.float64]:
+    """Count how many lines cover each pixel, by shares where a line covers part of one.
+
+    Parameters
+    ----------
+    low, high : (C, p) float32
+        From where to where each line reaches in every column, in pixels from the top.
+    height : int
+    width : float
+        Of the lines, in pixels.
+    dash : (on, period), optional
+        In pixels along a line.
+    hidden : (C, p) bool, optional
+        Where a line is not drawn.
+
+    Returns
+    -------
+    (C, height + 2) float64
+        Differences down each column: their running sum is the cover, so that several are simply added.
+    """
+    columns = len(low)
+    for _ in range(round(width) - 1):
+        low, high = _wider_leaps(low, high)
+    top = np.clip(low - width / 2, 0, height)
+    bottom = np.clip(high + width / 2, 0, height)
+    if hidden is not None:
+        bottom[hidden] = top[hidden]
+    if dash is not None:
+        rise = high - low
+        # Lines side by side do not begin a dash together: their dashes would read as stripes.
+        along = np.cumsum(rise + 1, axis=0) + np.arange(low.shape[1]) * 0.3 * dash[1]
+        off = (along % dash[1] >= dash[0]) & (rise < TALL)
+        bottom[off] = top[off]
+    deep = height + 2
+    start = np.repeat(np.arange(columns, dtype=np.int64) * deep, low.shape[1])
+    found = np.zeros(columns * deep)
+    for edge, sign in ((top.ravel(), 1), (bottom.ravel(), -1)):
+        whole = edge.astype(np.int64)
+        part = np.bincount(whole + start, edge - whole, minlength=len(found))
+        found += sign * (np.bincount(whole + start, minlength=len(found)) - part)
+        found[1:] += sign * part[:-1]
+    return found.reshape(columns, deep)
+
+
+def _wider_leaps(low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Carry each leap one column on: it is else thinner than the line that leads to it."""
+    tall = (high[:-1] - low[:-1]) >= TALL
+    wider = low.copy(), high.copy()
+    for new, old, farther in ((wider[0], low, np.minimum), (wider[1], high, np.maximum)):
+        np.copyto(new[1:], farther(old[1:], old[:-1]), where=tall)
+    return wider
+
+
+def coverage_image(found: NDArray[np.float64], colour: str, opacity: float) -> QImage:
+    """Make a picture of what lines cover, in one colour.
+
+    Parameters
+    ----------
+    found : (C, height + 2) float64
+        Sums of what `cover` gives.
+    colour : str
+    opacity : float
+        Of one line; where several lie above each other they add up.
+    """
+    levels = np.minimum(np.cumsum(found, axis=1)[:, :-2].T * LINE_LEVELS, 255)
+    pixels = np.ascontiguousarray(np.maximum(levels, 0), dtype=np.uint8)
+    height, width = pixels.shape
+    image = QImage(pixels.data, width, height, width, QImage.Format.Format_Indexed8)
+    ink = QColor(colour)
+    table = []
+    for level in range(256):
+        ink.setAlphaF(1 - (1 - opacity) ** (level / LINE_LEVELS))
+        table.append(ink.rgba())
+    image.setColorTable(table)
+    return image.convertToFormat(QImage.Format.Format_ARGB32_Premultiplied)
+
 
 STYLES = ((1.1, 0.55, None), (1.7, 0.95, (10.0, 15.0)), (2.2, 0.95, None), (1.1, 0.55, (2.0, 6.0)))
 """Width, opacity and dash of the lines of each behaviour."""

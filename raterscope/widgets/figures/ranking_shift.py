@@ -1,22 +1,329 @@
-"""The ranking before and after: two rows of items, and a line from each one's place to its other."""
+"""A ranking before and after its correction."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QImage, QPainter
-from PySide6.QtWidgets import QStackedWidget, QToolButton, QVBoxLayout, QWidget
+import math
+
+import numpy as np
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QHelpEvent,
+    QImage,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QAbstractScrollArea, QStackedWidget, QToolButton, QToolTip, QVBoxLayout, QWidget
 
 from raterscope.figures.table import PlotTable
 from raterscope.text.numbers import count
 from raterscope.widgets import theme
 from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.figures.mode_switch import ModeSwitch
-from raterscope.widgets.figures.ranking_layout import RankingView
-from raterscope.widgets.figures.ranking_rows import RankingRows
-from raterscope.widgets.parts import Header, plain_label
-from raterscope.widgets.text_size import set_lengths
+from raterscope.widgets.figures.ranking_painter import (
+    AFTER,
+    BEFORE,
+    GUTTER,
+    LARGEST,
+    RankingView,
+    Rows,
+    paint_rows,
+)
+from raterscope.widgets.own_keys import OwnKeys
+from raterscope.widgets.parts import Header, plain_label, plain_tip
+from raterscope.widgets.picture_shelf import PictureShelf
+from raterscope.widgets.text_size import enlarge, set_lengths, text_size, usual
 
-__all__ = ["RankingShift"]
+__all__ = [
+    "WIDEST",
+    "RankingRows",
+    "RankingShift",
+]
+
+
+WIDEST = 8000
+"""Pixels of a saved picture, in those of the usual size: some hundreds of cards."""
+
+
+class RankingRows(QAbstractScrollArea):
+    """Two rows of cards and the lines between them, painted where they are seen, however many there are.
+
+    A click on a card or a line chooses an item; where lines cross, the pair; Ctrl-click a second item too.
+
+    Signals
+    -------
+    item_chosen : int
+    pair_chosen : int, int
+        The item chosen before and the one that was added, or the two whose lines cross.
+    """
+
+    item_chosen = Signal(int)
+    pair_chosen = Signal(int, int)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFrameShape(QAbstractScrollArea.Shape.NoFrame)
+        self.setAccessibleName("Ranking, before and after")
+        set_lengths(self, minimumWidth=160, minimumHeight=90)
+        self.viewport().setMouseTracking(True)
+        self._view: RankingView | None = None
+        self._chosen: tuple[int, ...] = ()
+        self._pointed: tuple[int, ...] = ()
+        self._row = BEFORE
+        self._intervals = False
+        self.pictures = PictureShelf(round(LARGEST), self._in_sight, self)
+        self.pictures.changed.connect(self.viewport().update)
+        self.horizontalScrollBar().valueChanged.connect(self._on_scrolled)
+        theme.notifier().changed.connect(self._settle)
+
+    def show_ranking(self, view: RankingView | None) -> None:
+        """Show items, or none; who is selected stays as far as there is one."""
+        self._view = view
+        many = 0 if view is None else len(view.names)
+        self._chosen = tuple(item for item in self._chosen if item < many)
+        self._pointed = ()
+        self.pictures.ask_again()
+        self._settle()
+
+    def select(self, *items: int) -> None:
+        """Select an item, or a pair, without a signal; none of them selects nothing."""
+        self._chosen = items
+        if items:
+            self._show(items[-1])
+        self.viewport().update()
+
+    def chosen_names(self) -> list[str]:
+        """Give what the items selected are called."""
+        return [] if self._view is None else [self._view.names[item] for item in self._chosen]
+
+    def set_intervals(self, intervals: bool) -> None:
+        """Show strips of scores beside the rows, or none."""
+        self._intervals = intervals
+        self._settle()
+
+    def go_to_next_swap(self) -> None:
+        """Choose the next item to the right that swaps; after the last one the first."""
+        view = self._view
+        if view is None or not view.swapped.any():
+            return
+        order = view.in_order()
+        order = order[view.swapped[order]]
+        at = float(view.place_before[self._chosen[-1]]) if self._chosen else -1.0
+        later = order[view.place_before[order] > at]
+        self._choose(int(later[0] if len(later) else order[0]))
+
+    @property
+    def view(self) -> RankingView | None:
+        """The items shown."""
+        return self._view
+
+    def rows(self) -> Rows | None:
+        """Give where the cards are."""
+        return self._rows_in(self.room(), self.horizontalScrollBar().value())
+
+    def _rows_in(self, size: QSize, scrolled: int) -> Rows | None:
+        view = self._view
+        return None if view is None else Rows(view, size.width(), size.height(), scrolled, self._intervals)
+
+    def whole(self) -> QSize:
+        """Give how large all of it is, up to a width of `WIDEST`; never less than is in sight."""
+        room, rows = self.room(), self.rows()
+        across = 0 if rows is None else min(math.ceil(rows.whole), WIDEST)
+        return QSize(max(across, room.width()), room.height())
+
+    def room(self) -> QSize:
+        """Give how much is in sight, in pixels of the usual size of the text, as all that is drawn in it."""
+        return _usual_size(self.viewport().size())
+
+    def parts_at(self, place: QPointF) -> tuple[int, ...]:
+        """Give the item at a place; two where their lines cross, none on the ground."""
+        rows = self.rows()
+        return () if rows is None else rows.parts_at(place)
+
+    def _settle(self) -> None:
+        bar, rows = self.horizontalScrollBar(), self.rows()
+        bar.setPageStep(self.room().width())
+        bar.setSingleStep(24 if rows is None else round(rows.pitch))
+        bar.setRange(0, 0 if rows is None else self._travel(rows))
+        self.pictures.rest()
+        self.viewport().update()
+
+    def _travel(self, rows: Rows) -> int:
+        """Give how far the rows can be moved.
+
+        Above the bar the cards are smaller, so that all of them may fit in sight where they did not without
+        it: it stays nevertheless, else it would come and go for ever.
+        """
+        room = _usual_size(self.maximumViewportSize())
+        without_bar = self._rows_in(room, 0)
+        if without_bar is None or math.ceil(without_bar.whole) <= room.width():
+            return 0
+        return max(1, math.ceil(rows.whole) - self.room().width())
+
+    def _show(self, item: int) -> None:
+        """Bring an item's card in the row of the keys in sight, and its other one where both fit."""
+        view, bar = self._view, self.horizontalScrollBar()
+        if view is None or item >= len(view.names) or not view.rank_before[item]:
+            return
+        for row in (1 - self._row, self._row):
+            rows = self.rows()
+            assert rows is not None
+            box = rows.card(item, row)
+            if box.left() < GUTTER:
+                bar.setValue(bar.value() + math.floor(box.left() - GUTTER - rows.side / 4))
+            elif box.right() > rows.width:
+                bar.setValue(bar.value() + math.ceil(box.right() - rows.width + rows.side / 4))
+
+    def _in_sight(self) -> list[int]:
+        rows = self.rows()
+        if rows is None or not rows.view.pictures or not self.isVisible():
+            return []
+        return np.flatnonzero(rows.shown(BEFORE) | rows.shown(AFTER)).tolist()
+
+    def _on_scrolled(self) -> None:
+        self.pictures.rest()
+        self.viewport().update()
+
+    def _choose(self, *items: int) -> None:
+        self._chosen = items
+        self._show(items[-1])
+        self._say()
+        self.viewport().update()
+        if len(items) == 2:
+            self.pair_chosen.emit(*items)
+        else:
+            self.item_chosen.emit(items[0])
+
+    def _say(self) -> None:
+        self.setAccessibleDescription(self.words(self._chosen))
+
+    def words(self, items: tuple[int, ...]) -> str:
+        """Say an item, or a pair."""
+        view = self._view
+        return "" if view is None else " | ".join(map(view.words, items))
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Choose an item; with Ctrl or Shift, or where lines cross, a pair."""
+        if event.button() != Qt.MouseButton.LeftButton:
+            return
+        parts = self.parts_at(usual(event.position()))
+        more = event.modifiers() & (Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier)
+        if len(parts) == 1 and more and self._chosen and self._chosen[0] != parts[0]:
+            self._choose(self._chosen[0], parts[0])
+        elif parts:
+            self._choose(*parts)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Mark what is under the pointer."""
+        self._point(self.parts_at(usual(event.position())))
+
+    def _point(self, parts: tuple[int, ...]) -> None:
+        if parts != self._pointed:
+            self._pointed = parts
+            self.viewport().update()
+
+    OWN_KEYS = OwnKeys(
+        "In the ranking",
+        (
+            ("Left, Right", "previous, next item"),
+            ("Shift+Left, Right", "items between two"),
+            ("Up, Down", "row before, after"),
+            ("N", "next items that swap"),
+        ),
+    )
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Walk along a row, change the row, choose; N goes to the next swap."""
+        view, key = self._view, Qt.Key(event.key())
+        if view is None or not view.length:
+            super().keyPressEvent(event)
+            return
+        order = view.in_order(after=self._row == AFTER)
+        found = np.flatnonzero(order == self._chosen[-1]) if self._chosen else np.empty(0, np.int64)
+        at = int(found[0]) if len(found) else -1
+        goals = {
+            Qt.Key.Key_Left: max(at - 1, 0), Qt.Key.Key_Right: min(at + 1, len(order) - 1),
+            Qt.Key.Key_Home: 0, Qt.Key.Key_End: len(order) - 1,
+        }  # fmt: skip
+        if key == Qt.Key.Key_N:
+            self.go_to_next_swap()
+        elif key in (Qt.Key.Key_Up, Qt.Key.Key_Down):
+            self._row = BEFORE if key == Qt.Key.Key_Up else AFTER
+            if self._chosen:
+                self._show(self._chosen[-1])
+            self.viewport().update()
+        elif key in goals:
+            goal = int(order[goals[key]])
+            together = event.modifiers() & Qt.KeyboardModifier.ShiftModifier and self._chosen
+            if together and self._chosen[0] != goal:
+                self._choose(self._chosen[0], goal)
+            else:
+                self._choose(goal)
+        else:
+            super().keyPressEvent(event)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Scroll along the rows, whichever way the wheel turns."""
+        turned = event.angleDelta().y() or event.angleDelta().x()
+        bar = self.horizontalScrollBar()
+        bar.setValue(bar.value() - turned)
+        event.accept()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Lay the rows out anew."""
+        super().resizeEvent(event)
+        self._settle()
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        """Say in a tooltip what is under the pointer."""
+        if event.type() == QEvent.Type.ToolTip:
+            assert isinstance(event, QHelpEvent)
+            said = self.words(self.parts_at(usual(QPointF(event.pos()))))
+            QToolTip.showText(event.globalPos(), plain_tip(said), self)
+            return True
+        if event.type() == QEvent.Type.Leave:
+            self._point(())
+        return super().viewportEvent(event)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint what is in sight."""
+        with QPainter(self.viewport()) as painter:
+            enlarge(painter, self.viewport().rect())
+            self.paint(painter)
+
+    def paint(self, painter: QPainter) -> None:
+        """Paint the rows, and where the keys are."""
+        self._paint(painter, self.room(), self.rows(), self._pointed, self._row if self.hasFocus() else None)
+
+    def paint_whole(self, painter: QPainter) -> None:
+        """Paint as much as `whole` says, without what marks pointer and keys."""
+        size, rows = self.whole(), self.rows()
+        beyond = 0 if rows is None else max(math.ceil(rows.whole) - size.width(), 0)
+        scrolled = min(self.horizontalScrollBar().value(), beyond)
+        self._paint(painter, size, self._rows_in(size, scrolled), (), None)
+
+    def _paint(
+        self,
+        painter: QPainter,
+        size: QSize,
+        rows: Rows | None,
+        pointed: tuple[int, ...],
+        at_keys: int | None,
+    ) -> None:
+        painter.fillRect(QRect(QPoint(), size), QColor(theme.current().surface))
+        if rows is not None:
+            paint_rows(painter, rows, self._chosen, pointed, self.pictures.kept, at_keys)
+
+
+def _usual_size(size: QSize) -> QSize:
+    return QSize(round(size.width() / text_size()), round(size.height() / text_size()))
+
 
 TITLE, BRIEF = "Ranking, before and after", "Ranking"
 NOTHING = "Press Fuse (F5) to see the ranking without and with the biases corrected."

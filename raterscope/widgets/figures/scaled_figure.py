@@ -1,4 +1,4 @@
-"""What figures of annotators between two axes share: the box, a scale that may be logarithmic, the choice."""
+"""Figures of annotators between two axes: the box, a scale that may be logarithmic, the choice."""
 
 from __future__ import annotations
 
@@ -6,16 +6,28 @@ from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QRectF, Signal
+from PySide6.QtCore import QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
 from raterscope.widgets.figures.mode_switch import ModeSwitch
-from raterscope.widgets.figures.numbered import row_of
+from raterscope.widgets.painting import paint_words
 
-__all__ = ["ScaledFigure", "ScaledPanel", "walked"]
+__all__ = [
+    "ScaledFigure",
+    "ScaledPanel",
+    "paint_value_scale",
+    "row_of",
+    "walked",
+]
+
+
+def row_of(numbers: NDArray[np.integer], number: int | None) -> int | None:
+    """Give the row of a number; None where it is not among them, or is none."""
+    found = np.empty(0, np.int64) if number is None else np.flatnonzero(numbers == number)
+    return int(found[0]) if len(found) else None
 
 
 class ScaledPanel(FigurePanel):
@@ -139,3 +151,32 @@ def walked(order: NDArray[np.integer], part: int, by: int) -> int:
     """Give the row that lies so many places on in an order, or at its end."""
     row = int(np.flatnonzero(order == part)[0]) + by
     return int(order[min(max(row, 0), len(order) - 1)])
+
+
+APART = 14.0
+HEIGHT = 16.0
+
+
+def paint_value_scale(
+    painter: QPainter, box: QRectF, least: float, most: float, zero: float, digits: int = 2
+) -> None:
+    """Write the numbers left of a plot.
+
+    Parameters
+    ----------
+    painter : QPainter
+    box : QRectF
+        The plot; there is room for a number between the widget's edge and its left side.
+    least, most : float
+        What its lower and its upper edge stand for.
+    zero : float
+        How high 0 lies, in pixels from the top of the widget.
+    digits : int
+        That count.
+    """
+    look, right = theme.current(), Qt.AlignmentFlag.AlignRight
+    painter.setFont(theme.font(theme.CAPTION))
+    ends = [(most, box.top() + HEIGHT / 2 - 3), (least, box.bottom() - HEIGHT / 2 + 3)]
+    for value, y in [(0.0, zero), *((value, y) for value, y in ends if abs(y - zero) > APART)]:
+        room = QRectF(0, y - HEIGHT / 2, box.left() - 6, HEIGHT)
+        paint_words(painter, room, f"{value:.{digits}g}".replace("-", "−"), look.third, side=right)

@@ -15,8 +15,14 @@ from raterscope.figures.table import PlotTable
 from raterscope.text.numbers import count
 from raterscope.widgets import theme
 from raterscope.widgets.colour_maps import VIRIDIS
-from raterscope.widgets.figures.colour_bar import BAR_HEIGHT, paint_colour_bar
-from raterscope.widgets.figures.communities import community_ink, community_word, mixed, paint_community
+from raterscope.widgets.figures.cells import (
+    BAR_HEIGHT,
+    community_ink,
+    community_word,
+    mixed,
+    paint_colour_bar,
+    paint_community,
+)
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
 from raterscope.widgets.figures.mode_switch import ModeSwitch
 

@@ -15,19 +15,24 @@ from raterscope.text.numbers import count
 from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
 from raterscope.widgets.figures.mode_switch import ModeSwitch
-from raterscope.widgets.figures.stream_charts import StreamChart, limit_of, stream_charts, stream_table
-from raterscope.widgets.figures.stream_painter import (
+from raterscope.widgets.figures.stream_charts import (
+    StreamChart,
+    StreamTruth,
     dashed,
+    firm_from,
     flat,
+    limit_of,
     paint_bars,
     paint_grid,
     paint_key,
     paint_line,
     paint_mark,
     paint_ticks,
+    round_up,
+    step_in_words,
+    stream_charts,
+    stream_table,
 )
-from raterscope.widgets.figures.stream_scale import round_up
-from raterscope.widgets.figures.stream_words import StreamTruth, firm_from, step_in_words
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.text_size import pixels, set_lengths
 

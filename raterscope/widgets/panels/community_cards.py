@@ -13,8 +13,7 @@ from PySide6.QtWidgets import QAbstractButton, QPushButton, QSizePolicy, QVBoxLa
 
 from raterscope.text.numbers import count, percent
 from raterscope.widgets import theme
-from raterscope.widgets.figures.cells import paint_rates
-from raterscope.widgets.figures.communities import community_ink, paint_community
+from raterscope.widgets.figures.cells import community_ink, paint_community, paint_rates
 from raterscope.widgets.painting import in_lines, paint_words
 from raterscope.widgets.panels.card_row import CardRow
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label, plain_tip

@@ -10,9 +10,8 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSlider, QStackedWidget,
 
 from raterscope.text.numbers import count
 from raterscope.widgets import theme
-from raterscope.widgets.figures.drift_view import DriftView
 from raterscope.widgets.figures.mode_switch import ModeSwitch
-from raterscope.widgets.figures.row_lines import RowLines
+from raterscope.widgets.figures.row_lines import DriftView, RowLines
 from raterscope.widgets.figures.ternary_plot import TernaryPlot
 from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.panels.change_list import ChangeLine, ChangeList

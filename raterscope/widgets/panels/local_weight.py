@@ -12,7 +12,7 @@ from raterscope.figures.table import PlotTable
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.pictures import to_picture
 from raterscope.widgets.colour_maps import CIVIDIS
-from raterscope.widgets.figures.colour_bar import BAR_HEIGHT, colours_of, paint_colour_bar
+from raterscope.widgets.figures.cells import BAR_HEIGHT, colours_of, paint_colour_bar
 from raterscope.widgets.figures.figure_panel import Figure
 from raterscope.widgets.figures.mode_switch import ModeSwitch
 from raterscope.widgets.parts import Header, plain_label

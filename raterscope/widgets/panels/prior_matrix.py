@@ -32,8 +32,7 @@ from raterscope.algorithms.labels.data import Confusion
 from raterscope.algorithms.labels.rates import credible
 from raterscope.text.numbers import decimals
 from raterscope.widgets import theme
-from raterscope.widgets.figures.cells import paint_cell, rate_table
-from raterscope.widgets.figures.communities import ink_on
+from raterscope.widgets.figures.cells import ink_on, paint_cell, rate_table
 from raterscope.widgets.parts import plain_tip
 from raterscope.widgets.text_size import enlarge, pixels, set_lengths
 

@@ -10,7 +10,7 @@ from raterscope.algorithms.clicks.history import StreamHistory
 from raterscope.algorithms.clicks.stopping import StoppingSettings
 from raterscope.text.numbers import count
 from raterscope.widgets import theme
-from raterscope.widgets.figures.stream_words import outlook_in_words, state_in_words
+from raterscope.widgets.figures.stream_charts import outlook_in_words, state_in_words
 from raterscope.widgets.own_keys import OwnKeys
 from raterscope.widgets.panels.live_controls import LiveControls, LiveLine
 from raterscope.widgets.panels.replay_controls import ReplayControls, ReplayLine

@@ -34,7 +34,7 @@ from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.app.workspaces.clicks.spots import Known, Settling
 from raterscope.app.workspaces.queueing import Queueing
 from raterscope.widgets.dialogs.column_mapping import ColumnMappingDialog, MappingField, TableKind
-from raterscope.widgets.figures.stream_words import StreamTruth
+from raterscope.widgets.figures.stream_charts import StreamTruth
 from raterscope.widgets.menu import Menu
 from raterscope.widgets.panels.stream_panel import LiveLine, ReplayLine
 

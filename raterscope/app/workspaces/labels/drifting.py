@@ -13,7 +13,7 @@ from raterscope.app.kinds.labels.community_charts import aligned_steps
 from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.app.workspaces.labels.view import name_of, time_of
 from raterscope.text.numbers import count
-from raterscope.widgets.figures.drift_view import DriftView
+from raterscope.widgets.figures.row_lines import DriftView
 from raterscope.widgets.panels.change_list import ChangeLine
 
 __all__ = ["Changed", "change_line", "drift_view", "who_changed"]

@@ -20,7 +20,7 @@ from raterscope.app.workspaces.labels.flowing import Flowing
 from raterscope.app.workspaces.labels.scene import Analysis, LabelsSession, Scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
 from raterscope.text.numbers import count
-from raterscope.widgets.figures.drift_view import DriftView
+from raterscope.widgets.figures.row_lines import DriftView
 
 __all__ = ["People"]
 

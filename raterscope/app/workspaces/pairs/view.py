@@ -16,9 +16,9 @@ from raterscope.app.workspaces.pairs.scene import OPEN, Analysis, Cut, Ranking, 
 from raterscope.text.numbers import count
 from raterscope.widgets.figures.bias_over_time import OverTimeView
 from raterscope.widgets.figures.bias_path import PathView
-from raterscope.widgets.figures.ranking_layout import RankingView
+from raterscope.widgets.figures.knockoff_bars import RateCut, StatisticsView
+from raterscope.widgets.figures.ranking_painter import RankingView
 from raterscope.widgets.figures.side_counts import SidesView
-from raterscope.widgets.figures.statistic_bars import RateCut, StatisticsView
 from raterscope.widgets.panels.annotator_list import AnnotatorsView
 from raterscope.widgets.panels.bias_panel import BiasView
 from raterscope.widgets.panels.pair_grid import PairsView
