@@ -487,14 +487,14 @@ def _row(name: str, evaluations: Sequence[Evaluation]) -> Comparison:
     return Comparison(
         name=name,
         images=len(evaluations),
-        true_positive=sum(one.true_positive for one in evaluations),
-        false_positive=sum(one.false_positive for one in evaluations),
-        false_negative=sum(one.false_negative for one in evaluations),
-        sensitivity=_mean([one.sensitivity for one in evaluations]),
-        precision=_mean([one.precision for one in evaluations]),
-        f_half=_mean([one.f_half for one in evaluations]),
-        f_one=_mean([one.f_one for one in evaluations]),
-        f_two=_mean([one.f_two for one in evaluations]),
+        true_positive=sum(evaluation.true_positive for evaluation in evaluations),
+        false_positive=sum(evaluation.false_positive for evaluation in evaluations),
+        false_negative=sum(evaluation.false_negative for evaluation in evaluations),
+        sensitivity=_mean([evaluation.sensitivity for evaluation in evaluations]),
+        precision=_mean([evaluation.precision for evaluation in evaluations]),
+        f_half=_mean([evaluation.f_half for evaluation in evaluations]),
+        f_one=_mean([evaluation.f_one for evaluation in evaluations]),
+        f_two=_mean([evaluation.f_two for evaluation in evaluations]),
     )
 
 

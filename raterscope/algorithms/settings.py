@@ -241,12 +241,12 @@ class Settings:
     @classmethod
     def specs(cls) -> tuple[Spec, ...]:
         """Describe every setting, in the order of definition."""
-        found = []
+        result = []
         for field in dataclasses.fields(cls):
             if "spec" not in field.metadata or field.default is MISSING:
                 raise TypeError(f"{cls.__name__}.{field.name} is not described")
-            found.append(Spec(name=field.name, default=field.default, **field.metadata["spec"]))
-        return tuple(found)
+            result.append(Spec(name=field.name, default=field.default, **field.metadata["spec"]))
+        return tuple(result)
 
     @classmethod
     def from_text(cls, texts: Mapping[str, str]) -> Self:

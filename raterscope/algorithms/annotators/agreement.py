@@ -284,19 +284,19 @@ def click_agreement(
     for here in annotators:
         for name in here:
             index.setdefault(name, len(index))
-    people, many = len(index), len(marked)
-    both = np.zeros((people, people))
-    looked, found = np.zeros((people, many)), np.zeros((people, many))
+    members, count = len(index), len(marked)
+    both = np.zeros((members, members))
+    looked, result = np.zeros((members, count)), np.zeros((members, count))
     sizes = np.array([one.shape[1] for one in marked], dtype=np.float64)
     for image, (votes, here) in enumerate(zip(marked, annotators, strict=True)):
-        watch(image / many, "comparing annotators")
+        watch(image / count, "comparing annotators")
         rows = np.array([index[name] for name in here], dtype=np.int64)
         own = votes.astype(np.float32)
         both[np.ix_(rows, rows)] += own @ own.T
         looked[rows, image] = 1.0
-        found[rows, image] = votes.sum(axis=1)
+        result[rows, image] = votes.sum(axis=1)
     clusters = (looked * sizes) @ looked.T
-    first = found @ looked.T  # what the row's annotator marked where the column's looked too
+    first = result @ looked.T  # what the row's annotator marked where the column's looked too
     total = first + first.T
     with np.errstate(divide="ignore", invalid="ignore"):
         dice = 2 * both / total

@@ -101,7 +101,7 @@ class CommonTasks:
 
 
 def common_tasks(task: ArrayLike, annotator: ArrayLike, tasks: int, annotators: int) -> CommonTasks:
-    """Note who worked on what, from V votes.
+    """Note who worked on task_of_vote, from V votes.
 
     Parameters
     ----------
@@ -122,16 +122,20 @@ def common_tasks(task: ArrayLike, annotator: ArrayLike, tasks: int, annotators: 
     """
     from scipy.sparse import csr_array
 
-    what, who = np.asarray(task, dtype=np.int64), np.asarray(annotator, dtype=np.int64)
-    if what.shape != who.shape or what.ndim != 1:
-        raise ValueError(f"tasks of {what.shape} and annotators of {who.shape}; expected one a vote.")
-    for values, many in ((what, tasks), (who, annotators)):
-        if len(values) and not 0 <= values.min() <= values.max() < many:
-            raise ValueError(f"a vote is of number {values.max()}; expected 0 to {many - 1}.")
-    pair = np.unique(who * max(tasks, 1) + what)
-    who, what = np.divmod(pair, max(tasks, 1))
-    did = csr_array((np.ones(len(pair), dtype=np.float32), (who, what)), shape=(annotators, tasks))
-    return CommonTasks(did, np.bincount(who, minlength=annotators).astype(np.float32))
+    task_of_vote, annotator_of_vote = np.asarray(task, dtype=np.int64), np.asarray(annotator, dtype=np.int64)
+    if task_of_vote.shape != annotator_of_vote.shape or task_of_vote.ndim != 1:
+        raise ValueError(
+            f"tasks of {task_of_vote.shape} and annotators of {annotator_of_vote.shape}; expected one a vote."
+        )
+    for values, count in ((task_of_vote, tasks), (annotator_of_vote, annotators)):
+        if len(values) and not 0 <= values.min() <= values.max() < count:
+            raise ValueError(f"a vote is of number {values.max()}; expected 0 to {count - 1}.")
+    pair = np.unique(annotator_of_vote * max(tasks, 1) + task_of_vote)
+    annotator_of_vote, task_of_vote = np.divmod(pair, max(tasks, 1))
+    did = csr_array(
+        (np.ones(len(pair), dtype=np.float32), (annotator_of_vote, task_of_vote)), shape=(annotators, tasks)
+    )
+    return CommonTasks(did, np.bincount(annotator_of_vote, minlength=annotators).astype(np.float32))
 
 
 def common_task_communities(
@@ -199,10 +203,10 @@ def common_task_communities(
     those = every.of(order)
     if settings.method == "louvain":
         watch(0.1, "Louvain")
-        found = louvain(network, settings.seed)
-        share = np.zeros((len(order), int(found.max()) + 1), dtype=np.float32)
-        share[np.arange(len(order)), found] = 1.0
-        holds = modularity(_between(those, found, share.shape[1], part(watch, 0.8, 1.0)))
+        result = louvain(network, settings.seed)
+        share = np.zeros((len(order), int(result.max()) + 1), dtype=np.float32)
+        share[np.arange(len(order)), result] = 1.0
+        holds = modularity(_between(those, result, share.shape[1], part(watch, 0.8, 1.0)))
     else:
         share, holds = _by_factors(those, network, settings, part(watch, 0.1, 1.0))
     community, share, prototype = numbered(share, matrices[order])
@@ -218,22 +222,22 @@ def _network(those: CommonTasks, watch: Watch) -> Any:
     """Give the links as a sparse array; of many annotators the closest of each, from either end."""
     from scipy.sparse import csr_array
 
-    many = len(those.tasks)
+    count = len(those.tasks)
     entries: list[tuple[Float32Array, NDArray[np.int64], NDArray[np.int64]]] = []
-    for first in range(0, many, _CHUNK):
-        watch(first / many, "counting tasks in common")
-        links = those.links(slice(first, min(first + _CHUNK, many)))
-        if many > _WHOLE:
-            least = np.partition(links, many - _CLOSEST, axis=1)[:, [many - _CLOSEST]]
+    for first in range(0, count, _CHUNK):
+        watch(first / count, "counting tasks in common")
+        links = those.links(slice(first, min(first + _CHUNK, count)))
+        if count > _WHOLE:
+            least = np.partition(links, count - _CLOSEST, axis=1)[:, [count - _CLOSEST]]
             links[links < least] = 0.0
         row, column = np.nonzero(links)
         entries.append((links[row, column], row + first, column))
     if not entries:
-        return csr_array((many, many), dtype=np.float32)
+        return csr_array((count, count), dtype=np.float32)
     watch(1.0, "counting tasks in common")
     values, rows, columns = (np.concatenate(each) for each in zip(*entries, strict=True))
-    network = csr_array((values, (rows, columns)), shape=(many, many))
-    return network.maximum(network.T).tocsr() if many > _WHOLE else network
+    network = csr_array((values, (rows, columns)), shape=(count, count))
+    return network.maximum(network.T).tocsr() if count > _WHOLE else network
 
 
 def _between(those: CommonTasks, community: NDArray[Any], count: int, watch: Watch) -> FloatArray:
@@ -284,8 +288,8 @@ def _left_out(tasks: Float32Array, alone: int, settings: CommonTaskSettings) -> 
         (alone, "labelled no task of another annotator"),
     )
     return tuple(
-        f"{'1 annotator' if many == 1 else f'{many:,} annotators'} {reason} and "
-        f"{'belongs' if many == 1 else 'belong'} to no community."
-        for many, reason in groups
-        if many
+        f"{'1 annotator' if count == 1 else f'{count:,} annotators'} {reason} and "
+        f"{'belongs' if count == 1 else 'belong'} to no community."
+        for count, reason in groups
+        if count
     )

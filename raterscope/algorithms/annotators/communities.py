@@ -190,8 +190,8 @@ def all_in_words(
     matrices = np.asarray(prototypes, dtype=np.float64)
     plain = [in_words(matrix, classes, outputs, meaning) for matrix in matrices]
     names = list(plain)
-    for name, many in Counter(plain).items():
-        if many == 1:
+    for name, count in Counter(plain).items():
+        if count == 1:
             continue
         those = [at for at, other in enumerate(plain) if other == name]
         use = matrices[those].mean(axis=1)
@@ -233,10 +233,10 @@ def _avoided(matrix: FloatArray, outputs: Sequence[str]) -> str:
 def _is_swapped(matrix: FloatArray, stands: NDArray[np.bool_]) -> bool:
     """Tell whether every class is mostly said to be another, each another one."""
     share = matrix @ stands.T.astype(np.float64)
-    said = share.argmax(axis=1)
+    likeliest = share.argmax(axis=1)
     return bool(
-        (said != np.arange(len(said))).all()
-        and len(set(said)) == len(said)
+        (likeliest != np.arange(len(likeliest))).all()
+        and len(set(likeliest)) == len(likeliest)
         and (share.max(axis=1) > 0.5).all()
     )
 
@@ -487,13 +487,13 @@ def _nobody(shape: tuple[int, ...], settings: CommunitySettings, notices: tuple[
 def _left_out(votes: NDArray[Any], settings: CommunitySettings) -> tuple[str, ...]:
     most = np.inf if settings.most_votes is None else settings.most_votes
     return tuple(
-        f"{'1 annotator has' if many == 1 else f'{many:,} annotators have'} {bound} votes and "
-        f"{'belongs' if many == 1 else 'belong'} to no community."
-        for many, bound in (
+        f"{'1 annotator has' if count == 1 else f'{count:,} annotators have'} {bound} votes and "
+        f"{'belongs' if count == 1 else 'belong'} to no community."
+        for count, bound in (
             (np.count_nonzero(votes < settings.least_votes), f"fewer than {settings.least_votes:,}"),
             (np.count_nonzero(votes > most), f"more than {most:,.0f}"),
         )
-        if many
+        if count
     )
 
 
@@ -525,9 +525,9 @@ def _by_louvain(
     watch(0.0, "Louvain")
     links = similarity.network() * cells.weight[:, None] * cells.weight
     links[np.diag_indices_from(links)] = cells.weight * (cells.weight - 1)
-    found = louvain(links, seed)
-    share = np.zeros((len(found), int(found.max()) + 1), dtype=np.float32)
-    share[np.arange(len(found)), found] = 1.0
+    result = louvain(links, seed)
+    share = np.zeros((len(result), int(result.max()) + 1), dtype=np.float32)
+    share[np.arange(len(result)), result] = 1.0
     return share[cells.cell], ()
 
 

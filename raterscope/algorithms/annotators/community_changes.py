@@ -73,10 +73,10 @@ class CommunitiesOverTime:
             for t, each in enumerate(self.identity)
             if number in each
         ]
-        found = np.array([t for t, _ in at], dtype=np.int64)
+        result = np.array([t for t, _ in at], dtype=np.int64)
         shape = self.moments[0].prototype.shape[1:] if self.moments else (0, 0)
         matrices = [self.moments[t].prototype[c] for t, c in at]
-        return found, np.array(matrices).reshape(len(at), *shape)
+        return result, np.array(matrices).reshape(len(at), *shape)
 
     def latest(self) -> FloatArray:
         """Give the last prototype of each lasting number, (count, J, L), to name them by."""
@@ -93,12 +93,12 @@ class CommunitiesOverTime:
         moments : sequence of str, optional
             What to call the moments: "at moment 1" by default.
         """
-        said = []
+        messages = []
         for moment, kind, number, other in self.events.tolist():
             rest = "" if other < 0 else f" {'from ' if kind == _SPLITS else ''}{names[other]}"
             when = moments[moment] if moments else f"at moment {moment + 1}"
-            said.append(f"{when[:1].upper()}{when[1:]} {names[number]} {EVENTS[kind]}{rest}.")
-        return tuple(said)
+            messages.append(f"{when[:1].upper()}{when[1:]} {names[number]} {EVENTS[kind]}{rest}.")
+        return tuple(messages)
 
 
 def over_time(
@@ -206,18 +206,18 @@ def _events(
 ) -> list[tuple[int, int, int, int]]:
     """Say of those unmatched whence most of their members came, or where they went; it may be from none."""
     stayed, known = {old for old, _ in match}, {new for _, new in match}
-    said = []
+    events = []
     for old in range(len(old_number)):
         if old not in stayed:
             went = _most(flow[old])
             other = int(new_number[went]) if 0 <= went < len(new_number) else -1
-            said.append((at, _ENDS if other < 0 else _JOINS, int(old_number[old]), other))
+            events.append((at, _ENDS if other < 0 else _JOINS, int(old_number[old]), other))
     for new in range(len(new_number)):
         if new not in known:
             came = _most(flow[:, new])
             other = int(old_number[came]) if 0 <= came < len(old_number) else -1
-            said.append((at, _BEGINS if other < 0 else _SPLITS, int(new_number[new]), other))
-    return said
+            events.append((at, _BEGINS if other < 0 else _SPLITS, int(new_number[new]), other))
+    return events
 
 
 def _most(counts: IntArray) -> int:

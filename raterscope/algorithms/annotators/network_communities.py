@@ -173,28 +173,28 @@ def factorise(
     settings = FactorisationSettings() if settings is None else settings
     _check(network)
     size = network.shape[0]
-    many = np.ones(size, dtype=np.float32) if weight is None else np.asarray(weight, dtype=np.float32)
+    count = np.ones(size, dtype=np.float32) if weight is None else np.asarray(weight, dtype=np.float32)
     order = by_links(network)
     back = np.argsort(order)
-    ordered, many = _reordered(network, order), many[order]
-    total = float(many @ (ordered @ many)) if size else 0.0
+    ordered, count = _reordered(network, order), count[order]
+    total = float(count @ (ordered @ count)) if size else 0.0
     if total <= 0:
         nothing = np.empty((size, 0), dtype=np.float32)
         return Factors(nothing, nothing.T, np.empty(0), np.empty(0), True, 1.0, 1.0)
     unit, tempering = 1.0, 1.0
     if not settings.as_printed:
-        unit = float(many @ ((ordered * ordered) @ many)) / total
-        tempering = settings.evidence * float(many.sum(dtype=np.float64)) * unit / total
+        unit = float(count @ ((ordered * ordered) @ count)) / total
+        tempering = settings.evidence * float(count.sum(dtype=np.float64)) * unit / total
     scaled = ordered * np.float32(1 / unit)
     best: Factors | None = None
     for at in range(settings.restarts):
         rng = np.random.default_rng((settings.seed, at))
         share = part(watch, at / settings.restarts, (at + 1) / settings.restarts)
-        search = _Search(scaled, many, tempering, settings)
+        search = _Search(scaled, count, tempering, settings)
         start = search.random(rng) if settings.as_printed else search.likely(rng)
-        found = search.run(start, share, unit)
-        if best is None or found.objective[-1] < best.objective[-1]:
-            best = found
+        result = search.run(start, share, unit)
+        if best is None or result.objective[-1] < best.objective[-1]:
+            best = result
     assert best is not None
     return Factors(
         best.member[back], np.ascontiguousarray(best.link[:, back]), best.shrinkage, best.objective,
@@ -399,8 +399,8 @@ def _powers(network: Network, weight: FloatArray) -> list[FloatArray]:
     row = np.repeat(np.arange(network.shape[0]), np.diff(network.indptr))
     values = network.data * weight[network.indices]
     values = values[np.lexsort((values, row))]
-    many = network.shape[0]
-    return [np.bincount(row, values**power, minlength=many).astype(np.float64) for power in (3, 2, 1)]
+    count = network.shape[0]
+    return [np.bincount(row, values**power, minlength=count).astype(np.float64) for power in (3, 2, 1)]
 
 
 def _reordered(network: Network, order: NDArray[np.int64]) -> Network:
@@ -510,5 +510,5 @@ def louvain(network: Any, seed: int = 0) -> NDArray[np.int64]:
         return np.arange(network.shape[0])
     from sknetwork.clustering import Louvain
 
-    found = Louvain(random_state=seed, shuffle_nodes=True).fit_predict(links)
-    return np.asarray(found, dtype=np.int64)
+    result = Louvain(random_state=seed, shuffle_nodes=True).fit_predict(links)
+    return np.asarray(result, dtype=np.int64)

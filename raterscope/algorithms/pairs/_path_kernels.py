@@ -79,14 +79,14 @@ def start(columns: int, factor: Array | None = None) -> State:
 @compiled(fastmath={"reassoc", "contract"})
 def _add(gram: Array, gap: Array, state: State, column: int, right: float) -> bool:
     """Make a column free; False where it is a mixture of those that are."""
-    people = len(gram)
+    annotators = len(gram)
     count = int(state.at[2])
     row = state.factor[count]
-    own = column % people
+    own = column % annotators
     for k in range(count):
         other = state.order[k]
-        total = gram[own, other % people]
-        if other % people == own:
+        total = gram[own, other % annotators]
+        if other % annotators == own:
             total -= gap[own]
         before = state.factor[k]
         for j in range(k):
@@ -145,15 +145,15 @@ def _solve(state: State, found: Array) -> None:
 @compiled()
 def _multiply(gram: Array, gap: Array, state: State, together: Array, rows: Array) -> None:
     """Write the Gram matrix times the slope."""
-    people, columns = len(gram), len(state.slope)
+    annotators, columns = len(gram), len(state.slope)
     product, slope = state.product, state.slope
-    both = columns > people
-    for i in range(people):
-        together[i] = slope[i] + (slope[people + i] if both else 0.0)
+    both = columns > annotators
+    for i in range(annotators):
+        together[i] = slope[i] + (slope[annotators + i] if both else 0.0)
         product[i] = 0.0
     # four rows at a time, so that the sums are read and written a quarter as often
     count = 0
-    for k in range(people):
+    for k in range(annotators):
         if together[k] != 0.0:
             together[count], rows[count] = together[k], k
             count += 1
@@ -161,16 +161,16 @@ def _multiply(gram: Array, gap: Array, state: State, together: Array, rows: Arra
         one, two = gram[rows[k]], gram[rows[k + 1]]
         three, four = gram[rows[k + 2]], gram[rows[k + 3]]
         a, b, c, d = together[k], together[k + 1], together[k + 2], together[k + 3]
-        for i in range(people):
+        for i in range(annotators):
             product[i] += (a * one[i] + b * two[i]) + (c * three[i] + d * four[i])
     for k in range(count - count % 4, count):
         one, a = gram[rows[k]], together[k]
-        for i in range(people):
+        for i in range(annotators):
             product[i] += a * one[i]
     if both:
-        for i in range(people):
-            product[people + i] = product[i] - gap[i] * slope[i]
-            product[i] -= gap[i] * slope[people + i]
+        for i in range(annotators):
+            product[annotators + i] = product[i] - gap[i] * slope[i]
+            product[i] -= gap[i] * slope[annotators + i]
 
 
 @compiled()
@@ -279,9 +279,9 @@ def iss_events(gram: Array, gap: Array, pull: Array, state: State, most: int, st
        inclusions", Applied and Computational Harmonic Analysis 41 (2016) 436-469,
        doi:10.1016/j.acha.2016.01.002.
     """
-    people, columns = len(gram), len(pull)
-    found, together = np.empty(columns), np.empty(people)
-    rows = np.empty(people, dtype=np.int64)
+    annotators, columns = len(gram), len(pull)
+    result, together = np.empty(columns), np.empty(annotators)
+    rows = np.empty(annotators, dtype=np.int64)
     dual, sign, kind, product = state.dual, state.sign, state.kind, state.product
     scale = 0.0
     for i in range(columns):
@@ -312,8 +312,8 @@ def iss_events(gram: Array, gap: Array, pull: Array, state: State, most: int, st
                 kind[i] = BOUNDARY
                 sign[i] = 1.0 if speed > 0.0 else -1.0
                 dual[i] = sign[i]
-        _settle(gram, gap, pull, state, _STILL * scale, True, found, together, rows)
-        if _entered(state, 1.0 / state.at[0], people, stop):
+        _settle(gram, gap, pull, state, _STILL * scale, True, result, together, rows)
+        if _entered(state, 1.0 / state.at[0], annotators, stop):
             return event
     return most
 
@@ -327,9 +327,9 @@ def lasso_events(gram: Array, gap: Array, pull: Array, state: State, most: int, 
 
     Parameters and result are as of `iss_events`.
     """
-    people, columns = len(gram), len(pull)
-    found, together = np.empty(columns), np.empty(people)
-    rows = np.empty(people, dtype=np.int64)
+    annotators, columns = len(gram), len(pull)
+    result, together = np.empty(columns), np.empty(annotators)
+    rows = np.empty(annotators, dtype=np.int64)
     dual, sign, kind, value = state.dual, state.sign, state.kind, state.value
     slope, product = state.slope, state.product
     for event in range(most):
@@ -388,7 +388,7 @@ def lasso_events(gram: Array, gap: Array, pull: Array, state: State, most: int, 
                 settled = False
                 continue
             place += 1
-        _settle(gram, gap, sign, state, _STILL, settled, found, together, rows)
-        if _entered(state, limit, people, stop):
+        _settle(gram, gap, sign, state, _STILL, settled, result, together, rows)
+        if _entered(state, limit, annotators, stop):
             return event
     return most

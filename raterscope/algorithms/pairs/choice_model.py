@@ -116,8 +116,8 @@ def fit_choices(pairs: Pairs, watch: Watch = silent) -> ChoiceModel:
     pairs : Pairs
     watch : Watch
     """
-    many = len(pairs.annotators)
-    short = pairs.annotator.astype(np.uint16) if many < _SHORT else pairs.annotator
+    total = len(pairs.annotators)
+    short = pairs.annotator.astype(np.uint16) if total < _SHORT else pairs.annotator
     order = np.argsort(short, kind="stable")
     annotator, choice = pairs.annotator[order].astype(np.intp), pairs.choice[order]
     graded = not bool(np.isin(choice, (-1.0, 0.0, 1.0)).all())
@@ -128,14 +128,14 @@ def fit_choices(pairs: Pairs, watch: Watch = silent) -> ChoiceModel:
         left=pairs.left[order].astype(np.intp),
         right=pairs.right[order].astype(np.intp),
         choice=choice / scale,
-        start=starts_of(annotator, many),
+        start=starts_of(annotator, total),
         items=len(pairs.items),
         graded=graded,
         scale=scale,
         score=np.zeros(len(pairs.items)),
-        slope=np.ones(many),
-        bias=np.zeros(many),
-        precision=np.ones(many) if graded else np.full(many, 0.5),
+        slope=np.ones(total),
+        bias=np.zeros(total),
+        precision=np.ones(total) if graded else np.full(total, 0.5),
     )
     for turn in range(_ROUNDS):
         step = part(watch, turn / _ROUNDS, (turn + 1) / _ROUNDS)
@@ -208,9 +208,9 @@ def _laplacian(model: ChoiceModel, weight: FloatArray) -> FloatArray:
     links = sums(model.left * n + model.right, weight, n * n)
     links = links.reshape(n, n)
     links = links + links.T
-    found = -links
-    found[np.diag_indices(n)] += links.sum(axis=1) + _RIDGE
-    return np.asarray(found)
+    result = -links
+    result[np.diag_indices(n)] += links.sum(axis=1) + _RIDGE
+    return np.asarray(result)
 
 
 def _solver(
@@ -256,7 +256,7 @@ def _conjugate_gradients(
     watch: Watch,
 ) -> FloatArray:
     """Solve for every column by preconditioned conjugate gradients, until all are solved."""
-    found = np.zeros_like(right)
+    result = np.zeros_like(right)
     rest = right.copy()
     ahead = precondition(rest)
     way = ahead.copy()
@@ -267,7 +267,7 @@ def _conjugate_gradients(
         through = times(way)
         size = (way * through).sum(axis=0)
         step = np.where(power > enough, power / np.where(size > 0, size, 1.0), 0.0)
-        found += step * way
+        result += step * way
         rest -= step * through
         ahead = precondition(rest)
         after = (rest * ahead).sum(axis=0)
@@ -275,7 +275,7 @@ def _conjugate_gradients(
             break
         way = ahead + np.where(power > 0, after / np.where(power > 0, power, 1.0), 0.0) * way
         power = after
-    return found
+    return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,9 +324,9 @@ def scoring(model: ChoiceModel, watch: Watch = silent) -> Scoring:
             value: FloatArray, left: NDArray[np.int64] = left, right: NDArray[np.int64] = right,
             size: int = size, columns: int = columns,
         ) -> FloatArray:  # fmt: skip
-            found = sums(left, value, size)
-            found -= sums(right, value, size)
-            return found.reshape(-1, columns)
+            result = sums(left, value, size)
+            result -= sums(right, value, size)
+            return result.reshape(-1, columns)
 
         def times(
             x: FloatArray, own: FloatArray = own, left: NDArray[np.int64] = left,

@@ -84,7 +84,7 @@ class Pairs:
 
     def __post_init__(self) -> None:
         count = len(self.choice)
-        for name, many in (
+        for name, total in (
             ("annotator", len(self.annotators)),
             ("left", len(self.items)),
             ("right", len(self.items)),
@@ -92,8 +92,8 @@ class Pairs:
             values = np.ascontiguousarray(getattr(self, name), dtype=np.int32)
             if values.shape != (count,):
                 raise PairsError(f"{name} is of shape {values.shape}; expected one a comparison.")
-            if count and not 0 <= int(values.min()) <= int(values.max()) < many:
-                raise PairsError(f"a comparison is of {name} {int(values.max())}; expected 0 to {many - 1}.")
+            if count and not 0 <= int(values.min()) <= int(values.max()) < total:
+                raise PairsError(f"a comparison is of {name} {int(values.max())}; expected 0 to {total - 1}.")
             object.__setattr__(self, name, values)
         choice = np.ascontiguousarray(self.choice, dtype=np.float64)
         if choice.ndim != 1 or not bool(np.isfinite(choice).all()):
@@ -112,9 +112,9 @@ class Pairs:
 
     def counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Count every annotator's choices of left, of right, and ties; (p,) each."""
-        many = len(self.annotators)
+        count = len(self.annotators)
         left, right, ties = (
-            np.bincount(self.annotator[chosen], minlength=many)
+            np.bincount(self.annotator[chosen], minlength=count)
             for chosen in (self.choice > 0, self.choice < 0, self.choice == 0)
         )
         return left, right, ties

@@ -113,23 +113,23 @@ def match(pairs: Pairs, score: FloatArray) -> FloatArray:
     (p,) float64
         NaN without an answer that is no tie.
     """
-    many = len(pairs.annotators)
-    agreed, told = _agreement(pairs, score)
-    whole = np.bincount(pairs.annotator, weights=told, minlength=many)
-    right = np.bincount(pairs.annotator, weights=agreed, minlength=many)
+    count = len(pairs.annotators)
+    agreed, decided = _agreement(pairs, score)
+    whole = np.bincount(pairs.annotator, weights=decided, minlength=count)
+    right = np.bincount(pairs.annotator, weights=agreed, minlength=count)
     return np.where(whole > 0, right / np.maximum(whole, 1.0), np.nan)
 
 
 def crowd_match(pairs: Pairs, score: FloatArray) -> float:
     """Give the match ratio of all answers together, with the n items' scores, (n,); NaN without any."""
-    agreed, told = _agreement(pairs, score)
-    return float(agreed.sum() / told.sum()) if told.any() else float("nan")
+    agreed, decided = _agreement(pairs, score)
+    return float(agreed.sum() / decided.sum()) if decided.any() else float("nan")
 
 
 def _agreement(pairs: Pairs, score: FloatArray) -> tuple[FloatArray, FloatArray]:
-    told = (pairs.choice != 0).astype(np.float64)
+    decided = (pairs.choice != 0).astype(np.float64)
     with_ranking = np.sign(pairs.choice) * np.sign(score[pairs.left] - score[pairs.right])
-    return told * (1 + with_ranking) / 2, told
+    return decided * (1 + with_ranking) / 2, decided
 
 
 _LEVEL = 0.95
@@ -156,7 +156,7 @@ class PairIndex:
         the comparisons each.
     by_annotator, annotator_start : (E,) int32, (p + 1,) int64
         Comparisons of annotator a: ``by_annotator[annotator_start[a]:annotator_start[a + 1]]``, in the order
-        of time where it is known, else of the file.
+        of time where it is decided, else of the file.
     by_pair, pair_start : (E,) int32, (m + 1,) int64
         The same for the m pairs that were compared, in the order of `key`.
     key : (m,) int64
@@ -318,14 +318,14 @@ def index(pairs: Pairs, score: FloatArray, watch: Watch = silent) -> PairIndex:
     if pairs.time is not None and bool((np.diff(np.nan_to_num(pairs.time)) < 0).any()):
         order = np.argsort(pairs.time, kind="stable").astype(np.int32)
     watch(0.3, "sorting comparisons by annotator")
-    many = len(pairs.items)
+    count = len(pairs.items)
     order, start = _sorted_by(pairs.annotator, len(pairs.annotators), order)
     watch(0.4, "sorting comparisons by pair")
     low, high = np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right)
-    by_pair, _ = _sorted_by(high, many, np.arange(len(pairs), dtype=np.int32))
-    by_pair, _ = _sorted_by(low, many, by_pair)
+    by_pair, _ = _sorted_by(high, count, np.arange(len(pairs), dtype=np.int32))
+    by_pair, _ = _sorted_by(low, count, by_pair)
     watch(0.6, "counting the answers of every pair")
-    code = low[by_pair].astype(np.int64) * many + high[by_pair]
+    code = low[by_pair].astype(np.int64) * count + high[by_pair]
     first = np.flatnonzero(np.diff(code, prepend=-1))
     pair = np.empty(len(pairs), dtype=np.int32)
     pair[by_pair] = np.repeat(np.arange(len(first)), np.diff(first, append=len(code)))
@@ -367,10 +367,10 @@ def evidence(crowd: PairIndex, annotator: int) -> Evidence:
     pairs, score, own = crowd.pairs, crowd.score, crowd.of(annotator)
     choice = np.sign(pairs.choice[own])
     gap = score[pairs.left[own]] - score[pairs.right[own]]
-    told = choice != 0
-    agreed = (1 + choice * np.sign(gap))[told] / 2
+    decided = choice != 0
+    agreed = (1 + choice * np.sign(gap))[decided] / 2
     whole = _side(choice, gap)
-    beyond = whole.left - whole.expected * (whole.left + whole.right) if told.any() else 0.0
+    beyond = whole.left - whole.expected * (whole.left + whole.right) if decided.any() else 0.0
     side = int(np.sign(np.round(beyond, 9)))
     preferred = np.where(pairs.left[own] < pairs.right[own], 1, -1) * choice
     pair = crowd.pair[own]
@@ -390,14 +390,14 @@ def evidence(crowd: PairIndex, annotator: int) -> Evidence:
         at = at[np.lexsort((same[at] - otherwise[at], -np.abs(against[at])))]
         return Speaking(own[at], same[at], otherwise[at], tied[at], against[at])
 
-    wrong = told & (against > 0)
+    wrong = decided & (against > 0)
     return Evidence(
         annotator, side, whole,
         _side(choice, gap, np.abs(gap) < crowd.near), _side(choice, gap, np.abs(gap) >= crowd.far),
-        float(agreed.mean()) if told.any() else float("nan"), crowd.match,
+        float(agreed.mean()) if decided.any() else float("nan"), crowd.match,
         over_time(crowd, annotator),
         speaking(wrong & (choice == side)), speaking(wrong & (choice == -side)),
-        speaking(told & (against < 0) & (choice == -side)),
+        speaking(decided & (against < 0) & (choice == -side)),
     )  # fmt: skip
 
 
@@ -410,7 +410,7 @@ def over_time(crowd: PairIndex, annotator: int, windows: int | None = None) -> O
     annotator : int
     windows : int, optional
         Of equally many comparisons; by default one for every 10, 24 at most. Comparisons whose time is not
-        known are left out where others have one.
+        decided are left out where others have one.
     """
     from scipy.special import fdtrc, stdtrit
 
@@ -423,23 +423,23 @@ def over_time(crowd: PairIndex, annotator: int, windows: int | None = None) -> O
     else:
         moment = np.arange(1, len(own) + 1, dtype=np.float64)
     rest = pairs.choice[own] - crowd.score[pairs.left[own]] + crowd.score[pairs.right[own]]
-    many = min(_MOST_WINDOWS, len(own) // _FEWEST) if windows is None else min(windows, len(own))
-    many = max(many, min(1, len(own)))
-    edge = np.arange(many + 1) * len(own) // max(many, 1)
-    number = np.repeat(np.arange(many), np.diff(edge))
-    count = np.bincount(number, minlength=many)
-    bias = np.bincount(number, weights=rest, minlength=many) / np.maximum(count, 1)
+    total = min(_MOST_WINDOWS, len(own) // _FEWEST) if windows is None else min(windows, len(own))
+    total = max(total, min(1, len(own)))
+    edge = np.arange(total + 1) * len(own) // max(total, 1)
+    number = np.repeat(np.arange(total), np.diff(edge))
+    count = np.bincount(number, minlength=total)
+    bias = np.bincount(number, weights=rest, minlength=total) / np.maximum(count, 1)
     at = np.array([np.median(moment[low:high]) for low, high in pairwise(edge.tolist())])
-    within, freedom = float(((rest - bias[number]) ** 2).sum()), len(own) - many
+    within, freedom = float(((rest - bias[number]) ** 2).sum()), len(own) - total
     if freedom > 0:
         variance = within / freedom
         wide = float(stdtrit(freedom, 0.5 + _LEVEL / 2)) * np.sqrt(variance / np.maximum(count, 1))
     else:
-        variance, wide = float("nan"), np.full(many, np.nan)
+        variance, wide = float("nan"), np.full(total, np.nan)
     p_value = float("nan")
-    if many > 1 and freedom > 0 and variance > 0:
-        between = float(count @ (bias - rest.mean()) ** 2) / (many - 1)
-        p_value = float(fdtrc(many - 1, freedom, between / variance))
+    if total > 1 and freedom > 0 and variance > 0:
+        between = float(count @ (bias - rest.mean()) ** 2) / (total - 1)
+        p_value = float(fdtrc(total - 1, freedom, between / variance))
     return OverTime(timed, at, bias, bias - wide, bias + wide, count.astype(np.int32), p_value)
 
 
@@ -447,16 +447,16 @@ def _side(choice: FloatArray, gap: FloatArray, which: NDArray[np.bool_] | None =
     if which is not None:
         choice, gap = choice[which], gap[which]
     left, right = int((choice > 0).sum()), int((choice < 0).sum())
-    many, nothing = left + right, float("nan")
-    if not many:
+    count, nothing = left + right, float("nan")
+    if not count:
         return Side(left, right, len(choice), nothing, nothing, nothing, nothing)
     from scipy.special import ndtri
 
     expected = float((1 + np.sign(gap[choice != 0])).mean() / 2)
     z = float(ndtri(0.5 + _LEVEL / 2))
-    share = left / many
-    middle = (share + z * z / (2 * many)) / (1 + z * z / many)
-    wide = z / (1 + z * z / many) * float(np.sqrt(share * (1 - share) / many + (z / (2 * many)) ** 2))
+    share = left / count
+    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
+    wide = z / (1 + z * z / count) * float(np.sqrt(share * (1 - share) / count + (z / (2 * count)) ** 2))
     return Side(
-        left, right, len(choice) - many, share, max(middle - wide, 0.0), min(middle + wide, 1.0), expected
+        left, right, len(choice) - count, share, max(middle - wide, 0.0), min(middle + wide, 1.0), expected
     )

@@ -66,48 +66,48 @@ _SURE = 1e-4
 
 def of_data(pairs: Pairs, component: IndexArray, untested: NDArray[np.int8], least: int) -> list[str]:
     """Tell of items that nothing links, of repeats, and of those who were not tested."""
-    found = []
+    result = []
     groups = int(component.max(initial=-1)) + 1
     if groups > 1:
-        found.append(
+        result.append(
             f"Comparisons link the items in {groups:,} groups that nothing ties together; each group is "
             "ranked by itself, and scores of different groups cannot be compared."
         )
     never = int((component < 0).sum())
     if never:
-        found.append(f"{_many(never, 'item')} {_was(never)} never compared and {_has(never)} no score.")
+        result.append(f"{_many(never, 'item')} {_was(never)} never compared and {_has(never)} no score.")
     repeats = _repeats(pairs)
     if repeats > _REPEATED * len(pairs):
-        found.append(
+        result.append(
             f"{_many(repeats, 'comparison')} of {len(pairs):,} repeat a pair, side and answer of the same "
             "annotator; each counts as one more, which makes biases look surer than they are if they are "
             "copies."
         )
     for reason, words in UNTESTED.items():
-        who = np.flatnonzero(untested == reason)
-        if len(who):
+        annotators = np.flatnonzero(untested == reason)
+        if len(annotators):
             detail = f" (fewer than {least})" if reason == 2 else ""
-            found.append(f"{_names(pairs.annotators, who)} {words}{detail}.")
-    return found
+            result.append(f"{_names(pairs.annotators, annotators)} {words}{detail}.")
+    return result
 
 
 def of_noise(pairs: Pairs, residual: float, freedom: int, tested: int) -> list[str]:
     """Tell where there is too little noise to test against, or too few comparisons."""
-    found = []
+    result = []
     if tested and residual == 0.0:
-        found.append(
+        result.append(
             "Scores and biases fit every choice without any noise, so that no bias can be tested: nobody is "
             "flagged."
         )
-        who = np.flatnonzero(one_sided(pairs))
-        if len(who):
-            found.append(f"{_names(pairs.annotators, who)} chose one side alone.")
+        annotators = np.flatnonzero(one_sided(pairs))
+        if len(annotators):
+            result.append(f"{_names(pairs.annotators, annotators)} chose one side alone.")
     elif freedom < tested:
-        found.append(
+        result.append(
             f"There are {freedom:,} degrees of freedom for {tested:,} annotators: noise of the size that was "
             "estimated is added to make knockoffs, and the rate holds only as far as that size is right."
         )
-    return found
+    return result
 
 
 def of_biases(pairs: Pairs, bias: FloatArray) -> list[str]:
@@ -249,27 +249,27 @@ def _fit(pairs: Pairs, name: str, way: Way, settings: PairSettings, watch: Watch
     small = grams(pairs, component, count >= settings.least, part(watch, 0.0, 0.15))
     heavy = len(small.people) > _MANY
     words = "looking who can be tested"
-    problem, told = wait_watching(lambda: scaled(small), watch, 0.16, words, small=not heavy)
-    untested = _untested(small, told, count)
+    problem, known = wait_watching(lambda: scaled(small), watch, 0.16, words, small=not heavy)
+    untested = _untested(small, known, count)
     words = "estimating biases"
-    found = wait_watching(lambda: least_squares(small, problem), watch, 0.18, words, small=not heavy)
+    result = wait_watching(lambda: least_squares(small, problem), watch, 0.18, words, small=not heavy)
     tested = problem.tested
-    if found.freedom <= 0:
+    if result.freedom <= 0:
         few = "1 comparison is" if len(pairs) == 1 else f"{len(pairs):,} comparisons are"
         raise PairsError(
             f"{few} too few to estimate the noise: scores and biases use "
-            f"{len(pairs) - found.freedom:,}; expected more comparisons than that."
+            f"{len(pairs) - result.freedom:,}; expected more comparisons than that."
         )
     path = way.follow(problem.gram, problem.pull, part(watch, 0.2, 0.4))
-    many = len(pairs.annotators)
-    by_t_test = _spread(t_test(found), tested, many)
+    total = len(pairs.annotators)
+    by_t_test = _spread(t_test(result), tested, total)
     flips = _flips(pairs, untested, settings, part(watch, 0.4, 0.5))
     if settings.rule == "knockoffs":
-        w = np.full((settings.draws, many), np.nan, dtype=np.float32)
-        w[:, tested] = _statistics(pairs, component, problem, found, way, settings, part(watch, 0.5, 0.8))
+        w = np.full((settings.draws, total), np.nan, dtype=np.float32)
+        w[:, tested] = _statistics(pairs, component, problem, result, way, settings, part(watch, 0.5, 0.8))
         flagged = selected(shares(w, settings.rate, settings.plus), settings.share)
         probability = by_t_test
-        bias, low, high = (_spread(one, tested, many) for one in intervals(found, problem))
+        bias, low, high = (_spread(array, tested, total) for array in intervals(result, problem))
     else:
         w, flagged, probability = flips.evidence, flips.flagged, flips.test.probability
         bias, low, high = flips.test.bias, flips.test.low, flips.test.high
@@ -286,7 +286,7 @@ def _fit(pairs: Pairs, name: str, way: Way, settings: PairSettings, watch: Watch
         *of_biases(pairs, bias),
     ]
     if settings.rule == "knockoffs":
-        notices += of_noise(pairs, found.residual, found.freedom, len(tested))
+        notices += of_noise(pairs, result.residual, result.freedom, len(tested))
         notices += of_selection(
             settings, len(tested), flagged, int(benjamini_hochberg(probability, settings.rate).sum())
         )
@@ -301,9 +301,9 @@ def _fit(pairs: Pairs, name: str, way: Way, settings: PairSettings, watch: Watch
         right=right,
         ties=ties,
         untested=untested,
-        entry=_spread(path.entry, tested, many),
+        entry=_spread(path.entry, tested, total),
         path_at=path.at,
-        path=_in_units(path, problem, many),
+        path=_in_units(path, problem, total),
         statistic=w,
         bias=bias,
         bias_low=low,
@@ -321,8 +321,8 @@ def _fit(pairs: Pairs, name: str, way: Way, settings: PairSettings, watch: Watch
         corrected=after.score,
         corrected_low=after.low,
         corrected_high=after.high,
-        variance=found.variance,
-        freedom=found.freedom,
+        variance=result.variance,
+        freedom=result.freedom,
         inconsistency=unexplained,
         notices=tuple(notices),
         rule=settings.rule,
@@ -354,8 +354,8 @@ def _flips(pairs: Pairs, untested: NDArray[np.int8], settings: PairSettings, wat
     whole = flip_test(pairs, settings.effect, watch)
     spared = untested != 0
     probability, of_any, bias, low, high, z = (
-        np.where(spared, np.nan, one)
-        for one in (whole.probability, whole.of_any, whole.bias, whole.low, whole.high, whole.z)
+        np.where(spared, np.nan, array)
+        for array in (whole.probability, whole.of_any, whole.bias, whole.low, whole.high, whole.z)
     )
     test = replace(whole, probability=probability, of_any=of_any, bias=bias, low=low, high=high, z=z)
     q_value, crowd_p = false_discovery_rates(probability), crowd_probability(of_any)
@@ -411,13 +411,13 @@ def _statistics(
 
 def _spread(value: FloatArray, tested: NDArray[np.int64], many: int) -> FloatArray:
     """Give everybody a value: NaN for those who were not tested."""
-    found = np.full(many, np.nan)
-    found[tested] = value
-    return found
+    result = np.full(many, np.nan)
+    result[tested] = value
+    return result
 
 
 def _in_units(path: Path, problem: Scaled, many: int) -> NDArray[np.float32]:
     """Give the path in the units of the choices."""
-    found = np.zeros((len(path.at), many), dtype=np.float32)
-    found[:, problem.tested] = path.value / problem.length
-    return found
+    result = np.zeros((len(path.at), many), dtype=np.float32)
+    result[:, problem.tested] = path.value / problem.length
+    return result

@@ -201,8 +201,8 @@ class _Reach:
         if self.graded:
             rest = self.sums(self.choice - self.count * mean)
             square = self.sums(self.square - 2 * mean * self.choice + self.count * mean**2)
-            many = np.maximum(self.total, 1.0)
-            return rest, np.maximum(square - rest * rest / many, 0.0) * self.wider
+            count = np.maximum(self.total, 1.0)
+            return rest, np.maximum(square - rest * rest / count, 0.0) * self.wider
         mean = np.tanh(0.5 * mean)
         rest = self.sums(self.choice - self.count * mean)
         square = self.sums(self.square - 2 * mean * self.choice + self.count * mean**2)
@@ -235,18 +235,18 @@ class _Reach:
         from scipy.special import ndtri
 
         cut, sure = float(ndtri(1 - probability / 2)), float(ndtri(_POWER))
-        many = len(self.total)
-        base = np.full(many, self.effect)
+        count = len(self.total)
+        base = np.full(count, self.effect)
         if self.graded:
             _, variance = self.score(
                 self.sums(self.choice - self.count * self.at) / np.maximum(self.total, 1)
             )
-            found = base + (cut + sure) * np.sqrt(variance) / np.maximum(self.total, 1.0)
+            result = base + (cut + sure) * np.sqrt(variance) / np.maximum(self.total, 1.0)
             known = (self.flips >= 1 - np.log2(probability)) & (self.total > 0)
-            return np.where(known, self.units(found), np.nan)
+            return np.where(known, self.units(result), np.nan)
         start = np.tanh(0.5 * (self.at + base[self.owner]))
-        low, high = base.copy(), np.full(many, _REACH)
-        reached = np.zeros(many, dtype=bool)
+        low, high = base.copy(), np.full(count, _REACH)
+        reached = np.zeros(count, dtype=bool)
         for turn in range(_BISECTIONS):
             middle = high if turn == 0 else (low + high) / 2
             mean = np.tanh(0.5 * (self.at + middle[self.owner]))
@@ -317,10 +317,10 @@ def flip_test(pairs: Pairs, effect: float = 0.0, watch: Watch = silent) -> FlipT
     beyond = np.zeros(model.annotators) if effect <= 0 else _beyond(model, at, effect, wider, watch)
     probability = np.maximum(of_any, beyond)
     watch(0.99, "testing residuals")
-    bias, low, high = (reach.units(one) for one in reach.roots())
+    bias, low, high = (reach.units(array) for array in reach.roots())
     none = count == 0
     watch(1.0, "testing residuals")
-    probability, of_any, z = (np.where(none, np.nan, one) for one in (probability, of_any, z))
+    probability, of_any, z = (np.where(none, np.nan, array) for array in (probability, of_any, z))
     apart = int(np.count_nonzero(known.difference))
     better_left = float((known.difference > 0).sum() / apart) if apart else 0.5
     return FlipTest(probability, of_any, bias, low, high, z, reach, better_left, apart)
@@ -360,8 +360,8 @@ def sign_flip_probability(rest: FloatArray, owner: NDArray[np.integer], statisti
     """
     from scipy.special import ndtr
 
-    many = len(statistic)
-    size, start = np.abs(rest), starts_of(owner, many)
+    count = len(statistic)
+    size, start = np.abs(rest), starts_of(owner, count)
     greatest = totals(start, size)
     flips = totals(start, size > 0)
     square = totals(start, rest * rest)
@@ -375,11 +375,11 @@ def sign_flip_probability(rest: FloatArray, owner: NDArray[np.integer], statisti
             break
         if not moving.all():
             some = moving[owner]
-            r, who = size[some], owner[some]
+            r, annotators = size[some], owner[some]
             begin = np.concatenate([[0], np.cumsum(np.where(moving, np.diff(start), 0))])
         else:
-            r, who, begin = size, owner, start
-        bent = np.tanh(t[who] * r)
+            r, annotators, begin = size, owner, start
+        bent = np.tanh(t[annotators] * r)
         bent *= r
         first = totals(begin, bent)
         second = totals(begin, r * r - bent * bent)
@@ -396,8 +396,8 @@ def sign_flip_probability(rest: FloatArray, owner: NDArray[np.integer], statisti
     correction = np.where(close, 0.0, 1 / np.where(close, 1.0, u) - 1 / np.where(close, 1.0, w))
     tail = ndtr(-w) + np.exp(-w * w / 2) / np.sqrt(2 * np.pi) * correction
     floor = np.maximum(2.0 ** (1 - flips), _LEAST)
-    found = np.where(live, np.clip(2 * tail, floor, 1.0), 1.0)
-    return np.asarray(np.where(extreme & (square > 0), np.minimum(floor, 1.0), found))
+    result = np.where(live, np.clip(2 * tail, floor, 1.0), 1.0)
+    return np.asarray(np.where(extreme & (square > 0), np.minimum(floor, 1.0), result))
 
 
 def _clipped(model: ChoiceModel, rest: FloatArray) -> FloatArray:
@@ -416,7 +416,7 @@ def _added_variance(model: ChoiceModel, known: Scoring, slope: FloatArray, chang
 
     It is g'Cov(s)g for the derivative g of the sum by the scores, less what random sides would give.
     """
-    found = np.zeros(model.annotators)
+    result = np.zeros(model.annotators)
     value = model.each(slope) * change
     block = max(1, 4_000_000 // max(model.items, 1))
     for first in range(0, model.annotators, block):
@@ -432,15 +432,15 @@ def _added_variance(model: ChoiceModel, known: Scoring, slope: FloatArray, chang
         whole = totals(model.start[first : last + 1] - model.start[first], value[mine] * (
             through[left * columns + column] - through[right * columns + column]
         ))  # fmt: skip
-        found[first:last] = whole
-    return np.maximum(found - _random_sides(model, known, value), 0.0)
+        result[first:last] = whole
+    return np.maximum(result - _random_sides(model, known, value), 0.0)
 
 
 def _random_sides(model: ChoiceModel, known: Scoring, value: FloatArray) -> FloatArray:
     """Give the mean of g'Cov(s)g over random sides: the variance of each difference alone, added up."""
     n = model.items
     low, high = np.minimum(model.left, model.right), np.maximum(model.left, model.right)
-    found = np.zeros(len(value))
+    result = np.zeros(len(value))
     block = max(1, 4_000_000 // max(n, 1))
     order = np.argsort(low, kind="stable")
     starts = np.searchsorted(low[order], np.arange(0, n + block, block))
@@ -455,8 +455,8 @@ def _random_sides(model: ChoiceModel, known: Scoring, value: FloatArray) -> Floa
         some = order[starts[at] : starts[at + 1]]
         columns.append((some, inverse[high[some], low[some] - first]))
     for some, crossed in columns:
-        found[some] = diagonal[low[some]] + diagonal[high[some]] - 2 * crossed
-    return model.total(value * value * found)
+        result[some] = diagonal[low[some]] + diagonal[high[some]] - 2 * crossed
+    return model.total(value * value * result)
 
 
 def _reach(model: ChoiceModel, at: FloatArray, effect: float, flips: FloatArray, wider: FloatArray) -> _Reach:
@@ -468,8 +468,8 @@ def _reach(model: ChoiceModel, at: FloatArray, effect: float, flips: FloatArray,
     within = (np.arange(len(at)) - model.start[model.annotator]) // size[model.annotator]
     groups = -(-count // size)
     key = np.concatenate([[0], np.cumsum(groups)])[model.annotator] + within
-    many = int(groups.sum())
-    number = np.bincount(key, minlength=many).astype(np.float64)
+    total = int(groups.sum())
+    number = np.bincount(key, minlength=total).astype(np.float64)
     begin = np.concatenate([[0], np.cumsum(number)]).astype(np.int64)
     choice = model.choice[order]
     base = effect if model.graded else 2 * np.arctanh(effect)

@@ -98,25 +98,25 @@ def grams(
     from scipy.linalg import solve_triangular
 
     component = components(pairs) if component is None else component
-    many, items = len(pairs.annotators), len(pairs.items)
-    count = np.bincount(pairs.annotator, minlength=many).astype(np.int64)
-    people = np.flatnonzero(count > 0 if who is None else who & (count > 0)).astype(np.int64)
-    if len(people) > MOST_TESTED:
+    number, items = len(pairs.annotators), len(pairs.items)
+    count = np.bincount(pairs.annotator, minlength=number).astype(np.int64)
+    annotators = np.flatnonzero(count > 0 if who is None else who & (count > 0)).astype(np.int64)
+    if len(annotators) > MOST_TESTED:
         raise PairsError(
-            f"{len(people):,} annotators are to be tested; expected at most {MOST_TESTED:,}: raise the least "
-            "comparisons that one is tested from."
+            f"{len(annotators):,} annotators are to be tested; expected at most {MOST_TESTED:,}: "
+            "raise the least comparisons that one is tested from."
         )
     watch(0.05, "adding up comparisons")
-    mixed = table(pairs.annotator, pairs.left, (many, items))
+    mixed = table(pairs.annotator, pairs.left, (number, items))
     watch(0.15, "adding up comparisons")
-    mixed = (mixed - table(pairs.annotator, pairs.right, (many, items)))[people].tocsc()
+    mixed = (mixed - table(pairs.annotator, pairs.right, (number, items)))[annotators].tocsc()
     watch(0.25, "adding up comparisons")
     score = item_sums(pairs, pairs.choice)
-    count = count[people]
+    count = count[annotators]
     gram = np.diag(count.astype(np.float64))
-    pull = np.zeros(many)
-    pull += np.bincount(pairs.annotator, weights=pairs.choice, minlength=many)
-    pull = pull[people]
+    pull = np.zeros(number)
+    pull += np.bincount(pairs.annotator, weights=pairs.choice, minlength=number)
+    pull = pull[annotators]
     total = square = float(pairs.choice @ pairs.choice)
     rank = done = 0
     for kept, lower in factors(pairs, component, watch):
@@ -136,7 +136,7 @@ def grams(
         gram[np.ix_(some, some)] -= shared[:-1, :-1]
         pull[some] -= shared[:-1, -1]
         square -= shared[-1, -1]
-    return Grams(people, count, gram, pull, max(square, 0.0), total, rank, len(pairs))
+    return Grams(annotators, count, gram, pull, max(square, 0.0), total, rank, len(pairs))
 
 
 def factors(
@@ -158,8 +158,8 @@ def factors(
     """
     from scipy.linalg import cholesky
 
-    many = len(pairs.items)
-    links = table(pairs.left, pairs.right, (many, many))
+    count = len(pairs.items)
+    links = table(pairs.left, pairs.right, (count, count))
     laplacian = (links + links.T).tocsr()
     groups = groups_of(component)
     work, done = max(sum(len(group) for group in groups), 1), 0
@@ -181,11 +181,11 @@ def factors(
 
 def item_sums(pairs: Pairs, value: FloatArray) -> FloatArray:
     """Give delta0' times a value of each comparison, (n,)."""
-    many = len(pairs.items)
-    found = np.zeros(many)
-    found += np.bincount(pairs.left, weights=value, minlength=many)
-    found -= np.bincount(pairs.right, weights=value, minlength=many)
-    return found
+    count = len(pairs.items)
+    result = np.zeros(count)
+    result += np.bincount(pairs.left, weights=value, minlength=count)
+    result -= np.bincount(pairs.right, weights=value, minlength=count)
+    return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,15 +228,15 @@ def scaled(small: Grams) -> tuple[Scaled, BoolArray]:
     """
     from scipy.linalg import eigh
 
-    told = np.asarray(np.diagonal(small.gram) > _SINGULAR * small.count)
-    who = np.flatnonzero(told).astype(np.int64)
-    found = _scaled(small, who)
-    if not _regular(found.gram):
-        value, vector = eigh(found.gram, check_finite=False)
+    known = np.asarray(np.diagonal(small.gram) > _SINGULAR * small.count)
+    annotators = np.flatnonzero(known).astype(np.int64)
+    result = _scaled(small, annotators)
+    if not _regular(result.gram):
+        value, vector = eigh(result.gram, check_finite=False)
         mixed = (vector[:, value < _SINGULAR] ** 2).sum(axis=1) > _SINGULAR
-        told[who[mixed]] = False
-        found = _scaled(small, who[~mixed])
-    return found, told
+        known[annotators[mixed]] = False
+        result = _scaled(small, annotators[~mixed])
+    return result, known
 
 
 def _regular(gram: FloatArray) -> bool:

@@ -63,19 +63,19 @@ def gaps(gram: FloatArray, construction: str = "entropy", watch: Watch = silent)
     """
     from scipy.linalg import eigvalsh
 
-    many = len(gram)
-    if not many:
+    count = len(gram)
+    if not count:
         return np.zeros(0)
     values = partial(eigvalsh, gram, check_finite=False, subset_by_index=(0, 0))
-    smallest = float(wait_watching(values, watch, 0.0, "making knockoffs", small=many <= _MANY)[0])
+    smallest = float(wait_watching(values, watch, 0.0, "making knockoffs", small=count <= _MANY)[0])
     if smallest >= _FAR_APART:
-        return np.ones(many)
+        return np.ones(count)
     if construction == "equal":
-        return np.full(many, min(1.0, 2.0 * smallest))
-    s = np.full(many, smallest)
+        return np.full(count, min(1.0, 2.0 * smallest))
+    s = np.full(count, smallest)
     if construction == "entropy":
         return _climb(gram, s, 0.0, 1.0, watch)
-    weights = 0.1 ** np.arange(np.ceil(np.log10(many / _BARRIER)) + 1)
+    weights = 0.1 ** np.arange(np.ceil(np.log10(count / _BARRIER)) + 1)
     for k, weight in enumerate(weights):
         step = part(watch, k / len(weights), (k + 1) / len(weights))
         s = _climb(gram, s, 1.0, float(weight), step)
@@ -213,7 +213,7 @@ def sphere(columns: int, residual: float, freedom: int, seeds: Sequence[Sequence
     .. [barber2015] R. F. Barber and E. J. Candès, "Controlling the false discovery rate via knockoffs",
        Annals of Statistics 43 (2015) 2055-2085, doi:10.1214/15-AOS1337.
     """
-    found = np.empty((len(seeds), columns))
+    result = np.empty((len(seeds), columns))
     for k, seed in enumerate(seeds):
         generator = np.random.default_rng(seed)
         point = generator.standard_normal(columns)
@@ -223,8 +223,8 @@ def sphere(columns: int, residual: float, freedom: int, seeds: Sequence[Sequence
             rest = generator.chisquare(freedom - columns) if freedom > columns else 0.0
         else:
             square += residual / freedom * generator.chisquare(columns - freedom)
-        found[k] = point * np.sqrt(square / (point @ point + rest))
-    return found
+        result[k] = point * np.sqrt(square / (point @ point + rest))
+    return result
 
 
 def statistic(entries: FloatArray) -> FloatArray:
@@ -270,23 +270,23 @@ class SortedDraws:
         """Find the cut T of each draw; see `cuts`."""
         if not 0.0 < rate <= HIGHEST_RATE:
             raise ValueError(f"the rate is {rate:g}; expected more than 0, at most {HIGHEST_RATE:g}")
-        found = np.full(len(self.size), np.inf)
+        result = np.full(len(self.size), np.inf)
         if not self.size.shape[1]:
-            return found
+            return result
         # a product, since 1 / 10 is no more than 0.1 whichever way it is rounded
         most = rate * np.maximum(self.chosen, 1) * (1.0 + 1e-12)
         good = self.last & (self.against + int(plus) <= most)
         at = self.size.shape[1] - 1 - np.argmax(good[:, ::-1], axis=1)
         some = good.any(axis=1)
-        found[some] = self.size[some, at[some]]
-        return found
+        result[some] = self.size[some, at[some]]
+        return result
 
     def shares(self, cut: FloatArray) -> FloatArray:
         """Tell which share of the draws selects each annotator at their cuts; see `shares`."""
         chosen = self.statistic >= cut[:, None].astype(self.statistic.dtype)
-        found = np.asarray(chosen.mean(axis=0), dtype=np.float64)
-        found[self.untested] = np.nan
-        return found
+        result = np.asarray(chosen.mean(axis=0), dtype=np.float64)
+        result[self.untested] = np.nan
+        return result
 
 
 def sort_draws(statistic: NDArray[np.floating[Any]]) -> SortedDraws:
@@ -394,30 +394,30 @@ def own_noise(
     """
     from scipy.linalg import cho_solve, eigh, solve_triangular
 
-    many, items = len(problem.tested), len(pairs.items)
-    number = np.full(len(pairs.annotators), many)
-    number[problem.tested] = np.arange(many)
+    count, items = len(problem.tested), len(pairs.items)
+    number = np.full(len(pairs.annotators), count)
+    number[problem.tested] = np.arange(count)
     person = number[pairs.annotator]
     bias = np.append(found.scaled / problem.length, 0.0)
     score = item_sums(pairs, pairs.choice - bias[person])
     blocks = list(factors(pairs, component, part(watch, 0.0, 0.1)))
     theta = np.zeros(items)
-    mixed = _sums(person, pairs, np.ones(len(pairs)), many)
+    mixed = _sums(person, pairs, np.ones(len(pairs)), count)
     through = []
     for kept, lower in blocks:
         theta[kept] = cho_solve((lower, True), score[kept], check_finite=False)
         through.append(solve_triangular(lower, mixed[:, kept].T, lower=True, check_finite=False))
     rest = pairs.choice - theta[pairs.left] + theta[pairs.right] - bias[person]
-    drawn = np.empty((len(seeds), many))
+    drawn = np.empty((len(seeds), count))
     for k, seed in enumerate(seeds):
         watch(0.1 + 0.9 * k / len(seeds), f"noise of each annotator, draw {k + 1} of {len(seeds)}")
         generator = np.random.default_rng(seed)
         z = generator.standard_normal(len(pairs))
-        length = np.sqrt(np.bincount(person, weights=z * z, minlength=many)[:many])
+        length = np.sqrt(np.bincount(person, weights=z * z, minlength=count)[:count])
         z /= np.append(length, 1.0)[person]
-        table = _sums(person, pairs, z, many)
-        square = np.eye(many)
-        cross: FloatArray = np.diag(np.bincount(person, weights=z, minlength=many)[:many])
+        table = _sums(person, pairs, z, count)
+        square = np.eye(count)
+        cross: FloatArray = np.diag(np.bincount(person, weights=z, minlength=count)[:count])
         for (kept, lower), own in zip(blocks, through, strict=True):
             mine = solve_triangular(lower, table[:, kept].T, lower=True, check_finite=False)
             square -= mine.T @ mine
@@ -426,7 +426,7 @@ def own_noise(
         square -= cross @ found.inverse @ cross.T
         value, vector = eigh(square, check_finite=False)
         good = value > _LOST
-        seen = vector.T @ np.bincount(person, weights=z * rest, minlength=many)[:many]
+        seen = vector.T @ np.bincount(person, weights=z * rest, minlength=count)[:count]
         seen[good] = seen[good] / np.sqrt(value[good])
         if not good.all():
             left = max(found.residual - float(seen[good] @ seen[good]), 0.0)
@@ -442,7 +442,7 @@ def own_noise(
 def _sums(person: IndexArray, pairs: Pairs, value: FloatArray, many: int) -> FloatArray:
     """Give the annotators' columns times delta0, (m, n), each comparison weighed."""
     items = len(pairs.items)
-    found = np.zeros((many + 1) * items)
-    found += np.bincount(person * items + pairs.left, weights=value, minlength=len(found))
-    found -= np.bincount(person * items + pairs.right, weights=value, minlength=len(found))
-    return found.reshape(-1, items)[:many]
+    result = np.zeros((many + 1) * items)
+    result += np.bincount(person * items + pairs.left, weights=value, minlength=len(result))
+    result -= np.bincount(person * items + pairs.right, weights=value, minlength=len(result))
+    return result.reshape(-1, items)[:many]

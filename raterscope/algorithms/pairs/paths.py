@@ -125,7 +125,7 @@ class Exact:
         """Find where columns and knockoffs come in; see `Way.entries`."""
         from raterscope.algorithms.pairs._path_kernels import start
 
-        found = np.zeros(pulls.shape)
+        result = np.zeros(pulls.shape)
         gram, gap = np.ascontiguousarray(gram), np.ascontiguousarray(gap)
         memory: Queue[FloatArray] = Queue()
         for _ in range(min(_THREADS, len(pulls))):
@@ -139,7 +139,7 @@ class Exact:
             done = _EVENTS_AT_ONCE
             while done == _EVENTS_AT_ONCE and not ended.is_set():
                 done = self.events(gram, gap, pull, state, _EVENTS_AT_ONCE, stop)
-            found[k] = state.entry
+            result[k] = state.entry
             memory.put(factor)
 
         with ThreadPoolExecutor(_THREADS) as pool:
@@ -148,11 +148,11 @@ class Exact:
                 while waiting:
                     watch(1.0 - len(waiting) / len(pulls), f"{len(waiting):,} of {len(pulls):,} draws to go")
                     done, waiting = wait(waiting, _FRESH, FIRST_COMPLETED)
-                    for one in done:
-                        one.result()
+                    for future in done:
+                        future.result()
             finally:
                 ended.set()
-        return found
+        return result
 
 
 def iss() -> Exact:
@@ -215,9 +215,9 @@ class Iterated:
         self, gram: FloatArray, gap: FloatArray, pulls: FloatArray, stop: float, note: Any, watch: Watch
     ) -> FloatArray:
         draws, columns = pulls.shape
-        many = len(gram)
+        count = len(gram)
         entry = np.zeros((draws, columns))
-        if not many:
+        if not count:
             return entry
         largest = float(np.linalg.eigvalsh(2.0 * gram - np.diag(gap) if len(gap) else gram)[-1])
         step = 1.0 / (self.kappa * max(largest, float(gap.max(initial=0.0))))
@@ -243,8 +243,8 @@ class Iterated:
             elif new.any():
                 ended = (entry[going] > 0.0).all(axis=1)
                 if len(gap):
-                    behind = (entry[going, many:] > entry[going, :many]).sum(axis=1)
-                    ended |= behind > stop * (many - behind)
+                    behind = (entry[going, count:] > entry[going, :count]).sum(axis=1)
+                    ended |= behind > stop * (count - behind)
                 going, w, coefficient = going[~ended], w[~ended], coefficient[~ended]
                 if not len(going):
                     break

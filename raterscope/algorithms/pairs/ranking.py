@@ -75,11 +75,11 @@ def totals(start: NDArray[np.int64], value: NDArray[Any]) -> FloatArray:
 
     It takes a tenth of the time of `sums`.
     """
-    found = np.zeros(len(start) - 1)
+    result = np.zeros(len(start) - 1)
     some = np.flatnonzero(np.diff(start))
     if len(some):
-        found[some] = np.add.reduceat(value, start[some], dtype=np.float64)
-    return found
+        result[some] = np.add.reduceat(value, start[some], dtype=np.float64)
+    return result
 
 
 def groups_of(component: IndexArray) -> list[NDArray[np.int64]]:
@@ -164,20 +164,20 @@ def components(pairs: Pairs) -> IndexArray:
     """
     from scipy.sparse.csgraph import connected_components
 
-    many = len(pairs.items)
-    found = np.full(many, -1, dtype=np.int32)
+    count = len(pairs.items)
+    result = np.full(count, -1, dtype=np.int32)
     if not len(pairs):
-        return found
-    _, label = connected_components(table(pairs.left, pairs.right, (many, many)), directed=False)
-    compared = np.zeros(many, dtype=bool)
+        return result
+    _, label = connected_components(table(pairs.left, pairs.right, (count, count)), directed=False)
+    compared = np.zeros(count, dtype=bool)
     compared[pairs.left] = compared[pairs.right] = True
     names, first, inverse, size = np.unique(
         label[compared], return_index=True, return_inverse=True, return_counts=True
     )
     place = np.empty(len(names), dtype=np.int32)
     place[np.lexsort((first, -size))] = np.arange(len(names), dtype=np.int32)
-    found[compared] = place[inverse]
-    return found
+    result[compared] = place[inverse]
+    return result
 
 
 def scores(pairs: Pairs, biased: BoolArray | None = None, watch: Watch = silent) -> Scores:
@@ -242,13 +242,15 @@ def scores_of(linked: Linked, biased: BoolArray | None = None, watch: Watch = si
 
 
 def _scores(linked: Linked, biased: BoolArray | None, watch: Watch) -> Scores:
-    pairs, pull, many = linked.pairs, linked.pull, len(linked.component)
-    who = np.zeros(len(pairs.annotators), dtype=bool) if biased is None else np.array(biased, dtype=bool)
-    who &= np.bincount(pairs.annotator, minlength=len(who)) > 0
-    people = np.flatnonzero(who)
+    pairs, pull, count = linked.pairs, linked.pull, len(linked.component)
+    annotators = (
+        np.zeros(len(pairs.annotators), dtype=bool) if biased is None else np.array(biased, dtype=bool)
+    )
+    annotators &= np.bincount(pairs.annotator, minlength=len(annotators)) > 0
+    members = np.flatnonzero(annotators)
     watch(0.0, "counting comparisons of the biased")
-    small = None if not len(people) else _biased_sums(pairs, who)
-    score, spread = np.full(many, np.nan), np.full(many, np.nan)
+    small = None if not len(members) else _biased_sums(pairs, annotators)
+    score, spread = np.full(count, np.nan), np.full(count, np.nan)
     kept: list[tuple[NDArray[np.int64], FloatArray]] = []
     for items, inverse in zip(linked.items, linked.inverse, strict=True):
         watch(0.2, f"scoring {len(items):,} items")
@@ -261,18 +263,18 @@ def _scores(linked: Linked, biased: BoolArray | None, watch: Watch) -> Scores:
             small.right -= through @ pull[items]
             kept.append((items, through))
     watch(0.5, "estimating biases")
-    bias = np.full(len(who), np.nan)
-    own = np.full(len(who), np.nan)
+    bias = np.full(len(annotators), np.nan)
+    own = np.full(len(annotators), np.nan)
     rank = int((linked.component >= 0).sum()) - len(linked.items)
-    shift = np.zeros(len(who))
+    shift = np.zeros(len(annotators))
     if small is not None:
         inverse, null = _symmetric_inverse(small.gram, float(small.count.max()), watch)
         value = inverse @ small.right
         rank += len(value) - null.shape[1]
         known = (null**2).sum(axis=1) < _SINGULAR
-        shift[people] = value
-        bias[people[known]] = value[known]
-        own[people[known]] = np.diagonal(inverse)[known]
+        shift[members] = value
+        bias[members[known]] = value[known]
+        own[members[known]] = np.diagonal(inverse)[known]
         for items, through in kept:
             score[items] -= through.T @ value
             spread[items] += ((through.T @ inverse) * through.T).sum(axis=1)
@@ -312,10 +314,10 @@ def _biased_sums(pairs: Pairs, who: BoolArray) -> _BiasedSums:
 
 def _normal(pairs: Pairs) -> tuple[Any, FloatArray]:
     """Give the Laplacian without its diagonal, as counts of comparisons, and delta0'y."""
-    many = len(pairs.items)
-    links = table(pairs.left, pairs.right, (many, many))
-    pull = np.bincount(pairs.left, weights=pairs.choice, minlength=many).astype(np.float64)
-    pull -= np.bincount(pairs.right, weights=pairs.choice, minlength=many)
+    count = len(pairs.items)
+    links = table(pairs.left, pairs.right, (count, count))
+    pull = np.bincount(pairs.left, weights=pairs.choice, minlength=count).astype(np.float64)
+    pull -= np.bincount(pairs.right, weights=pairs.choice, minlength=count)
     return (links + links.T).tocsr(), pull
 
 
@@ -323,16 +325,16 @@ def _pseudo_inverse(links: Any, items: NDArray[np.int64], watch: Watch, fraction
     """Invert the Laplacian of one component on the vectors of mean 0."""
     from scipy.linalg import lapack
 
-    many = len(items)
-    if many > MOST_LINKED:
-        raise PairsError(f"{many:,} items are linked by comparisons; expected at most {MOST_LINKED:,}.")
+    count = len(items)
+    if count > MOST_LINKED:
+        raise PairsError(f"{count:,} items are linked by comparisons; expected at most {MOST_LINKED:,}.")
     block = np.asarray(links[items][:, items].toarray(), order="F")
     degree = block.sum(axis=1)
     np.negative(block, out=block)
     # The mean, which no comparison tells, gets a weight like the items' own: that keeps the condition good.
-    weight = degree.mean() / many
+    weight = degree.mean() / count
     block += weight
-    block[np.diag_indices(many)] += degree
+    block[np.diag_indices(count)] += degree
 
     def inverted() -> FloatArray:
         factor, failed = lapack.dpotrf(block, lower=1, overwrite_a=1)
@@ -340,10 +342,10 @@ def _pseudo_inverse(links: Any, items: NDArray[np.int64], watch: Watch, fraction
         if failed or failed_too:
             raise PairsError("the comparisons of these items cannot be told apart from rounding errors.")
         inverse += np.tril(inverse, -1).T - np.triu(inverse, 1)
-        inverse -= 1.0 / (weight * many * many)
+        inverse -= 1.0 / (weight * count * count)
         return np.asarray(inverse)
 
-    inverse = wait_watching(inverted, watch, fraction, f"scoring {many:,} items", small=many <= _SMALL)
+    inverse = wait_watching(inverted, watch, fraction, f"scoring {count:,} items", small=count <= _SMALL)
     return np.asarray(inverse)
 
 
@@ -379,7 +381,7 @@ def ranks(score: FloatArray, component: IndexArray) -> IndexArray:
     >>> ranks(np.array([0.4, 1.2, 0.4, np.nan]), np.zeros(4, np.int32))
     array([2, 1, 2, 0], dtype=int32)
     """
-    found = np.zeros(len(score), dtype=np.int32)
+    result = np.zeros(len(score), dtype=np.int32)
     for items in groups_of(np.where(np.isfinite(score), component, -1).astype(np.int32)):
         order = items[np.argsort(-score[items], kind="stable")]
         value = score[order]
@@ -387,8 +389,8 @@ def ranks(score: FloatArray, component: IndexArray) -> IndexArray:
         new[0] = True
         new[1:] = -np.diff(value) > _TIED * (1 + np.abs(value[1:]))
         first = np.maximum.accumulate(np.where(new, np.arange(len(order)), 0))
-        found[order] = first + 1
-    return found
+        result[order] = first + 1
+    return result
 
 
 def inconsistency(pairs: Pairs, component: IndexArray, score: FloatArray | None = None) -> float:
@@ -443,21 +445,21 @@ def bradley_terry(pairs: Pairs, watch: Watch = silent) -> FloatArray:
     from threadpoolctl import threadpool_limits
 
     watch(0.0, "counting answers")
-    many, component = len(pairs.items), components(pairs)
-    found = np.full(many, np.nan)
+    count, component = len(pairs.items), components(pairs)
+    result = np.full(count, np.nan)
     if not len(pairs):
-        return found
+        return result
     sign = np.sign(pairs.choice)
     better = np.concatenate([pairs.left, pairs.right])
     worse = np.concatenate([pairs.right, pairs.left])
-    wins = table(better, worse, (many, many), np.concatenate([1 + sign, 1 - sign]) / 2).tocoo()
-    told = wins.data > 0
+    wins = table(better, worse, (count, count), np.concatenate([1 + sign, 1 - sign]) / 2).tocoo()
+    known = wins.data > 0
     # Each pair in one direction: as a win, class 1, or as a loss, class 0.
-    first, second, weight = wins.row[told], wins.col[told], wins.data[told]
+    first, second, weight = wins.row[known], wins.col[known], wins.data[known]
     won = first < second
     rows = np.arange(len(weight))
     low, high = np.minimum(first, second), np.maximum(first, second)
-    shape = (len(weight), many)
+    shape = (len(weight), count)
     design = table(rows, low, shape) - table(rows, high, shape)
     # Something of the other class is always there, of no weight, so that there is something to regress.
     design = _stacked(design, design[:1])
@@ -471,8 +473,8 @@ def bradley_terry(pairs: Pairs, watch: Watch = silent) -> FloatArray:
         )  # fmt: skip
     value = fitted.coef_[0]
     for items in groups_of(component):
-        found[items] = value[items] - value[items].mean()
-    return found
+        result[items] = value[items] - value[items].mean()
+    return result
 
 
 def _stacked(*tables: Any) -> Any:

@@ -83,15 +83,15 @@ def consistency(pairs: Pairs, component: IndexArray, score: FloatArray, watch: W
     """
     watch(0.0, "adding up the answers of every pair")
     whole = float(pairs.choice @ pairs.choice)
-    many = int(component.max(initial=-1)) + 1
+    number = int(component.max(initial=-1)) + 1
     if not whole:
-        return Consistency(1.0, 0.0, 0.0, 0.0, 0.0, np.zeros(many))
+        return Consistency(1.0, 0.0, 0.0, 0.0, 0.0, np.zeros(number))
     first, second, count, mean = _flows(pairs)
     rest = mean - score[first] + score[second]
     left = pairs.choice - score[pairs.left] + score[pairs.right]
     group = component[pairs.left]
-    by_group = np.bincount(group, weights=left**2, minlength=many)
-    total = np.bincount(group, weights=pairs.choice**2, minlength=many)
+    by_group = np.bincount(group, weights=left**2, minlength=number)
+    total = np.bincount(group, weights=pairs.choice**2, minlength=number)
     within = max(whole - float(count @ mean**2), 0.0) / whole
     cyclic = float(count @ rest**2) / whole
     watch(0.3, "looking for circles")
@@ -112,16 +112,16 @@ def _flows(pairs: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArr
     """Give the pairs that were compared, the lower number first, how often, and the mean choice of it."""
     from scipy.sparse import coo_array
 
-    many = len(pairs.items)
+    count = len(pairs.items)
     low, high = np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right)
     signed = np.where(pairs.left < pairs.right, pairs.choice, -pairs.choice)
     tables = []
     for value in (np.ones(len(pairs)), signed):
-        table = coo_array((value, (low, high)), shape=(many, many)).tocsr()
+        table = coo_array((value, (low, high)), shape=(count, count)).tocsr()
         table.sum_duplicates()
         tables.append(table)
     counts, sums = tables
-    first = np.repeat(np.arange(many), np.diff(counts.indptr))
+    first = np.repeat(np.arange(count), np.diff(counts.indptr))
     return first, counts.indices.astype(np.int64), counts.data, sums.data / counts.data
 
 
@@ -134,7 +134,7 @@ def _triangles(
     edge = np.full((many, many), -1, dtype=np.int32)
     edge[first, second] = np.arange(len(first), dtype=np.int32)
     start = np.searchsorted(first, np.arange(many + 1))
-    found: list[tuple[NDArray[np.int64], ...]] = []
+    result: list[tuple[NDArray[np.int64], ...]] = []
     count = 0
     for item in range(many):
         if item % 64 == 0:
@@ -146,10 +146,10 @@ def _triangles(
         if count > _MOST_TRIANGLES:
             return None
         if len(a):
-            found.append((start[item] + a, start[item] + b, opposite[a, b].astype(np.int64)))
-    if not found:
+            result.append((start[item] + a, start[item] + b, opposite[a, b].astype(np.int64)))
+    if not result:
         return tuple(np.empty(0, dtype=np.int64) for _ in range(3))
-    return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
+    return tuple(np.concatenate(parts) for parts in zip(*result, strict=True))
 
 
 def _round_triangles(
@@ -264,12 +264,12 @@ def compare_rankings(score: FloatArray, component: IndexArray, truth: TrueRankin
     for items in groups:
         place, value = -truth.place[items], score[items]
         for at in range(len(items) - 1):
-            true, found = np.sign(place[at + 1 :] - place[at]), np.sign(value[at + 1 :] - value[at])
-            same = true * found
+            true, result = np.sign(place[at + 1 :] - place[at]), np.sign(value[at + 1 :] - value[at])
+            same = true * result
             agreeing += int((same > 0).sum())
             opposed += int((same < 0).sum())
-            only_truth += int(((true != 0) & (found == 0)).sum())
-            only_score += int(((true == 0) & (found != 0)).sum())
+            only_truth += int(((true != 0) & (result == 0)).sum())
+            only_score += int(((true == 0) & (result != 0)).sum())
     both = agreeing + opposed
     size = math.sqrt((both + only_truth) * (both + only_score))
     tau = (agreeing - opposed) / size if size else math.nan

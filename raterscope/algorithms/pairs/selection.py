@@ -139,10 +139,10 @@ def benjamini_hochberg(probability: FloatArray, rate: float) -> BoolArray:
     tested = np.flatnonzero(np.isfinite(probability))
     order = tested[np.argsort(probability[tested], kind="stable")]
     good = probability[order] <= rate * np.arange(1, len(order) + 1) / max(len(order), 1)
-    found = np.zeros(len(probability), dtype=bool)
+    result = np.zeros(len(probability), dtype=bool)
     if good.any():
-        found[order[: np.flatnonzero(good)[-1] + 1]] = True
-    return found
+        result[order[: np.flatnonzero(good)[-1] + 1]] = True
+    return result
 
 
 def simes(probability: FloatArray) -> float:
@@ -204,15 +204,15 @@ def false_discovery_rates(probability: FloatArray) -> FloatArray:
     array([0.004, 0.04 , 0.533, 0.8  ])
     """
     tested = np.flatnonzero(np.isfinite(probability))
-    many = len(tested)
-    found = np.full(len(probability), np.nan)
-    if not many:
-        return found
+    count = len(tested)
+    result = np.full(len(probability), np.nan)
+    if not count:
+        return result
     unbiased = _unbiased(probability[tested])
     order = tested[np.argsort(probability[tested], kind="stable")]
-    rate = unbiased * many * probability[order] / np.arange(1, many + 1)
-    found[order] = np.minimum(np.minimum.accumulate(rate[::-1])[::-1], 1.0)
-    return found
+    rate = unbiased * count * probability[order] / np.arange(1, count + 1)
+    result[order] = np.minimum(np.minimum.accumulate(rate[::-1])[::-1], 1.0)
+    return result
 
 
 def selection_limit(probability: FloatArray, rate: float, selected: int) -> float:
@@ -247,8 +247,8 @@ def crowd_probability(probability: FloatArray) -> float:
     tested = probability[np.isfinite(probability)]
     if not len(tested):
         return 1.0
-    many = float(chdtrc(2 * len(tested), -2 * np.log(np.maximum(tested, _LEAST)).sum()))
-    return min(1.0, simes(tested) / _WEIGHT_OF_FEW, many / (1 - _WEIGHT_OF_FEW))
+    count = float(chdtrc(2 * len(tested), -2 * np.log(np.maximum(tested, _LEAST)).sum()))
+    return min(1.0, simes(tested) / _WEIGHT_OF_FEW, count / (1 - _WEIGHT_OF_FEW))
 
 
 def bias_probabilities(probability: FloatArray) -> FloatArray:
@@ -278,9 +278,9 @@ def bias_probabilities(probability: FloatArray) -> FloatArray:
     from scipy.special import ndtri
 
     tested = np.isfinite(probability)
-    found = np.full(len(probability), np.nan)
+    result = np.full(len(probability), np.nan)
     if not tested.any():
-        return found
+        return result
     p = probability[tested]
     z = np.minimum(-ndtri(np.clip(p, 1e-300, 1.0) / 2), _FARTHEST)
     most = max(1.0 - min(1.0, (1 + int((p > 0.5).sum())) / (len(p) / 2)), 0.5 / len(p))
@@ -292,19 +292,19 @@ def bias_probabilities(probability: FloatArray) -> FloatArray:
             np.log(share / (1 - share) / 2) + np.logaddexp(near, far) - np.log(variance) / 2 + z * z / 2
         )
         biased = 1 / (1 + np.exp(-np.clip(log_odds, -700, 700)))
-        many = float(biased.sum())
-        share = min((many + _PRIOR_SHARE * _PRIOR_CASES) / (len(z) + _PRIOR_CASES), most)
-        mean = (float(biased @ z) + _PRIOR_BIASED * _PRIOR_MEAN) / (many + _PRIOR_BIASED)
+        count = float(biased.sum())
+        share = min((count + _PRIOR_SHARE * _PRIOR_CASES) / (len(z) + _PRIOR_CASES), most)
+        mean = (float(biased @ z) + _PRIOR_BIASED * _PRIOR_MEAN) / (count + _PRIOR_BIASED)
         spread = float(biased @ (z - mean) ** 2) + _PRIOR_BIASED * _PRIOR_VARIANCE
-        variance = max(spread / (many + _PRIOR_BIASED), 1.0)
-    found[tested] = biased
-    return found
+        variance = max(spread / (count + _PRIOR_BIASED), 1.0)
+    result[tested] = biased
+    return result
 
 
 def _unbiased(probability: FloatArray) -> float:
     """Estimate the share of the tested who are not biased, over the caution at which the rate is taken."""
-    many = max(len(probability), 1)
-    return min(1.0, (1 + int((probability > 0.5).sum())) / (many / 2) / _CAUTION)
+    count = max(len(probability), 1)
+    return min(1.0, (1 + int((probability > 0.5).sum())) / (count / 2) / _CAUTION)
 
 
 def flip_flags(q_value: FloatArray, rate: float, crowd_p: float, gate: float) -> BoolArray:
@@ -362,8 +362,8 @@ def detectable_biases(
     limit = selection_limit(test.probability, rate, int(flagged.sum()))
     if not flagged.any():
         limit = min(limit, gate / max(int(tested.sum()), 1))
-    found = np.where(tested, test.detectable(limit), np.nan)
-    return found, decidable(found, q_value, relevant * test.reach.scale, rate)
+    result = np.where(tested, test.detectable(limit), np.nan)
+    return result, decidable(result, q_value, relevant * test.reach.scale, rate)
 
 
 def draw_shares(fusion: PairFusion, plus: bool) -> FloatArray:
@@ -453,8 +453,8 @@ def check_redrawn_sides(
     with threadpool_limits(1, "blas"):
         for draw in range(draws):
             step = part(watch, draw / draws, (draw + 1) / draws)
-            found = flip_test(redraw_sides(pairs, draw), settings.effect, step)
-            p, of_any = (np.where(spared, np.nan, one) for one in (found.probability, found.of_any))
+            result = flip_test(redraw_sides(pairs, draw), settings.effect, step)
+            p, of_any = (np.where(spared, np.nan, array) for array in (result.probability, result.of_any))
             crowd_p = crowd_probability(of_any)
             flagged = flip_flags(false_discovery_rates(p), settings.rate, crowd_p, settings.gate)
             known = of_any[np.isfinite(of_any)]
@@ -481,9 +481,11 @@ def sides_in_words(pairs: Pairs, test: FlipTest) -> str:
     if abs(away) > _RELEVANT and 2 * ndtr(-abs(away) * 2 * np.sqrt(test.apart)) < _SURE:
         side = "left" if away > 0 else "right"
         return f"the better item was on the {side} in {0.5 + abs(away):.0%} of the comparisons"
-    many = len(pairs.items)
+    total = len(pairs.items)
     low, high = np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right)
-    key, place, count = np.unique(low.astype(np.int64) * many + high, return_inverse=True, return_counts=True)
+    key, place, count = np.unique(
+        low.astype(np.int64) * total + high, return_inverse=True, return_counts=True
+    )
     on_left = np.bincount(place, pairs.left == low, minlength=len(key))
     often = count >= _OFTEN
     fixed = ((on_left == 0) | (on_left == count))[often]
@@ -491,7 +493,7 @@ def sides_in_words(pairs: Pairs, test: FlipTest) -> str:
     spread = float(np.sqrt((expected * (1 - expected)).sum()))
     if len(fixed) and float((fixed - expected).mean()) > 0.5 and (fixed - expected).sum() > 4 * spread:
         return "most pairs had the same item on the left whenever they were shown"
-    left, right = np.bincount(pairs.left, minlength=many), np.bincount(pairs.right, minlength=many)
+    left, right = np.bincount(pairs.left, minlength=total), np.bincount(pairs.right, minlength=total)
     seen = left + right > 0
     square = float(((left - right)[seen] ** 2 / (left + right)[seen]).sum())
     excess = (square - int(seen.sum())) / max(2 * len(pairs), 1)

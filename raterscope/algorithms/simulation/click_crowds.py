@@ -107,17 +107,17 @@ def click_on(smear: Smear, crowd: tuple[Annotator, ...], seed: int) -> Clicks:
         With times, in seconds since each annotator opened the image. Whoever marked nothing is among the
         annotators all the same.
     """
-    points, who, when = [], [], []
+    points, annotators, when = [], [], []
     for index, annotator in enumerate(crowd):
         marks, times = _marks(smear, annotator, np.random.default_rng([seed, index, 1]))
         points.append(marks)
-        who.append(np.full(len(marks), index, dtype=np.int64))
+        annotators.append(np.full(len(marks), index, dtype=np.int64))
         when.append(times)
     places = np.concatenate(points)
     return Clicks(
         x=places[:, 0],
         y=places[:, 1],
-        annotator=np.concatenate(who),
+        annotator=np.concatenate(annotators),
         annotators=tuple(annotator.name for annotator in crowd),
         extent=smear.extent,
         time=np.concatenate(when),

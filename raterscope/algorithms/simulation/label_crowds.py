@@ -263,9 +263,9 @@ class SimulatedLabels:
 
         All of them at once take 4 J L bytes a vote.
         """
-        who = self.labels.annotator[votes]
+        annotators = self.labels.annotator[votes]
         share = self.progress[votes][:, None, None]
-        return np.asarray(self.early[who] * (1 - share) + self.late[who] * share)
+        return np.asarray(self.early[annotators] * (1 - share) + self.late[annotators] * share)
 
 
 def simulate_labels(plan: CrowdPlan, seed: int = 0) -> SimulatedLabels:
@@ -343,9 +343,9 @@ def _changes(plan: CrowdPlan, counts: NDArray[np.int64], rng: np.random.Generato
     change = np.zeros(plan.annotators, dtype=np.int8)
     able = np.flatnonzero(counts >= plan.settled)
     able = able[np.argsort(-counts[able], kind="stable")]
-    many = round(plan.changing * len(able))
-    kinds = np.arange(many) % 3 + 1
-    chosen = np.concatenate([np.arange(min(3, many)), 3 + rng.permutation(max(len(able) - 3, 0))])[:many]
+    count = round(plan.changing * len(able))
+    kinds = np.arange(count) % 3 + 1
+    chosen = np.concatenate([np.arange(min(3, count)), 3 + rng.permutation(max(len(able) - 3, 0))])[:count]
     change[able[np.sort(chosen)]] = kinds
     return change
 
@@ -458,11 +458,14 @@ def _votes(
     blurred = [np.tensordot(rows, shares.astype(np.float32), axes=([1], [0])) for rows in (early, late)]
     for low in range(0, len(annotator), _BLOCK):
         part = slice(low, low + _BLOCK)
-        who, what, share = annotator[part], truth[part], progress[part][:, None]
-        row = early[who, what] * (1 - share) + late[who, what] * share
+        annotators, what, share = annotator[part], truth[part], progress[part][:, None]
+        row = early[annotators, what] * (1 - share) + late[annotators, what] * share
         doubt = difficulty[part][:, None]
-        row = row * (1 - doubt) + (blurred[0][who] * (1 - share) + blurred[1][who] * share) * doubt
+        row = (
+            row * (1 - doubt)
+            + (blurred[0][annotators] * (1 - share) + blurred[1][annotators] * share) * doubt
+        )
         edges = np.cumsum(row, axis=1)
-        drawn = rng.random(len(who), dtype=np.float32)[:, None] * edges[:, -1:]
+        drawn = rng.random(len(annotators), dtype=np.float32)[:, None] * edges[:, -1:]
         label[part] = (drawn >= edges[:, :-1]).sum(axis=1)
     return label

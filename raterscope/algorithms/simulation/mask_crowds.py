@@ -570,9 +570,9 @@ def _lobe(
 def _largest(mask: BoolArray) -> BoolArray:
     """Keep the largest connected part."""
     box = tuple(
-        slice(int(found[0]), int(found[-1]) + 1)
+        slice(int(result[0]), int(result[-1]) + 1)
         for axis in range(3)
-        if len(found := np.flatnonzero(mask.any(axis=tuple({0, 1, 2} - {axis}))))
+        if len(result := np.flatnonzero(mask.any(axis=tuple({0, 1, 2} - {axis}))))
     )
     labels, count = ndimage.label(mask[box])
     if count < 2:

@@ -154,34 +154,34 @@ def study_crowd(
     rng = np.random.default_rng([_STUDY, round(100 * p1), round(100 * p2), run])
     score = rng.permutation(items).astype(np.float64)
     pair = np.array(list(combinations(range(items), 2)), dtype=np.int32)
-    people = good + biased
-    annotator = np.repeat(np.arange(people, dtype=np.int32), len(pair))
-    both = np.tile(pair, (people, 1))
+    annotators = good + biased
+    annotator = np.repeat(np.arange(annotators, dtype=np.int32), len(pair))
+    both = np.tile(pair, (annotators, 1))
     turned = rng.random(len(both)) < 0.5
     left, right = np.where(turned, both[:, 1], both[:, 0]), np.where(turned, both[:, 0], both[:, 1])
-    side = np.zeros(people, dtype=np.int8)
+    side = np.zeros(annotators, dtype=np.int8)
     side[good:] = np.where(rng.random(biased) < 0.5, 1, -1)
     choice = np.where(score[left] > score[right], 1.0, -1.0)
     choice = np.where(rng.random(len(choice)) < p1, -choice, choice)
     disturbed = (rng.random(len(choice)) < p2) & (side != 0)[annotator]
     choice = np.where(disturbed, side[annotator], choice)
-    pairs = Pairs(annotator, left, right, choice, _numbered("", people), _numbered("", items))
+    pairs = Pairs(annotator, left, right, choice, _numbered("", annotators), _numbered("", items))
     way = np.where(side != 0, WAYS.index("mostly one side"), 0).astype(np.int8)
-    return SimulatedPairs(pairs, score, way, side, np.full(people, -1, dtype=np.int32))
+    return SimulatedPairs(pairs, score, way, side, np.full(annotators, -1, dtype=np.int32))
 
 
 def simulate_pairs(plan: PairCrowd, seed: int = 0) -> SimulatedPairs:
     """Draw a crowd and its comparisons, in the order of time; the same plan and seed give the same bits."""
     rng = np.random.default_rng([seed, 11])
-    people = plan.annotators
+    annotators = plan.annotators
     score = ndtri((rng.permutation(plan.items) + 0.5) / plan.items)
     edges = np.cumsum(plan.shares) / sum(plan.shares)
-    even = (np.arange(people) + 0.5) / people
+    even = (np.arange(annotators) + 0.5) / annotators
     way = rng.permutation(np.minimum(np.searchsorted(edges, even), len(WAYS) - 1)).astype(np.int8)
-    side = np.where(way > 0, np.where(rng.random(people) < plan.leftwards, 1, -1), 0).astype(np.int8)
+    side = np.where(way > 0, np.where(rng.random(annotators) < plan.leftwards, 1, -1), 0).astype(np.int8)
     counts = np.clip(np.rint(plan.fewest * rng.permutation(even) ** (-1 / plan.tail)), 1, plan.most)
     counts = counts.astype(np.int64)
-    annotator = np.repeat(np.arange(people, dtype=np.int32), counts)
+    annotator = np.repeat(np.arange(annotators, dtype=np.int32), counts)
     number = np.arange(len(annotator)) - np.repeat(np.cumsum(counts) - counts, counts)
     left, right = _compared(plan, len(annotator), rng)
     tendency = plan.lopsided * rng.uniform(-1.0, 1.0, plan.items)
@@ -189,7 +189,7 @@ def simulate_pairs(plan: PairCrowd, seed: int = 0) -> SimulatedPairs:
     left, right = np.where(turned, right, left), np.where(turned, left, right)
     begins = np.where(way == WAYS.index("tires"), np.ceil(_TIRES_AT * counts), -1).astype(np.int32)
     progress = np.clip((number - begins[annotator]) / np.maximum(counts - begins, 1)[annotator], 0.0, 1.0)
-    own = plan.noise * rng.uniform(0.7, 1.4, people)
+    own = plan.noise * rng.uniform(0.7, 1.4, annotators)
     gap = score[left] - score[right]
     seen = gap + own[annotator] * rng.logistic(size=len(gap))
     choice = np.where(np.abs(seen) < plan.ties, 0.0, np.sign(seen))
@@ -200,9 +200,9 @@ def simulate_pairs(plan: PairCrowd, seed: int = 0) -> SimulatedPairs:
     choice = np.where(rng.random(len(chance)) < chance, side[annotator], choice)
     time = _times(counts, annotator, rng)
     order = np.argsort(time, kind="stable")
-    numbers = rng.choice(9 * max(people, 1000), people, replace=False) + 1
+    numbers = rng.choice(9 * max(annotators, 1000), annotators, replace=False) + 1
     pairs = Pairs(
-        annotator[order], left[order], right[order], choice[order], _numbered("v-", people, numbers),
+        annotator[order], left[order], right[order], choice[order], _numbered("v-", annotators, numbers),
         _numbered(f"{plan.prefix}-", plan.items), time[order],
     )  # fmt: skip
     return SimulatedPairs(pairs, score, way, side, begins)
@@ -261,6 +261,6 @@ def _times(counts: NDArray[np.int64], annotator: IndexArray, rng: np.random.Gene
 
 
 def _numbered(prefix: str, count: int, numbers: NDArray[np.integer] | None = None) -> tuple[str, ...]:
-    found = np.arange(count) + 1 if numbers is None else numbers
-    width = len(str(int(found.max()))) if prefix else 0
-    return tuple(f"{prefix}{number:0{width}d}" for number in found.tolist())
+    result = np.arange(count) + 1 if numbers is None else numbers
+    width = len(str(int(result.max()))) if prefix else 0
+    return tuple(f"{prefix}{number:0{width}d}" for number in result.tolist())

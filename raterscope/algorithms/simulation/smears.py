@@ -95,16 +95,16 @@ def places(
     taken: list[tuple[Place, float]],
 ) -> list[Place]:
     """Throw darts that keep `apart` from each other and the given distances from what is taken."""
-    found: list[Place] = []
+    result: list[Place] = []
     for _ in range(200 * count):
-        if len(found) == count:
+        if len(result) == count:
             break
         x = float(canvas.rng.uniform(_MARGIN, canvas.width - _MARGIN))
         y = float(canvas.rng.uniform(_MARGIN, canvas.height - _MARGIN))
-        free = all(np.hypot(x - a, y - b) >= apart for a, b in found)
+        free = all(np.hypot(x - a, y - b) >= apart for a, b in result)
         if free and all(np.hypot(x - a, y - b) >= far for (a, b), far in taken):
-            found.append((x, y))
-    return found
+            result.append((x, y))
+    return result
 
 
 def outline(rng: np.random.Generator, radius: float, roughness: float) -> Callable[[Plane, Plane], Plane]:
@@ -219,12 +219,12 @@ def render_smear(
     for x, y in cells:
         _draw_leukocyte(canvas, x, y)
     taken = [(cell, 75.0) for cell in cells]
-    found = places(canvas, parasites, 30.0, taken)
-    taken += [(place, 42.0) for place in found]
+    result = places(canvas, parasites, 30.0, taken)
+    taken += [(place, 42.0) for place in result]
     decoys = places(canvas, artefacts, 42.0, taken)
     taken += [(place, 30.0) for place in decoys]
-    clarity = rng.beta(1.9, 1.3, len(found))
-    for (x, y), plain in zip(found, clarity, strict=True):
+    clarity = rng.beta(1.9, 1.3, len(result))
+    for (x, y), plain in zip(result, clarity, strict=True):
         draw = draw_ring if rng.random() < 0.68 else draw_trophozoite
         draw(canvas, x, y, 0.45 + 0.6 * float(plain))
     allure = np.sort(rng.beta(1.6, 2.0, len(decoys)))
@@ -235,7 +235,7 @@ def render_smear(
     _draw_debris(canvas, share, taken)
     return Smear(
         image=photograph(canvas),
-        parasites=np.array(found, dtype=np.float64).reshape(-1, 2),
+        parasites=np.array(result, dtype=np.float64).reshape(-1, 2),
         clarity=clarity,
         artefacts=np.array(decoys, dtype=np.float64).reshape(-1, 2),
         allure=allure,

@@ -75,11 +75,11 @@ def _clusterings() -> dict[str, Callable[[Clicks], Clustering]]:
 
 def _after_clustering(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - simulated
     crowd = overlapping_crowd(int(cell), run)
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for name, method in _clusterings().items():
         score = evaluate(method(crowd.clicks).mean, crowd.mean, TOLERANCE)
-        found |= {f"{name} S": score.sensitivity, f"{name} P": float(np.nan_to_num(score.precision))}
-    return found
+        result |= {f"{name} S": score.sensitivity, f"{name} P": float(np.nan_to_num(score.precision))}
+    return result
 
 
 _SAYS = {
@@ -173,16 +173,16 @@ def _detected(cell: str, run: int, data: Path) -> Measures:
 
 def stages(image: ClickedImage, radius: float = RADIUS) -> dict[str, float]:
     """Measure an image by every method, after clustering and after detection."""
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for name, plan in plans().items():
         fusion = fuse(image.clicks, plan)
-        found |= dict(scores(name, fusion, image, radius))
+        result |= dict(scores(name, fusion, image, radius))
         clusters = evaluate(fusion.clustering.mean, image.truth, radius)
         if name in ("OEM, DEM", "CEM, DEM", "k-means, DEM", "default"):
             prefix = name.removesuffix(", DEM") + " clusters"
             values = (("S", clusters.sensitivity), ("P", clusters.precision), ("F2", clusters.f_two))
-            found |= {f"{prefix} {letter}": float(np.nan_to_num(value)) for letter, value in values}
-    return found
+            result |= {f"{prefix} {letter}": float(np.nan_to_num(value)) for letter, value in values}
+    return result
 
 
 _DETECTION = Experiment(
@@ -259,8 +259,10 @@ def _streamed(cell: str, run: int, data: Path) -> Measures:
     for count in range(12, most + 1):
         state = advance(state, first_annotators(image.clicks, order, count), plan)
     batch = fuse(first_annotators(image.clicks, order, most), plan.fusion)
-    found = dict(scores("stream", state.fusion, image)) | dict(scores("batch", batch, image))
-    return found | {f"gap {one}": abs(found[f"stream {one}"] - found[f"batch {one}"]) for one in ("S", "P")}
+    result = dict(scores("stream", state.fusion, image)) | dict(scores("batch", batch, image))
+    return result | {
+        f"gap {rate}": abs(result[f"stream {rate}"] - result[f"batch {rate}"]) for rate in ("S", "P")
+    }
 
 
 def _stream_measure(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - there is one
@@ -400,7 +402,7 @@ SIZES = Experiment(
 def _streamed_on_smears(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - simulated
     """Let annotators join one by one from R(0) = 11 to 51, beside the batch of as many."""
     image, order = _drawn(cell, run, CROWDS[-1])
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     batch = plans()["OEM, DEM"]
     printed = StreamPlan.from_dict(batch.as_dict() | {"stream": {"update": "printed"}})
     for kind, plan in (("printed", printed), ("default", StreamPlan())):
@@ -413,11 +415,11 @@ def _streamed_on_smears(cell: str, run: int, data: Path) -> Measures:  # noqa: A
                 now: dict[str, float] = {}
                 for name, fusion in both.items():
                     now |= dict(scores(name, fusion, image, _RADIUS))
-                found |= {f"{kind} {count} {name}": value for name, value in now.items()}
+                result |= {f"{kind} {count} {name}": value for name, value in now.items()}
                 for letter in ("S", "P"):
                     gap = abs(now[f"stream {letter}"] - now[f"batch {letter}"])
-                    found[f"{kind} {count} gap {letter}"] = gap
-    return found
+                    result[f"{kind} {count} gap {letter}"] = gap
+    return result
 
 
 _SHOWN: tuple[tuple[str, str, Better], ...] = (

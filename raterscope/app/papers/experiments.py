@@ -209,12 +209,12 @@ def estimate(results: Results, cell: str, measure: str) -> Estimate | None:
 
 def paired_difference(results: Results, cell: str, measure: str, other: str) -> Estimate | None:
     """Average the difference of two measures of the same runs; None where there is none."""
-    pairs = [{"d": one.get(measure, math.nan) - one.get(other, math.nan)} for one in results.get(cell, ())]
+    pairs = [{"d": run.get(measure, math.nan) - run.get(other, math.nan)} for run in results.get(cell, ())]
     return estimate({cell: pairs}, cell, "d")
 
 
 def _values(results: Results, cell: str, measure: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    return np.array([one.get(measure, math.nan) for one in results.get(cell, ())], dtype=np.float64)
+    return np.array([run.get(measure, math.nan) for run in results.get(cell, ())], dtype=np.float64)
 
 
 MARK = "papers.json"
@@ -315,9 +315,9 @@ def _read(path: Path) -> list[Measures]:
     if not isinstance(record, dict) or record.get("raterscope") != __version__:
         return []
     runs = record.get("runs")
-    if not isinstance(runs, list) or not all(isinstance(one, dict) for one in runs):
+    if not isinstance(runs, list) or not all(isinstance(run, dict) for run in runs):
         return []
-    return [{name: _number(value) for name, value in one.items()} for one in runs]
+    return [{name: _number(value) for name, value in run.items()} for run in runs]
 
 
 def _number(value: object) -> float:
@@ -328,7 +328,7 @@ def _write(path: Path, runs: Sequence[Mapping[str, float]]) -> None:
     record = {
         "raterscope": __version__,
         "runs": [
-            {key: value if math.isfinite(value) else None for key, value in one.items()} for one in runs
+            {key: value if math.isfinite(value) else None for key, value in run.items()} for run in runs
         ],
     }
     draft = draft_for(path)
@@ -350,19 +350,19 @@ def paid_crowd(data: Path) -> tuple[ClickedImage, ...]:
     place = data / "clicks" / "quantius"
     marks, truth = _by(place / "clicks.csv", "image_id"), _by(place / "gt.csv", "image_id")
     sizes = {row["image_id"]: row for row in _rows(place / "images.csv")}
-    found = []
+    result = []
     for name, rows in marks.items():
         size = sizes[name]
-        who = sorted({row["annotator_id"] for row in rows})
-        number = {one: at for at, one in enumerate(who)}
-        idle = [f"marked nothing {n}" for n in range(int(size["n_jobs"]) - len(who))]
+        annotators = sorted({row["annotator_id"] for row in rows})
+        number = {one: at for at, one in enumerate(annotators)}
+        idle = [f"marked nothing {n}" for n in range(int(size["n_jobs"]) - len(annotators))]
         clicks = Clicks(
             _column(rows, "x"), _column(rows, "y"), np.array([number[row["annotator_id"]] for row in rows]),
-            (*who, *idle), (0.0, 0.0, float(size["width"]), float(size["height"])),
+            (*annotators, *idle), (0.0, 0.0, float(size["width"]), float(size["height"])),
         )  # fmt: skip
         places = np.column_stack([_column(truth[name], "x"), _column(truth[name], "y")])
-        found.append(ClickedImage(name, clicks, places))
-    return tuple(found)
+        result.append(ClickedImage(name, clicks, places))
+    return tuple(result)
 
 
 @lru_cache(maxsize=2)
@@ -395,11 +395,11 @@ def labelled(data: Path, name: str) -> tuple[Labels, NDArray[np.int16]]:
 @lru_cache(maxsize=2)
 def nodules(data: Path) -> tuple[NDArray[np.bool_], ...]:
     """Read masks/lidc/nodulebin: masks of four radiologists on 20 nodules (LIDC-IDRI), (4, Z, Y, X) each."""
-    found = []
+    result = []
     for path in sorted((data / "masks" / "lidc" / "nodulebin").glob("*.npz")):
         with np.load(path) as file:
-            found.append(file["masks"].astype(np.bool_))
-    return tuple(found)
+            result.append(file["masks"].astype(np.bool_))
+    return tuple(result)
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
@@ -408,10 +408,10 @@ def _rows(path: Path) -> list[dict[str, str]]:
 
 
 def _by(path: Path, key: str) -> dict[str, list[dict[str, str]]]:
-    found: dict[str, list[dict[str, str]]] = defaultdict(list)
+    result: dict[str, list[dict[str, str]]] = defaultdict(list)
     for row in _rows(path):
-        found[row[key]].append(row)
-    return found
+        result[row[key]].append(row)
+    return result
 
 
 def _column(rows: Sequence[dict[str, str]], key: str) -> FloatArray:

@@ -53,22 +53,22 @@ def _crowd(number: int, **changes: float) -> SimulatedLabels:
 def _area(posterior: FloatArray, truth: ClassArray, labels: Labels, *, binary: bool) -> float:
     if binary:
         posterior = np.eye(len(labels.classes))[posterior.argmax(axis=1)]
-    found = assess(posterior, truth, labels.classes)
-    return np.nan if found is None else found.area
+    result = assess(posterior, truth, labels.classes)
+    return np.nan if result is None else result.area
 
 
 def _folded(labels: Labels, truth: ClassArray, seed: int, methods: tuple[str, ...]) -> dict[str, float]:
     """Give the AUC of each method by five-fold cross-validation, and its seconds."""
-    found = {}
+    result = {}
     for name in methods:
         plan = LabelPlan.make(name)
         run(labels, plan)  # what is compiled at the first call is not timed
         begun = time.perf_counter()
         crossed = cross_validate(labels, truth, partial(_fuse, plan), seed=seed)
-        found[f"{name} seconds"] = time.perf_counter() - begun
+        result[f"{name} seconds"] = time.perf_counter() - begun
         judged = np.where(crossed.fold >= 0, truth, -1).astype(np.int16)
-        found[name] = _area(crossed.posterior, judged, labels, binary=name in _BINARY)
-    return found
+        result[name] = _area(crossed.posterior, judged, labels, binary=name in _BINARY)
+    return result
 
 
 def _fuse(plan: LabelPlan, labels: Labels, watch: Watch) -> LabelFusion:
@@ -77,8 +77,8 @@ def _fuse(plan: LabelPlan, labels: Labels, watch: Watch) -> LabelFusion:
 
 def _areas(cell: str, number: int, data: Path) -> Measures:  # noqa: ARG001 - simulated
     crowd = _crowd(number)
-    found = _folded(crowd.labels, crowd.truth, number, (*_AREAS, "pooled"))
-    return found | {"faster": found["gibbs seconds"] / found["ibcc seconds"]}
+    result = _folded(crowd.labels, crowd.truth, number, (*_AREAS, "pooled"))
+    return result | {"faster": result["gibbs seconds"] / result["ibcc seconds"]}
 
 
 _FIGURE_2 = Experiment(
@@ -137,17 +137,17 @@ def _grouped(cell: str, number: int, data: Path) -> Measures:  # noqa: ARG001 - 
     fusion = run(labels, LabelPlan.make("ibcc"))
     votes = np.bincount(labels.annotator, minlength=len(labels.annotators))
     mean = fusion.confusion.mean()
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for name, settings in (
         ("printed", CommunitySettings(scale=1.0, least_votes=30)),
         ("default", CommunitySettings(least_votes=30)),
     ):
         groups = communities(mean, votes, settings)
-        found[f"{name} count"] = float(groups.count)
-        found[f"{name} agreement"] = _rand(groups.community, crowd.community[groups.members])
+        result[f"{name} count"] = float(groups.count)
+        result[f"{name} agreement"] = _rand(groups.community, crowd.community[groups.members])
     linked = common_task_communities(labels.task, labels.annotator, len(labels.tasks), len(labels.annotators))
-    found |= {"linked": float(linked.count), "modularity": linked.modularity}
-    return found | {"cohorts": _rand(linked.community, crowd.cohort[linked.members])}
+    result |= {"linked": float(linked.count), "modularity": linked.modularity}
+    return result | {"cohorts": _rand(linked.community, crowd.cohort[linked.members])}
 
 
 def _rand(first: NDArray[np.integer], second: NDArray[np.integer]) -> float:
@@ -195,14 +195,14 @@ def _changing(cell: str, number: int, data: Path) -> Measures:  # noqa: ARG001 -
     crowd = simulate_labels(plan, number)
     labels = crowd.labels
     true, changes = crowd.confusion(), crowd.changed[labels.annotator]
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for name in ("ibcc", "dynibcc"):
         fusion = run(labels, LabelPlan.make(name))
         error = np.square(matrices_of(fusion, labels) - true).mean(axis=(1, 2))
-        found[f"{name} changing"] = float(np.sqrt(error[changes].mean()))
-        found[f"{name} steady"] = float(np.sqrt(error[~changes].mean())) if (~changes).any() else np.nan
-        found[f"{name} area"] = _area(fusion.posterior, crowd.truth, labels, binary=False)
-    return found
+        result[f"{name} changing"] = float(np.sqrt(error[changes].mean()))
+        result[f"{name} steady"] = float(np.sqrt(error[~changes].mean())) if (~changes).any() else np.nan
+        result[f"{name} area"] = _area(fusion.posterior, crowd.truth, labels, binary=False)
+    return result
 
 
 def matrices_of(fusion: LabelFusion, labels: Labels) -> FloatArray:
@@ -242,7 +242,7 @@ _OBSERVATIONS = (3_000, 12_000, 26_558)
 def _emerging(cell: str, number: int, data: Path) -> Measures:  # noqa: ARG001 - simulated
     """Seek communities by behaviour after more and more votes, by each annotator's latest matrix."""
     crowd = _crowd(number, hard=0.0)
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for count in _OBSERVATIONS:
         labels = first_votes(crowd.labels, count)
         mean = at(run(labels, LabelPlan.make("dynibcc")), share=1.0).mean()
@@ -252,9 +252,9 @@ def _emerging(cell: str, number: int, data: Path) -> Measures:  # noqa: ARG001 -
             ("default", CommunitySettings(least_votes=10)),
         ):
             groups = communities(mean, votes, settings)
-            found[f"{name} {count}"] = float(groups.count)
-            found[f"{name} {count} agreement"] = _rand(groups.community, crowd.community[groups.members])
-    return found
+            result[f"{name} {count}"] = float(groups.count)
+            result[f"{name} {count} agreement"] = _rand(groups.community, crowd.community[groups.members])
+    return result
 
 
 def first_votes(labels: Labels, count: int) -> Labels:
@@ -300,17 +300,17 @@ def _linking(cell: str, number: int, data: Path) -> Measures:  # noqa: ARG001 - 
         6000, 2131, fewest=30, most=6000, tail=0.86, shares=(0.9, 0.1), prefix="candidate", cohorts=32
     )
     crowd = simulate_labels(plan, number)
-    found: dict[str, float] = {"votes": float(len(crowd.labels.task))}
+    result: dict[str, float] = {"votes": float(len(crowd.labels.task))}
     for count in _NETWORKS:
         labels = first_votes(crowd.labels, count)
         groups = common_task_communities(
             labels.task, labels.annotator, len(labels.tasks), len(labels.annotators)
         )
-        found |= {
+        result |= {
             f"{count} count": float(groups.count), f"{count} modularity": groups.modularity,
             f"{count} agreement": _rand(groups.community, crowd.cohort[groups.members]),
         }  # fmt: skip
-    return found
+    return result
 
 
 _LINKING = Experiment(

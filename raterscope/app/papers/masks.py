@@ -82,14 +82,14 @@ def _plan(name: str) -> MaskPlan:
 
 def compared(masks: Masks, reference: BoolArray) -> dict[str, float]:
     """Compare the consensus of every method with a reference: Dice, Hausdorff distances in mm."""
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for name in (*_METHODS, "default"):
         fusion = fuse(masks, MaskPlan() if name == "default" else _plan(name))
         one = compare(_consensus(fusion), reference, masks.spacing)
-        found |= {
+        result |= {
             f"{name} Dice": one.dice, f"{name} Hd": one.hausdorff, f"{name} Hd 95 %": one.hausdorff_95,
         }  # fmt: skip
-    return found
+    return result
 
 
 def _consensus(fusion: MaskFusion) -> BoolArray:
@@ -171,7 +171,7 @@ _PROSTATES = Experiment(
 def _fitted(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - there is one
     every = nodules(data)
     masks = named(every[run % len(every)], (1.0, 1.0, 1.0))
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for kind in ("printed", "default"):
         fusions = {
             name: fuse(masks, _plan(name) if kind == "printed" else MaskPlan.make(name))
@@ -181,12 +181,12 @@ def _fitted(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - ther
         sigma = {name: float(np.mean(fusion.variance[0])) for name, fusion in fusions.items()}
         # Of one scalar a voxel, the covariance of a Laplace likelihood is 8 times its parameter Sigma.
         scale = 8.0 if kind == "printed" else 1.0
-        found |= {
+        result |= {
             f"{kind} dof": float(np.mean(fusions["student"].dof[0])),
             f"{kind} Student highest": float(max(bound, key=lambda name: bound[name]) == "student"),
             f"{kind} variance": sigma["laplace"] / scale / sigma["gaussian"],
         }
-    return found
+    return result
 
 
 _LIKELIHOODS = Experiment(
@@ -222,7 +222,7 @@ def _local(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - simul
 def weights(case: SimulatedCase) -> dict[str, float]:
     """Compare the weight of the third rater, who leaks, inside the leak and elsewhere at the outline."""
     masks = named(case.masks, case.spacing)
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for kind, plan in (("printed", _plan("laplace")), ("default", MaskPlan())):
         fusion = fuse(masks, plan)
         assert fusion.weight is not None
@@ -234,13 +234,13 @@ def weights(case: SimulatedCase) -> dict[str, float]:
         rest = disputed & ~case.leak
         if not leak.any() or not weight[rest].any():
             return {}
-        found |= {
+        result |= {
             f"{kind} weight": float(weight[leak].mean() / weight[rest].mean()),
             f"{kind} uncertainty": float(
                 deviation[disputed].mean() / deviation[case.masks.all(axis=0)].mean()
             ),
         }
-    return found
+    return result
 
 
 _LOCAL = Experiment(
@@ -271,7 +271,7 @@ _SCHOOLS = tuple(
 
 def _followed(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - simulated
     """Tell which raters follow the same consensus: where all follow one outline, or two another."""
-    raters = _SCHOOLS if cell == "two schools" else tuple(replace(one, wider=False) for one in _SCHOOLS)
+    raters = _SCHOOLS if cell == "two schools" else tuple(replace(rater, wider=False) for rater in _SCHOOLS)
     return alike(_prostate(run, raters))
 
 
@@ -284,16 +284,16 @@ def alike(case: SimulatedCase, texts: Mapping[str, str] | None = None) -> dict[s
     school = np.array([one.wider for one in case.raters])
     planted = school[:, None] == school
     pairs = np.triu_indices(len(school), 1)
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for kind, own in (("printed", {"as_printed": "yes"}), ("default", {})):
         plan = MaskPlan.make("mixture", own | dict(texts or {}))
         sides = [one.responsibility for one in fuse(masks, plan).alternatives]
         same = same_consensus(sides or [np.ones(len(school))]) > 0
-        found |= {
+        result |= {
             f"{kind} pairs": float((same == planted)[pairs].mean()),
             f"{kind} apart": float(not same.all()),
         }
-    return found
+    return result
 
 
 _CLUSTERS = Experiment(
@@ -391,14 +391,16 @@ def _raters(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - simu
     """Measure seven raters of a prostate: local weights, and who follows the same consensus at two slopes."""
     school = _full_prostate(run, 7, wider=2)
     plain = replace(
-        school, raters=tuple(replace(one, wider=False) for one in school.raters[:5]), masks=school.masks[:5]
+        school,
+        raters=tuple(replace(rater, wider=False) for rater in school.raters[:5]),
+        masks=school.masks[:5],
     )
-    found = dict(weights(plain))
+    result = dict(weights(plain))
     for slope in ("5", "1"):
-        found |= {f"slope {slope} {name}": value for name, value in alike(school, {"slope": slope}).items()}
+        result |= {f"slope {slope} {name}": value for name, value in alike(school, {"slope": slope}).items()}
         alone = alike(plain, {"slope": slope})
-        found |= {f"slope {slope} alone {name}": value for name, value in alone.items()}
-    return found
+        result |= {f"slope {slope} alone {name}": value for name, value in alone.items()}
+    return result
 
 
 _APART: tuple[tuple[str, str, str, Better], ...] = (

@@ -71,8 +71,8 @@ def draw_charts(experiment: Experiment, results: Results) -> Gallery:
 def _drawn(chart: Chart, colours: dict[str, str], results: Results) -> Picture:
     lines, most = [], 1.0
     for name, points in chart.curves:
-        found = [(x, estimate(results, cell, measure)) for x, cell, measure in points]
-        known = [(x, one.mean, np.nan_to_num(one.error)) for x, one in found if one is not None]
+        result = [(x, estimate(results, cell, measure)) for x, cell, measure in points]
+        known = [(x, one.mean, np.nan_to_num(one.error)) for x, one in result if one is not None]
         if not known:
             continue
         x, mean, error = (np.array(values, dtype=np.float64) for values in zip(*known, strict=True))
@@ -133,12 +133,12 @@ def contents_of(papers: Sequence[Paper], folder: Path, *, data: Path | None = No
     """
     sections, verdicts = [], {}
     for paper in papers:
-        section, found = _paper(paper, folder, data)
+        section, result = _paper(paper, folder, data)
         sections.append(section)
-        verdicts[paper.title] = found
+        verdicts[paper.title] = result
     rows = [
-        (name, *(str(found.count(verdict)) for verdict in ("better", "equal", "worse")))
-        for name, found in verdicts.items()
+        (name, *(str(result.count(verdict)) for verdict in ("better", "equal", "worse")))
+        for name, result in verdicts.items()
     ]
     summary = Table(
         "The defaults against the papers' methods, figure by figure",
@@ -157,9 +157,9 @@ def contents_of(papers: Sequence[Paper], folder: Path, *, data: Path | None = No
 def _paper(paper: Paper, folder: Path, data: Path | None) -> tuple[Section, list[Verdict]]:
     parts, verdicts = [], []
     for experiment in paper.experiments:
-        blocks, found = _experiment(experiment, measured(experiment, folder), data)
+        blocks, result = _experiment(experiment, measured(experiment, folder), data)
         parts.append(Section(experiment.title, blocks))
-        verdicts += found
+        verdicts += result
     if paper.unpublished:
         table = Table("", ("In the paper", "Here"), paper.unpublished, words=frozenset((1,)))
         parts.append(Section("What depends on unpublished data", (table,)))
@@ -353,7 +353,11 @@ def make_page(
     try:
         if measuring:
             measure(
-                [one for one in PAPERS.values() if one.name in names], folder, watch, full=full, data=data
+                [paper for paper in PAPERS.values() if paper.name in names],
+                folder,
+                watch,
+                full=full,
+                data=data,
             )
     finally:
         page = write_page(list(PAPERS.values()), folder, data=data)

@@ -61,13 +61,13 @@ def _study(path: str) -> Experiment:
     def measure(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - simulated
         p1, p2 = map(float, cell.split())
         crowd = study_crowd(p1, p2, run)
-        found: dict[str, float] = {}
+        result: dict[str, float] = {}
         for name, plan in (("printed", _knockoff(path, run)), ("default", PairPlan.make(path))):
             flagged = fuse(crowd.pairs, plan).flagged
             right = int((flagged & crowd.biased).sum())
             wrong = int((flagged & ~crowd.biased).sum())
-            found |= {f"{name} rate": wrong / max(right + wrong, 1), f"{name} found": float(right)}
-        return found
+            result |= {f"{name} rate": wrong / max(right + wrong, 1), f"{name} found": float(right)}
+        return result
 
     number = {"iss": 1, "lasso": 2}[path]
     title = {"iss": "ISS", "lasso": "LASSO"}[path]
@@ -78,7 +78,7 @@ def _study(path: str) -> Experiment:
             default="default rate", better="lower")
         for cell, i, j in cells
     )  # fmt: skip
-    found = (
+    result = (
         Row(f"{labels[cell]}: true discoveries of 50", cell, "printed found", float(_FOUND[path][i][j]),
             default="default found", digits=2)
         for cell, i, j in cells
@@ -88,7 +88,7 @@ def _study(path: str) -> Experiment:
         title=f"Table {number}: knockoff with q = 10 % by {title}, simulated study",
         cells=tuple(cell for cell, _, _ in cells),
         measure=measure,
-        rows=(*rates, *found),
+        rows=(*rates, *result),
         runs=100, quick=5, paper_runs=100,
         method="The set-up of section 3.1. As printed: one draw of the plain knockoff. The default is the "
         "flip test. The rate that both promise is 0.1.",
@@ -108,13 +108,13 @@ def _colleges(cell: str, run: int, data: Path) -> Measures:
         np.bincount(pairs.annotator[side], minlength=len(at)) for side in (pairs.choice > 0, pairs.choice < 0)
     )
     same = sum((left[at[name]], right[at[name]]) == clicks for name, clicks in _TABLE_8.items())
-    found = {"comparisons": len(pairs), "annotators": len(at), "items": len(pairs.items), "counts": same}
+    result = {"comparisons": len(pairs), "annotators": len(at), "items": len(pairs.items), "counts": same}
     default = fuse(pairs, PairPlan.make(cell)).flagged
     for name, flagged in (
         ("printed", fuse(pairs, _knockoff(cell, run, least=1)).flagged), ("default", default)
     ):  # fmt: skip
-        found |= {f"{name} flagged": int(flagged.sum()), f"{name} listed": int((flagged & listed).sum())}
-    return {key: float(value) for key, value in found.items()}
+        result |= {f"{name} flagged": int(flagged.sum()), f"{name} listed": int((flagged & listed).sum())}
+    return {key: float(value) for key, value in result.items()}
 
 
 _COLLEGES = Experiment(

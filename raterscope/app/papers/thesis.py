@@ -54,7 +54,7 @@ _TABLE_2_1 = {
 def _clustered(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - simulated
     crowd = separated_crowd(int(cell), run)
     thesis = OEMSettings(criterion="thesis", covariance="free", click_scatter=float(_SCATTER))
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for name, clusters in (
         ("k-means", kmeans(crowd.clicks)),
         ("CEM", cem(crowd.clicks, CEMSettings(version="thesis"))),
@@ -62,8 +62,8 @@ def _clustered(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - s
         ("default", oem(crowd.clicks)),
     ):
         score = evaluate(clusters.mean, crowd.mean, TOLERANCE)
-        found |= {f"{name} S": score.sensitivity, f"{name} P": float(np.nan_to_num(score.precision))}
-    return found
+        result |= {f"{name} S": score.sensitivity, f"{name} P": float(np.nan_to_num(score.precision))}
+    return result
 
 
 _CLUSTERS = Experiment(
@@ -95,7 +95,7 @@ def _voted(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - simul
     marked = crowd.votes.marked
     sure = map_rule(admit(begin(0, 20), marked), crowd.sensitivity, crowd.specificity, 0.5)
     printed = DEMSettings(prior="none", start="paper", objective="expected")
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for name, positive in (
         ("MAP", sure >= 0.5),
         ("EM", dem(crowd.votes, printed).detected),
@@ -104,9 +104,9 @@ def _voted(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - simul
     ):
         wrong = positive != crowd.present
         for letter, among in (("FN", crowd.present), ("FP", ~crowd.present)):
-            found[f"{name} {letter}"] = float(wrong[among].mean()) if among.any() else np.nan
-        found[f"{name} error"] = float(wrong.mean())
-    return found
+            result[f"{name} {letter}"] = float(wrong[among].mean()) if among.any() else np.nan
+        result[f"{name} error"] = float(wrong.mean())
+    return result
 
 
 _VOTES = Experiment(
@@ -134,14 +134,14 @@ _VOTES = Experiment(
 
 def errors_of(state: DecisionState, crowd: CrowdOfVotes) -> list[float]:
     """Give squared errors of rho_1, rho_0, mu, then sensitivity, precision, share of wrong decisions."""
-    said, truth = state.posterior >= 0.5, crowd.present
+    detected, truth = state.posterior >= 0.5, crowd.present
     return [
         float(np.mean((state.sensitivity - crowd.sensitivity[: len(state.sensitivity)]) ** 2)),
         float(np.mean((state.specificity - crowd.specificity[: len(state.specificity)]) ** 2)),
         (state.prevalence - crowd.prevalence) ** 2,
-        np.sum(said & truth) / max(truth.sum(), 1),
-        np.sum(said & truth) / max(said.sum(), 1),
-        float(np.mean(said != truth)),
+        np.sum(detected & truth) / max(truth.sum(), 1),
+        np.sum(detected & truth) / max(detected.sum(), 1),
+        float(np.mean(detected != truth)),
     ]
 
 
@@ -165,14 +165,14 @@ def _repeated(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - si
     annotators, clusters, *rates = STREAMS[cell]
     crowd = voting_crowd(annotators, clusters, run, *rates)
     decisions = decide_again(crowd, 30, run)
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for kind, settings in (("printed", DecisionSettings(as_printed=True)), ("default", DecisionSettings())):
         errors = over_time(decisions, crowd, settings)
         for row, way in enumerate(_WAYS):
             for step in (1, 5, 30):
                 figures = zip(_ERRORS, errors[row, step - 1].tolist(), strict=True)
-                found |= {f"{kind} {way} {step} {name}": value for name, value in figures}
-    return found
+                result |= {f"{kind} {way} {step} {name}": value for name, value in figures}
+    return result
 
 
 _SHOWN: tuple[tuple[str, str, Better, tuple[int, ...]], ...] = (
@@ -210,7 +210,7 @@ def _joining(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - sim
     clusters, *rates = JOINING[cell]
     crowd = voting_crowd(50, clusters, run, *rates)
     marked = crowd.votes.marked
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for kind, settings in (("printed", DecisionSettings(as_printed=True)), ("default", DecisionSettings())):
         state = admit(begin(0, clusters), marked[:10], settings)
         for count in range(11, 51):
@@ -218,8 +218,8 @@ def _joining(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - sim
             if count in (25, 50):
                 for way, one in (("recursive EM", state), ("batch EM", batch_em(state, settings))):
                     figures = zip(_ERRORS, errors_of(one, crowd), strict=True)
-                    found |= {f"{kind} {way} {count} {name}": value for name, value in figures}
-    return found
+                    result |= {f"{kind} {way} {count} {name}": value for name, value in figures}
+    return result
 
 
 _JOINED = Experiment(
@@ -274,11 +274,11 @@ def _on_images(cell: str, run: int, data: Path) -> Measures:
         "OEM": fusions["EM"].clustering.mean,
         "default clusters": fusions["default"].clustering.mean,
     }
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for name, mean in places.items():
         score = evaluate(mean, image.truth, RADIUS)
-        found |= {f"{name} S": score.sensitivity, f"{name} P": float(np.nan_to_num(score.precision))}
-    return found
+        result |= {f"{name} S": score.sensitivity, f"{name} P": float(np.nan_to_num(score.precision))}
+    return result
 
 
 _REAL = Experiment(
@@ -315,16 +315,16 @@ def _on_clusters(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 -
     clicks = first_annotators(image.clicks, order, most)
     fusion = fuse(clicks, FusionPlan.make("oem", "majority", {"criterion": "thesis", "covariance": "free"}))
     places, marked = fusion.clustering.mean, fusion.marked.astype(np.float64)
-    found: dict[str, float] = {}
+    result: dict[str, float] = {}
     for kind, settings in (("printed", DecisionSettings(as_printed=True)), ("default", DecisionSettings())):
         state = admit(begin(0, len(places)), marked[:10], settings)
-        for one in marked[10:most]:
-            state = admit(state, one[None], settings)
+        for votes in marked[10:most]:
+            state = admit(state, votes[None], settings)
         for way, last in (("recursive EM", state), ("batch EM", batch_em(state, settings))):
             score = evaluate(places[last.posterior >= 0.5], image.truth, RADIUS)
-            found[f"{kind} {way} S"] = score.sensitivity
-            found[f"{kind} {way} P"] = float(np.nan_to_num(score.precision))
-    return found
+            result[f"{kind} {way} S"] = score.sensitivity
+            result[f"{kind} {way} P"] = float(np.nan_to_num(score.precision))
+    return result
 
 
 _ON_CLUSTERS = Experiment(

@@ -126,11 +126,11 @@ def _write_clicks(
     beside = folder / "true_annotators.csv", folder / "true_components.csv", folder / "true_clicks.csv"
     watch(0.3, "writing clicks")
     points = (crowd.clicks.points - corner) * scale
-    who = crowd.clicks.annotator.tolist()
+    annotators = crowd.clicks.annotator.tolist()
     write_rows(
         data,
         ("annotator", "image", "x", "y", "width", "height"),
-        ((names[one], image, *_places(point), *size) for one, point in zip(who, points, strict=True)),
+        ((names[one], image, *_places(point), *size) for one, point in zip(annotators, points, strict=True)),
     )
     watch(0.7, "writing the truth")
     mean, covariance = (crowd.mean - corner) * scale, crowd.covariance * scale**2
@@ -154,7 +154,7 @@ def _write_clicks(
         ("row", "annotator", "component"),
         (
             (str(row), names[one], str(m + 1) if m >= 0 else "")
-            for row, (one, m) in enumerate(zip(who, crowd.component.tolist(), strict=True), start=1)
+            for row, (one, m) in enumerate(zip(annotators, crowd.component.tolist(), strict=True), start=1)
         ),
     )
     return Drawn((data,), (truth,), beside, radius)
@@ -191,7 +191,7 @@ def _write_votes(crowd: CrowdOfVotes, marked: Any, joined: Any, folder: Path, wa
     """Write (T, R, M) decisions in the order of time: a second for each step, or for each who joins."""
     times, annotators, clusters = marked.shape
     data, truth, beside = folder / "labels.csv", folder / "truth.csv", folder / "true_annotators.csv"
-    who = _names(annotators)
+    names = _names(annotators)
     tasks = _names(clusters, "cluster ")
     timed = times > 1 or joined is not None
 
@@ -201,7 +201,7 @@ def _write_votes(crowd: CrowdOfVotes, marked: Any, joined: Any, folder: Path, wa
             for r in range(annotators):
                 time = [str(joined[r] + 1 if joined is not None else t + 1)] if timed else []
                 for m in range(clusters):
-                    yield (who[r], tasks[m], PRESENT if marked[t, r, m] else ABSENT, *time)
+                    yield (names[r], tasks[m], PRESENT if marked[t, r, m] else ABSENT, *time)
 
     write_rows(data, ("annotator", "task", "label", *(["time"] if timed else [])), rows())
     write_rows(
@@ -209,7 +209,7 @@ def _write_votes(crowd: CrowdOfVotes, marked: Any, joined: Any, folder: Path, wa
         ("task", "label"),
         zip(tasks, np.where(crowd.present, PRESENT, ABSENT).tolist(), strict=True),
     )
-    rates = zip(who, map(_number, crowd.sensitivity), map(_number, crowd.specificity), strict=True)
+    rates = zip(names, map(_number, crowd.sensitivity), map(_number, crowd.specificity), strict=True)
     write_rows(beside, ("annotator", "sensitivity", "specificity"), rates)
     return Drawn((data,), (truth,), (beside,))
 
@@ -265,7 +265,7 @@ def _crowd(settings: CrowdSettings, folder: Path, watch: Watch) -> Drawn:
     beside = folder / "true_annotators.csv", folder / "true_confusion.csv"
     write_rows(data, ("annotator", "task", "label", "time"), _label_rows(labels, part(watch, 0.3, 0.8)))
     watch(0.8, "writing the truth")
-    classes = (labels.classes[one] for one in crowd.truth.tolist())
+    classes = (labels.classes[index] for index in crowd.truth.tolist())
     write_rows(truth, ("task", "label"), zip(labels.tasks, classes, strict=True))
     counts = np.bincount(labels.annotator, minlength=len(labels.annotators)).tolist()
     write_rows(
@@ -283,15 +283,21 @@ def _crowd(settings: CrowdSettings, folder: Path, watch: Watch) -> Drawn:
         beside[1],
         ("annotator", "when", "true", "given", "probability"),
         (
-            (labels.annotators[k], when, labels.classes[j], labels.outputs[said], _number(rows[k, j, said]))
+            (
+                labels.annotators[k],
+                when,
+                labels.classes[j],
+                labels.outputs[output],
+                _number(rows[k, j, output]),
+            )
             for k in range(len(labels.annotators))
             for when, rows in (("first", crowd.early), ("last", crowd.late))
             for j in range(len(labels.classes))
-            for said in range(len(labels.outputs))
+            for output in range(len(labels.outputs))
         ),
     )
     assert labels.meaning is not None
-    meant = (labels.classes[one] for one in labels.meaning.tolist())
+    meant = (labels.classes[index] for index in labels.meaning.tolist())
     stands = dict(zip(labels.outputs, meant, strict=True))
     return Drawn((data,), (truth,), beside, classes=stands)
 
@@ -302,10 +308,15 @@ def _label_rows(labels: Labels, watch: Watch) -> Iterable[Sequence[str]]:
         labels.annotator.tolist(), labels.task.tolist(), labels.label.tolist(), labels.time.tolist(),
         strict=True,
     )  # fmt: skip
-    for number, (who, task, said, when) in enumerate(votes):
+    for number, (annotator, task, label, when) in enumerate(votes):
         if number % 10_000 == 0:
             watch(number / len(labels.task), "writing votes")
-        yield labels.annotators[who], labels.tasks[task], labels.outputs[said], f"{BEGUN + when:.1f}"
+        yield (
+            labels.annotators[annotator],
+            labels.tasks[task],
+            labels.outputs[label],
+            f"{BEGUN + when:.1f}",
+        )
 
 
 def _bias(settings: BiasSettings, folder: Path, watch: Watch) -> Drawn:
@@ -314,7 +325,7 @@ def _bias(settings: BiasSettings, folder: Path, watch: Watch) -> Drawn:
         settings.p1, settings.p2, settings.seed, settings.items, settings.good, settings.biased
     )
     pairs = crowd.pairs
-    who, items = _names(len(pairs.annotators)), _names(len(pairs.items), "item ")
+    annotators, items = _names(len(pairs.annotators)), _names(len(pairs.items), "item ")
     data, truth, beside = folder / "pairs.csv", folder / "true_ranking.csv", folder / "true_annotators.csv"
     compared = zip(
         pairs.annotator.tolist(), pairs.left.tolist(), pairs.right.tolist(), pairs.choice.tolist(),
@@ -324,7 +335,10 @@ def _bias(settings: BiasSettings, folder: Path, watch: Watch) -> Drawn:
     write_rows(
         data,
         ("annotator", "left", "right", "choice"),
-        ((who[one], items[a], items[b], "left" if said > 0 else "right") for one, a, b, said in compared),
+        (
+            (annotators[annotator], items[a], items[b], "left" if choice > 0 else "right")
+            for annotator, a, b, choice in compared
+        ),
     )
     watch(0.9, "writing the truth")
     order = np.argsort(-crowd.score, kind="stable").tolist()
@@ -337,7 +351,10 @@ def _bias(settings: BiasSettings, folder: Path, watch: Watch) -> Drawn:
     write_rows(
         beside,
         ("annotator", "biased", "side"),
-        ((name, _yes(side != 0), sides[side]) for name, side in zip(who, crowd.side.tolist(), strict=True)),
+        (
+            (name, _yes(side != 0), sides[side])
+            for name, side in zip(annotators, crowd.side.tolist(), strict=True)
+        ),
     )
     return Drawn((data,), (truth,), (beside,))
 
