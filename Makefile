@@ -30,6 +30,7 @@ test: to-work
 
 # The least covered modules first; compiled kernels count as uncovered. In one process, for half an hour.
 coverage: to-work
+	mkdir -p build
 	$(python) -m coverage run --data-file=build/coverage --source=raterscope -m pytest
 	$(python) -m coverage report --data-file=build/coverage --sort=cover --skip-covered
 

@@ -12,19 +12,18 @@ from PIL import Image
 REFERENCES = Path(__file__).parent / "reference"
 STEP = 40
 DIFFERING = 12
-COLOURS = 128
-"""Of a stored picture, which then takes a third of the space; the steps between them are far below `STEP`."""
+COLOURS = 256
+"""Of a stored picture, which then takes a third of the space; the deviations are far below `STEP`."""
 
 
 def store_reference(image: Image.Image, name: str) -> None:
-    """Store a picture as the reference, as small as it gets; leave it as it is if it still fits."""
+    """Store a picture as the reference; leave the reference as it is if it still fits."""
     file = REFERENCES / f"{name}.png"
     if file.exists() and not differences(image, read(file)).any():
         return
     REFERENCES.mkdir(exist_ok=True)
-    image.quantize(COLOURS, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(
-        file, optimize=True
-    )
+    palette = image.quantize(COLOURS, Image.Quantize.MEDIANCUT, kmeans=1, dither=Image.Dither.NONE)
+    palette.save(file, optimize=True)
 
 
 def read(file: Path) -> Image.Image:
