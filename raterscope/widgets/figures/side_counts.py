@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,11 +10,14 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPixmap
 from PySide6.QtWidgets import QWidget
 
+from raterscope.figures.description import Axis, Chart, Scale, Segments
+from raterscope.figures.drawing import draw_chart
+from raterscope.figures.layout import Layout, lay_out
 from raterscope.figures.table import PlotTable
 from raterscope.widgets import theme
 from raterscope.widgets.figures.behaviours import BEHAVIOUR_WORDS, paint_side_mark
+from raterscope.widgets.figures.qt_canvas import QtCanvas, text_width
 from raterscope.widgets.figures.scaled_figure import ScaledFigure, ScaledPanel, walked
-from raterscope.widgets.painting import paint_words
 from raterscope.widgets.text_size import set_lengths, text_size
 
 __all__ = ["SideCounts", "SidesView"]
@@ -25,10 +27,10 @@ SCALES = {
     "log": ("log", "Counts by their logarithm: few answers are told apart as well as many"),
     "linear": ("linear", "Counts as they are"),
 }
-MARGINS = (40.0, 18.0, 12.0, 34.0)
 RADIUS = 3.6
 REACH = 9.0
-MOST_TICKS = 5
+DIAGONAL = np.array([[-np.inf, np.inf]])
+EQUAL = Segments(x=DIAGONAL, y=DIAGONAL, ink="third", dashes=(4.0, 4.0), stretch=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +71,7 @@ class SideCounts(ScaledPanel):
     def show_sides(self, view: SidesView | None) -> None:
         """Show annotators, or that there are none yet; who is selected stays."""
         self.figure.show_sides(view)
+        self.header.set_aside("" if view is None else "dashed: as often")
         self.set_filled(view is not None)
 
     def set_flagged(self, flagged: NDArray[np.bool_], behaviour: NDArray[np.integer]) -> None:
@@ -80,7 +83,7 @@ class _Dots(ScaledFigure):
     """A part is a row of the view."""
 
     def __init__(self) -> None:
-        super().__init__("Left and right choices", MARGINS)
+        super().__init__("Left and right choices", (0.0, 0.0, 0.0, 0.0))
         set_lengths(self, minimumWidth=150, minimumHeight=120)
         self._view: SidesView | None = None
         self._flagged = np.empty(0, bool)
@@ -157,49 +160,27 @@ class _Dots(ScaledFigure):
                 painter.setPen(QPen(QColor(ink), 1.6))
                 painter.drawEllipse(self.place_of(part), RADIUS + 4, RADIUS + 4)
 
-    def _most(self) -> float:
-        assert self._view is not None
-        return float(max(self._view.left.max(initial=1), self._view.right.max(initial=1), 1))
+    def box(self) -> QRectF:
+        """Give the room between the axes."""
+        box = self._plan().box
+        return QRectF(box.left, box.top, box.width, box.height)
 
-    def _share(self, counts: NDArray[np.floating] | NDArray[np.integer]) -> NDArray[np.floating]:
-        """Give how far along an axis counts lie, 0 to 1."""
-        most = self._most() * 1.04
-        if self._logarithmic:
-            return np.asarray(np.log1p(counts) / math.log1p(most))
-        return np.asarray(counts / most)
+    def _plan(self) -> Layout:
+        """Lay the axes out, which have one scale."""
+        view = self._view
+        most = 1.0 if view is None else float(max(view.left.max(initial=1), view.right.max(initial=1), 1))
+        scale: Scale = "log1p" if self._logarithmic else "linear"
+        left, right = (Axis(words, 0.0, 1.04 * most, scale, 0.0, whole=True) for words in ("left", "right"))
+        chart = Chart("", left, right, (EQUAL,))
+        return lay_out(chart, self.room.width(), self.room.height(), text_width)
 
     def lay_out(self) -> None:
         if self._view is not None:
-            box = self.box()
-            x = box.left() + self._share(self._view.left) * box.width()
-            y = box.bottom() - self._share(self._view.right) * box.height()
-            self._places = np.stack([x, y], axis=1)
+            self._places = np.column_stack(self._plan().places(self._view.left, self._view.right))
         self.redraw()
 
-    def _draw_axes(self, painter: QPainter) -> None:
-        look, box = theme.current(), self.box()
-        self.draw_axes(painter, box)
-        pen = QPen(QColor(look.third), 1)
-        pen.setDashPattern([4, 4])
-        painter.setPen(pen)
-        painter.drawLine(box.bottomLeft(), box.topRight())
-        painter.setFont(theme.font(theme.CAPTION))
-        right, middle = Qt.AlignmentFlag.AlignRight, Qt.AlignmentFlag.AlignHCenter
-        for tick in _ticks(self._most(), logarithmic=self._logarithmic):
-            share = float(self._share(np.array([tick]))[0])
-            x, y = box.left() + share * box.width(), box.bottom() - share * box.height()
-            word = f"{tick:,}"
-            paint_words(painter, QRectF(0, y - 8, box.left() - 6, 16), word, look.third, side=right)
-            paint_words(painter, QRectF(x - 30, box.bottom() + 2, 60, 15), word, look.third, side=middle)
-        foot = QRectF(box.left(), box.bottom() + 17, box.width(), 16)
-        paint_words(painter, foot, "left", look.second, side=middle)
-        paint_words(painter, QRectF(box.left() - 34, 0, 80, 16), "right", look.second)
-        paint_words(
-            painter, QRectF(box.left(), 0, box.width(), 16), "dashed: as often", look.third, side=right
-        )
-
     def _draw_still(self, painter: QPainter) -> None:
-        self._draw_axes(painter)
+        draw_chart(QtCanvas(painter), self._plan(), theme.current())
         self._draw_dots(painter)
 
     def _draw_dots(self, painter: QPainter) -> None:
@@ -220,13 +201,3 @@ class _Dots(ScaledFigure):
                 paint_side_mark(one, QPointF(half, half), behaviour, flagged=flagged, radius=RADIUS)
             for x, y in (self._places[kinds == kind] - half).tolist():
                 painter.drawPixmap(QPointF(x, y), stamp)
-
-
-def _ticks(most: float, *, logarithmic: bool) -> list[int]:
-    """Give round counts from 0 to the largest."""
-    if logarithmic:
-        return [0, *(10**power for power in range(int(math.log10(most)) + 1))]
-    rough = max(most / MOST_TICKS, 1.0)
-    size = 10 ** math.floor(math.log10(rough))
-    step = next(int(size * times) for times in (1, 2, 5, 10) if size * times >= rough)
-    return list(range(0, int(most) + 1, step))
