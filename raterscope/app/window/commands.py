@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QMenu
 
 from raterscope.app.contents import Contents
 from raterscope.app.workspaces.catalogue import WORKSPACES
-from raterscope.app.workspaces.lines import run_lines
+from raterscope.app.workspaces.history_lines import run_lines
 from raterscope.app.workspaces.screen import WorkspaceScreen
 
 __all__ = ["Command", "actions_of", "keys_of", "of_actions", "of_study"]

@@ -1,27 +1,267 @@
-"""The runs of a workspace: asked for, under way, listed, gone back to, deleted; history and jobs too."""
+"""The runs of a workspace: requested, in progress, listed, repeated, restored and deleted."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Any, Protocol
 
 from PySide6.QtCore import QObject, Signal
 
+from raterscope.algorithms.clicks.fusion import FusionPlan
+from raterscope.algorithms.labels.fusion import LabelPlan
+from raterscope.algorithms.masks.fusion import MaskPlan
+from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.progress import Watch
-from raterscope.app.document import Document
-from raterscope.app.errors import plain
+from raterscope.algorithms.settings import SettingsError
+from raterscope.app.document import Document, Unsaved
+from raterscope.app.errors import InputError, plain
 from raterscope.app.jobs import Job, Jobs
+from raterscope.app.outcome import Outcome
 from raterscope.app.review import Decision
+from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.records import Item
-from raterscope.app.workspaces import lines
-from raterscope.app.workspaces.changes import RunChanges
-from raterscope.app.workspaces.fusing import Fusing, FusionWork
-from raterscope.app.workspaces.repeating import request_of, run_to_repeat
+from raterscope.app.workspaces import history_lines
+from raterscope.app.workspaces.run_changes import RunChanges
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.panels.fuse_panel import RunRequest
 from raterscope.widgets.panels.history_panel import HistoryEntry
 
-__all__ = ["Runs"]
+__all__ = [
+    "Fusing",
+    "FusionWork",
+    "Runs",
+    "request_of",
+    "run_to_repeat",
+]
+
+
+class Inputs(Protocol):
+    """What a run is made from."""
+
+    @property
+    def items(self) -> Mapping[str, int]:
+        """The items' names and numbers."""
+
+
+class Answer(Protocol):
+    """What a run came to."""
+
+    @property
+    def outcomes(self) -> Mapping[str, Outcome[Any]]:
+        """What became of each item, by its name."""
+
+
+class Draft(Protocol):
+    """What the fusion of an item has come to, while it is at work."""
+
+    @property
+    def item(self) -> str:
+        """The item's name."""
+
+
+@dataclass(frozen=True)
+class FusionWork:
+    """The three steps of a run of one kind.
+
+    Attributes
+    ----------
+    kind, noun : str
+        What is fused, and what one item of it is called.
+    gather : callable
+        ``gather(items, study, watch)`` reads the input in the study's thread.
+    fuse : callable
+        ``fuse(inputs, watch)`` gives the answer, in a thread of its own.
+    keep : callable
+        ``keep(answer, study, watch)`` stores the run and gives its number.
+    """
+
+    kind: str
+    noun: str
+    gather: Callable[[Sequence[int], Study, Watch], Inputs]
+    fuse: Callable[[Inputs, Watch], Answer]
+    keep: Callable[[Any, Study, Watch], int]
+
+
+class Fusing(QObject):
+    """One fusion at a time; a new one takes the place of the one under way.
+
+    Signals
+    -------
+    changed(Job or None)
+        The fusion under way, or that there is none.
+    partial(item, Draft)
+        What the fusion of an item has come to.
+    stored(int)
+        The run that is now in the study.
+    said(str), refused(str)
+        How it ended, where it was not as wished.
+    """
+
+    changed = Signal(object)
+    partial = Signal(int, object)
+    stored = Signal(int)
+    said = Signal(str)
+    refused = Signal(str)
+
+    def __init__(self, document: Document, jobs: Jobs, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._jobs = jobs
+        self._job: Job | None = None
+        self._reading, self._task = LatestTask(), LatestTask()
+
+    @property
+    def job(self) -> Job | None:
+        """The fusion under way."""
+        return self._job
+
+    def start(self, work: FusionWork, items: Sequence[int]) -> None:
+        """Fuse items, in this order."""
+        self.forget()
+        reading = self._document.ask(f"Reading the {work.kind}", partial(work.gather, tuple(items)))
+        self._reading.follow(reading, partial(self._on_gathered, work))
+
+    def cancel(self) -> None:
+        """Stop the fusion under way; the study stays as it was."""
+        self._reading.cancel()
+        self._task.stop()
+
+    def forget(self) -> None:
+        """Stop the fusion under way without a word: its study is left, or another takes its place."""
+        self._reading.cancel()
+        self._task.cancel()
+        if self._job is not None:
+            self._end()
+
+    def _on_gathered(self, work: FusionWork, inputs: Inputs) -> None:
+        title = f"Fusing {_of(list(inputs.items), work.noun)}"
+        job = self._jobs.start(title, partial(_fuse, work, inputs), costly=True)
+        self._job = job
+        job.partial.connect(partial(self._on_partial, inputs))
+        self._task.follow(
+            job,
+            partial(self._on_fused, work),
+            progressed=self.changed.emit,
+            stopped=partial(self._on_stopped, job),
+        )
+        self.changed.emit(job)
+
+    def _on_partial(self, inputs: Inputs, draft: Draft) -> None:
+        self.partial.emit(inputs.items[draft.item], draft)
+
+    def _on_fused(self, work: FusionWork, answer: Answer) -> None:
+        failed = _failed(answer)
+        if failed:
+            self.refused.emit(_in_words(failed))
+        contents = self._document.contents
+        assert contents is not None  # else it had been forgotten
+        what = f"the finished fusion of {_of(list(answer.outcomes), work.noun)}"
+        keep = partial(work.keep, answer)
+        self._document.keep(Unsaved(contents.path, "Keeping the run", what, keep, self._on_stored))
+        self._end()
+
+    def _on_stored(self, run: int) -> None:
+        self.stored.emit(run)
+
+    def _end(self) -> None:
+        self._job = None
+        self.changed.emit(None)
+
+    def _on_stopped(self, job: Job) -> None:
+        self._end()
+        if job.state == "failed":
+            self.refused.emit(job.error)
+        else:
+            self.said.emit("The fusion was cancelled; the study is as it was.")
+
+
+class _NothingFusedError(InputError):
+    """No item could be fused; `details` is the program's own account of the first failure."""
+
+    def __init__(self, failed: Sequence[Outcome[Any]]) -> None:
+        super().__init__(_in_words(failed))
+        self.details = failed[0].details
+
+
+def _of(names: Sequence[str], noun: str) -> str:
+    return plain(names[0]) if len(names) == 1 else f"{len(names):,} {noun}s"
+
+
+def _failed(answer: Answer) -> list[Outcome[Any]]:
+    return [outcome for outcome in answer.outcomes.values() if outcome.fusion is None]
+
+
+def _in_words(failed: Sequence[Outcome[Any]]) -> str:
+    others = f" {len(failed) - 1} more failed too." if len(failed) > 1 else ""
+    return f"{failed[0].item} could not be fused: {failed[0].problem}{others}"
+
+
+def _fuse(work: FusionWork, inputs: Inputs, watch: Watch) -> Answer:
+    answer = work.fuse(inputs, watch)
+    failed = _failed(answer)
+    if len(failed) == len(answer.outcomes):
+        raise _NothingFusedError(failed)
+    return answer
+
+
+def run_to_repeat(runs: Sequence[RunEntry], chosen: int | None) -> RunEntry | None:
+    """Give the run that the next fusion repeats: the chosen one, else the latest of those with most items.
+
+    Parameters
+    ----------
+    runs : sequence of RunEntry
+        Of one kind, the oldest first.
+    chosen : int or None
+        The run chosen to be shown.
+    """
+    shown = next((run for run in runs if run.id == chosen), None)
+    return shown or max(runs, key=lambda run: (len(run.items), run.id), default=None)
+
+
+def request_of(run: RunEntry) -> RunRequest | None:
+    """Give the request that repeats a run; None where this version cannot make it from the Fuse panel."""
+    try:
+        return _REQUESTS[run.kind](run)
+    except SettingsError:  # of a stream, or of another version
+        return None
+
+
+def _clicks(run: RunEntry) -> RunRequest:
+    plan = FusionPlan.from_dict(run.settings)
+    return RunRequest(
+        algorithm=plan.algorithm,
+        settings=plan.clustering,
+        detector=plan.detector,
+        detection=plan.detection,
+        assignment=plan.assignment,
+        hold_truth=bool(run.log.get("truth_held")),
+    )
+
+
+def _masks(run: RunEntry) -> RunRequest:
+    plan = MaskPlan.from_dict(run.settings)
+    return RunRequest(plan.algorithm, plan.settings)
+
+
+def _labels(run: RunEntry) -> RunRequest:
+    plan = LabelPlan.from_dict(run.settings)
+    return RunRequest(plan.algorithm, plan.settings, assignment=plan.about)
+
+
+def _pairs(run: RunEntry) -> RunRequest:
+    plan = PairPlan.from_dict(run.settings)
+    return RunRequest(plan.algorithm, plan.settings)
+
+
+_REQUESTS: Mapping[str, Callable[[RunEntry], RunRequest]] = {
+    "clicks": _clicks,
+    "masks": _masks,
+    "labels": _labels,
+    "pairs": _pairs,
+}
 
 
 class Runs(QObject):
@@ -128,7 +368,7 @@ class Runs(QObject):
         if contents is not None:
             self._repeat_settings()
             run = None if shown is None else shown.id
-            self._screen.fuse_panel.set_runs(lines.run_lines(contents, self._kind, run))
+            self._screen.fuse_panel.set_runs(history_lines.run_lines(contents, self._kind, run))
             self._screen.fuse_panel.set_scope(item.name, len(contents.of(self._kind)))
 
     def _repeat_settings(self) -> None:
@@ -148,7 +388,7 @@ class Runs(QObject):
         of = (contents.path, contents.items, contents.hidden) if contents else ()
         if of != self._said_of:
             self._said, self._said_of = {}, of
-        self._screen.history.set_entries(lines.history(contents, self._said) if contents else ())
+        self._screen.history.set_entries(history_lines.history(contents, self._said) if contents else ())
         undoable = contents.review.undoable if contents else None
         redoable = contents.review.redoable if contents else None
         undo, redo = (
@@ -160,7 +400,7 @@ class Runs(QObject):
     def tell_stale(self) -> None:
         """Say whether it is time to fuse again, and why."""
         contents = self._document.contents
-        words = lines.stale_words(contents, self._kind) if contents else ""
+        words = history_lines.stale_words(contents, self._kind) if contents else ""
         self._screen.fuse_panel.set_changes(words)
         self._screen.stale_changed.emit(words)
 
@@ -206,7 +446,7 @@ class Runs(QObject):
             )
 
     def _on_job(self, job: Job) -> None:
-        self._screen.job_list.set_job(lines.job_line(job))
+        self._screen.job_list.set_job(history_lines.job_line(job))
 
     def _on_delete_requested(self, run: int) -> None:
         job = self._document.ask("Deleting a run", partial(_delete_run, run), changes=True)

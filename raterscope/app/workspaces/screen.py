@@ -30,7 +30,7 @@ from raterscope.widgets.text_size import text_size
 
 if TYPE_CHECKING:
     from raterscope.app.changes import Change
-    from raterscope.app.workspaces.hiding import Hiding
+    from raterscope.app.workspaces.blind_mode import BlindMode
     from raterscope.app.workspaces.runs import Runs
 
 __all__ = ["TABS", "WorkspaceScreen"]
@@ -77,7 +77,7 @@ class WorkspaceScreen(QWidget):
     escaped = Signal()
 
     runs: Runs
-    hiding: Hiding
+    hiding: BlindMode
 
     PARTS = ("whole", "middle", "upper", "bottom")
     CANVAS_SCROLLS = False

@@ -9,7 +9,7 @@ from raterscope.app.outcome import Inputs, one_by_one
 from raterscope.app.review import Decision
 from raterscope.app.study import Study
 from raterscope.app.window import leaving
-from raterscope.app.workspaces.fusing import FusionWork
+from raterscope.app.workspaces.runs import FusionWork
 from tests.app.driving import LONG, idle
 from tests.app.window.test_keeping import answer
 

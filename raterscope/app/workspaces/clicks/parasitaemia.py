@@ -18,7 +18,7 @@ from raterscope.app.workspaces.clicks.measuring import Measuring
 from raterscope.app.workspaces.clicks.scene import ClicksSession
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.app.workspaces.clicks.spots import Known
-from raterscope.app.workspaces.queueing import Queueing
+from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.widgets.panels.parasitaemia_panel import ASKED, NOTHING, Counted, FigureLine
 
 __all__ = ["Parasitaemia"]
@@ -37,7 +37,7 @@ class Parasitaemia(QObject):
         jobs: Jobs,
         screen: ClicksScreen,
         session: ClicksSession,
-        queueing: Queueing,
+        queueing: ReviewQueue,
         measuring: Measuring,
     ) -> None:
         super().__init__(screen)

@@ -12,7 +12,7 @@ from raterscope.app.review import Decision, SpotSubject
 from raterscope.app.session import while_shown
 from raterscope.app.workspaces.clicks.scene import ClicksSession, Scene
 from raterscope.app.workspaces.clicks.spots import Spot, spots_of
-from raterscope.app.workspaces.order import ELSEWHERE, Elsewhere, next_item
+from raterscope.app.workspaces.review_order import ELSEWHERE, Elsewhere, next_item
 
 __all__ = ["Reviewing"]
 

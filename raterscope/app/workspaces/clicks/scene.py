@@ -14,7 +14,7 @@ from raterscope.app.session import Session
 from raterscope.app.study import ImageEntry, RunEntry, Study, StudyError
 from raterscope.app.study.places import digest_of_file
 from raterscope.app.workspaces.clicks.crops import Image
-from raterscope.app.workspaces.loading import apart, why_missing
+from raterscope.app.workspaces.item_navigation import apart, why_missing
 
 __all__ = ["ClicksSession", "Scene", "load_pixels", "read_scene"]
 

@@ -9,7 +9,7 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication
 
 from raterscope.app.workspaces.clicks import view
-from raterscope.app.workspaces.clicks.many import Many
+from raterscope.app.workspaces.clicks.batch_review import BatchReview
 from raterscope.app.workspaces.clicks.measuring import Measuring
 from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
@@ -27,7 +27,7 @@ class SpotMenu(QObject):
         self,
         screen: ClicksScreen,
         reviewing: Reviewing,
-        many: Many,
+        many: BatchReview,
         measuring: Measuring,
         decide: Callable[[str], None],
     ) -> None:

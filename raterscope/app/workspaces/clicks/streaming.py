@@ -32,7 +32,7 @@ from raterscope.app.workspaces.clicks.replay import Replay
 from raterscope.app.workspaces.clicks.scene import ClicksSession, Scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.app.workspaces.clicks.spots import Known, Settling
-from raterscope.app.workspaces.queueing import Queueing
+from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.widgets.dialogs.column_mapping import ColumnMappingDialog, MappingField, TableKind
 from raterscope.widgets.figures.stream_charts import StreamTruth
 from raterscope.widgets.menu import Menu
@@ -64,7 +64,7 @@ class Streaming(QObject):
         jobs: Jobs,
         screen: ClicksScreen,
         session: ClicksSession,
-        queueing: Queueing,
+        queueing: ReviewQueue,
     ) -> None:
         super().__init__(screen)
         self._document = document

@@ -15,7 +15,7 @@ from raterscope.app.errors import counted
 from raterscope.app.study import Study
 from raterscope.app.study.outlines import Answers
 from raterscope.app.workspaces.clicks.spots import Known, Settling
-from raterscope.app.workspaces.order import Part
+from raterscope.app.workspaces.review_order import Part
 
 __all__ = ["Summary", "read_outlines", "read_results", "summarize"]
 

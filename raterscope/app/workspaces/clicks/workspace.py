@@ -19,42 +19,37 @@ from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.clicks.batch import Draft
 from raterscope.app.kinds.clicks.running import Answer, Inputs, fuse_inputs, gather, keep
 from raterscope.app.review import Decision, SpotSubject
+from raterscope.app.workspaces.blind_mode import BlindMode
+from raterscope.app.workspaces.calibration import Calibration
 from raterscope.app.workspaces.clicks import view
-from raterscope.app.workspaces.clicks.absence import AbsenceNote
-from raterscope.app.workspaces.clicks.agreeing import Agreeing
-from raterscope.app.workspaces.clicks.annotators import Annotators
-from raterscope.app.workspaces.clicks.asking import Asking
-from raterscope.app.workspaces.clicks.comparing import Comparing
-from raterscope.app.workspaces.clicks.controls import Controls
+from raterscope.app.workspaces.clicks.active_learning import ActiveLearning
+from raterscope.app.workspaces.clicks.agreement import Agreement
+from raterscope.app.workspaces.clicks.annotators import Annotators, OverImages
+from raterscope.app.workspaces.clicks.batch_review import BatchReview, Listed
+from raterscope.app.workspaces.clicks.canvas_view import CanvasView, Viewing
 from raterscope.app.workspaces.clicks.crops import Crops
 from raterscope.app.workspaces.clicks.crowd_size import CrowdSizeMeasuring
-from raterscope.app.workspaces.clicks.excluding import Excluding
-from raterscope.app.workspaces.clicks.explaining import Explaining
-from raterscope.app.workspaces.clicks.flagging import Flagging
-from raterscope.app.workspaces.clicks.many import Listed, Many
+from raterscope.app.workspaces.clicks.evidence import Evidence
+from raterscope.app.workspaces.clicks.exclusion import Exclusion
+from raterscope.app.workspaces.clicks.image_controls import Controls, Flagging
 from raterscope.app.workspaces.clicks.measuring import Measuring
-from raterscope.app.workspaces.clicks.on_canvas import OnCanvas
-from raterscope.app.workspaces.clicks.over_images import OverImages
+from raterscope.app.workspaces.clicks.notices import RunNotices
 from raterscope.app.workspaces.clicks.parasitaemia import Parasitaemia
-from raterscope.app.workspaces.clicks.plotting import Plotting
+from raterscope.app.workspaces.clicks.plots import Plots
 from raterscope.app.workspaces.clicks.reviewing import Reviewing
+from raterscope.app.workspaces.clicks.run_comparison import RunComparison
 from raterscope.app.workspaces.clicks.scene import ClicksSession, Scene, load_pixels, read_scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.app.workspaces.clicks.spot_menu import SpotMenu
 from raterscope.app.workspaces.clicks.spots import Spot
 from raterscope.app.workspaces.clicks.streaming import Streaming
 from raterscope.app.workspaces.clicks.summaries import read_outlines, read_results, summarize
-from raterscope.app.workspaces.clicks.viewing import Viewing
-from raterscope.app.workspaces.fusing import FusionWork
-from raterscope.app.workspaces.hiding import Hiding
-from raterscope.app.workspaces.lines import run_title
-from raterscope.app.workspaces.loading import SceneLoader
-from raterscope.app.workspaces.order import next_unit
-from raterscope.app.workspaces.queueing import Queueing
-from raterscope.app.workspaces.returning import numbers_in
-from raterscope.app.workspaces.runs import Runs
-from raterscope.app.workspaces.trusting import Trusting
-from raterscope.app.workspaces.walk import Walk
+from raterscope.app.workspaces.history_lines import run_title
+from raterscope.app.workspaces.item_navigation import ItemNavigation, SceneLoader
+from raterscope.app.workspaces.review_order import next_unit
+from raterscope.app.workspaces.review_queue import ReviewQueue
+from raterscope.app.workspaces.runs import FusionWork, Runs
+from raterscope.app.workspaces.session_restore import numbers_in
 from raterscope.widgets.menu import without_checked
 from raterscope.widgets.panels.fuse_panel import RunRequest
 
@@ -74,14 +69,14 @@ class ClicksWorkspace(ClicksScreen):
 
         self.session = ClicksSession(self)
         self.session.scene_changed.connect(self._begin)
-        self.hiding = Hiding(
+        self.hiding = BlindMode(
             document, "clicks", self, "Hide names and votes until you decide",
             "Names, votes and the model's answers are hidden until you decide.",
             "Names, votes and the model's answers are shown.",
         )  # fmt: skip
         self.loader = SceneLoader(document, jobs, read_scene, load_pixels, self)
         self.reviewing = Reviewing(document, self.session, self._go_elsewhere, self)
-        self.queueing = Queueing(
+        self.queueing = ReviewQueue(
             document, self.queue, "clicks", read_results, summarize, self, outline=read_outlines,
             nouns=("image", "spot"),
             tip=f"A decision matters where the answer is wrong with a probability of {MATTERS:g} or more: "
@@ -89,31 +84,31 @@ class ClicksWorkspace(ClicksScreen):
         )  # fmt: skip
         self.runs = Runs(document, jobs, self, "clicks")
         self.fusing = self.runs.fusing
-        self.walk = Walk(document, self.queueing, self.loader, self.runs, "clicks", self.canvas)
+        self.walk = ItemNavigation(document, self.queueing, self.loader, self.runs, "clicks", self.canvas)
         self.annotators = Annotators(document, self.table, self.reliability, self.session, self)
-        self.comparing = Comparing(document, jobs, self.session)
+        self.comparing = RunComparison(document, jobs, self.session)
         self.crowd_sizes = CrowdSizeMeasuring(document, jobs, self, self.session)
         self.streaming = Streaming(document, jobs, self, self.session, self.queueing)
-        self.asking = Asking(document, jobs, self, self.session, self.queueing)
+        self.asking = ActiveLearning(document, jobs, self, self.session, self.queueing)
         self.flagging = Flagging(document, self)
         self.controls = Controls(document, self)
         self.measuring = Measuring(document, self, self.session)
         self.parasites = Parasitaemia(document, jobs, self, self.session, self.queueing, self.measuring)
-        self.many = Many(document, jobs, self.grid, self.queueing, self.reviewing)
+        self.many = BatchReview(document, jobs, self.grid, self.queueing, self.reviewing)
         self.menu = SpotMenu(self, self.reviewing, self.many, self.measuring, self._decide)
         self._to_find: Spot | SpotSubject | None = None
         """The spot to be looked at once its image is on screen."""
         self.crops = Crops(jobs, self)
-        self.on_canvas = OnCanvas(document, self.canvas, self.reviewing, self.loader, self.crops)
+        self.on_canvas = CanvasView(document, self.canvas, self.reviewing, self.loader, self.crops)
         self.viewing = Viewing(document, self.canvas, self.crops, self.reviewing, self.many)
-        self.absence = AbsenceNote(document, jobs, self, self.session, self.queueing)
-        self.explaining = Explaining(document, self.crops, self.evidence, self.reviewing, COVERAGES[-2])
+        self.absence = RunNotices(document, jobs, self, self.session, self.queueing)
+        self.explaining = Evidence(document, self.crops, self.evidence, self.reviewing, COVERAGES[-2])
         self.right_tabs.addTab(self.comparing, "Truth")
-        self.trusting = Trusting(document, self.trust, self.queue, "clicks")
-        self.agreeing = Agreeing(document, jobs, self, self.session, self.queueing, self.annotators)
-        self.excluding = Excluding(document, jobs, self, self.reviewing)
+        self.trusting = Calibration(document, self.trust, self.queue, "clicks")
+        self.agreeing = Agreement(document, jobs, self, self.session, self.queueing, self.annotators)
+        self.excluding = Exclusion(document, jobs, self, self.reviewing)
         self.over_images = OverImages(document, jobs, self, self.queueing, self.annotators)
-        self.plotting = Plotting(
+        self.plotting = Plots(
             document, jobs, self, self.queueing, self.reviewing, self.comparing, self.annotators
         )
         self._connect()

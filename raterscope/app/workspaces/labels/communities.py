@@ -1,8 +1,9 @@
-"""Communities of annotators: which grouping is shown, its cards, who takes part, how alike all are."""
+"""Communities of annotators: the grouping shown, its cards, similarity, communities over time."""
 
 from __future__ import annotations
 
 from functools import partial
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from PySide6.QtCore import QObject, QSignalBlocker, Signal
@@ -12,17 +13,35 @@ from raterscope.app.jobs import Job, Jobs
 from raterscope.app.kinds.labels.answers import Groups
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.workspaces.labels import view
-from raterscope.app.workspaces.labels.alike import Alike, alike
-from raterscope.app.workspaces.labels.grouping import BASES, METHODS, Way, find_groups, way_of
 from raterscope.app.workspaces.labels.scene import Analysis, LabelsSession, Scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
+from raterscope.app.workspaces.labels.similarity_view import (
+    BASES,
+    METHODS,
+    Course,
+    Similarity,
+    Way,
+    find_groups,
+    follow_groups,
+    obstacle,
+    similarity_of,
+    triangles_now,
+    way_of,
+)
 from raterscope.text.numbers import percent
 from raterscope.widgets import theme
 from raterscope.widgets.figures.mode_switch import ModeSwitch
 from raterscope.widgets.figures.participation_bars import ParticipationBars
 from raterscope.widgets.panels.community_cards import CommunitiesView, CommunityCards
 
-__all__ = ["Grouping", "Similar", "show_cards", "show_participation"]
+__all__ = [
+    "CommunitiesOverTimeView",
+    "Grouping",
+    "Similar",
+    "show_cards",
+    "show_participation",
+]
+
 
 IN_WORDS = {"nmf": "non-negative factorisation", "louvain": "Louvain"}
 UNFUSED = "Press Fuse (F5) to find communities of annotators who label alike."
@@ -245,7 +264,7 @@ class Similar(QObject):
         self._session = session
         self._groups: Groups | None = None
         self._task = LatestTask()
-        self._drawn: Alike | None = None
+        self._drawn: Similarity | None = None
         screen.middle_tabs.currentChanged.connect(self._draw)
         screen.similarity.rows_chosen.connect(self._on_rows)
         session.blind_changed.connect(self._show)
@@ -266,11 +285,11 @@ class Similar(QObject):
             or seen is None or not seen.isAncestorOf(self._screen.similarity)
         ):  # fmt: skip
             return
-        work = partial(alike, self._session.scene, self._session.analysis, groups)
+        work = partial(similarity_of, self._session.scene, self._session.analysis, groups)
         job = self._jobs.start("Comparing annotators", work, quiet=True)
         self._task.follow(job, self._on_alike)
 
-    def _on_alike(self, drawn: Alike) -> None:
+    def _on_alike(self, drawn: Similarity) -> None:
         self._drawn = drawn
         self._show()
 
@@ -295,3 +314,127 @@ class Similar(QObject):
         if self._drawn is not None:
             both = np.unique(np.concatenate([self._drawn.rows[row], self._drawn.rows[column]]))
             self.chosen.emit(tuple(both.tolist()))
+
+
+NO_GROUPS = "Find communities to see how they change over time."
+STOPPED = "The communities were not followed to the end."
+
+
+class CommunitiesOverTimeView(QObject):
+    """Joins the picture of communities over time with those chosen.
+
+    Signals
+    -------
+    chosen(tuple of int)
+        The annotators of a block or a band.
+    """
+
+    chosen = Signal(object)
+
+    def __init__(self, jobs: Jobs, screen: LabelsScreen, session: LabelsSession, parent: QObject) -> None:
+        super().__init__(parent)
+        self._jobs = jobs
+        self._screen = screen
+        self._session = session
+        self._groups: Groups | None = None
+        self._kept: WeakKeyDictionary[Groups, Course] = WeakKeyDictionary()
+        self._task = LatestTask()
+        self._stopped = False
+        self.follow, self.stop = QPushButton("Follow them"), QPushButton("Cancel")
+        for button in (self.follow, self.stop):
+            theme.set_role(button, "link")
+            button.hide()
+            screen.flow.header.row.addWidget(button)
+        self.follow.ensurePolished()
+        screen.flow.header.setMinimumHeight(self.follow.sizeHint().height())  # also without buttons
+        self.follow.clicked.connect(self._on_follow)
+        self.stop.clicked.connect(self.cancel)
+        screen.middle_tabs.currentChanged.connect(self._draw)
+        screen.flow.block_chosen.connect(self._on_block)
+        screen.flow.band_chosen.connect(self._on_band)
+
+    @property
+    def course(self) -> Course | None:
+        """What is drawn."""
+        return None if self._groups is None else self._kept.get(self._groups)
+
+    def show(self, groups: Groups | None) -> None:
+        """Take another question, answer or grouping."""
+        before, self._groups = self._groups, groups
+        if groups is before and before is not None:
+            return
+        self._task.cancel()
+        self._stopped = False
+        if groups is None:
+            self._screen.triangles.show_triangles(None)
+            self._say(NO_GROUPS)
+        else:
+            self._show_groups(groups)
+        self._settle()
+
+    def _show_groups(self, groups: Groups) -> None:
+        scene = self._session.scene
+        self._screen.triangles.show_triangles(triangles_now(scene, groups))
+        if groups in self._kept:
+            self._show(self._kept[groups])
+        else:
+            self._say(obstacle(scene, groups))
+            self._draw()
+
+    def cancel(self) -> None:
+        """Give up the search under way."""
+        self._task.stop()
+
+    @while_shown
+    def _draw(self) -> None:
+        scene, groups = self._session.scene, self._groups
+        if (
+            groups is None or groups in self._kept or self._stopped
+            or self._task.busy or obstacle(scene, groups)
+            or self._screen.middle_tabs.currentWidget() not in (self._screen.flow, self._screen.triangles)
+        ):  # fmt: skip
+            return
+        work = partial(follow_groups, scene, self._session.analysis, groups)
+        job = self._jobs.start("Following communities over time", work)
+        self._task.follow(
+            job, partial(self._on_followed, groups), progressed=self._on_progress,
+            failed=self._screen.refused.emit, stopped=self._on_stopped,
+        )  # fmt: skip
+        self._say("Finding the communities of earlier moments.")
+        self._settle()
+
+    def _on_follow(self) -> None:
+        self._stopped = False
+        self._draw()
+
+    def _on_progress(self, job: Job) -> None:
+        self._say(f"Finding the communities of earlier moments: {percent(job.fraction)}.")
+
+    def _on_followed(self, groups: Groups, course: Course) -> None:
+        self._kept[groups] = course
+        self._show(course)
+        self._settle()
+
+    def _show(self, course: Course) -> None:
+        self._screen.flow.show_flow(course.view)
+        self._screen.triangles.show_triangles(course.triangles)
+
+    def _on_stopped(self) -> None:
+        self._stopped = True
+        self._say(STOPPED)
+        self._settle()
+
+    def _say(self, words: str) -> None:
+        self._screen.flow.show_nothing(words or NO_GROUPS)
+
+    def _settle(self) -> None:
+        self.stop.setVisible(self._task.busy)
+        self.follow.setVisible(self._stopped)
+
+    def _on_block(self, moment: int, community: int) -> None:
+        if self.course is not None:
+            self.chosen.emit(self.course.block(moment, community))
+
+    def _on_band(self, moment: int, community: int, goal: int) -> None:
+        if self.course is not None:
+            self.chosen.emit(self.course.band(moment, community, goal))

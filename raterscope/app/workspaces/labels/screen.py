@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSplitter, QTabWidget, Q
 
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.fusion import QuestionSettings
-from raterscope.app.workspaces.labels.comparing import Comparing
+from raterscope.app.workspaces.labels.method_table import MethodTable
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets import theme
 from raterscope.widgets.figures.community_flow import CommunityFlow
@@ -74,7 +74,7 @@ class LabelsScreen(WorkspaceScreen):
         self.trust = TrustPanel(("posterior", "share right"), NO_TRUST)
         self.progress = ConvergencePlot("bound", "Fuse to see how the answer settles.")
         self.decisions = DecisionPlot()
-        self.comparing = Comparing()
+        self.comparing = MethodTable()
         self.ask = AskList("vote", "expected information", "bit", NO_VOTES)
         people = _split(Qt.Orientation.Vertical, (self.wall, self.cards))
         alike = _split(Qt.Orientation.Horizontal, (self.similarity, self.participation))

@@ -18,8 +18,8 @@ from raterscope.app.review import Decision, TaskSubject
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.workspaces.labels import view
 from raterscope.app.workspaces.labels.scene import Analysis, LabelsSession, Scene
-from raterscope.app.workspaces.order import ELSEWHERE, Elsewhere, ends, next_item
-from raterscope.app.workspaces.pictures import Pictures
+from raterscope.app.workspaces.review_order import ELSEWHERE, Elsewhere, ends, next_item
+from raterscope.app.workspaces.task_pictures import TaskPictures
 from raterscope.widgets.panels.task_list import TaskList
 from raterscope.widgets.panels.task_panel import TaskPanel
 
@@ -59,7 +59,7 @@ class Tasks(QObject):
         session: LabelsSession,
         queue: TaskList,
         panel: TaskPanel,
-        pictures: Pictures,
+        pictures: TaskPictures,
         elsewhere: Elsewhere,
     ) -> None:
         super().__init__(queue)

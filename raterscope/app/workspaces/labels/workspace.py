@@ -20,25 +20,22 @@ from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.labels.running import Answer, Draft, Inputs, fuse_inputs, gather, keep
 from raterscope.app.review import Decision, ReviewState, TaskSubject
 from raterscope.app.session import LatestTask, while_shown
-from raterscope.app.workspaces.fusing import FusionWork
-from raterscope.app.workspaces.hiding import Hiding
+from raterscope.app.workspaces.blind_mode import BlindMode
 from raterscope.app.workspaces.labels import view
-from raterscope.app.workspaces.labels.answering import answers_of, store_answers
-from raterscope.app.workspaces.labels.asking import Asking
-from raterscope.app.workspaces.labels.behind import behind_cell
-from raterscope.app.workspaces.labels.deciding import Deciding
-from raterscope.app.workspaces.labels.excluding import Excluding
-from raterscope.app.workspaces.labels.folding import Folding
-from raterscope.app.workspaces.labels.measuring import Measuring
-from raterscope.app.workspaces.labels.people import People
+from raterscope.app.workspaces.labels.active_learning import ActiveLearning
+from raterscope.app.workspaces.labels.annotator_detail import AnnotatorDetail
+from raterscope.app.workspaces.labels.answer_scheme import answers_of, store_answers
+from raterscope.app.workspaces.labels.cell_tasks import cell_tasks
+from raterscope.app.workspaces.labels.decision_rates import DecisionRates
+from raterscope.app.workspaces.labels.exclusion import Exclusion
+from raterscope.app.workspaces.labels.method_comparison import CrossValidation, MethodComparison
 from raterscope.app.workspaces.labels.scene import LabelsSession, Scene, analyse, disputed_tasks, read_scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
 from raterscope.app.workspaces.labels.tasks import Tasks
-from raterscope.app.workspaces.left import QuestionsLeft
-from raterscope.app.workspaces.order import next_unit
-from raterscope.app.workspaces.pictures import Pictures
-from raterscope.app.workspaces.questions import Questions
-from raterscope.app.workspaces.runs import Runs
+from raterscope.app.workspaces.question_navigation import QuestionNavigation
+from raterscope.app.workspaces.review_order import RemainingQuestions, next_unit
+from raterscope.app.workspaces.runs import FusionWork, Runs
+from raterscope.app.workspaces.task_pictures import TaskPictures
 from raterscope.widgets.dialogs.answers import AnswersDialog
 from raterscope.widgets.panels.class_bars import keys_of
 from raterscope.widgets.panels.fuse_panel import RunRequest
@@ -58,7 +55,7 @@ class LabelsWorkspace(LabelsScreen):
         self._document = document
         self._jobs = jobs
         self.session = self._session = LabelsSession(self)
-        self.hiding = Hiding(
+        self.hiding = BlindMode(
             document, "labels", self, "Hide names, and votes until you decide",
             "Names are hidden, and votes until you decide.", "Names and votes are shown.",
         )  # fmt: skip
@@ -69,23 +66,23 @@ class LabelsWorkspace(LabelsScreen):
         self._finding = LatestTask()
         self.runs = Runs(document, jobs, self, "labels")
         self.fusing = self.runs.fusing
-        self.questions = Questions(
+        self.questions = QuestionNavigation(
             document, jobs, self.question, self.runs, "labels", "votes", read_scene, analyse
         )
-        self.pictures = Pictures(document, jobs, self)
+        self.pictures = TaskPictures(document, jobs, self)
         self.tasks = Tasks(
             document, jobs, self.session, self.queue, self.task_panel, self.pictures, self._go_elsewhere
         )
-        self.left = QuestionsLeft(
+        self.left = RemainingQuestions(
             document, self.runs, self.queue, "labels", disputed_tasks, _settled, noun="task",
             tip=f"A decision matters where the answer is wrong with a probability of {MATTERS:g} or more.",
         )  # fmt: skip
-        self.people = People(document, jobs, self, self.session)
-        self.excluding = Excluding(document, jobs, self, self.session)
-        self.asking = Asking(jobs, self, self.session)
-        self.measuring = Measuring(document, self, self.session)
-        self.folding = Folding(document, jobs, self.folds, self.session, self)
-        self.deciding = Deciding(document, self.decisions, self.session, self)
+        self.people = AnnotatorDetail(document, jobs, self, self.session)
+        self.excluding = Exclusion(document, jobs, self, self.session)
+        self.asking = ActiveLearning(jobs, self, self.session)
+        self.measuring = MethodComparison(document, self, self.session)
+        self.folding = CrossValidation(document, jobs, self.folds, self.session, self)
+        self.deciding = DecisionRates(document, self.decisions, self.session, self)
         self._connect()
         self._make_actions()
         self._on_replaced()
@@ -369,4 +366,4 @@ def _behind(
     scene: Scene, annotators: tuple[int, ...], true: int, given: int, blind: bool, watch: Watch
 ) -> GridView:
     watch(0.0, "finding the tasks of a cell")
-    return behind_cell(scene, annotators, true, given, blind=blind)
+    return cell_tasks(scene, annotators, true, given, blind=blind)

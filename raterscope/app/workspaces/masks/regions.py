@@ -17,7 +17,7 @@ from raterscope.app.review import Region, ReviewState
 from raterscope.app.study import Study
 from raterscope.app.study.records import MaskRecord
 from raterscope.app.workspaces.masks.scene import Piece, Scene
-from raterscope.app.workspaces.order import Part
+from raterscope.app.workspaces.review_order import Part
 
 __all__ = [
     "CaseSummary",

@@ -21,7 +21,7 @@ from raterscope.app.study import ImageEntry, RunEntry, Study, StudyError
 from raterscope.app.study.masks import mask_entries, read_masks, settled_of
 from raterscope.app.study.records import MaskRecord
 from raterscope.app.study.references import taken_as_even
-from raterscope.app.workspaces.loading import why_missing
+from raterscope.app.workspaces.item_navigation import why_missing
 
 __all__ = [
     "LoadedVolume",

@@ -18,27 +18,24 @@ from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.masks.running import Answer, Draft, Inputs, fuse_inputs, gather, keep
 from raterscope.app.review import Decision, RegionSubject
-from raterscope.app.workspaces.fusing import FusionWork
-from raterscope.app.workspaces.hiding import Hiding
-from raterscope.app.workspaces.lines import run_title
-from raterscope.app.workspaces.loading import SceneLoader
+from raterscope.app.workspaces.blind_mode import BlindMode
+from raterscope.app.workspaces.calibration import Calibration
+from raterscope.app.workspaces.history_lines import run_title
+from raterscope.app.workspaces.item_navigation import ItemNavigation, SceneLoader
 from raterscope.app.workspaces.masks import view
-from raterscope.app.workspaces.masks.alternatives import Alternatives
-from raterscope.app.workspaces.masks.comparing import Comparing
-from raterscope.app.workspaces.masks.describing import Describing
-from raterscope.app.workspaces.masks.methods import Methods
-from raterscope.app.workspaces.masks.on_slices import OnSlices
-from raterscope.app.workspaces.masks.raters import Raters
+from raterscope.app.workspaces.masks.method_comparison import MethodComparer
+from raterscope.app.workspaces.masks.raters import Alternatives, Raters
 from raterscope.app.workspaces.masks.regions import DisputedRegion, read_summaries, summarize
 from raterscope.app.workspaces.masks.reviewing import Reviewing
+from raterscope.app.workspaces.masks.run_comparison import RunComparison
 from raterscope.app.workspaces.masks.scene import MasksSession, Piece, Scene, load_pixels, read_scene
 from raterscope.app.workspaces.masks.screen import BOUND, MasksScreen
-from raterscope.app.workspaces.order import next_unit
-from raterscope.app.workspaces.queueing import Queueing
-from raterscope.app.workspaces.returning import numbers_in
-from raterscope.app.workspaces.runs import Runs
-from raterscope.app.workspaces.trusting import Trusting
-from raterscope.app.workspaces.walk import Walk
+from raterscope.app.workspaces.masks.slice_view import SliceView
+from raterscope.app.workspaces.masks.structure_coding import StructureCoding
+from raterscope.app.workspaces.review_order import next_unit
+from raterscope.app.workspaces.review_queue import ReviewQueue
+from raterscope.app.workspaces.runs import FusionWork, Runs
+from raterscope.app.workspaces.session_restore import numbers_in
 from raterscope.widgets.panels.fuse_panel import RunRequest
 
 __all__ = ["MasksWorkspace"]
@@ -53,14 +50,14 @@ class MasksWorkspace(MasksScreen):
         self._jobs = jobs
         self.session = self._session = MasksSession(self)
         self.session.scene_changed.connect(self._begin)
-        self.hiding = Hiding(
+        self.hiding = BlindMode(
             document, "masks", self, "Hide raters' masks until you decide",
             "What raters drew and what the model says is hidden until you have settled it.",
             "What raters drew and what the model says is shown.",
         )  # fmt: skip
         self.loader = SceneLoader(document, jobs, read_scene, load_pixels, self)
         self.reviewing = Reviewing(document, jobs, self.session, self._go_elsewhere, self)
-        self.queueing = Queueing(
+        self.queueing = ReviewQueue(
             document,
             self.queue,
             "masks",
@@ -73,17 +70,17 @@ class MasksWorkspace(MasksScreen):
         )
         self.runs = Runs(document, jobs, self, "masks")
         self.fusing = self.runs.fusing
-        self.walk = Walk(document, self.queueing, self.loader, self.runs, "masks", self.canvas)
-        self.comparing = Comparing(document, jobs, self.session)
+        self.walk = ItemNavigation(document, self.queueing, self.loader, self.runs, "masks", self.canvas)
+        self.comparing = RunComparison(document, jobs, self.session)
         self.tabs.addTab(self.comparing, "Runs")
         self.tabs.addTab(self.methods, "Methods")
         self.tabs.addTab(self.trust, "Trust")
-        self.comparing_methods = Methods(document, jobs, self, self.session)
-        self.trusting = Trusting(document, self.trust, self.queue, "masks")
+        self.comparing_methods = MethodComparer(document, jobs, self, self.session)
+        self.trusting = Calibration(document, self.trust, self.queue, "masks")
         self.raters = Raters(document, jobs, self, self.session)
-        self.describing = Describing(document, jobs, self)
+        self.describing = StructureCoding(document, jobs, self)
         self.consensuses = Alternatives(self.alternatives, self)
-        self.on_slices = OnSlices(
+        self.on_slices = SliceView(
             document, jobs, self, self.session, self.reviewing, self.raters, self.loader
         )
         self.on_slices.other_outlines = self.comparing_methods.outlines

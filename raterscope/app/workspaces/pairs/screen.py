@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QSplitter, QWidget
 
 from raterscope.algorithms.pairs.catalogue import PATHS
-from raterscope.app.workspaces.pairs.comparing import MEASURES, NOTHING
+from raterscope.app.workspaces.pairs.run_comparison import MEASURES, NOTHING
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.figures.bias_path import BiasPath
 from raterscope.widgets.figures.knockoff_bars import KnockoffBars

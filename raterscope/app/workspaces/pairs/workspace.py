@@ -25,14 +25,12 @@ from raterscope.app.kinds.pairs.running import Answer, Inputs, fuse_inputs, gath
 from raterscope.app.review import BiasSubject, Decision, ReviewState
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study.records import ImageEntry
-from raterscope.app.workspaces.fusing import FusionWork
-from raterscope.app.workspaces.hiding import Hiding
-from raterscope.app.workspaces.left import QuestionsLeft
-from raterscope.app.workspaces.order import next_unit
+from raterscope.app.workspaces.blind_mode import BlindMode
+from raterscope.app.workspaces.calibration import Calibration
 from raterscope.app.workspaces.pairs import view
-from raterscope.app.workspaces.pairs.comparing import Comparing
-from raterscope.app.workspaces.pairs.cutting import Cutting
-from raterscope.app.workspaces.pairs.judging import Judging
+from raterscope.app.workspaces.pairs.bias_review import BiasReview
+from raterscope.app.workspaces.pairs.rate_cut import RateCut
+from raterscope.app.workspaces.pairs.run_comparison import RunComparison
 from raterscope.app.workspaces.pairs.scene import (
     CLEARED,
     FLAGGED,
@@ -45,10 +43,10 @@ from raterscope.app.workspaces.pairs.scene import (
     read_scene,
 )
 from raterscope.app.workspaces.pairs.screen import PairsScreen
-from raterscope.app.workspaces.pictures import Pictures
-from raterscope.app.workspaces.questions import Questions
-from raterscope.app.workspaces.runs import Runs
-from raterscope.app.workspaces.trusting import Trusting
+from raterscope.app.workspaces.question_navigation import QuestionNavigation
+from raterscope.app.workspaces.review_order import RemainingQuestions, next_unit
+from raterscope.app.workspaces.runs import FusionWork, Runs
+from raterscope.app.workspaces.task_pictures import TaskPictures
 from raterscope.widgets.panels.fuse_panel import RunRequest
 
 __all__ = ["PairsWorkspace"]
@@ -64,7 +62,9 @@ class PairsWorkspace(PairsScreen):
         self.session = self._session = PairsSession(self)
         self._evidence: Evidence | None = None
         self._gathering = LatestTask()
-        self.hiding = Hiding(document, "pairs", self, "Hide names", "Names are hidden.", "Names are shown.")
+        self.hiding = BlindMode(
+            document, "pairs", self, "Hide names", "Names are hidden.", "Names are shown."
+        )
         self._between: tuple[int, int] | None = None
         """The items whose comparisons are listed."""
         self._change: Change | None = None
@@ -73,19 +73,19 @@ class PairsWorkspace(PairsScreen):
         self._notices = ""
         self.runs = Runs(document, jobs, self, "pairs")
         self.fusing = self.runs.fusing
-        self.questions = Questions(
+        self.questions = QuestionNavigation(
             document, jobs, self.question, self.runs, "pairs", "comparisons", read_scene, analyse
         )
-        self.cutting = Cutting(jobs, self.session, self)
-        self.judging = Judging(document, self, self.session, self._go_elsewhere)
-        self.left = QuestionsLeft(
+        self.cutting = RateCut(jobs, self.session, self)
+        self.judging = BiasReview(document, self, self.session, self._go_elsewhere)
+        self.left = RemainingQuestions(
             document, self.runs, self.queue, "pairs", annotators_asked, _settled, noun="annotator",
             tip="A decision matters where an annotator is flagged, or not flagged, wrongly with a "
             f"probability of {MATTERS:g} or more, by the p values of all annotators.",
         )  # fmt: skip
-        self.comparing = Comparing(document, self.methods, self.session, self)
-        self.trusting = Trusting(document, self.trust, self.queue, "pairs", costly=True)
-        self.pictures = Pictures(document, jobs, self)
+        self.comparing = RunComparison(document, self.methods, self.session, self)
+        self.trusting = Calibration(document, self.trust, self.queue, "pairs", costly=True)
+        self.pictures = TaskPictures(document, jobs, self)
         self._connect()
         self._make_actions()
         self._on_replaced()

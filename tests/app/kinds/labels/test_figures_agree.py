@@ -13,7 +13,7 @@ from raterscope.app.kinds.labels.running import fuse_inputs, gather, keep
 from raterscope.app.report import write_report
 from raterscope.app.review import Decision
 from raterscope.app.study import Study
-from raterscope.app.workspaces.labels import copying, drifting, view
+from raterscope.app.workspaces.labels import annotator_detail, view
 from raterscope.app.workspaces.labels.scene import analyse, read_scene
 from raterscope.text.numbers import estimate
 from tests.app.commands import run
@@ -65,7 +65,7 @@ def test_accuracies_changes_rings_and_exclusions_agree(path, tmp_path, capsys):
         assert matrix.subtitle.endswith(f"accuracy {accuracy}")
         assert accuracy in in_report[name]
         assert int(rows[name]["excluded_votes"]) == analysis.left_out[at] == (TASKS if name == OUT else 0)
-    changed = {one.annotator for one in drifting.who_changed(scene, analysis, silent)}
+    changed = {one.annotator for one in annotator_detail.who_changed(scene, analysis, silent)}
     named = [scene.labels.annotators[at] for at in changed]
     assert named == [name for name, row in rows.items() if float(row["change_p"] or 1) < FALSE_ALARMS]
     assert TIRED in named
@@ -74,7 +74,7 @@ def test_accuracies_changes_rings_and_exclusions_agree(path, tmp_path, capsys):
     found = copies(scene.labels, scene.fusion)
     assert [tuple(scene.labels.annotators[one] for one in group) for group in found.groups()] == [RING]
     assert {name for name, row in rows.items() if row["copies"] == "1"} == set(RING)
-    assert copying.in_words(found).startswith("3 annotators may copy")
+    assert annotator_detail.in_words(found).startswith("3 annotators may copy")
     ring = next(one for one in scene.fusion.notices if "may copy from each other" in one)
     for sentence in (tired, ring):
         assert all(sentence in " ".join(one.split()) for one in (record, notices))

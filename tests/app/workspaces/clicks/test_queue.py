@@ -16,7 +16,7 @@ from raterscope.app.workspaces.clicks.scene import read_scene
 from raterscope.app.workspaces.clicks.spots import Known, spots_of
 from raterscope.app.workspaces.clicks.summaries import read_outlines, read_results, summarize
 from raterscope.app.workspaces.clicks.view import status
-from raterscope.app.workspaces.queueing import Queueing
+from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.widgets.panels.queue_panel import QueuePanel
 from tests.app.driving import LONG
 from tests.app.study.made import a_fusion, a_run, a_table
@@ -77,7 +77,7 @@ def test_images_are_in_order_before_their_results_are_read(jobs, qtbot, tmp_path
 
     document, panel = Document(jobs, jobs), QueuePanel()
     qtbot.addWidget(panel)
-    queueing = Queueing(
+    queueing = ReviewQueue(
         document, panel, "clicks", slowly, summarize, jobs, outline=read_outlines, nouns=("image", "spot")
     )
     orders = []

@@ -21,10 +21,10 @@ from raterscope.app.study import Study
 from raterscope.app.study.arrays import pack, unpack
 from raterscope.app.study.labels import add_votes
 from raterscope.app.study.result_shapes import misfit_of_labels
-from raterscope.app.workspaces.labels import alike as comparing
 from raterscope.app.workspaces.labels import communities as showing
-from raterscope.app.workspaces.labels.grouping import find_groups, follow_groups, obstacle
+from raterscope.app.workspaces.labels import similarity_view as comparing
 from raterscope.app.workspaces.labels.scene import analyse, read_scene
+from raterscope.app.workspaces.labels.similarity_view import find_groups, follow_groups, obstacle
 from tests.app.driving import LONG, idle, open_study
 
 PEOPLE, TASKS, EACH = 24, 200, 100
@@ -251,7 +251,7 @@ def test_common_tasks_over_time_follow_the_calendar(opened, window, qtbot):
 
 
 def test_a_search_over_time_can_be_stopped_and_taken_up(opened, window, qtbot, monkeypatch):
-    from raterscope.app.workspaces.labels import flowing
+    from raterscope.app.workspaces.labels import communities
 
     go = threading.Event()
 
@@ -260,7 +260,7 @@ def test_a_search_over_time_can_be_stopped_and_taken_up(opened, window, qtbot, m
             watch(0.5, "waiting")
         return follow_groups(scene, analysis, groups, watch)
 
-    monkeypatch.setattr(flowing, "follow_groups", wait)
+    monkeypatch.setattr(communities, "follow_groups", wait)
     opened.middle_tabs.setCurrentWidget(opened.flow)
     qtbot.waitUntil(lambda: "50 %" in opened.flow.told, timeout=LONG)
     qtbot.mouseClick(opened.people.flowing.stop, Qt.MouseButton.LeftButton)

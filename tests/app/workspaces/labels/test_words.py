@@ -8,7 +8,7 @@ from raterscope.app.formats.labels.records import LabelTable
 from raterscope.app.review import Decision
 from raterscope.app.study import Study
 from raterscope.app.study.labels import add_votes
-from raterscope.app.workspaces.labels.comparing import Comparing, in_brief
+from raterscope.app.workspaces.labels.method_table import MethodTable, in_brief
 from tests.app.driving import LONG, idle, open_study
 from tests.app.workspaces.labels.driving import fuse, key
 from tests.app.workspaces.labels.made import LIAR
@@ -141,7 +141,7 @@ def test_of_a_study_that_is_left_while_it_is_fused_nothing_is_said_in_the_next(f
 
 
 def test_a_long_notice_is_shown_in_brief_with_its_whole_in_the_tooltip(qtbot):
-    table = Comparing()
+    table = MethodTable()
     qtbot.addWidget(table)
     whole = "7 of 92 annotators changed over their votes (p < 0.05 each): v-2745 (vote 73), v-4914 (vote 13)."
     table.set_advice([whole, "Give the truth of some tasks."])

@@ -1,0 +1,465 @@
+"""Review of many spots of one kind at once: listed, shown as crops, settled by one decision."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QImage
+
+from raterscope.algorithms.progress import Watch
+from raterscope.app import review
+from raterscope.app.document import Document
+from raterscope.app.errors import InputError
+from raterscope.app.formats.export import harmless
+from raterscope.app.jobs import Jobs
+from raterscope.app.review import Decision, ReviewState, SpotOf, SpotsSubject, SpotSubject
+from raterscope.app.session import LatestTask
+from raterscope.app.study import ImageEntry, Study
+from raterscope.app.workspaces.clicks import view
+from raterscope.app.workspaces.clicks.crops import Crop, crop_of
+from raterscope.app.workspaces.clicks.reviewing import Reviewing
+from raterscope.app.workspaces.clicks.scene import Scene, load_pixels
+from raterscope.app.workspaces.clicks.spots import Known, Spot, spots_of
+from raterscope.app.workspaces.review_queue import ReviewQueue
+from raterscope.widgets.canvas.pictures import to_picture
+from raterscope.widgets.panels.card_view import Card
+from raterscope.widgets.panels.evidence_lines import TONES, WORDS
+from raterscope.widgets.panels.spot_grid import SpotGrid
+
+__all__ = [
+    "BatchReview",
+    "CropShelf",
+    "Listed",
+    "Place",
+]
+
+
+KEPT_BYTES = 64 * 1024**2
+LEAST_KEPT = 200
+"""Crops that are kept however large they are."""
+FAR = 1.25
+"""By how much the scale that fits best may change before all is cut anew."""
+AT_LEAST = 12.0
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Where a spot lies."""
+
+    image: ImageEntry
+    x: float
+    y: float
+
+
+class CropShelf(QObject):
+    """Cuts crops of what is wanted; where an image is at hand, of all the places on it.
+
+    Signals
+    -------
+    ready(int, QImage or None)
+        A crop; None where the image is gone or cannot be read.
+    """
+
+    ready = Signal(int, object)
+
+    def __init__(self, document: Document, jobs: Jobs, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._jobs = jobs
+        self._places: Mapping[int, Place] = {}
+        self._kept: OrderedDict[int, Crop | None] = OrderedDict()
+        self._wanted: list[int] = []
+        self._task = LatestTask()
+        self._size: float | None = None
+        self.half = AT_LEAST
+        """Half a crop's width in pixels; in pixels of `_size` micrometres where images have their own."""
+
+    def forget(self) -> None:
+        """Drop everything: another study."""
+        self._task.cancel()
+        self._places = {}
+        self._kept.clear()
+        self._wanted.clear()
+
+    def set_scale(self, radii: Sequence[float], size: float | None) -> bool:
+        """Choose the width that fits most spots; tells whether all is to be cut anew.
+
+        Parameters
+        ----------
+        radii : sequence of float
+            Half widths in which each spot is judged well.
+        size : float or None
+            Micrometres a pixel that count for all; None to take pixels as they are.
+        """
+        half = max(AT_LEAST, math.ceil(float(np.median(radii)))) if len(radii) else self.half
+        if size == self._size and max(half, self.half) / min(half, self.half) <= FAR and self._kept:
+            return False
+        self.half, self._size = half, size
+        places = self._places
+        self.forget()
+        self._places = places
+        return True
+
+    def set_places(self, places: Mapping[int, Place]) -> None:
+        """Say what the numbers stand for."""
+        self._places = places
+
+    def get(self, number: int) -> Crop | None:
+        """Give a crop that is there already."""
+        return self._kept.get(number)
+
+    def want(self, number: int) -> None:
+        """Ask for a crop: `ready` brings it."""
+        if number in self._kept:
+            self._kept.move_to_end(number)
+            self._give(number)
+        elif number in self._places:
+            self._wanted.append(number)
+            self._cut_on()
+
+    def _cut_on(self) -> None:
+        while self._wanted and (self._wanted[-1] not in self._places or self._wanted[-1] in self._kept):
+            self._wanted.pop()
+        if self._task.busy or not self._wanted:
+            return
+        # What was wanted last is on screen now.
+        image = self._places[self._wanted[-1]].image
+        here = {number: one for number, one in self._places.items() if one.image.id == image.id}
+        job = self._document.ask("Looking for an image", partial(_locate, image))
+        self._task.follow(
+            job, partial(self._on_located, image, here), stopped=partial(self._on_cut, dict.fromkeys(here))
+        )
+
+    def _on_located(self, image: ImageEntry, here: Mapping[int, Place], path: Path | None) -> None:
+        if path is None:
+            self._on_cut(dict.fromkeys(here))
+            return
+        half = self.half * (self._size / image.pixel_size if self._size and image.pixel_size else 1.0)
+        wanted = [number for number in self._wanted if number in here]
+        work = partial(
+            _cut, image, path, {number: (one.x, one.y) for number, one in here.items()}, wanted, half
+        )
+        job = self._jobs.start("Cutting out spots", work, quiet=True)
+        self._task.follow(job, self._on_cut, stopped=partial(self._on_cut, dict.fromkeys(here)))
+
+    def _on_cut(self, crops: Mapping[int, Crop | None]) -> None:
+        asked = set(self._wanted)
+        for number, crop in crops.items():
+            self._kept[number] = crop
+            self._kept.move_to_end(number)
+            if number in asked:
+                self._give(number)
+        while len(self._kept) > max(LEAST_KEPT, KEPT_BYTES / (12 * self.half**2)):
+            self._kept.popitem(last=False)
+        self._wanted = [number for number in self._wanted if number not in crops]
+        self._cut_on()
+
+    def _give(self, number: int) -> None:
+        crop = self._kept[number]
+        self.ready.emit(number, None if crop is None else to_picture(crop))
+
+
+def _locate(image: ImageEntry, study: Study, watch: Watch) -> Path | None:
+    watch(0.0, "looking")
+    return study.locate(image)
+
+
+def _cut(
+    entry: ImageEntry,
+    path: Path,
+    places: Mapping[int, tuple[float, float]],
+    wanted: Sequence[int],
+    half: float,
+    watch: Watch,
+) -> dict[int, Crop | None]:
+    """Cut squares out of an image: all of them where it is in memory, of a larger one those wanted."""
+    try:
+        image = load_pixels(entry, path, watch)
+    except InputError:
+        return dict.fromkeys(places)
+    numbers = list(places) if isinstance(image, np.ndarray) else wanted
+    return {number: crop_of(image, *places[number], half) for number in numbers}
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """A spot of the list, with its image and the run that says of it what is shown.
+
+    `number` is what the grid knows it by.
+    """
+
+    image: int
+    run: int | None
+    spot: Spot
+    number: int = -1
+
+
+class BatchReview(QObject):
+    """Joins the grid of spots with what the queue has read and with the journal.
+
+    Signals
+    -------
+    looked_at(Listed)
+        The spot gone to in the grid.
+    opened(int, Spot)
+        Image and spot to be shown on the canvas.
+    said(str)
+    listed_elsewhere
+        Other spots are in sight: listed anew or scrolled.
+    left_open(list of Listed)
+        Spots that are in sight while others are decided.
+    """
+
+    looked_at = Signal(object)
+    opened = Signal(int, object)
+    said = Signal(str)
+    listed_elsewhere = Signal()
+    left_open = Signal(object)
+
+    def __init__(
+        self, document: Document, jobs: Jobs, grid: SpotGrid, queueing: ReviewQueue, reviewing: Reviewing
+    ) -> None:
+        super().__init__(grid)
+        self._document = document
+        self._jobs = jobs
+        self._grid = grid
+        self._queueing = queueing
+        self._reviewing = reviewing
+        self._listed: dict[int, Listed] = {}
+        self._number_of: dict[tuple[int, int | None, int], int] = {}
+        self._read: dict[int, _Read] = {}
+        self._task = LatestTask()
+        self._writing = False
+        self._anew = True
+        self.shelf = CropShelf(document, jobs, self)
+        self.shelf.ready.connect(self._on_ready)
+        grid.picture_wanted.connect(self._on_picture_wanted)
+        grid.asked.connect(self.list_anew)
+        grid.chosen.connect(self._on_chosen)
+        grid.opened.connect(self._on_opened)
+        grid.view.verticalScrollBar().valueChanged.connect(self.listed_elsewhere)
+
+    def forget(self) -> None:
+        """Begin anew: another study."""
+        self._task.cancel()
+        self._listed, self._number_of, self._read = {}, {}, {}
+        self._writing = False
+        self.shelf.forget()
+        self._grid.forget_pictures()
+
+    def list_anew(self) -> None:
+        """List the spots that are wanted, from the first on."""
+        self._anew = True
+        self.listed_elsewhere.emit()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """List the spots that are wanted as they stand now."""
+        contents, session = self._document.contents, self._reviewing.session
+        self._task.cancel()
+        if contents is None:
+            return
+        if not self._grid.everywhere:
+            here = self._here(session.scene) if session.shown else []
+            self._show(_in_order(here, blind=session.blind))
+            return
+        known, state = self._queueing.results, contents.review
+        work = partial(_everywhere, known, self._read, state, self._grid.kind, self._reviewing.blind)
+        job = self._jobs.start("Listing spots", work, quiet=True)
+        self._task.follow(job, self._on_listed)
+
+    def _here(self, scene: Scene) -> list[Listed]:
+        run = None if scene.run is None else scene.run.id
+        wanted = [spot for spot in self._reviewing.spots if _is(spot, self._grid.kind)]
+        return [Listed(scene.image.id, run, spot) for spot in wanted]
+
+    def decide(self, verb: str) -> None:
+        """Settle all that are chosen by one decision."""
+        chosen = [self._listed[number] for number in self._grid.selected if number in self._listed]
+        if not chosen:
+            self.said.emit("Choose spots first: by a click, with Ctrl or Shift, or all with Ctrl+A.")
+        # The last one may still be on its way to the disk.
+        if not chosen or self._writing or self._reviewing.is_past():
+            return
+        self._writing = True
+        decision = _decision(verb, chosen, blind=self._reviewing.blind)
+        self._document.record(decision).ended.connect(self._on_written)
+        others = set(self._grid.in_sight) - set(self._grid.selected)
+        self.left_open.emit([self._listed[number] for number in sorted(others) if number in self._listed])
+
+    def listed(self, number: int) -> Listed | None:
+        """Give a spot by what the grid knows it by."""
+        return self._listed.get(number)
+
+    def places(self, numbers: Sequence[int]) -> str:
+        """Say where spots lie, a line each, to be pasted into a table."""
+        contents = self._document.contents
+        found = [self._listed[number] for number in numbers if number in self._listed]
+        names = {entry.id: entry.name for entry in contents.images} if contents else {}
+        rows = [
+            f"{harmless(names.get(one.image, ''))}\t{one.spot.number}\t{one.spot.x:.1f}\t{one.spot.y:.1f}"
+            for one in found
+        ]
+        return "\n".join(["image\tspot\tx (px)\ty (px)", *rows])
+
+    def _on_written(self) -> None:
+        self._writing = False
+
+    def _on_listed(self, found: tuple[dict[int, _Read], list[Listed]]) -> None:
+        self._read = found[0]
+        self._show(found[1])
+
+    def _show(self, found: Sequence[Listed]) -> None:
+        contents = self._document.contents
+        if contents is None:
+            return
+        wanted = {one.image for one in found}
+        images = {
+            entry.id: replace(entry, pixel_size=contents.pixel_size(entry))
+            for entry in contents.images
+            if entry.id in wanted
+        }
+        found = [one for one in found if one.image in images]
+        self._listed = {
+            number: replace(one, number=number) for one in found for number in [self._number(one)]
+        }
+        numbers = list(self._listed)
+        blind = self._reviewing.blind
+        size = view.common_size([images[one.image].pixel_size for one in found])
+        if self.shelf.set_scale([view.radius_of(one.spot) for one in found], size):
+            self._grid.forget_pictures()
+        self.shelf.set_places(
+            {number: Place(images[one.image], one.spot.x, one.spot.y) for number, one in self._listed.items()}
+        )
+        cards = _Cards(np.array(numbers, dtype=np.int64), self._listed, images, self._grid.everywhere, blind)
+        self._grid.show_spots(cards, view.length(2 * self.shelf.half, size), anew=self._anew)
+        self._anew = False
+
+    def _number(self, one: Listed) -> int:
+        key = (one.image, one.run, one.spot.number)
+        return self._number_of.setdefault(key, len(self._number_of))
+
+    def _on_ready(self, number: int, picture: QImage | None) -> None:
+        self._grid.set_picture(number, picture)
+        session, one = self._reviewing.session, self._listed.get(number)
+        elsewhere = one is not None and not (session.shown and session.scene.image.id == one.image)
+        if elsewhere and number == self._grid.current:
+            self.looked_at.emit(one)
+
+    def _on_picture_wanted(self, number: int) -> None:
+        self.shelf.want(number)
+
+    def _on_chosen(self, number: int) -> None:
+        if number in self._listed:
+            self.looked_at.emit(self._listed[number])
+
+    def _on_opened(self, number: int) -> None:
+        one = self._listed.get(number)
+        if one is not None:
+            self.opened.emit(one.image, one.spot)
+
+
+@dataclass(frozen=True, eq=False)
+class _Read:
+    """The spots of an image, and what they were made from."""
+
+    known: Known
+    decided: list[review.Spot]
+    spots: tuple[Spot, ...]
+
+
+def _everywhere(
+    results: Mapping[int, Known], read: Mapping[int, _Read], state: ReviewState, kind: str, blind: bool,
+    watch: Watch,
+) -> tuple[dict[int, _Read], list[Listed]]:  # fmt: skip
+    """List the spots of a kind on all images of which something is known; only what changed is made anew."""
+    now: dict[int, _Read] = {}
+    found: list[Listed] = []
+    for done, (image, known) in enumerate(results.items()):
+        watch(done / len(results), "listing spots")
+        before, decided = read.get(image), state.spots(image)
+        if before is None or before.known is not known or before.decided != decided:
+            before = _Read(known, decided, spots_of(known.fusion, len(known.annotators), decided))
+        now[image] = before
+        found.extend(Listed(image, known.run, spot) for spot in before.spots if _is(spot, kind))
+    return now, _in_order(found, blind=blind)
+
+
+def _is(spot: Spot, kind: str) -> bool:
+    return spot.decided if kind == "decided" else spot.state == kind
+
+
+def _in_order(listed: Iterable[Listed], *, blind: bool) -> list[Listed]:
+    """Put the most probable first, those passed over last; blind, in an order that tells nothing."""
+
+    def rank(one: Listed) -> tuple[float, ...]:
+        if blind:
+            return one.spot.skipped, one.image, one.spot.number
+        return one.spot.skipped, -one.spot.posterior if np.isfinite(one.spot.posterior) else -2.0
+
+    return sorted(listed, key=rank)
+
+
+def _decision(verb: str, chosen: Sequence[Listed], *, blind: bool) -> Decision:
+    first = chosen[0]
+    hidden = blind and not any(one.spot.decided for one in chosen)
+    if len(chosen) == 1:
+        spot = first.spot
+        subject = SpotSubject(x=spot.x, y=spot.y, number=spot.number, blind=hidden)
+        return Decision(verb=verb, item=first.image, subject=subject, run=first.run, about=spot.decision)
+    spots = tuple(
+        SpotOf(
+            image=one.image, x=one.spot.x, y=one.spot.y, number=one.spot.number, run=one.run,
+            about=one.spot.decision,
+        )
+        for one in chosen
+    )  # fmt: skip
+    return Decision(verb=verb, item=first.image, subject=SpotsSubject(spots=spots, blind=hidden))
+
+
+@dataclass(frozen=True, eq=False)
+class _Cards:
+    """Listed spots as cards, each made when it is looked at; blind, without what others say of them."""
+
+    numbers: NDArray[np.int64]
+    listed: Mapping[int, Listed]
+    images: Mapping[int, ImageEntry]
+    everywhere: bool
+    blind: bool
+    pictures: ClassVar[bool] = True
+
+    def card(self, place: int) -> Card:
+        """Give the spot at a place, with its votes or what was decided, and its posterior."""
+        one, image = self._at(place)
+        spot = one.spot
+        title, third = f"spot {spot.number}", image.name if self.everywhere else ""
+        if self.blind and not spot.decided:
+            return Card(title, "skipped" if spot.skipped else "", "", third)
+        said = "skipped" if spot.skipped else WORDS.get(spot.state, f"{spot.votes} of {spot.looked}")
+        figure = f"{spot.posterior:.2f}" if np.isfinite(spot.posterior) else ""
+        return Card(title, said, figure, third, TONES[spot.state])
+
+    def words(self, place: int) -> str:
+        """Say the spot at a place, where it lies and what is said of it."""
+        one, image = self._at(place)
+        spot = one.spot
+        words = [f"spot {spot.number}", image.name, view.place_in_words(spot.x, spot.y, image.pixel_size)]
+        if not self.blind or spot.decided:
+            words.append(WORDS.get(spot.state, spot.state))
+            if np.isfinite(spot.posterior):
+                words.append(f"posterior probability {spot.posterior:.2f}")
+                words.append(f"{spot.votes} of {spot.looked} marked it")
+        return ", ".join(words)
+
+    def _at(self, place: int) -> tuple[Listed, ImageEntry]:
+        one = self.listed[int(self.numbers[place])]
+        return one, self.images[one.image]

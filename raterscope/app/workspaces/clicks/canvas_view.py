@@ -1,0 +1,251 @@
+"""The image on screen: its layers on the canvas, and a log of what the expert has viewed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from PySide6.QtCore import QEvent, QObject
+from PySide6.QtWidgets import QWidget
+
+from raterscope.algorithms.clicks.results import Clustering
+from raterscope.algorithms.progress import Watch
+from raterscope.app.document import Document
+from raterscope.app.review import LONG_ENOUGH, View
+from raterscope.app.session import while_shown
+from raterscope.app.study import Study
+from raterscope.app.workspaces.clicks import view
+from raterscope.app.workspaces.clicks.batch_review import BatchReview, Listed
+from raterscope.app.workspaces.clicks.crops import Crops, Image
+from raterscope.app.workspaces.clicks.reviewing import Reviewing
+from raterscope.app.workspaces.clicks.scene import Scene
+from raterscope.app.workspaces.clicks.spots import Spot
+from raterscope.app.workspaces.item_navigation import SceneLoader
+from raterscope.widgets.canvas.image_canvas import ImageCanvas
+from raterscope.widgets.canvas.marks import ClickMarks
+
+__all__ = [
+    "CanvasView",
+    "Viewing",
+]
+
+
+class CanvasView(QObject):
+    """Keeps the canvas in step with the scene, the pixels as they come, and what is decided of the spots."""
+
+    def __init__(
+        self, document: Document, canvas: ImageCanvas, reviewing: Reviewing, loader: SceneLoader, crops: Crops
+    ) -> None:
+        super().__init__(canvas)
+        self._document, self._canvas = document, canvas
+        self._reviewing, self._crops = reviewing, crops
+        loader.pixels.connect(self._on_pixels)
+        loader.loading.connect(canvas.set_waiting)
+        reviewing.spots_changed.connect(self._on_spots)
+        reviewing.selected.connect(self._on_selected)
+        self._session = reviewing.session
+
+    def clear(self) -> None:
+        """Show no image."""
+        self._crops.set_image(None)
+        self._canvas.set_image(None, (0, 0, 1, 1))
+        self._canvas.set_pixel_size(None)
+        self._canvas.set_clicks(ClickMarks.none())
+        self.show_draft(None)
+
+    def begin(self, scene: Scene) -> None:
+        """Make way for a scene that comes: another image's pixels go, and every draft."""
+        before = self._session.before
+        if before is None or scene.image.id != before.image.id:
+            self._crops.set_image(None)
+            self._canvas.set_image(None, scene.image.extent)
+        self._canvas.set_pixel_size(scene.image.pixel_size)
+        self.show_draft(None)
+
+    @while_shown
+    def show(self) -> None:
+        """Draw the clicks and the truth of the scene whose spots are reviewed now."""
+        truth = self._session.scene.truth
+        self._canvas.set_truth(truth[:, 0], truth[:, 1])
+        self.show_clicks()
+
+    @while_shown
+    def show_clicks(self) -> None:
+        """Draw the clicks; blind, only those on spots that are decided."""
+        session, spots = self._session, self._reviewing.spots
+        marks = view.click_marks(session.scene, self._document.numbers, spots, blind=session.blind)
+        self._canvas.set_clicks(marks)
+
+    def show_draft(self, clustering: Clustering | None) -> None:
+        """Draw the clusters that a fusion under way has come to, or none."""
+        if clustering is None:
+            self._canvas.set_partial(None, None)
+        else:
+            self._canvas.set_partial(clustering.mean, clustering.covariance)
+
+    @while_shown
+    def _on_pixels(self, image: int, pixels: Image) -> None:
+        scene = self._session.scene
+        if scene.image.id == image:
+            self._canvas.set_image(pixels, scene.image.extent, pixel_size=scene.image.pixel_size)
+            self._crops.set_image(pixels)
+            self._on_selected(self._reviewing.current)
+
+    def _on_spots(self) -> None:
+        spots, blind = self._reviewing.spots, self._reviewing.blind
+        self._canvas.set_detections(view.detection_marks(spots, blind=blind))
+        if blind:  # what is decided is uncovered
+            self.show_clicks()
+
+    def _on_selected(self, index: int | None) -> None:
+        spot = self._reviewing.spot
+        self._canvas.select(index)
+        if spot is not None:
+            self._canvas.look_at(spot.x, spot.y, view.radius_of(spot))
+
+
+Key = tuple[int, int | None, int]
+
+
+@dataclass(frozen=True, eq=False)
+class _Selected:
+    """The spot selected on its image: the study it is of, the image and run, the spot."""
+
+    study: object
+    image: int
+    run: int | None
+    spot: Spot
+
+    @property
+    def key(self) -> tuple[object, int, int | None, int]:
+        return self.study, self.image, self.run, self.spot.number
+
+
+class Viewing(QObject):
+    """Follows what is selected on the canvas and listed in the grid, and records what is left undecided.
+
+    Parameters
+    ----------
+    document : Document
+    canvas : QWidget
+        While it is hidden, no spot on it is viewed.
+    crops : Crops
+        Tells whether the pixels are there: without them nobody sees the spot.
+    reviewing : Reviewing
+    many : Many
+    clock : callable
+        Gives seconds.
+    """
+
+    def __init__(
+        self,
+        document: Document,
+        canvas: QWidget,
+        crops: Crops,
+        reviewing: Reviewing,
+        many: BatchReview,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(reviewing)
+        self._document, self._canvas, self._crops = document, canvas, crops
+        self._reviewing, self._many = reviewing, many
+        self.clock = clock
+        self._selected: _Selected | None = None
+        self._seconds = 0.0
+        self._since: float | None = None
+        """When the spot selected came into sight; None while it is not."""
+        self._listed_since = 0.0
+        self._recorded: set[Key] = set()
+        """Spots of the grid that are recorded: they stay in sight from one decision to the next."""
+        reviewing.selected.connect(self._on_selected)
+        crops.arrived.connect(self._follow_sight)
+        canvas.installEventFilter(self)
+        many.listed_elsewhere.connect(self._on_listed)
+        many.left_open.connect(self._on_left_open)
+        document.replaced.connect(self._recorded.clear)
+
+    def eventFilter(self, _canvas: QObject, event: QEvent) -> bool:
+        """Notice that the canvas is shown or hidden."""
+        if event.type() in (QEvent.Type.Show, QEvent.Type.Hide):
+            self._follow_sight()
+        return False
+
+    def _on_selected(self, _index: int | None) -> None:
+        now = self._now_selected()
+        before = self._selected
+        if before is not None and (now is None or now.key != before.key):
+            self._stop()
+            self._leave(before, self._seconds)
+            self._seconds = 0.0
+        self._selected = now
+        self._follow_sight()
+
+    def _now_selected(self) -> _Selected | None:
+        """Give the spot selected, where it is undecided and something can be decided on it."""
+        session, spot, contents = self._reviewing.session, self._reviewing.spot, self._document.contents
+        if spot is None or contents is None or session.scene.replayed:
+            return None
+        if spot.decided or spot.skipped:
+            return None
+        scene = session.scene
+        return _Selected(contents.path, scene.image.id, None if scene.run is None else scene.run.id, spot)
+
+    def _follow_sight(self) -> None:
+        if self._selected is not None and self._canvas.isVisible() and self._crops.has_image:
+            self._since = self.clock() if self._since is None else self._since
+        else:
+            self._stop()
+
+    def _stop(self) -> None:
+        if self._since is not None:
+            self._seconds += self.clock() - self._since
+            self._since = None
+
+    def _leave(self, left: _Selected, seconds: float) -> None:
+        contents = self._document.contents
+        if contents is None or contents.path != left.study or seconds < LONG_ENOUGH:
+            return
+        spot = left.spot
+        if any(one.number == spot.number and (one.decided or one.skipped) for one in self._spots(left)):
+            return
+        view = View(
+            image=left.image, x=spot.x, y=spot.y, number=spot.number, run=left.run, seconds=round(seconds, 3)
+        )
+        self._record([view])
+
+    def _spots(self, left: _Selected) -> Sequence[Spot]:
+        """Give the spots as they stand now where the image left is still on screen."""
+        session = self._reviewing.session
+        return self._reviewing.spots if session.shown and session.scene.image.id == left.image else ()
+
+    def _on_listed(self) -> None:
+        self._listed_since = self.clock()
+
+    def _on_left_open(self, left: Sequence[Listed]) -> None:
+        """Record the spots of the grid that were in sight while others were decided."""
+        seconds = self.clock() - self._listed_since
+        if seconds < LONG_ENOUGH:
+            return
+        views = []
+        for one in left:
+            key = (one.image, one.run, one.spot.number)
+            if key not in self._recorded and not (one.spot.decided or one.spot.skipped):
+                self._recorded.add(key)
+                views.append(
+                    View(
+                        image=one.image, x=one.spot.x, y=one.spot.y, number=one.spot.number, run=one.run,
+                        how="listed", seconds=round(seconds, 3),
+                    )
+                )  # fmt: skip
+        self._record(views)
+
+    def _record(self, views: Sequence[View]) -> None:
+        if views:
+            self._document.ask("Recording what was viewed", partial(_write, views))
+
+
+def _write(views: Sequence[View], study: Study, watch: Watch) -> None:
+    watch(0.0, "writing")
+    study.views.record(views)

@@ -1,0 +1,226 @@
+"""Evidence for the selected spot: its votes, its crop, and what other runs say of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+from PySide6.QtCore import QObject, Signal
+
+from raterscope.algorithms.clicks.data import FloatArray
+from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.progress import Watch
+from raterscope.app import review
+from raterscope.app.document import Document
+from raterscope.app.review import Decision, SpotSubject
+from raterscope.app.session import LatestTask
+from raterscope.app.study import RunEntry, Study
+from raterscope.app.workspaces.clicks import view
+from raterscope.app.workspaces.clicks.batch_review import CropShelf, Listed
+from raterscope.app.workspaces.clicks.crops import Crops
+from raterscope.app.workspaces.clicks.reviewing import Reviewing
+from raterscope.app.workspaces.clicks.scene import ClicksSession, Scene
+from raterscope.app.workspaces.clicks.spots import Known, Spot, spots_of
+from raterscope.app.workspaces.history_lines import run_title
+from raterscope.widgets.panels.evidence_lines import EvidenceLine
+from raterscope.widgets.panels.evidence_panel import CHOOSE, EvidencePanel
+
+__all__ = [
+    "Evidence",
+    "OtherRuns",
+]
+
+
+MOST = 20
+"""Runs that are read, the latest."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Said:
+    """What a run says of an image, and where."""
+
+    run: RunEntry
+    spots: tuple[Spot, ...]
+    mean: FloatArray
+    covariance: FloatArray
+
+
+class OtherRuns(QObject):
+    """Keeps what the other runs say of the image on screen.
+
+    Signals
+    -------
+    read
+        More is known.
+    """
+
+    read = Signal()
+
+    def __init__(self, document: Document, session: ClicksSession, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._of: tuple[int, int | None] | None = None
+        self._waiting: list[RunEntry] = []
+        self._said: list[_Said] | None = None
+        self._task = LatestTask()
+        session.scene_changed.connect(self._on_scene)
+        session.cleared.connect(self._clear)
+
+    def _clear(self) -> None:
+        self._of = self._said = None
+        self._task.cancel()
+
+    def _on_scene(self, scene: Scene) -> None:
+        """Take another image, or the same with another run."""
+        self._clear()
+        self._of = scene.image.id, None if scene.run is None else scene.run.id
+
+    @property
+    def reading(self) -> bool:
+        """Whether not all is known yet."""
+        return self._said is None or bool(self._waiting)
+
+    def look(self) -> None:
+        """Read what is not known yet."""
+        contents = self._document.contents
+        if self._said is not None or self._of is None or contents is None:
+            return
+        image, shown = self._of
+        runs = [run for run in contents.runs_of("clicks") if image in run.items and run.id != shown]
+        self._said, self._waiting = [], runs[-MOST:]
+        self._read_on()
+
+    def lines(self, spot: Spot) -> list[EvidenceLine]:
+        """Say a line a run, the latest first."""
+        found = []
+        for said in self._said or ():
+            here = review.Spot(spot.x, spot.y, "skipped", 0, spot.x, spot.y)
+            (cluster,) = review.match([here], said.mean, said.covariance)
+            found.append(_line(said, None if cluster is None else said.spots[cluster]))
+        return found
+
+    def _read_on(self) -> None:
+        if self._of is None or self._said is None or not self._waiting:
+            self.read.emit()
+            return
+        # One at a time, so that a decision never waits behind all of them.
+        run = self._waiting.pop()
+        job = self._document.ask("Reading another run", partial(_read, run, self._of[0]))
+        self._task.follow(job, partial(self._on_read, self._said, run))
+
+    def _on_read(self, said: list[_Said], run: RunEntry, fusion: Fusion | None) -> None:
+        if fusion is not None:
+            spots = spots_of(fusion, len(fusion.marked), ())
+            said.append(_Said(run, spots, fusion.clustering.mean, fusion.clustering.covariance))
+        self._read_on()
+
+
+def _read(run: RunEntry, image: int, study: Study, watch: Watch) -> Fusion | None:
+    watch(0.0, "reading another run")
+    fusion: Fusion | None = study.result(run.id, image)
+    return fusion
+
+
+def _line(said: _Said, spot: Spot | None) -> EvidenceLine:
+    title = f"{run_title(said.run)}  {said.run.started.astimezone():%d %b %H:%M}"
+    if spot is None:
+        return EvidenceLine(said.run.id, title, "no spot here", "", "", f"{title}: no spot here")
+    votes, figure = f"{spot.votes} of {spot.looked}", f"{spot.posterior:.2f}"
+    tip = f"{title}: {votes} marked it, posterior probability {figure}, {spot.state}"
+    return EvidenceLine(said.run.id, title, votes, figure, spot.state, tip)
+
+
+DECIDED = {"accept": "accepted", "reject": "rejected", "move": "moved"}
+FUSE_FIRST = "Press Fuse (F5) to see what was found, and why."
+ELSEWHERE = "Return shows the spot on its image, with what other runs say of it."
+NO_OTHER = "No other run has this image."
+
+
+class Evidence(QObject):
+    """Fills the evidence pane with what there is to say of the spot that is selected."""
+
+    def __init__(
+        self, document: Document, crops: Crops, panel: EvidencePanel, reviewing: Reviewing, coverage: float
+    ) -> None:
+        super().__init__(panel)
+        self._document = document
+        self._panel = panel
+        self._reviewing = reviewing
+        self._crops = crops
+        self._coverage = coverage
+        self._before = ""
+        self.other_runs = OtherRuns(document, reviewing.session, self)
+        crops.arrived.connect(self._on_crop)
+        reviewing.selected.connect(self.show)
+        self.other_runs.read.connect(self._show_runs)
+        panel.runs_wanted.connect(self._on_runs_wanted)
+        panel.neighbour_chosen.connect(reviewing.select)
+
+    def set_coverage(self, coverage: float) -> None:
+        """Draw the ellipse that holds this share of the clicks."""
+        self._coverage = coverage
+        self.show()
+
+    def remember(self, decision: Decision) -> None:
+        """Keep what others say of the spot that was just decided, to tell it beside the next one."""
+        spot, verb = self._reviewing.spot, DECIDED.get(decision.verb)
+        self._before = ""
+        alone = isinstance(decision.subject, SpotSubject)
+        if alone and spot is not None and spot.cluster is not None and verb is not None:
+            self._before = (
+                f"Spot {spot.number}: you {verb} it; {spot.votes} of {spot.looked} marked it, "
+                f"the model says {spot.posterior:.2f}."
+            )
+
+    def show(self) -> None:
+        """Show the spot that is selected, or that none is."""
+        reviewing, session, spot = self._reviewing, self._reviewing.session, self._reviewing.spot
+        if spot is None or reviewing.current is None:
+            unfused = session.shown and session.scene.fusion is None
+            self._panel.show_spot(None, FUSE_FIRST if unfused else CHOOSE)
+            return
+        scene, radius = session.scene, view.radius_of(spot)
+        crop = self._crops.of(spot.x, spot.y, radius)
+        if reviewing.covers(spot):
+            self._panel.show_spot(view.covered(spot, crop, radius, self._coverage, self._before))
+            return
+        size = scene.image.pixel_size
+        near = view.neighbours(reviewing.spots, reviewing.current, size, blind=reviewing.blind)
+        who, numbers = scene.clicks.annotators, self._document.numbers
+        weights = scene.clicks.weights
+        self._panel.show_spot(
+            view.evidence(spot, scene.fusion, who, numbers, crop, radius, self._coverage, weights, near)
+        )
+
+    def show_elsewhere(self, one: Listed, known: Known, shelf: CropShelf) -> None:
+        """Show a spot of an image that is not on screen."""
+        spot, crop, half = one.spot, shelf.get(one.number), shelf.half
+        if self._reviewing.covers(spot):
+            self._panel.show_spot(view.covered(spot, crop, half, self._coverage, self._before))
+            return
+        numbers, weights = self._document.numbers, known.weights
+        told = view.evidence(
+            spot, known.fusion, known.annotators, numbers, crop, half, self._coverage, weights
+        )
+        self._panel.show_spot(replace(told, where=self._name(one.image)))
+
+    def _on_crop(self) -> None:
+        if self._reviewing.spot is not None:  # else one of another image may be shown
+            self.show()
+
+    def _on_runs_wanted(self) -> None:
+        self.other_runs.look()
+        self._show_runs()
+
+    def _name(self, image: int) -> str:
+        contents = self._document.contents
+        entry = contents.image(image) if contents else None
+        return entry.name if entry else ""
+
+    def _show_runs(self) -> None:
+        spot = self._reviewing.spot
+        if spot is None:
+            self._panel.show_runs((), ELSEWHERE)
+            return
+        lines = self.other_runs.lines(spot)
+        self._panel.show_runs(None if not lines and self.other_runs.reading else lines, NO_OTHER)

@@ -1,0 +1,249 @@
+"""Leaving an annotator out, or counting less: first fused and shown what would change, then decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from PySide6.QtCore import QObject, Signal
+
+from raterscope.algorithms.clicks.data import PROGRAM
+from raterscope.app.document import Document
+from raterscope.app.errors import counted
+from raterscope.app.jobs import Job, Jobs
+from raterscope.app.kinds.clicks.excluding import ChangedSpot, Recount, RunInputs, gather_run, recount
+from raterscope.app.review import Decision, WeightSubject
+from raterscope.app.session import LatestTask
+from raterscope.app.workspaces.clicks.annotators import alias
+from raterscope.app.workspaces.clicks.reviewing import Reviewing
+from raterscope.app.workspaces.clicks.scene import Scene
+from raterscope.app.workspaces.clicks.screen import ClicksScreen
+from raterscope.app.workspaces.clicks.spots import spots_of
+from raterscope.text.numbers import part_of_one
+from raterscope.widgets.dialogs.exclusion import HALF, ExclusionDialog
+from raterscope.widgets.panels.exclusion_changes import Change
+
+__all__ = ["Exclusion"]
+
+AROUND = 12.0
+"""Pixels about a place where no spot is yet."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Preview:
+    """What would change, the image on screen first; only how much where answers are hidden."""
+
+    found: Recount
+    here: int
+    changed: tuple[ChangedSpot, ...]
+    blind: bool
+
+    def summary(self) -> str:
+        of, here = self.found.decisions, sum(one.image == self.here for one in self.changed)
+        all_of = counted(sum(of.values()), "decision")
+        if not self.changed:
+            words = f"would change none of {all_of} on {counted(len(of), 'image')}"
+        elif len(of) == 1:
+            words = f"would change {here:,} of {all_of}"
+        else:
+            on_image = counted(of.get(self.here, 0), "decision")
+            words = (
+                f"would change {here:,} of {on_image} on this image, "
+                f"{len(self.changed):,} of {sum(of.values()):,} on all {len(of):,}"
+            )
+        lost = len(self.found.failed)
+        return f"{words}; {counted(lost, 'image')} could not be fused so" if lost else words
+
+    def changes(self) -> Sequence[Change]:
+        return [
+            Change(key, f"{one.name}  {_place(one)}", one.before, one.after)
+            for key, one in enumerate(() if self.blind else self.changed)
+        ]
+
+
+class Exclusion(QObject):
+    """Asks before an annotator is left out or counts less, and lets annotators count fully again.
+
+    Signals
+    -------
+    opened(int, Spot)
+        Image and spot of a change that was gone to.
+    said(str)
+    """
+
+    opened = Signal(int, object)
+    said = Signal(str)
+
+    def __init__(self, document: Document, jobs: Jobs, screen: ClicksScreen, reviewing: Reviewing) -> None:
+        super().__init__(screen)
+        self._document, self._jobs = document, jobs
+        self._screen, self._reviewing = screen, reviewing
+        self._dialog: ExclusionDialog | None = None
+        self._name = ""
+        self._asked_of: Scene | None = None
+        """What was on screen when the dialog was opened: a change may have been gone to since."""
+        self._task = LatestTask()
+        self._inputs: RunInputs | None = None
+        self._found: dict[float | None, Recount] = {}
+        """What was worked out while the dialog is open, by weight."""
+        self._changed: tuple[ChangedSpot, ...] = ()
+        screen.table.exclude_requested.connect(self.exclude)
+        screen.table.weigh_requested.connect(self.weigh)
+        screen.table.include_requested.connect(self.include)
+
+    def exclude_chosen(self) -> None:
+        """Ask of the annotator who is chosen in the table; who is excluded comes back."""
+        if self._screen.table.current is None:
+            self.said.emit("Choose an annotator in the table first.")
+        else:
+            self._screen.table.exclude_current()
+
+    def exclude(self, number: int) -> None:
+        """Ask whether an annotator is to be left out of the next fusion."""
+        self._ask(number, None)
+
+    def weigh(self, number: int) -> None:
+        """Ask whether an annotator is to count less in the next fusion."""
+        contents = self._document.contents
+        if contents is not None:
+            self._ask(number, contents.review.weights.get(contents.annotators[number], HALF))
+
+    def toggle_program(self) -> None:
+        """Leave the scores of a program out of the next fusion, or let them in again."""
+        contents, session = self._document.contents, self._reviewing.session
+        if contents is None or not session.shown:
+            return
+        if PROGRAM in contents.review.excluded:
+            self._document.record(Decision(verb="include", annotators=(PROGRAM,)))
+            self.said.emit("The scores of the program are included from the next fusion on (F5).")
+        elif session.scene.clicks.scores is None:
+            self.said.emit("No scores of a program were imported for this image.")
+        else:
+            self._document.record(Decision(verb="exclude", annotators=(PROGRAM,)))
+            self.said.emit("The scores of the program are excluded from the next fusion on (F5).")
+
+    def include(self, number: int) -> None:
+        """Let an annotator count fully again."""
+        contents = self._document.contents
+        if contents is not None:
+            self._document.record(Decision(verb="include", annotators=(contents.annotators[number],)))
+
+    def _ask(self, number: int, weight: float | None) -> None:
+        contents = self._document.contents
+        if contents is None:
+            return
+        self._task.cancel()
+        self._name = contents.annotators[number]
+        session = self._reviewing.session
+        self._asked_of = session.scene if session.shown else None
+        who = alias(number) if contents.hidden else self._name
+        dialog = ExclusionDialog(who, weight, self._screen.window())
+        self._dialog, self._inputs, self._changed = dialog, None, ()
+        self._found = {}
+        dialog.panel.choice_changed.connect(self._show)
+        dialog.panel.task_chosen.connect(self._on_change)
+        dialog.panel.cancelled.connect(self._on_cancelled)
+        dialog.accepted.connect(partial(self._on_decided, self._name, dialog))
+        dialog.finished.connect(self._on_closed)
+        dialog.open()
+        self._show()
+
+    def _show(self) -> None:
+        """Show what the choice would change, or work it out."""
+        dialog, scene = self._dialog, self._asked_of
+        if dialog is None:
+            return
+        weight = dialog.panel.weight
+        why_not = _why_not(scene, self._name, weight)
+        if scene is None or scene.run is None or why_not:
+            self._task.cancel()
+            dialog.panel.show_unknown(why_not)
+        elif weight in self._found:
+            self._task.cancel()
+            self._preview(self._found[weight])
+        elif self._inputs is not None:
+            self._recount(weight)
+        elif not self._task.busy:
+            dialog.panel.set_working(0.0, "reading the run")
+            job = self._document.ask("Reading the run", partial(gather_run, scene.run.id))
+            self._follow(job, self._on_gathered)
+
+    def _recount(self, weight: float | None) -> None:
+        contents, inputs = self._document.contents, self._inputs
+        if contents is None or inputs is None or self._dialog is None:
+            return
+        self._dialog.panel.set_working(0.0, "fusing")
+        title = "Fusing without an annotator" if weight is None else "Fusing with an annotator counting less"
+        job = self._jobs.start(title, partial(recount, inputs, self._name, weight, contents.review))
+        self._follow(job, partial(self._on_found, weight))
+
+    def _follow(self, job: Job, deliver: Callable[[Any], None]) -> None:
+        self._task.follow(job, deliver, progressed=self._on_progress, failed=self._on_failed)
+
+    def _on_progress(self, job: Job) -> None:
+        if self._dialog is not None:
+            self._dialog.panel.set_working(job.fraction, job.words)
+
+    def _on_failed(self, sentence: str) -> None:
+        if self._dialog is not None:
+            self._dialog.panel.show_unknown(f"What would change is not known: {sentence}")
+
+    def _on_gathered(self, inputs: RunInputs) -> None:
+        if self._dialog is not None:
+            self._inputs = inputs
+            self._recount(self._dialog.panel.weight)
+
+    def _on_found(self, weight: float | None, found: Recount) -> None:
+        self._found[weight] = found
+        self._preview(found)
+
+    def _preview(self, found: Recount) -> None:
+        if self._dialog is not None and self._asked_of is not None:
+            here = self._asked_of.image.id
+            self._changed = tuple(sorted(found.changed, key=lambda one: one.image != here))
+            preview = _Preview(found, here, self._changed, blind=self._reviewing.blind)
+            self._dialog.panel.show_preview(preview)
+
+    def _on_change(self, key: int) -> None:
+        one, session = self._changed[key], self._reviewing.session
+        if one.cluster is not None and self._inputs is not None:
+            self.opened.emit(one.image, spots_of(self._inputs.fusions[one.name], 0, ())[one.cluster])
+        elif session.shown and session.scene.image.id == one.image:
+            self._screen.canvas.look_at(one.x, one.y, AROUND)
+        else:
+            self._screen.go_to(one.image)
+
+    def _on_cancelled(self) -> None:
+        if self._task.busy and self._dialog is not None:
+            self._task.cancel()
+            self._dialog.panel.show_unknown("What would change is not known: working it out was cancelled.")
+
+    def _on_decided(self, name: str, dialog: ExclusionDialog) -> None:
+        weight = dialog.panel.weight
+        verb, subject = ("exclude", None) if weight is None else ("weigh", WeightSubject(weight=weight))
+        self._document.record(Decision(verb=verb, subject=subject, annotators=(name,), reason=dialog.reason))
+
+    def _on_closed(self) -> None:
+        self._task.cancel()
+        self._dialog, self._asked_of, self._inputs, self._changed = None, None, None, ()
+        self._found = {}
+
+
+def _why_not(scene: Scene | None, name: str, weight: float | None) -> str:
+    """Say why it cannot be told what would change; empty where it can."""
+    if scene is None or scene.run is None or scene.fusion is None:
+        return "Nothing is fused yet: what would change cannot be told."
+    if "stream" in scene.run.settings or scene.told:
+        return "These clicks were fused as they came. Fuse them again (F5) to see what would change."
+    if name in scene.run.excluded:
+        already = "" if weight is None else ": what would change cannot be told"
+        return f"The run shown leaves these clicks out already{already}."
+    if weight is not None and weight == scene.run.weights.get(name):
+        return f"The run shown counts these clicks at {part_of_one(weight)} already."
+    return ""
+
+
+def _place(one: ChangedSpot) -> str:
+    return f"at {one.x:.0f}, {one.y:.0f}" if one.cluster is None else f"spot {one.cluster + 1}"

@@ -1,0 +1,140 @@
+"""Flags of images, and images marked as positive or negative controls."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from PySide6.QtCore import QObject, QPoint, Qt, Signal
+
+from raterscope.app.document import Document
+from raterscope.app.review import Decision, ImageSubject
+from raterscope.app.study import ImageEntry
+from raterscope.app.workspaces.clicks.screen import ClicksScreen
+from raterscope.app.workspaces.screen import WorkspaceScreen
+from raterscope.widgets.dialogs.reason import ReasonDialog
+from raterscope.widgets.menu import Menu, without_checked
+
+__all__ = [
+    "Controls",
+    "Flagging",
+]
+
+
+REASONS = ("out of focus", "badly stained", "dirt or scratches", "to be discussed")
+HINT = "It stays in every count; the queue can be narrowed to what is flagged."
+
+
+class Flagging(QObject):
+    """Flags an image, or takes its flag away; both are decisions."""
+
+    def __init__(self, document: Document, screen: WorkspaceScreen) -> None:
+        super().__init__(screen)
+        self._document = document
+        self._screen = screen
+
+    def toggle(self, image: ImageEntry | None) -> None:
+        """Ask why an image is to be flagged; of one that is, take the flag away."""
+        contents = self._document.contents
+        if contents is None or image is None:
+            return
+        if contents.review.flag(image.id) is not None:
+            self._record("unflag", image, "")
+            return
+        dialog = ReasonDialog(image.name, REASONS, self._screen, act="Flag", hint=HINT, what="an image")
+        dialog.accepted.connect(partial(self._on_reason, image, dialog))
+        dialog.open()
+
+    def _on_reason(self, image: ImageEntry, dialog: ReasonDialog) -> None:
+        self._record("flag", image, dialog.reason)
+
+    def _record(self, verb: str, image: ImageEntry, reason: str) -> None:
+        subject = ImageSubject(name=image.name)
+        self._document.record(Decision(verb=verb, item=image.id, subject=subject, reason=reason))
+
+
+WORDS = {
+    "positive": "Positive control: holds structures",
+    "negative": "Negative control: holds no structure",
+    "uncontrol": "No control",
+}
+
+
+class Controls(QObject):
+    """Marks images as controls, by key or from the menu of the image list; each mark is a decision.
+
+    Signals
+    -------
+    said(str)
+    flag_requested(int)
+        Flag an image of the list, or take its flag away.
+    """
+
+    said = Signal(str)
+    flag_requested = Signal(int)
+
+    def __init__(self, document: Document, screen: ClicksScreen) -> None:
+        super().__init__(screen)
+        self._document, self._screen = document, screen
+        view = screen.queue.view
+        view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        view.customContextMenuRequested.connect(self._on_menu)
+        document.decided.connect(self._on_decided)
+
+    def toggle(self, verb: str, image: int | None) -> None:
+        """Mark an image as a positive or negative control; take away a mark that it has already."""
+        contents = self._document.contents
+        if contents is None or image is None:
+            self.said.emit("Choose an image first.")
+            return
+        mark = contents.review.control_mark(image)
+        marked = mark is not None and mark.holds == (verb == "positive")
+        self.mark("uncontrol" if marked else verb, image)
+
+    def mark(self, verb: str, image: int) -> None:
+        """Record a mark, or that an image is no control; refuses a negative control with accepted spots."""
+        contents = self._document.contents
+        entry = None if contents is None else contents.image(image)
+        if contents is None or entry is None:
+            return
+        spots = contents.review.spots(image)
+        accepted = sum(spot.verdict in ("accepted", "added") for spot in spots)
+        if verb == "negative" and accepted:
+            number = "a spot" if accepted == 1 else f"{accepted:,} spots"
+            self.said.emit(f"You accepted {number} on {entry.name}: it holds structures.")
+            return
+        self._document.record(Decision(verb=verb, item=image, subject=ImageSubject(name=entry.name)))
+
+    def _on_decided(self, decision: Decision) -> None:
+        """Say what the next fusion takes an image for; news from before a decision are cleared by it."""
+        if isinstance(decision.subject, ImageSubject) and decision.verb in WORDS:
+            what = "no control" if decision.verb == "uncontrol" else f"a {decision.verb} control"
+            self.said.emit(f"{decision.subject.name} is {what} from the next fusion on (F5).")
+
+    def _on_menu(self, place: QPoint) -> None:
+        view, contents = self._screen.queue.view, self._document.contents
+        index = view.indexAt(place) if view.indexAt(place).isValid() else view.currentIndex()
+        if contents is None or not index.isValid():
+            return
+        line = view.lines[index.row()]
+        image = line.key
+        if not isinstance(image, int):
+            return
+        mark, flagged = contents.review.control_mark(image), contents.review.flag(image) is not None
+        now = "uncontrol" if mark is None else "positive" if mark.holds else "negative"
+        menu = Menu(self._screen)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.addAction(line.title.replace("&", "&&")).setEnabled(False)
+        menu.addSeparator()
+        for verb, words in WORDS.items():
+            action = menu.addAction(words)
+            action.setCheckable(True)
+            action.setChecked(verb == now)
+            action.triggered.connect(without_checked(partial(self._choose, verb, now, image)))
+        menu.addSeparator()
+        flag = menu.addAction("Remove the flag" if flagged else "Flag the image\N{HORIZONTAL ELLIPSIS}")
+        flag.triggered.connect(without_checked(partial(self.flag_requested.emit, image)))
+        menu.popup(view.viewport().mapToGlobal(place))
+
+    def _choose(self, verb: str, now: str, image: int) -> None:
+        if verb != now:
+            self.mark(verb, image)

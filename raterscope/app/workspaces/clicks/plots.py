@@ -1,0 +1,203 @@
+"""The plots linked with canvas, evidence and queue: what is selected in one is marked in the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+import numpy as np
+from PySide6.QtCore import QObject
+
+from raterscope.algorithms.clicks.counting import expected_count
+from raterscope.algorithms.clicks.results import Clustering, Trace
+from raterscope.algorithms.progress import Watch
+from raterscope.app.document import Document
+from raterscope.app.jobs import Jobs
+from raterscope.app.review import ReviewState, Spot
+from raterscope.app.study import Study
+from raterscope.app.workspaces.clicks.annotators import Annotators
+from raterscope.app.workspaces.clicks.reviewing import Reviewing
+from raterscope.app.workspaces.clicks.run_comparison import RunComparison
+from raterscope.app.workspaces.clicks.scene import Scene
+from raterscope.app.workspaces.clicks.screen import ClicksScreen
+from raterscope.app.workspaces.clicks.spots import Known, spots_of
+from raterscope.app.workspaces.review_queue import ReviewQueue
+from raterscope.widgets.figures.counts_plot import CountsView
+
+__all__ = ["Plots"]
+
+Count = tuple[float, float, float]
+MadeFrom = tuple[Known, tuple[Spot, ...]]
+UNKNOWN = (float("nan"),) * 3
+
+
+class Plots(QObject):
+    """Keeps the counts by image in step with the queue, and marks the spot on screen in the plots of truth.
+
+    Counts are worked out where they are looked at, and only of images that have changed.
+    """
+
+    def __init__(
+        self,
+        document: Document,
+        jobs: Jobs,
+        screen: ClicksScreen,
+        queueing: ReviewQueue,
+        reviewing: Reviewing,
+        comparing: RunComparison,
+        annotators: Annotators,
+    ) -> None:
+        super().__init__(screen)
+        self._document, self._jobs, self._screen = document, jobs, screen
+        self._queueing, self._reviewing, self._comparing = queueing, reviewing, comparing
+        self._counts: dict[int, Count] = {}
+        self._made_from: dict[int, MadeFrom] = {}
+        self._truth: dict[int, int] = {}
+        self._truth_stale = True
+        self._under_way = False
+        document.replaced.connect(self._on_replaced)
+        document.changed.connect(self._on_changed)
+        lines = screen.queue.view.model()
+        lines.modelReset.connect(self.refresh)
+        lines.dataChanged.connect(self.refresh)
+        screen.middle_tabs.currentChanged.connect(self.refresh)
+        screen.counts.chosen.connect(self._on_image)
+        reviewing.selected.connect(self._on_selected)
+        reviewing.session.scene_changed.connect(self._on_scene)
+        reviewing.session.cleared.connect(self._clear)
+        comparing.plot.threshold_chosen.connect(self._on_threshold)
+        screen.trust.plot.bin_chosen.connect(self._on_bin)
+        annotators.chosen.connect(screen.canvas.choose_annotator)
+        annotators.chosen.connect(screen.evidence.choose_voter)
+        self._on_replaced()
+
+    def _clear(self) -> None:
+        self._screen.counts.select(None)
+        self.show_trace(None)
+
+    def _on_scene(self, scene: Scene) -> None:
+        """Mark the image that is on screen, and draw how the objective of its run rose."""
+        self._screen.counts.select(scene.image.id)
+        self.show_trace(None if scene.fusion is None else scene.fusion.clustering)
+
+    def show_trace(self, clustering: Clustering | None) -> None:
+        """Draw how the objective rose, of a fusion or of what one under way has come to."""
+        trace = Trace.none() if clustering is None else clustering.trace
+        self._screen.objective.set_trace(
+            trace.objective, trace.components, trace.removed, trace.best, trace.converged
+        )
+
+    # Counts by image
+
+    def _on_image(self, image: int) -> None:
+        self._screen.queue.item_chosen.emit(image)
+
+    def refresh(self) -> None:
+        """Bring the counts up to date, where they are looked at."""
+        contents = self._document.contents
+        if contents is None or self._screen.middle_tabs.currentWidget() is not self._screen.counts:
+            return
+        if self._truth_stale:
+            self._truth_stale = False
+            self._document.ask("Reading ground truth", _read_truth).finished.connect(self._on_truth)
+        made_from = {
+            image: (known, tuple(contents.review.spots(image)))
+            for image, known in self._queueing.results.items()
+            if known.fusion is not None
+        }
+        for image in self._counts.keys() - made_from.keys():
+            del self._counts[image]
+        stale = {image: made_from[image][0] for image in made_from if self._is_stale(image, made_from[image])}
+        self._show()
+        if stale and not self._under_way:
+            self._under_way = True
+            self._made_from |= {image: made_from[image] for image in stale}
+            job = self._jobs.start("Counting", partial(_count, stale, contents.review), quiet=True)
+            job.finished.connect(self._on_counted)
+            job.ended.connect(self._on_ended)
+
+    def _is_stale(self, image: int, made_from: MadeFrom) -> bool:
+        before = self._made_from.get(image)
+        return before is None or before[0] is not made_from[0] or before[1] != made_from[1]
+
+    def _on_counted(self, counts: Mapping[int, Count]) -> None:
+        self._counts.update(counts)
+
+    def _on_ended(self) -> None:
+        self._under_way = False
+        self.refresh()
+
+    def _show(self) -> None:
+        contents = self._document.contents
+        named = {item.key: item.title for item in self._screen.queue.shown() if isinstance(item.key, int)}
+        if contents is None or not named:
+            self._screen.counts.show_counts(None)
+            return
+        numbers, names = list(named), list(named.values())
+        expected, low, high = np.array([self._counts.get(number, UNKNOWN) for number in numbers]).T
+        known = np.array([self._truth.get(number, np.nan) for number in numbers], dtype=float)
+        self._screen.counts.show_counts(CountsView(np.array(numbers), names, expected, low, high, known))
+        self._screen.counts.select(self._queueing.current)
+
+    def _on_replaced(self) -> None:
+        self._counts.clear()
+        self._made_from.clear()
+        self._truth.clear()
+        self._screen.counts.show_counts(None)
+        self._screen.canvas.choose_annotator(None)
+        self._screen.evidence.choose_voter(None)
+        self._on_changed()
+
+    def _on_changed(self) -> None:
+        self._truth_stale = True
+        self.refresh()
+
+    def _on_truth(self, truth: dict[int, int]) -> None:
+        self._truth = truth
+        self.refresh()
+
+    # The spot on screen
+
+    def _on_selected(self, _index: int | None) -> None:
+        spot = self._reviewing.spot
+        posterior = None if spot is None or not np.isfinite(spot.posterior) else spot.posterior
+        self._comparing.plot.mark(posterior)
+        self._screen.trust.plot.mark(posterior)
+
+    def _on_threshold(self, threshold: float) -> None:
+        """Look at the spot that the curve takes in at a threshold."""
+        away = [abs(spot.posterior - threshold) for spot in self._reviewing.spots]
+        known = [index for index, distance in enumerate(away) if np.isfinite(distance)]
+        if known:
+            self._reviewing.select(min(known, key=away.__getitem__))
+
+    def _on_bin(self, low: float, high: float) -> None:
+        """Look at the next spot of the image whose posterior lies in a bin, round the end."""
+        inside = [
+            index
+            for index, spot in enumerate(self._reviewing.spots)
+            if low <= spot.posterior < high or spot.posterior == high == 1.0
+        ]
+        current = -1 if self._reviewing.current is None else self._reviewing.current
+        if inside:
+            self._reviewing.select(next((index for index in inside if index > current), inside[0]))
+
+
+def _count(images: Mapping[int, Known], state: ReviewState, watch: Watch) -> dict[int, Count]:
+    counts = {}
+    for done, (image, known) in enumerate(images.items()):
+        watch(done / len(images), "counting")
+        spots = spots_of(known.fusion, len(known.annotators), state.spots(image))
+        sure = {"accepted": 1.0, "added": 1.0, "turned down": 0.0}
+        ends = np.array(
+            [[sure.get(spot.state, end) for end in (spot.posterior, spot.low, spot.high)] for spot in spots]
+        ).reshape(-1, 3)
+        posterior, low, high = ends.T
+        counts[image] = expected_count(posterior, low, high)
+    return counts
+
+
+def _read_truth(study: Study, watch: Watch) -> dict[int, int]:
+    watch(0.0, "reading ground truth")
+    truths = {entry.id: study.truth(entry.id) for entry in study.images()}
+    return {image: len(points) for image, points in truths.items() if points.known}

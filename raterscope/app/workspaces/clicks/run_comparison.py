@@ -1,0 +1,285 @@
+"""Runs against ground truth: one table, and the curves of the image on screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QDoubleSpinBox, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+
+from raterscope.algorithms.clicks.data import FloatArray
+from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.evaluation import RADIUS, Curves, curves
+from raterscope.algorithms.progress import Watch
+from raterscope.app.document import Document
+from raterscope.app.jobs import Jobs
+from raterscope.app.kinds.clicks.accuracy import Accuracy, measure_runs
+from raterscope.app.session import LatestTask
+from raterscope.app.study import Study
+from raterscope.app.study.settings import LARGEST_RADIUS
+from raterscope.app.workspaces.clicks.scene import ClicksSession
+from raterscope.app.workspaces.history_lines import run_title
+from raterscope.figures.evaluation import Curve
+from raterscope.text.numbers import count
+from raterscope.widgets import theme
+from raterscope.widgets.figures.chart_figure import ChartPanel
+from raterscope.widgets.figures.evaluation_plots import NO_CURVES, CurvesPlot
+from raterscope.widgets.figures.mode_switch import ModeSwitch
+from raterscope.widgets.parts import ElidedLabel
+from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
+from raterscope.widgets.text_size import set_lengths
+
+__all__ = ["RunComparison"]
+
+NAN = float("nan")
+NARROW = 290
+"""Below this width the radius gives way to the words of the switch."""
+PAGES = {
+    "runs": ("runs", "Several runs on all images with ground truth"),
+    "roc": ("ROC", "Sensitivity over the false positive rate of the run and the image on screen"),
+    "precision-recall": ("PR", "Precision over sensitivity of the run and the image on screen"),
+}
+COMPARE = "Tick two or more runs under Fuse and press Compare"
+IMPORT = {
+    "runs": f"{COMPARE}; import ground truth to measure them.",
+    "curves": NO_CURVES,
+}
+"""What is missing where no image has ground truth."""
+
+
+def _whole(value: float, _low: float, _high: float) -> str:
+    return count(int(value))
+
+
+MEASURES = (
+    Measure("detections", "Spots that the run takes for real", "none", _whole),
+    Measure("sensitivity", "Share of the known structures that were found"),
+    Measure("precision", "Share of the detections that are known structures"),
+    Measure("F0.5", "Sensitivity and precision in one, precision weighing double"),
+    Measure("F1", "Sensitivity and precision in one"),
+    Measure("F2", "Sensitivity and precision in one, sensitivity weighing double"),
+    Measure("ROC area", "Probability that a structure ranks above an artefact"),
+)
+
+
+class RunComparison(QWidget):
+    """Measures runs against imported truth, within the matching radius of the study.
+
+    Signals
+    -------
+    refused : str
+    run_chosen : int
+    """
+
+    refused = Signal(str)
+    run_chosen = Signal(object)
+
+    def __init__(
+        self, document: Document, jobs: Jobs, session: ClicksSession, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._document = document
+        self._jobs = jobs
+        self._session = session
+        self._drawing, self._measuring = LatestTask(), LatestTask()
+        self._runs: tuple[int, ...] = ()
+        self._known = False
+        """Whether any image has ground truth."""
+        self.pages = ModeSwitch(PAGES)
+        self.radius = QDoubleSpinBox()
+        self.radius.setRange(0.1, LARGEST_RADIUS)
+        self.radius.setDecimals(1)
+        self.radius.setValue(RADIUS)
+        self.radius.setSuffix(" px")
+        self.radius.setButtonSymbols(QDoubleSpinBox.ButtonSymbols.NoButtons)
+        self.radius.setKeyboardTracking(False)
+        set_lengths(self.radius, width=76)
+        self.radius.setToolTip(
+            "A detection matches a true position within this radius, one to one; reports use it too"
+        )
+        self.radius.setAccessibleName("Matching radius in pixels")
+        self.radius.valueChanged.connect(self._on_radius_set)
+        self.table = ComparisonTable(MEASURES, IMPORT["runs"])
+        self.table.run_chosen.connect(self.run_chosen)
+        self.plot = CurvesPlot()
+        self._shown = QStackedWidget()
+        for page in (self.table, self.plot):
+            self._shown.addWidget(page)
+        self.plot.header.hide()  # the switch names it; what stands beside its words is said by `_said`
+        self._said = ElidedLabel("", "small")
+        self._said.setAlignment(Qt.AlignmentFlag.AlignRight)
+        row = QHBoxLayout()
+        row.setContentsMargins(8, 6, 8, 0)
+        row.setSpacing(6)
+        row.addWidget(self.pages)
+        row.addWidget(self._said, 1)
+        row.addWidget(self.radius)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(row)
+        column.addWidget(self._shown, 1)
+        self.pages.chosen.connect(self._on_page)
+        document.changed.connect(self._on_changed)
+        document.radius_changed.connect(self._on_radius)
+        session.scene_changed.connect(self._on_scene)
+        session.cleared.connect(self._on_scene)
+
+    def _on_scene(self) -> None:
+        """Take another image or run, or none: its curves are drawn."""
+        self._draw_curves()
+        self._say_missing()
+
+    def compare(self, runs: Sequence[int]) -> None:
+        """Measure runs on all images that have truth, and show the table."""
+        self.pages.set_mode("runs")
+        self._measure(runs)
+
+    def _measure(self, runs: Sequence[int]) -> None:
+        self._runs = tuple(runs)
+        work = partial(measure_runs, self._runs, self._radius)
+        self._measuring.follow(self._document.read_beside("Comparing runs", work), self._on_measured)
+
+    def forget(self) -> None:
+        """Drop what was compared: another study."""
+        self._measuring.cancel()
+        self._runs = ()
+        self.table.set_rows(())
+        self._known = False
+        self._show_radius()
+        self._say_missing()
+        self._look_for_truth()
+
+    def _on_changed(self) -> None:
+        """Look again at what may have more truth now."""
+        self._show_radius()
+        self._look_for_truth()
+
+    def _look_for_truth(self) -> None:
+        contents = self._document.contents
+        if contents is not None:
+            job = self._document.ask("Looking for ground truth", _any_truth)
+            job.finished.connect(partial(self._on_truth, contents.path))
+
+    def _on_truth(self, study: Path, known: bool) -> None:
+        contents = self._document.contents
+        if contents is not None and contents.path == study:
+            self._known = known
+            self._say_missing()
+
+    def _say_missing(self) -> None:
+        """Say on each empty page what it waits for."""
+        if not self._known:
+            words = IMPORT
+        else:
+            here = self._session.shown and len(self._session.scene.truth) > 0
+            words = {
+                "runs": f"{COMPARE} to measure them against the ground truth.",
+                "curves": "Press Fuse (F5) to see the curves of this image."
+                if here
+                else "This image has no ground truth: the curves need some.",
+            }
+        self.table.set_nothing(words["runs"])
+        self.plot.set_nothing(words["curves"])
+
+    def _on_page(self, name: str) -> None:
+        self._shown.setCurrentWidget(self.table if name == "runs" else self.plot)
+        if name != "runs":
+            self.plot.set_kind(name)
+        self._say()
+
+    def _say(self) -> None:
+        """Say beside the switch what the plot shown has come to."""
+        shown = self._shown.currentWidget()
+        words = shown.header.words()[1] if isinstance(shown, ChartPanel) and shown.filled else ""
+        room = self.pages.sizeHint().width() + self.radius.width() + 90
+        self._said.setText(words if self.width() >= room else words.rpartition(" ")[2])
+        self.radius.setVisible(self.width() >= NARROW)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Say as much as there is room for."""
+        super().resizeEvent(event)
+        self._say()
+
+    def _draw_curves(self) -> None:
+        self._drawing.cancel()
+        scene = self._session.scene if self._session.shown else None
+        fusion, run = (None, None) if scene is None else (scene.fusion, scene.run)
+        if scene is None or fusion is None or run is None or not len(scene.truth):
+            self.plot.set_curves(())
+            self._say()
+            return
+        work = partial(_curves, fusion, scene.truth, self._radius)
+        job = self._jobs.start("Drawing curves", work, quiet=True)
+        self._drawing.follow(job, partial(self._on_curves, run_title(run)), failed=self.refused.emit)
+
+    def _on_curves(self, title: str, drawn: Curves) -> None:
+        curve = Curve(
+            title=title,
+            false_positive_rate=drawn.false_positive_rate,
+            true_positive_rate=drawn.sensitivity,
+            recall=drawn.sensitivity,
+            precision=drawn.precision,
+            area=drawn.roc_area,
+            threshold=drawn.threshold,
+        )
+        self.plot.set_curves((curve,))
+        self._say()
+
+    @property
+    def _radius(self) -> float:
+        contents = self._document.contents
+        return RADIUS if contents is None else contents.matching_radius
+
+    def _show_radius(self) -> None:
+        self.radius.blockSignals(True)
+        self.radius.setValue(self._radius)
+        self.radius.blockSignals(False)
+        self.radius.setEnabled(self._document.contents is not None)
+
+    def _on_radius_set(self, radius: float) -> None:
+        if self._document.contents is not None:
+            self._document.set_matching_radius(radius)
+
+    def _on_radius(self) -> None:
+        self._show_radius()
+        self._draw_curves()
+        if self._runs:
+            self._measure(self._runs)
+
+    def _on_measured(self, answer: tuple[int, int, tuple[Accuracy, ...]]) -> None:
+        places, images, measured = answer
+        if not places:
+            self.refused.emit("There is nothing to compare with: import ground truth (image, x, y) first.")
+            return
+        aside = f"{places:,} true positions on {images:,} images, within {self._radius:g} px"
+        self.table.set_rows(tuple(_row(one) for one in measured), aside)
+
+
+def _row(one: Accuracy) -> ComparisonRow:
+    row = one.row
+    values = (
+        float(one.detections), row.sensitivity, row.precision, row.f_half, row.f_one, row.f_two, one.area
+    )  # fmt: skip
+    started = one.run.started.astimezone().strftime("%H:%M")
+    return ComparisonRow(
+        key=one.run.id,
+        title=run_title(one.run),
+        words=f"{started}, {count(row.images, 'image')}",
+        figures=tuple((value, NAN, NAN) for value in values),
+    )
+
+
+def _curves(fusion: Fusion, truth: FloatArray, radius: float, watch: Watch) -> Curves:
+    watch(0.0, "matching")
+    return curves(fusion.clustering.mean, fusion.detection.posterior, truth, radius)
+
+
+def _any_truth(study: Study, watch: Watch) -> bool:
+    watch(0.0, "looking for ground truth")
+    return any(study.truth(entry.id).known for entry in study.images())

@@ -1,0 +1,468 @@
+"""The annotators of a question in detail: confusion matrix, communities, copying, change over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from raterscope.algorithms.labels import drift
+from raterscope.algorithms.labels.copying import Copying, copies
+from raterscope.algorithms.labels.drift import FALSE_ALARMS, LEAST_VOTES, main_change
+from raterscope.algorithms.progress import Watch
+from raterscope.app.document import Document
+from raterscope.app.jobs import Jobs
+from raterscope.app.kinds.labels.community_charts import aligned_steps
+from raterscope.app.session import LatestTask, while_shown
+from raterscope.app.workspaces.labels import communities, view
+from raterscope.app.workspaces.labels.communities import CommunitiesOverTimeView
+from raterscope.app.workspaces.labels.scene import Analysis, LabelsSession, Scene
+from raterscope.app.workspaces.labels.screen import LabelsScreen
+from raterscope.app.workspaces.labels.view import name_of, time_of
+from raterscope.text.numbers import count, percent
+from raterscope.widgets.figures.row_lines import DriftView
+from raterscope.widgets.panels.change_list import ChangeLine
+
+__all__ = [
+    "AnnotatorDetail",
+    "Changed",
+    "Copies",
+    "change_line",
+    "copying_in_words",
+    "drift_view",
+    "who_changed",
+]
+
+
+class Copies(QObject):
+    """Says beneath the communities that some copy, and chooses them: one group after the other.
+
+    Signals
+    -------
+    chosen : tuple of int
+        The annotators of a group.
+    """
+
+    chosen = Signal(object)
+
+    def __init__(self, jobs: Jobs, screen: LabelsScreen, session: LabelsSession) -> None:
+        super().__init__(screen)
+        self._jobs = jobs
+        self._cards = screen.cards
+        self._task = LatestTask()
+        self._groups: tuple[tuple[int, ...], ...] = ()
+        self._next = 0
+        self._cards.copies.clicked.connect(self._on_clicked)
+        session.scene_changed.connect(self._on_scene)
+        session.cleared.connect(self._clear)
+
+    def _clear(self) -> None:
+        self._task.cancel()
+        self._groups, self._next = (), 0
+        self._cards.tell_copies("")
+
+    def _on_scene(self, scene: Scene) -> None:
+        self._clear()
+        if scene.fusion is not None:
+            job = self._jobs.start("Comparing annotators", partial(_copies, scene), quiet=True)
+            self._task.follow(job, self._on_found)
+
+    def _on_found(self, found: Copying) -> None:
+        self._groups = found.groups()
+        self._cards.tell_copies(copying_in_words(found))
+
+    def _on_clicked(self) -> None:
+        if self._groups:
+            self.chosen.emit(self._groups[self._next % len(self._groups)])
+            self._next += 1
+
+
+def copying_in_words(found: Copying) -> str:
+    """Say how many copy and how that is known; nothing where nobody does."""
+    groups = found.groups()
+    if not groups:
+        return ""
+    many = sum(map(len, groups))
+    in_groups = f" in {len(groups)} groups" if len(groups) > 1 else ""
+    whole = float(found.common.sum())
+    same, expected = float(found.same.sum()) / whole, float(np.sum(found.expected)) / whole
+    instead = ", or the others share a mistake" if found.outvoting else ""
+    return (
+        f"{many:,} annotators{in_groups} may copy{instead}: {percent(same)} the same answers, "
+        f"{percent(expected)} expected. Choose them"
+    )
+
+
+def _copies(scene: Scene, watch: Watch) -> Copying:
+    assert scene.fusion is not None
+    return copies(scene.labels, scene.fusion, watch)
+
+
+MOST_TOLD = 3
+ALIGNED = 5
+"""Steps at which the rows of all classes are joined."""
+LEAST_P = 0.001
+"""Smaller ones are not written out."""
+
+
+@dataclass(frozen=True)
+class Changed:
+    """An annotator and what changed most of its rows."""
+
+    annotator: int
+    change: drift.ChangePoint
+    changes: int
+    p: float
+
+
+def drift_view(scene: Scene, analysis: Analysis, annotator: int) -> DriftView | None:
+    """Give an annotator's way; None for one without votes, or an answer without time."""
+    fusion = scene.fusion
+    if fusion is None or fusion.drift is None:
+        return None
+    way = drift.row_over_time(fusion.drift, annotator)
+    steps = len(way.mean)
+    if not steps:
+        return None
+    about = fusion.drift, scene.labels, fusion, annotator
+    found = analysis.constancy
+    named = found is not None and found.p[annotator] < FALSE_ALARMS
+    changes = drift.change_points(*about) if named else ()
+    return DriftView(
+        classes=fusion.classes,
+        outputs=fusion.outputs,
+        mean=way.mean,
+        low=way.low,
+        high=way.high,
+        informed=drift.aligned(*about).informed,
+        changes=tuple((one.step, one.true, _words(one, fusion.outputs)) for one in changes),
+        step=steps - 1,
+        summary=_summary(scene, analysis, annotator, changes),
+        together=_together(scene, annotator),
+    )
+
+
+def _together(scene: Scene, annotator: int) -> tuple[tuple[int, str], ...]:
+    """Give steps at which rows are aligned, with the votes of all annotators until then."""
+    assert scene.fusion is not None
+    assert scene.fusion.drift is not None
+    found = aligned_steps(scene.labels, scene.fusion.drift, annotator, ALIGNED)
+    return tuple((step, f"{votes:,}") for step, votes in zip(*(one.tolist() for one in found), strict=True))
+
+
+def who_changed(scene: Scene, analysis: Analysis, watch: Watch) -> tuple[Changed, ...]:
+    """Describe those whom the test against constancy names; who changed most comes first."""
+    fusion, found = scene.fusion, analysis.constancy
+    assert fusion is not None
+    assert fusion.drift is not None
+    assert found is not None
+    changed = []
+    named = found.changed().tolist()
+    for at, annotator in enumerate(named):
+        watch(at / len(named), "looking for who changed")
+        rows = drift.change_points(fusion.drift, scene.labels, fusion, annotator)
+        largest = main_change(found, scene.labels, fusion, annotator)
+        changed.append(Changed(annotator, largest, max(len(rows), 1), float(found.p[annotator])))
+    return tuple(changed)
+
+
+def change_line(scene: Scene, one: Changed, *, blind: bool) -> ChangeLine:
+    """Give the line of an annotator who changed."""
+    assert scene.fusion is not None
+    assert scene.fusion.drift is not None
+    votes = len(scene.fusion.drift.vote[scene.fusion.drift.steps(one.annotator)])
+    return ChangeLine(
+        key=one.annotator,
+        annotator=int(scene.people[one.annotator]),
+        name=name_of(scene, one.annotator, blind=blind),
+        when=f"vote {one.change.step + 1:,} of {votes:,}",
+        how=_row(scene, one.change)
+        + (f"; {count(one.changes - 1, 'change')} more" if one.changes > 1 else ""),
+    )
+
+
+def _summary(scene: Scene, analysis: Analysis, annotator: int, changes: tuple[drift.ChangePoint, ...]) -> str:
+    """Say when an annotator changed most, and how: "Changed at vote 241 (2026-03-01): where ring ..."."""
+    found = analysis.constancy
+    assert scene.fusion is not None
+    assert scene.fusion.drift is not None
+    if found is None or not np.isfinite(found.p[annotator]):
+        return f"Too few votes to see a change: at least {LEAST_VOTES} are needed."
+    p = float(found.p[annotator])
+    chance = f"p {'<' if p < LEAST_P else '='} {max(p, LEAST_P):.2g}"
+    if p >= FALSE_ALARMS:
+        return f"No change beyond chance ({chance})."
+    largest = main_change(found, scene.labels, scene.fusion, annotator)
+    vote = int(scene.fusion.drift.vote[scene.fusion.drift.steps(annotator)][largest.step])
+    day = time_of(scene.labels.time, vote)
+    when = f"vote {largest.step + 1:,}" + (f" ({day})" if day else "")
+    others = [f"{one.step + 1:,}" for one in changes if one.step != largest.step]
+    more = f" and {len(others) - MOST_TOLD:,} more" if len(others) > MOST_TOLD else ""
+    beside = f"; changes too at vote {', '.join(others[:MOST_TOLD])}{more}" if others else ""
+    return f"Changed at {when}: {_row(scene, largest)}{beside} ({chance})."
+
+
+def _row(scene: Scene, change: drift.ChangePoint) -> str:
+    """Say the two outputs of a row that changed most: "where ring is true: ring 0.88 → 0.34"."""
+    assert scene.fusion is not None
+    if change.true == drift.RIGHT:
+        return f"right {change.before[0]:.2f} → {change.after[0]:.2f}"
+    most = np.argsort(-np.abs(change.after - change.before), kind="stable")[:2]
+    said = ", ".join(
+        f"{scene.fusion.outputs[at]} {change.before[at]:.2f} → {change.after[at]:.2f}" for at in most.tolist()
+    )
+    return f"where {scene.fusion.classes[change.true]} is true: {said}"
+
+
+def _words(change: drift.ChangePoint, outputs: tuple[str, ...]) -> str:
+    """Say what is said more often since, and what less: "says 3 more often, 1 less"."""
+    moved = change.after - change.before
+    more, less = outputs[int(moved.argmax())], outputs[int(moved.argmin())]
+    return f"says {more} more often, {less} less"
+
+
+NO_TIMES = "These votes have no times: the order in which they came is taken for it."
+LOOKING = "Looking for who changed."
+CHANGED = (
+    "These changed (p < 0.05 each: 1 in 20 who did not change is listed too), those who changed most first. "
+    "Select one to plot its rates over time."
+)
+EXCLUDED = (
+    "{name} was excluded from this run: {votes} not counted. To plot the rates over time, restore the "
+    "annotator (X) and press Fuse (F5)."
+)
+VOTELESS = "{name} has no votes in this run: no rates to plot."
+UNCHANGED = "Nobody changed beyond chance. Select an annotator to plot their rates over time."
+
+
+class AnnotatorDetail(QObject):
+    """Joins wall, matrix, communities, similarity and drift: who is chosen in one is chosen in all.
+
+    Signals
+    -------
+    community_chosen
+        Another community is chosen, or none: `members`.
+    cell_chosen(int true, int given)
+        A cell of the matrix of those chosen.
+    """
+
+    community_chosen = Signal()
+    cell_chosen = Signal(int, int)
+
+    def __init__(self, document: Document, jobs: Jobs, screen: LabelsScreen, session: LabelsSession) -> None:
+        super().__init__(screen)
+        self._document = document
+        self._jobs = jobs
+        self._screen = screen
+        self._session = session
+        self._task = LatestTask()
+        self._changed: tuple[Changed, ...] | None = None
+        """Who changed over time; None until somebody has looked."""
+        self.community: int | None = None
+        self.grouping = communities.Grouping(jobs, screen, session, self)
+        self.similar = communities.Similar(jobs, screen, session, self)
+        self.flowing = CommunitiesOverTimeView(jobs, screen, session, self)
+        self.copies = Copies(jobs, screen, session)
+        session.scene_changed.connect(self._on_scene)
+        session.cleared.connect(self._clear)
+        session.blind_changed.connect(self._on_blind)
+        session.selection_changed.connect(self._mark)
+        screen.wall.selection_changed.connect(self._on_wall)
+        screen.matrix.cell_chosen.connect(self.cell_chosen)
+        screen.cards.community_chosen.connect(self.choose_community)
+        screen.participation.community_chosen.connect(self.choose_community)
+        screen.triangles.community_chosen.connect(self._on_triangle)
+        screen.drift.annotator_chosen.connect(self._on_changed_chosen)
+        self.grouping.changed.connect(self._on_grouped)
+        self.similar.chosen.connect(self.choose)
+        self.flowing.chosen.connect(self.choose)
+        self.copies.chosen.connect(self.choose)
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """The annotators of the chosen community."""
+        groups = self.grouping.groups
+        if groups is None or self.community is None:
+            return ()
+        return tuple(np.flatnonzero(groups.of == self.community).tolist())
+
+    def names(self, annotators: Iterable[int]) -> tuple[str, ...]:
+        """Give the names of annotators."""
+        if not self._session.shown:
+            return ()
+        return tuple(self._session.scene.labels.annotators[one] for one in annotators)
+
+    def _clear(self) -> None:
+        self._task.cancel()
+        self._changed = None
+        self.grouping.clear()
+        self._leave_community()
+        self._screen.wall.set_wall(None)
+        communities.show_no_cards(self._screen.cards)
+        self._show_relations()
+        self._screen.matrix.clear()
+        self._screen.participation.show_participation(np.zeros((0, 0)), (), ())
+        self._screen.drift.show_drift(None)
+        self._session.select(())
+
+    def _on_scene(self, scene: Scene) -> None:
+        """Take another question or answer; who was chosen stays chosen while the question does."""
+        before, people = self._session.before, len(scene.labels.annotators)
+        same = before is not None and scene.question.id == before.question.id
+        current = tuple(one for one in self._session.selection if one < people) if same else ()
+        self._changed = None
+        self.grouping.show(scene, self._session.analysis)
+        self._leave_community()
+        self._session.select(current)
+        self._show_wall()
+        self._show_cards()
+        self._show_relations()
+
+    def refresh(self) -> None:
+        """Show who is left out after a decision."""
+        self._show_wall()
+
+    def _on_blind(self, blind: bool) -> None:
+        """Hide the annotators' names."""
+        self._screen.wall.set_blind(blind)
+        self._show_cards()
+        self._mark()
+
+    def choose(self, annotators: Sequence[int]) -> None:
+        """Choose annotators everywhere, or nobody."""
+        self._screen.wall.select(tuple(annotators))
+        self._session.select(tuple(annotators))
+
+    def choose_community(self, number: int | None) -> None:
+        """Choose a community everywhere, or none."""
+        self.community = number
+        self._screen.cards.select(number)
+        self._screen.similarity.select_community(number)
+        self._screen.flow.select_community(number)
+        self._screen.triangles.select_community(number)
+        members = self.members
+        self._screen.wall.highlight(members if number is not None else None)
+        self.choose(members)
+        self.community_chosen.emit()
+
+    def _on_triangle(self, number: int) -> None:
+        """Choose a community that is still there; one that is gone has no members now."""
+        groups = self.grouping.groups
+        if groups is not None and number < groups.found.count:
+            self.choose_community(number)
+
+    def _on_grouped(self) -> None:
+        """Show the communities of another grouping everywhere, one after the other: there may be many."""
+        self._leave_community()
+        for step in (self._show_wall, self._show_cards, self._show_relations, self._show_participation):
+            QTimer.singleShot(0, self, step)
+
+    def _leave_community(self) -> None:
+        self.community = None
+        self._screen.wall.highlight(None)
+
+    @while_shown
+    def _show_cards(self) -> None:
+        grouping, session = self.grouping, self._session
+        communities.show_cards(
+            self._screen.cards, session.scene, grouping.groups, grouping.notices, self.community,
+            blind=session.blind,
+        )  # fmt: skip
+
+    def _show_relations(self) -> None:
+        self._screen.similarity.select_community(self.community)
+        self._screen.flow.select_community(self.community)
+        self._screen.triangles.select_community(self.community)
+        self.similar.show(self.grouping.groups)
+        self.flowing.show(self.grouping.groups)
+        self.community_chosen.emit()
+
+    def _on_wall(self, annotators: tuple[int, ...]) -> None:
+        self._session.select(tuple(annotators))
+
+    @while_shown
+    def _show_wall(self) -> None:
+        contents = self._document.contents
+        if contents is None:
+            return
+        analysis = replace(self._session.analysis, groups=self.grouping.groups)
+        self._screen.wall.set_wall(view.wall_view(self._session.scene, analysis, contents.review.excluded))
+        self._screen.wall.select(self._session.selection)
+
+    @while_shown
+    def _mark(self) -> None:
+        """Show what is known of those selected."""
+        session = self._session
+        matrix = view.matrix_view(session.scene, session.analysis, session.selection, blind=session.blind)
+        if matrix is None:
+            self._screen.matrix.clear()
+        else:
+            self._screen.matrix.show_matrix(matrix)
+        self._show_participation()
+        self._show_drift()
+
+    @while_shown
+    def _show_participation(self) -> None:
+        bars, groups, session = self._screen.participation, self.grouping.groups, self._session
+        communities.show_participation(bars, session.scene, groups, session.selection, blind=session.blind)
+
+    def _show_drift(self) -> None:
+        scene, analysis, selection = self._session.scene, self._session.analysis, self._session.selection
+        self._task.cancel()
+        panel = self._screen.drift
+        if scene.fusion is None:
+            panel.show_drift(None)
+        elif scene.fusion.drift is None:
+            panel.show_static()
+        elif len(selection) != 1:
+            self._show_changed()
+        else:
+            work = partial(_drift, scene, analysis, selection[0])
+            job = self._jobs.start("Following an annotator", work, quiet=True)
+            self._task.follow(job, partial(self._on_drift, scene, analysis, selection[0]))
+
+    def _show_changed(self) -> None:
+        """Show who of those chosen changed, or of all where nobody is."""
+        session, panel = self._session, self._screen.drift
+        scene, analysis = session.scene, session.analysis
+        if analysis.moved is None:
+            panel.show_drift(None)
+        elif self._changed is None:
+            panel.show_changed((), LOOKING)
+            work = partial(who_changed, scene, analysis)
+            job = self._jobs.start("Looking for who changed", work, quiet=True)
+            self._task.follow(job, self._on_changed)
+        else:
+            some = session.selection
+            among = [one for one in self._changed if not some or one.annotator in some]
+            lines = [change_line(scene, one, blind=session.blind) for one in among]
+            words = CHANGED if lines else UNCHANGED
+            panel.show_changed(lines, words if scene.labels.time is not None else f"{words} {NO_TIMES}")
+
+    def _on_changed(self, found: tuple[Changed, ...]) -> None:
+        self._changed = found
+        self._show_changed()
+
+    def _on_changed_chosen(self, annotator: int) -> None:
+        self.choose((annotator,))
+
+    def _on_drift(self, scene: Scene, analysis: Analysis, annotator: int, drawn: DriftView | None) -> None:
+        if drawn is not None:
+            self._screen.drift.show_drift(drawn)
+            return
+        name = view.name_of(scene, annotator, blind=self._session.blind)
+        left_out = int(analysis.left_out[annotator])
+        words = (
+            EXCLUDED.format(name=name, votes=count(left_out, "vote"))
+            if left_out
+            else VOTELESS.format(name=name)
+        )
+        self._screen.drift.show_without_votes(words)
+
+
+def _drift(scene: Scene, analysis: Analysis, annotator: int, watch: Watch) -> DriftView | None:
+    watch(0.0, "following an annotator")
+    return drift_view(scene, analysis, annotator)

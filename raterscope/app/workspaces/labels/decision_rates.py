@@ -1,0 +1,149 @@
+"""Rates over time by the methods of the thesis: recursive EM, incremental Newton, batch EM and MAP."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from PySide6.QtCore import QObject
+
+from raterscope.algorithms.clicks.data import ClicksError
+from raterscope.algorithms.clicks.decision_course import METHODS, OPENING, DecisionCourse, Measured
+from raterscope.algorithms.labels import Labels
+from raterscope.algorithms.progress import Watch
+from raterscope.app.document import Document
+from raterscope.app.kinds.labels.decision_rates import ERRORS, ROWS, course_of, series_of
+from raterscope.app.session import LatestTask, while_shown
+from raterscope.app.study import Study
+from raterscope.app.workspaces.labels.scene import LabelsSession, Scene
+from raterscope.app.workspaces.labels.view import name_of
+from raterscope.figures.courses import CourseLine
+from raterscope.widgets.figures.course_plots import DecisionKind, DecisionPlot, DecisionView
+
+__all__ = ["DecisionRates", "found_of", "view_of"]
+
+Found = tuple[DecisionCourse, Measured | None] | str
+
+TOO_FEW = (
+    f"Rates over time need more than {OPENING} annotators, or several votes of each annotator on a task."
+)
+
+
+class DecisionRates(QObject):
+    """Follows the decisions of the question on screen while its page is in sight."""
+
+    def __init__(
+        self, document: Document, plot: DecisionPlot, session: LabelsSession, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._plot = plot
+        self._session = session
+        self._question: int | None = None
+        self._wanted = False
+        self._chosen = -1
+        self._task = LatestTask()
+        plot.came_in_sight.connect(self.look)
+        plot.class_chosen.connect(self._on_class)
+        session.scene_settled.connect(self._on_scene)
+        session.cleared.connect(self._clear)
+        session.blind_changed.connect(self._on_blind)
+
+    def _clear(self) -> None:
+        self._task.cancel()
+        self._question, self._chosen, self._wanted = None, -1, False
+        self._plot.set_view(None)
+
+    def _on_scene(self, scene: Scene) -> None:
+        if scene.question.id != self._question:
+            self._chosen = -1
+        self._question, self._wanted = scene.question.id, True
+        self._task.cancel()
+        self._plot.set_view(None)
+        self.look()
+
+    @while_shown
+    def _on_blind(self) -> None:
+        self._on_scene(self._session.scene)
+
+    @while_shown
+    def look(self) -> None:
+        """Follow the decisions where the page is in sight, once."""
+        scene = self._session.scene
+        if not self._wanted or not self._plot.isVisible():
+            return
+        self._wanted = False
+        if self._chosen < 0:
+            self._chosen = len(scene.labels.classes) - 1
+        work = partial(_read, scene.labels, scene.question.id, self._chosen)
+        job = self._document.read_beside("Following decisions", work, quiet=True)
+        self._task.follow(job, partial(self._on_found, scene))
+
+    def _on_found(self, scene: Scene, found: Found) -> None:
+        if isinstance(found, str):
+            self._plot.set_view(None, found)
+            return
+        names = tuple(
+            name_of(scene, one, blind=self._session.blind) for one in range(len(scene.labels.annotators))
+        )
+        self._plot.set_view(view_of(*found, scene.labels.classes, self._chosen, names))
+
+    def _on_class(self, place: int) -> None:
+        if place != self._chosen:
+            self._task.cancel()
+            self._chosen, self._wanted = place, True
+            self.look()
+
+
+def _read(labels: Labels, question: int, chosen: int, study: Study, watch: Watch) -> Found:
+    return found_of(labels, chosen, study.crowd(question).truth, watch)
+
+
+def found_of(labels: Labels, chosen: int, truth: np.ndarray, watch: Watch) -> Found:
+    """Follow the decisions whether tasks are of a class; a sentence where that cannot be drawn."""
+    try:
+        course, measured = course_of(labels, chosen, truth, watch)
+    except ClicksError as error:
+        return str(error).replace("clusters", "tasks")
+    return TOO_FEW if len(course.at) < 2 else (course, measured)
+
+
+def view_of(
+    course: DecisionCourse,
+    found: Measured | None,
+    classes: tuple[str, ...],
+    chosen: int,
+    annotators: tuple[str, ...],
+) -> DecisionView:
+    """Make what the plot draws."""
+    step = "decisions of each annotator" if course.repeated else "annotators"
+    kinds = [
+        DecisionKind("sensitivity", "Sensitivity", step, "sensitivity", each=True, unit=False),
+        DecisionKind("specificity", "Specificity", step, "specificity", each=True, unit=False),
+        DecisionKind("prevalence", "Prevalence", step, "prevalence", unit=False),
+    ]
+    if found is not None:
+        kinds += [
+            DecisionKind("wrong", "Wrong decisions", step, "share wrong", unit=False),
+            DecisionKind("found", "Sensitivity of decisions", step, "sensitivity", unit=False),
+            DecisionKind("precision", "Precision of decisions", step, "precision", unit=False),
+            *(
+                DecisionKind(f"error {at}", f"Error of {name}", step, "error, dB", unit=False)
+                for at, name in enumerate(ERRORS)
+            ),
+            DecisionKind("roc", "ROC at the end", "false positive rate", "sensitivity"),
+        ]
+    words = (
+        f"{len(course.at):,} decisions of each annotator"
+        if course.repeated
+        else f"{int(course.at[0]):,} to {int(course.at[-1]):,} annotators"
+    )
+    return DecisionView(classes, chosen, tuple(kinds), annotators, partial(_lines, course, found), words)
+
+
+def _lines(course: DecisionCourse, found: Measured | None, key: str, annotator: int) -> Sequence[CourseLine]:
+    return [
+        CourseLine(METHODS[one.method], ROWS[one.method], one.across, one.down, one.low, one.high)
+        for one in series_of(course, found, key, annotator)
+    ]

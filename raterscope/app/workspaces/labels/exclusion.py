@@ -1,0 +1,156 @@
+"""Leaving annotators out: what would change is fused and shown first, then it is decided with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+
+from PySide6.QtCore import QObject, Signal
+
+from raterscope.algorithms.labels import OPEN, LabelFusion, Labels
+from raterscope.algorithms.labels.cross_validation import ExclusionPreview, preview
+from raterscope.algorithms.labels.fusion import LabelPlan, run
+from raterscope.algorithms.progress import Watch
+from raterscope.algorithms.settings import SettingsError
+from raterscope.app.document import Document
+from raterscope.app.errors import counted
+from raterscope.app.jobs import Job, Jobs
+from raterscope.app.review import Decision
+from raterscope.app.session import LatestTask, while_shown
+from raterscope.app.workspaces.labels import view
+from raterscope.app.workspaces.labels.scene import LabelsSession, Scene
+from raterscope.app.workspaces.labels.screen import LabelsScreen
+from raterscope.widgets.panels.exclusion_changes import ExclusionPreview as Preview
+
+__all__ = ["Exclusion"]
+
+
+class Exclusion(QObject):
+    """Joins the panel that leaves annotators out with the journal.
+
+    Signals
+    -------
+    said(str)
+    """
+
+    said = Signal(str)
+
+    def __init__(self, document: Document, jobs: Jobs, screen: LabelsScreen, session: LabelsSession) -> None:
+        super().__init__(screen)
+        self._document = document
+        self._jobs = jobs
+        self._panel = screen.exclusion
+        self._screen = screen
+        self._session = session
+        self._chosen: tuple[str, ...] = ()
+        self._who = ""
+        self._task = LatestTask()
+        self._panel.preview_wanted.connect(self.begin)
+        self._panel.decided.connect(self._on_excluded)
+        self._panel.cancelled.connect(self._on_cancelled)
+        session.scene_changed.connect(self._clear)
+        session.cleared.connect(self._clear)
+        session.selection_changed.connect(self._on_selection)
+        session.blind_changed.connect(self._on_blind)
+
+    def _clear(self) -> None:
+        self._task.cancel()
+        self._chosen = ()
+        self._who = ""
+        self.refresh()
+
+    @while_shown
+    def _on_selection(self, annotators: tuple[int, ...]) -> None:
+        self._task.cancel()
+        names = self._session.scene.labels.annotators
+        self._chosen = tuple(names[one] for one in annotators)
+        self._name()
+        self.refresh()
+
+    @while_shown
+    def _on_blind(self) -> None:
+        """Hide the annotators' names; a preview that is shown goes."""
+        self._task.cancel()
+        self._name()
+        self.refresh()
+
+    def _name(self) -> None:
+        scene = self._session.scene
+        if len(self._chosen) == 1:
+            number = scene.labels.annotators.index(self._chosen[0])
+            self._who = view.name_of(scene, number, blind=self._session.blind)
+        else:
+            self._who = counted(len(self._chosen), "annotator")
+
+    def refresh(self) -> None:
+        """Say who is chosen, and whether they are left out already."""
+        excluded = self._excluded
+        found = [excluded[name] for name in self._chosen if name in excluded] if excluded else []
+        reasons, out = sorted(set(found)), len(found)
+        every = bool(out) and out == len(self._chosen)
+        words = f"{'' if every else f'{out} of them '}excluded: {'; '.join(reasons[:3])}" if out else ""
+        self._panel.set_who(self._who if self._chosen else "", words, out=every)
+        self._screen.make_room(False)
+
+    @property
+    def _excluded(self) -> Mapping[str, str]:
+        contents = self._document.contents
+        return contents.review.excluded if contents else {}
+
+    def begin(self) -> None:
+        """Fuse without those chosen and show what would change."""
+        if not self._session.shown or not self._chosen:
+            self.said.emit("Choose an annotator or a community first.")
+            return
+        scene = self._session.scene
+        if self._excluded.keys() >= set(self._chosen):
+            self._document.record(Decision(verb="include", annotators=self._chosen))
+            return
+        if scene.fusion is None or scene.run is None:
+            self._panel.show_failure("Nothing is fused yet: what would change cannot be told.")
+            return
+        try:
+            plan = LabelPlan.from_dict(scene.run.settings)
+        except SettingsError as error:
+            self._panel.show_failure(f"The run's settings cannot be read: {error}")
+            return
+        work = partial(_preview, scene, plan, frozenset(self._chosen))
+        job = self._jobs.start("Fusing without them", work)
+        self._panel.set_working(0.0, "fusing without them")
+        self._screen.make_room(True)
+        self._task.follow(
+            job, partial(self._on_preview, scene), progressed=self._on_progress,
+            failed=self._panel.show_failure,
+        )  # fmt: skip
+
+    def _on_progress(self, job: Job) -> None:
+        self._panel.set_working(job.fraction, job.words)
+
+    def _on_preview(self, scene: Scene, found: ExclusionPreview) -> None:
+        self._panel.show_preview(
+            Preview(found.task, found.before, found.after, scene.labels.tasks, scene.classes)
+        )
+
+    def _on_excluded(self, reason: str) -> None:
+        excluded = self._excluded
+        names = tuple(name for name in self._chosen if name not in excluded)
+        if names:
+            self._document.record(Decision(verb="exclude", annotators=names, reason=reason))
+
+    def _on_cancelled(self) -> None:
+        self._task.cancel()
+        self.refresh()
+
+
+def _preview(scene: Scene, plan: LabelPlan, names: frozenset[str], watch: Watch) -> ExclusionPreview:
+    assert scene.fusion is not None
+    return preview(
+        with_known(scene.labels, scene.fusion), scene.fusion, names,
+        lambda labels, step: run(labels, plan, step), watch, scene.truth,
+    )  # fmt: skip
+
+
+def with_known(labels: Labels, fusion: LabelFusion) -> Labels:
+    """Hold fixed what an answer held fixed."""
+    return replace(labels, known=fusion.known if (fusion.known != OPEN).any() else None)

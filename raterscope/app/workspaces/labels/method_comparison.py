@@ -1,0 +1,258 @@
+"""Methods measured by known truths: all runs of a question, and cross-validation of all methods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from PySide6.QtCore import QObject, Signal
+
+from raterscope.algorithms.labels import OPEN
+from raterscope.algorithms.labels.assessment import assess
+from raterscope.algorithms.labels.catalogue import labeller_title
+from raterscope.algorithms.labels.roc_curves import FoldedCurves, FoldedMethod, FoldedSettings, mean_area
+from raterscope.algorithms.labels.voting import majority
+from raterscope.algorithms.progress import Watch
+from raterscope.app.document import Document
+from raterscope.app.errors import counted
+from raterscope.app.jobs import Job, Jobs
+from raterscope.app.kinds.labels.answers import plan_of, truth_about
+from raterscope.app.kinds.labels.folded import KeptFolds, fold_question, keep_folds, kept_folds
+from raterscope.app.kinds.labels.running import Question, measured
+from raterscope.app.session import LatestTask
+from raterscope.app.study import Study
+from raterscope.app.study.labels import labels_of
+from raterscope.app.study.records import Scheme
+from raterscope.app.workspaces.calibration import Calibration
+from raterscope.app.workspaces.labels.exclusion import with_known
+from raterscope.app.workspaces.labels.method_table import Measured, curves_of
+from raterscope.app.workspaces.labels.scene import Analysis, LabelsSession, Scene
+from raterscope.app.workspaces.labels.screen import LabelsScreen
+from raterscope.figures.evaluation import CalibrationLine, Curve
+from raterscope.widgets.panels.folds_panel import FoldsPanel
+from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow
+
+__all__ = [
+    "CrossValidation",
+    "MethodComparison",
+    "question_of_scene",
+]
+
+
+MOST_RUNS = 12
+
+Known = dict[int | None, tuple[object, Measured | None]]
+"""What was measured of runs, and with None of the vote, with what that rests on."""
+
+
+class MethodComparison(QObject):
+    """Draws the curves of the answer shown, and fills the table of methods."""
+
+    def __init__(self, document: Document, screen: LabelsScreen, session: LabelsSession) -> None:
+        super().__init__(screen)
+        self._document = document
+        self._session = session
+        self._screen = screen
+        self.trusting = Calibration(document, screen.trust, screen.queue, "labels")
+        self._task = LatestTask()
+        self._known: Known = {}
+        session.scene_changed.connect(self._task.cancel)
+        session.scene_settled.connect(self._on_scene)
+        session.cleared.connect(self._clear)
+
+    def _clear(self) -> None:
+        self._task.cancel()
+        self._screen.curves.set_curves(())
+        self.trusting.show_beside(())
+        self.trusting.show(None, ())
+        self._known.clear()
+        self._screen.comparing.show_runs(())
+
+    def _on_scene(self, scene: Scene) -> None:
+        self._draw(scene, self._session.analysis)
+        run = scene.run
+        title = "" if run is None else labeller_title(run.algorithm)
+        self.trusting.show(run, (scene.question.id,), title)
+        contents = self._document.contents
+        if contents is None:
+            return
+        runs = [run.id for run in contents.runs_of("labels") if scene.question.id in run.items]
+        wanted = scene.question.id, (*runs[-MOST_RUNS:], None)
+        job = self._document.ask("Measuring runs", partial(_known, *wanted, dict(self._known)))
+        self._task.follow(job, partial(self._on_known, wanted))
+
+    def _draw(self, scene: Scene, analysis: Analysis) -> None:
+        screen = self._screen
+        if analysis.model is None or scene.run is None:
+            screen.curves.set_curves(())
+            self.trusting.show_beside(())
+            return
+        named = [(labeller_title(scene.run.algorithm), analysis.model)]
+        if analysis.crowd_vote is not None:
+            named.append(("the vote", analysis.crowd_vote))
+        screen.curves.set_curves([curve for name, one in named for curve in curves_of(name, one)])
+        self.trusting.show_beside(
+            [
+                CalibrationLine(
+                    name, one.calibration.posterior, one.calibration.share, one.calibration.count,
+                    one.calibration.error,
+                )
+                for name, one in named[1:]
+            ]
+        )  # fmt: skip
+
+    def _on_known(self, wanted: tuple[int, tuple[int | None, ...]], found: list[Measured] | None) -> None:
+        if found is not None:
+            self._screen.comparing.show_runs(found)
+            return
+        work = partial(_measured, *wanted, dict(self._known))
+        job = self._document.read_beside("Measuring runs", work, quiet=True)
+        self._task.follow(job, self._on_measured)
+
+    def _on_measured(self, known: Known) -> None:
+        self._known = known
+        self._screen.comparing.show_runs([one for _, one in known.values() if one is not None])
+
+
+def _rests_on(question: int, run: int | None, study: Study) -> object:
+    """Give what a measurement rests on: while that stays, it holds."""
+    when = None if run is None else study.run(run).started
+    return question, study.last_import(), study.question(question).scheme, when
+
+
+def _known(
+    question: int, runs: Sequence[int | None], known: Known, study: Study, watch: Watch
+) -> list[Measured] | None:
+    """Give what runs came to, of nothing where no truth is known; None where something has to be measured."""
+    watch(0.0, "looking what is measured")
+    if not (study.crowd(question).truth != OPEN).any():
+        return []
+    there = [known[run] for run in runs if run in known and known[run][0] == _rests_on(question, run, study)]
+    return [one for _, one in there if one is not None] if len(there) == len(runs) else None
+
+
+def _measured(question: int, runs: Sequence[int | None], known: Known, study: Study, watch: Watch) -> Known:
+    """Measure runs, and with None the vote, on the truths that they were not told; what is known, once."""
+    found: Known = {}
+    scheme = study.question(question).scheme
+    for done, run in enumerate(runs):
+        watch(done / len(runs), "measuring a run")
+        rests_on = _rests_on(question, run, study)
+        held = run in known and known[run][0] == rests_on
+        found[run] = known[run] if held else (rests_on, _measure(question, run, scheme, study))
+    return found
+
+
+def _measure(question: int, run: int | None, scheme: Scheme, study: Study) -> Measured | None:
+    truth = study.crowd(question).truth
+    if run is None:
+        vote = assess(majority(labels_of(study, question)).posterior, truth, scheme.classes)
+        return None if vote is None else Measured(None, vote)
+    result = study.result(run, question)
+    if result is None:
+        return None
+    fusion = result.fusion
+    own = truth_about(study, study.question(question), fusion)
+    found = assess(fusion.posterior, measured(result, own), fusion.classes)
+    return None if found is None else Measured(study.run(run), found, fusion.power)
+
+
+class CrossValidation(QObject):
+    """Measures all methods on the question on screen when it is asked for.
+
+    Signals
+    -------
+    refused : str
+    """
+
+    refused = Signal(str)
+
+    def __init__(
+        self, document: Document, jobs: Jobs, panel: FoldsPanel, session: LabelsSession, parent: QObject
+    ) -> None:
+        super().__init__(parent)
+        self._document, self._jobs, self._panel = document, jobs, panel
+        self._session = session
+        self._task, self._reading = LatestTask(), LatestTask()
+        panel.measure_wanted.connect(self._on_wanted)
+        panel.cancelled.connect(self._task.stop)
+        session.scene_changed.connect(self._on_scene)
+        session.cleared.connect(self._clear)
+
+    def _clear(self) -> None:
+        self._task.stop()
+        self._reading.cancel()
+        self._panel.show_curves((), ())
+        self._panel.set_facts("")
+
+    def _on_scene(self, scene: Scene) -> None:
+        """Take another question or answer; what was measured of the same votes stays."""
+        before = self._session.before
+        if before is None or _folds_rest_on(before) != _folds_rest_on(scene):
+            self._clear()
+            job = self._document.ask("Reading what was measured", partial(kept_folds, scene.question.id))
+            self._reading.follow(job, self._on_kept)
+
+    def _on_wanted(self) -> None:
+        settings = self._panel.form.settings()
+        if self._session.shown and isinstance(settings, FoldedSettings):
+            self._measure(self._session.scene, settings)
+        else:
+            self.refused.emit("Open a study of labels first.")
+
+    def _measure(self, scene: Scene, settings: FoldedSettings) -> None:
+        plan = None if scene.run is None else plan_of(scene.run)
+        work = partial(fold_question, question_of_scene(scene), settings, plan)
+        job = self._jobs.start("Cross-validating all methods", work, costly=True)
+        self._task.follow(
+            job, partial(self._on_measured, scene.question.id), progressed=self._on_progress,
+            failed=self.refused.emit, stopped=partial(self._panel.set_busy, False),
+        )  # fmt: skip
+        self._panel.set_busy(True)
+
+    def _on_progress(self, job: Job) -> None:
+        self._panel.set_busy(True, job.fraction)
+
+    def _on_measured(self, question: int, found: FoldedCurves) -> None:
+        self._panel.set_busy(False)
+        self._draw(found)
+        keeping = self._document.ask("Keeping what was measured", partial(keep_folds, question, found))
+        self._reading.follow(keeping, self._on_kept, must_finish=True)
+        if found.failed:
+            self.refused.emit(" ".join(found.failed))
+
+    def _on_kept(self, kept: KeptFolds | None) -> None:
+        if kept is not None:
+            self._draw(kept.curves)
+            self._panel.set_facts(kept.facts)
+
+    def _draw(self, found: FoldedCurves) -> None:
+        of_what = counted(found.truths, "known task")
+        if found.settings.subsample:
+            of_what += f" of the subsample: {counted(found.votes, 'vote')}, {found.annotators:,} annotators"
+        self._panel.show_curves(_curves(found), [_row(one) for one in found.ranked()], of_what)
+
+
+def question_of_scene(scene: Scene) -> Question:
+    """Give the votes and truths of a question, what the run held fixed known."""
+    labels = scene.labels if scene.fusion is None else with_known(scene.labels, scene.fusion)
+    return Question(labels, scene.truth, scene.excluded)
+
+
+def _folds_rest_on(scene: Scene) -> tuple[int, int | None, int]:
+    return scene.question.id, None if scene.run is None else scene.run.id, len(scene.labels)
+
+
+def _curves(found: FoldedCurves) -> Sequence[Curve]:
+    return [curve for one in found.ranked() for curve in curves_of(labeller_title(one.name), one.pooled)]
+
+
+def _row(one: FoldedMethod) -> ComparisonRow:
+    folds = one.areas()
+    known = folds[np.isfinite(folds)]
+    ends = (float(known.mean()), float(known.min()), float(known.max())) if len(known) else NOT_KNOWN
+    each = ", ".join(f"{value:.3f}" for value in folds.tolist())
+    title = labeller_title(one.name)
+    tip = f"{title}; AUC of each fold: {each}; {one.seconds:.1f} s"
+    return ComparisonRow(one.name, title, "", (one.area(), mean_area(folds), ends), tip)

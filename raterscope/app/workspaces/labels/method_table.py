@@ -1,0 +1,167 @@
+"""Methods beside each other: every run of a question, and the plain vote, measured by known truths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+
+from raterscope.algorithms.labels.assessment import Assessment, mean_curve
+from raterscope.algorithms.labels.catalogue import labeller_title
+from raterscope.app.study import RunEntry
+from raterscope.figures.evaluation import Curve
+from raterscope.text.numbers import count
+from raterscope.widgets import theme
+from raterscope.widgets.parts import plain_label, plain_tip
+from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
+
+__all__ = ["Measured", "MethodTable", "curves_of", "in_brief"]
+
+_LONGEST = 120
+"""Letters of a notice that are shown beside the table."""
+
+NAN = float("nan")
+NOTHING = "Import known truths (task, label): every run and the plain vote are measured by them here."
+MEASURES = (
+    Measure("accuracy", "Share of the tasks with known truth whose most probable class is right"),
+    Measure("AUC", "How probably a task of a class ranks above one of another, mean over classes"),
+    Measure("log loss", "Mean of -ln posterior of the true class: sure and wrong costs most", "lowest"),
+    Measure(
+        "calibration", "Expected calibration error: how far posteriors are from the share right", "lowest"
+    ),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """A run, or with None the plain vote, how good it is, and for how much of one a vote counts in it."""
+
+    run: RunEntry | None
+    found: Assessment
+    power: float = 1.0
+
+
+class MethodTable(QWidget):
+    """The table of methods, and a sentence that says how far to trust the model.
+
+    Signals
+    -------
+    run_chosen : object
+        Key of the run gone to.
+    part_wanted
+        Votes should count in part.
+    """
+
+    run_chosen = Signal(object)
+    part_wanted = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.table = ComparisonTable(MEASURES, NOTHING)
+        self.table.header.set_title("Methods")
+        self.advice = plain_label("", "disputed", wrap=True)
+        self.advice.setContentsMargins(12, 0, 12, 8)
+        self.advice.hide()
+        self.in_part = QPushButton("Let votes count in part")
+        self.in_part.setToolTip("Fuse with the weight of a vote that predicts held-out votes best")
+        self.in_part.hide()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.table, 1)
+        column.addWidget(self.advice)
+        row = QHBoxLayout()
+        row.setContentsMargins(12, 0, 12, 8)
+        row.addWidget(self.in_part)
+        row.addStretch(1)
+        column.addLayout(row)
+        self.in_part.clicked.connect(self.part_wanted)
+        self.table.run_chosen.connect(self._on_chosen)
+
+    def set_advice(self, sentences: Sequence[str], *, err_together: bool = False) -> None:
+        """Say how far to trust the model; nothing where there is nothing to say."""
+        self.in_part.setVisible(err_together)
+        shown = [in_brief(one) for one in sentences[: 1 if err_together else 2]]
+        self.advice.setText(" ".join(shown))
+        self.advice.setToolTip(plain_tip(" ".join(sentences)))
+        self.advice.setAccessibleDescription(" ".join(sentences))
+        self.advice.setVisible(bool(sentences))
+
+    def show_runs(self, runs: Sequence[Measured]) -> None:
+        """Show runs and the vote."""
+        judged = runs[0].found.judged if runs else 0
+        self.table.set_rows(tuple(map(_row, runs)), f"{count(judged, 'known task')}" if runs else "")
+
+    def _on_chosen(self, key: object) -> None:
+        if key is not None:
+            self.run_chosen.emit(key)
+
+
+def in_brief(sentence: str) -> str:
+    """Shorten a notice to what it is about, up to its first colon or bracket; the tooltip has it whole."""
+    end = min((at for mark in (": ", " (", "; ") if (at := sentence.find(mark)) > 0), default=len(sentence))
+    brief = sentence[:end]
+    if len(brief) > _LONGEST:
+        brief = brief[:_LONGEST].rsplit(" ", 1)[0]
+    return sentence if len(brief) == len(sentence) else f"{brief} …"
+
+
+def _row(one: Measured) -> ComparisonRow:
+    found = one.found
+    figures = (
+        (found.accuracy, found.accuracy_low, found.accuracy_high),
+        (found.area, NAN, NAN),
+        (found.log_loss, NAN, NAN),
+        (found.calibration.error, NAN, NAN),
+    )
+    if one.run is None:
+        return ComparisonRow(
+            None, "the vote", "", figures, "The share of the votes, everybody counting alike"
+        )
+    started = one.run.started.astimezone().strftime("%H:%M")
+    about = one.run.settings.get("about", {})
+    told = {"hold": ", told truths", "folds": ", in folds"}.get(str(about.get("truths")), "")
+    if about.get("counting", "full") != "full":
+        told += f", a vote for {one.power:.2g}"
+    return ComparisonRow(one.run.id, labeller_title(one.run.algorithm), f"{started}{told}", figures)
+
+
+def curves_of(name: str, found: Assessment) -> tuple[Curve, ...]:
+    """Give the ROC and precision-recall curves of an answer: of the last of two classes.
+
+    Of more there is a mean, and one of each class of which a truth is known.
+    """
+    curves = found.curves[1:] if len(found.curves) == 2 else found.curves
+    drawn = []
+    for curve in curves:
+        if not np.isfinite(curve.area):
+            continue
+        others = found.judged - curve.count
+        hits, false = curve.sensitivity * curve.count, curve.false_positive_rate * others
+        with np.errstate(invalid="ignore"):
+            precision = np.where(hits + false > 0, hits / (hits + false), 1.0)
+        drawn.append(
+            Curve(
+                title=name,
+                false_positive_rate=curve.false_positive_rate,
+                true_positive_rate=curve.sensitivity,
+                recall=curve.sensitivity,
+                precision=precision,
+                area=curve.area,
+                of="" if len(curves) == 1 else f"{curve.name}, {count(curve.count, 'task')}",
+            )
+        )
+    return (_mean(name, drawn), *drawn) if len(drawn) > 1 else tuple(drawn)
+
+
+def _mean(name: str, curves: Sequence[Curve]) -> Curve:
+    """Give the mean of classes, each counting alike: its area is the mean of theirs, the AUC of the table."""
+    rate, hits = mean_curve([(one.false_positive_rate, one.true_positive_rate) for one in curves])
+    recall, precision = mean_curve([(one.recall, one.precision) for one in curves])
+    area = float(np.mean([one.area for one in curves]))
+    return Curve(name, rate, hits, recall, precision, area, of=f"mean of {len(curves)} classes")

@@ -1,0 +1,332 @@
+"""Annotators grouped, compared with each other and followed over time. No Qt here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.annotators.common_tasks import common_tasks
+from raterscope.algorithms.annotators.communities import CommunitySettings, communities
+from raterscope.algorithms.annotators.community_changes import EVENTS, CommunitiesOverTime
+from raterscope.algorithms.annotators.similarity import fitting_scale, roots_of, similarity_of_roots
+from raterscope.algorithms.labels.data import FloatArray, Labels
+from raterscope.algorithms.progress import Watch
+from raterscope.app.kinds.labels.answers import Groups, described
+from raterscope.app.kinds.labels.community_charts import corners_of
+from raterscope.app.kinds.labels.community_course import (
+    CommunityCourse,
+    communities_by_tasks,
+    follow_communities,
+)
+from raterscope.app.kinds.labels.community_course import obstacle as reason
+from raterscope.app.workspaces.labels.scene import Analysis, Scene
+from raterscope.widgets.figures.community_flow import FlowEvent, FlowView
+from raterscope.widgets.figures.community_triangles import TrianglesView
+
+__all__ = [
+    "BASES",
+    "METHODS",
+    "Course",
+    "Similarity",
+    "Way",
+    "find_groups",
+    "follow_groups",
+    "obstacle",
+    "similarity_of",
+    "triangles_now",
+    "way_of",
+]
+
+
+MOST_CLASSES = 4
+"""Of the triangles."""
+
+Way = tuple[str, str]
+"""What annotators have in common, a key of `BASES`, and how the network is taken apart, of `METHODS`."""
+
+BASES = {
+    "behaviour": ("behaviour", "Annotators whose confusion matrices are alike"),
+    "tasks": ("common tasks", "Annotators who worked on the same tasks"),
+}
+METHODS = {
+    "nmf": (
+        "factorisation",
+        "Bayesian non-negative matrix factorisation: finds their number, annotators take part in several",
+    ),
+    "louvain": ("Louvain", "Louvain: each annotator belongs to one"),
+}
+
+
+def way_of(groups: Groups) -> Way:
+    """Say in which way groups were found."""
+    return groups.basis, groups.found.method
+
+
+def find_groups(scene: Scene, analysis: Analysis, way: Way, watch: Watch) -> Groups:
+    """Group the annotators of a question that has an answer."""
+    assert analysis.mean is not None
+    assert analysis.accuracy is not None
+    basis, method = way
+    if basis == "behaviour":
+        found = communities(analysis.mean, analysis.votes_of, CommunitySettings(method=method), watch)
+    else:
+        found = communities_by_tasks(scene.labels, analysis.mean, None, method, watch)
+    return described(scene.labels, found, analysis.accuracy[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """Communities at several moments.
+
+    Attributes
+    ----------
+    over : CommunitiesOverTime
+        The communities of the last moment have the numbers that they have as groups.
+    view : FlowView
+    triangles : TrianglesView
+    """
+
+    over: CommunitiesOverTime
+    view: FlowView
+    triangles: TrianglesView
+
+    def block(self, moment: int, community: int) -> tuple[int, ...]:
+        """Give the annotators of a community at a moment; for those in none, who is in one at another."""
+        return tuple(np.flatnonzero(self._in(moment, community)).tolist())
+
+    def band(self, moment: int, community: int, goal: int) -> tuple[int, ...]:
+        """Give the annotators who go from a community to one of the next moment."""
+        both = self._in(moment, community) & self._in(moment + 1, goal)
+        return tuple(np.flatnonzero(both).tolist())
+
+    def _in(self, moment: int, community: int) -> NDArray[np.bool_]:
+        now = self.over.moments[moment]
+        if community < now.count:
+            return np.asarray(now.of(self.over.annotators) == community)
+        return np.asarray((now.of(self.over.annotators) < 0) & self._ever)
+
+    @property
+    def _ever(self) -> NDArray[np.bool_]:
+        """Who is in a community at any moment."""
+        ever = np.zeros(self.over.annotators, dtype=bool)
+        for one in self.over.moments:
+            ever[one.members] = True
+        return ever
+
+
+def obstacle(scene: Scene, groups: Groups) -> str:
+    """Say why groups cannot be followed over time; nothing where they can."""
+    return reason(scene.labels, scene.fusion, groups.basis)
+
+
+def follow_groups(scene: Scene, analysis: Analysis, groups: Groups, watch: Watch) -> Course:
+    """Follow communities, see `follow_communities`, and lay them out as they are drawn.
+
+    The triangles are of the first moment, one in the middle and the last, as in Figs. 11 to 13 of the paper.
+    """
+    assert scene.fusion is not None
+    assert analysis.mean is not None
+    found = follow_communities(scene.labels, scene.fusion, analysis.mean, groups, watch)
+    kept = sorted({0, len(found.titles) // 2, len(found.titles) - 1})
+    over = found.over
+    moments = _Moments(
+        tuple(found.titles[at] for at in kept), tuple(found.prototypes[at] for at in kept),
+        tuple(over.moments[at].sizes() for at in kept), tuple(over.identity[at] for at in kept), found.names,
+    )  # fmt: skip
+    return Course(found.over, _view(scene, found), _triangles(scene.labels, moments))
+
+
+def triangles_now(scene: Scene, groups: Groups) -> TrianglesView:
+    """Lay the communities shown out in triangles."""
+    found = groups.found
+    numbers = np.arange(found.count)
+    return _triangles(
+        scene.labels, _Moments(("",), (found.prototype,), (found.sizes(),), (numbers,), groups.names)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Moments:
+    titles: tuple[str, ...]
+    prototypes: tuple[FloatArray, ...]
+    sizes: tuple[NDArray[np.int64], ...]
+    numbers: tuple[NDArray[np.integer], ...]
+    names: tuple[str, ...]
+
+
+def _triangles(labels: Labels, found: _Moments) -> TrianglesView:
+    assert labels.meaning is not None
+    mean = np.concatenate(found.prototypes).mean(axis=0)
+    shown = [at for at in range(len(labels.classes)) if (labels.meaning == at).any()][:MOST_CLASSES]
+    corners, shares = [], []
+    for true in shown:
+        names, share = corners_of(labels.outputs, labels.meaning, true, mean[true])
+        corners.append(names)
+        shares.append([prototype[:, true] @ share for prototype in found.prototypes])
+    by_moment = [np.stack([one[at] for one in shares], axis=1) for at in range(len(found.titles))]
+    return TrianglesView(
+        found.titles, tuple(labels.classes[at] for at in shown), tuple(corners), tuple(by_moment),
+        found.sizes, found.numbers, found.names,
+    )  # fmt: skip
+
+
+def _view(scene: Scene, found: CommunityCourse) -> FlowView:
+    over = found.over
+    ever = np.unique(np.concatenate([one.members for one in over.moments]))
+    flows = []
+    for flow in over.flows:
+        drawn = flow.copy()
+        drawn[-1, -1] -= over.annotators - len(ever)
+        flows.append(drawn)
+    return FlowView(
+        moments=tuple(found.titles),
+        caption=found.caption,
+        numbers=over.identity,
+        flows=tuple(flows),
+        names=found.names,
+        events=tuple(_events(over, found.names, found.titles)),
+        prototypes=found.prototypes,
+        classes=scene.classes,
+        outputs=scene.labels.outputs,
+    )
+
+
+def _events(over: CommunitiesOverTime, names: tuple[str, ...], titles: Sequence[str]) -> list[FlowEvent]:
+    called = [
+        name if name.startswith("community ") else f"{number} {name}" for number, name in enumerate(names, 1)
+    ]
+    return [
+        FlowEvent(moment, number, words, EVENTS[kind] in ("ends", "joins"))
+        for (moment, kind, number, _), words in zip(
+            over.events.tolist(), over.told(called, [f"{title}:" for title in titles]), strict=True
+        )
+    ]
+
+
+MOST_ROWS = 500
+"""More annotators than these are drawn several to a row."""
+
+LINKS = 4
+"""Of every mark in the graph, to those most like it."""
+
+BRIGHTEST = 0.99
+"""Few annotators have far more tasks in common than all others: this share of the links tells colours."""
+
+CHUNK = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Similarity:
+    """How alike annotators are, ordered by community, several to a row where there are many.
+
+    Attributes
+    ----------
+    values : (m, m) float
+        0 to 1; NaN for a single annotator's tasks in common with itself.
+    edges : (C + 1,) int
+        Where the communities begin and end among the rows.
+    rows : tuple of m arrays of annotators
+    places : (m, 2) float
+        Of the rows as marks of a graph.
+    links : (e, 2) int
+        Between rows.
+    weights : (e,) float
+    label : str
+        What the values are.
+    high : float
+        What is drawn the brightest.
+    title : str
+    """
+
+    values: NDArray[np.floating]
+    edges: NDArray[np.int64]
+    rows: tuple[NDArray[np.int64], ...]
+    places: NDArray[np.float64]
+    links: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    label: str
+    high: float
+    title: str
+
+
+def similarity_of(scene: Scene, analysis: Analysis, groups: Groups, watch: Watch) -> Similarity:
+    """Compare annotators, those of a community together and its most devoted members first."""
+    watch(0.0, "comparing annotators")
+    rows, edges = _rows(groups)
+    if groups.basis == "tasks":
+        values, label, title = _in_common(scene, rows, watch), "share of their tasks", "Tasks in common"
+        high = max(float(np.nanquantile(values, BRIGHTEST)) if np.isfinite(values).any() else 0.0, 0.01)
+    else:
+        assert analysis.mean is not None
+        values, label = _similarity(analysis.mean, rows, groups.found.scale), "similarity"
+        title = "Similarity"
+        high = 1.0
+    return Similarity(values, edges, rows, *_graph(values, edges), label, high, title)
+
+
+def _rows(groups: Groups) -> tuple[tuple[NDArray[np.int64], ...], NDArray[np.int64]]:
+    found = groups.found
+    devotion = found.participation[np.arange(len(found.members)), found.community]
+    order = np.lexsort((-devotion, found.community))
+    share = max(1, -(-len(order) // MOST_ROWS))
+    rows: list[NDArray[np.int64]] = []
+    edges = [0]
+    begin = 0
+    for size in found.sizes().tolist():
+        mine = order[begin : begin + size]
+        begin += size
+        rows += [found.members[mine[at : at + share]].astype(np.int64) for at in range(0, size, share)]
+        edges.append(len(rows))
+    return tuple(rows), np.array(edges)
+
+
+def _similarity(
+    mean: NDArray[np.float64], rows: tuple[NDArray[np.int64], ...], scale: float
+) -> NDArray[np.floating]:
+    roots = roots_of(np.array([mean[row].mean(axis=0) for row in rows]))
+    classes = mean.shape[1]
+    return similarity_of_roots(roots, roots, classes, scale or fitting_scale(roots, classes))
+
+
+def _in_common(scene: Scene, rows: tuple[NDArray[np.int64], ...], watch: Watch) -> NDArray[np.floating]:
+    """Give the links of annotators of two rows, equation 34 of the paper, on average."""
+    labels = scene.labels
+    every = common_tasks(labels.task, labels.annotator, len(labels.tasks), len(labels.annotators))
+    those = every.of(np.concatenate(rows))
+    size = np.array([len(row) for row in rows])
+    begin = np.cumsum(size) - size
+    to = np.empty((size.sum(), len(rows)), dtype=np.float32)
+    for first in range(0, len(to), CHUNK):
+        watch(first / len(to), "counting tasks in common")
+        some = slice(first, min(first + CHUNK, len(to)))
+        to[some] = np.add.reduceat(those.links(some), begin, axis=1)
+    pairs = size[:, None] * size - np.diag(size)  # nobody is linked to itself
+    total = np.add.reduceat(to, begin, axis=0).astype(np.float64)
+    return np.where(pairs > 0, total / np.maximum(pairs, 1), np.nan)
+
+
+def _graph(
+    values: NDArray[np.floating], edges: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+    """Lay marks out, a disc a community round a circle, and link each to those most like it."""
+    count = len(edges) - 1
+    places = np.zeros((len(values), 2))
+    for at in range(count):
+        step = np.arange(edges[at + 1] - edges[at])
+        radius = 0.6 * np.sqrt((step + 0.5) / max(len(values), 1)) * min(1.5, count**0.5)
+        turn, middle = step * np.pi * (3 - 5**0.5), 2 * np.pi * at / max(count, 1)
+        centre = np.array([np.cos(middle), np.sin(middle)]) * (count > 1)
+        places[edges[at] : edges[at + 1]] = centre + radius[:, None] * np.column_stack(
+            [np.cos(turn), np.sin(turn)]
+        )
+    near = values.astype(float)
+    np.fill_diagonal(near, -1.0)
+    nearest = np.argsort(-near, axis=1, kind="stable")[:, : min(LINKS, max(len(values) - 1, 0))]
+    pairs = np.column_stack([np.repeat(np.arange(len(values)), nearest.shape[1]), nearest.ravel()])
+    links = np.unique(np.sort(pairs, axis=1), axis=0)
+    weights = near[links[:, 0], links[:, 1]]
+    joined = weights > 0
+    return places, links[joined], weights[joined]

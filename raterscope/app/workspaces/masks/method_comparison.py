@@ -1,0 +1,252 @@
+"""Several methods on the masks of the case on screen or of all, compared in the background."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from PySide6.QtCore import QObject, Signal
+
+from raterscope.algorithms.masks.catalogue import FUSERS
+from raterscope.algorithms.masks.fusion import MaskPlan
+from raterscope.algorithms.masks.method_comparison import MethodComparison
+from raterscope.algorithms.progress import Watch
+from raterscope.algorithms.settings import SettingsError
+from raterscope.app.document import Document
+from raterscope.app.jobs import Job, Jobs
+from raterscope.app.kinds.masks.methods import (
+    BASELINE,
+    COLUMNS,
+    FIGURES,
+    REFERENCES,
+    ComparedMethods,
+    MethodBox,
+    boxes,
+    compare_cases,
+    keep_methods,
+    kept_methods,
+    methods_plans,
+    rows,
+)
+from raterscope.app.kinds.masks.running import Inputs, gather
+from raterscope.app.session import LatestTask
+from raterscope.app.workspaces.masks.run_comparison import p_value_in_words, stacked
+from raterscope.app.workspaces.masks.scene import MasksSession
+from raterscope.app.workspaces.masks.screen import MasksScreen
+from raterscope.figures.evaluation import BoxView
+from raterscope.figures.table import PlotTable
+from raterscope.text.numbers import UNKNOWN, count, duration
+from raterscope.widgets.glyphs import rater_colour
+from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow, Figures, Measure
+from raterscope.widgets.volume.layers import Outline
+
+__all__ = ["MethodComparer"]
+
+TITLE = "Comparing methods"
+WIDTH = 1.8
+
+
+class MethodComparer(QObject):
+    """Compares when it is asked for; the study keeps the figures, not the masks.
+
+    Signals
+    -------
+    refused, said : str
+    outlines_changed
+        Other outlines are to be drawn: see `outlines`.
+    """
+
+    refused = Signal(str)
+    said = Signal(str)
+    outlines_changed = Signal()
+
+    def __init__(self, document: Document, jobs: Jobs, screen: MasksScreen, session: MasksSession) -> None:
+        super().__init__(screen)
+        self._document, self._jobs, self._panel = document, jobs, screen.methods
+        self._session = session
+        self._found: ComparedMethods | None = None
+        self._reading, self._task = LatestTask(), LatestTask()
+        self._read = False
+        panel = self._panel
+        panel.requested.connect(self._on_requested)
+        panel.cancelled.connect(self._stop)
+        panel.view_changed.connect(self._show)
+        panel.outlines_toggled.connect(self.outlines_changed)
+        document.replaced.connect(self.forget)
+        session.view_changed.connect(self._on_view)
+        session.cleared.connect(self._offer_outlines)
+
+    def forget(self) -> None:
+        """Drop what was compared or is being compared."""
+        self._stop()
+        self._found, self._read = None, False
+        self._panel.set_compared(None, truth=True)
+        self._show()
+
+    def _on_view(self) -> None:
+        """Take another case or structure."""
+        if not self._read and not self._session.covered:
+            self._read = True
+            job = self._document.ask("Reading compared methods", kept_methods)
+            self._reading.follow(job, self._on_kept)
+        self._offer_outlines()
+
+    def _offer_outlines(self) -> None:
+        self._panel.set_outlines_available(self._here() is not None)
+
+    def outlines(self) -> list[Outline] | None:
+        """Give the consensuses of the ticked methods on the case on screen; None while not wanted."""
+        here = self._here()
+        if here is None or not self._panel.outlines.isChecked():
+            return None
+        chosen = self._panel.chosen
+        return [
+            Outline(
+                f"\n{fit.method}", FUSERS[fit.method].title, rater_colour(self._panel.number(fit.method)),
+                fit.mask, fit.origin, WIDTH,
+            )
+            for fit in here.fits if fit.method in chosen and fit.mask is not None and fit.mask.any()
+        ]  # fmt: skip
+
+    def _here(self) -> MethodComparison | None:
+        session = self._session
+        if self._found is None or not session.shown or session.covered:
+            return None
+        name, structure = session.scene.image.name, session.part
+        found = (one.compared for one in self._found.cases if one.name == name)
+        here = (one for one in found if one.structure == structure and one.fits[0].mask is not None)
+        return next(here, None)
+
+    def _on_requested(self, methods: Sequence[str], scope: str) -> None:
+        contents = self._document.contents
+        if contents is None or not self._session.shown or self._session.covered:
+            self.refused.emit("Open a study of masks first.")
+            return
+        images = (
+            [self._session.scene.image.id] if scope == "one" else [item.id for item in contents.of("masks")]
+        )
+        plans = [self._plan_of_run(plan) for plan in methods_plans(methods)]
+        self._reading.cancel()
+        self._panel.set_busy(True)
+        self._panel.set_progress("reading the masks")
+        job = self._document.ask("Reading masks", partial(gather, images))
+        self._task.follow(job, partial(self._on_read, plans), stopped=partial(self._panel.set_busy, False))
+
+    def _plan_of_run(self, plan: MaskPlan) -> MaskPlan:
+        """Take the settings of the run on screen for its own algorithm, else the defaults."""
+        run = self._session.scene.run
+        if run is None or run.algorithm != plan.algorithm:
+            return plan
+        try:
+            return MaskPlan.from_dict(run.settings)
+        except SettingsError:  # of an older version
+            return plan
+
+    def _on_read(self, plans: Sequence[MaskPlan], inputs: Inputs) -> None:
+        job = self._jobs.start(TITLE, partial(_compare, inputs, plans), costly=True)
+        self._task.follow(
+            job, self._on_compared, progressed=self._on_progress, failed=self.refused.emit,
+            stopped=partial(self._panel.set_busy, False),
+        )  # fmt: skip
+
+    def _stop(self) -> None:
+        self._reading.cancel()
+        self._task.cancel()
+        self._panel.set_busy(False)
+
+    def _on_progress(self, job: Job) -> None:
+        self._panel.set_progress(job.words)
+
+    def _on_compared(self, found: ComparedMethods) -> None:
+        self._panel.set_busy(False)
+        if not found.cases:
+            self.refused.emit(found.problems[0])
+            return
+        self._take(found)
+        self._document.ask("Keeping compared methods", partial(keep_methods, found))
+        if found.problems:
+            more = f" ({len(found.problems) - 1} more like it)" if len(found.problems) > 1 else ""
+            self.said.emit(f"{found.problems[0]}{more}")
+
+    def _on_kept(self, found: ComparedMethods | None) -> None:
+        if found is not None and self._found is None:
+            self._take(found)
+
+    def _take(self, found: ComparedMethods) -> None:
+        self._found = found
+        self._panel.set_compared(PlotTable(COLUMNS, partial(rows, found)), truth=found.truth)
+        self._offer_outlines()
+        self._show()
+        self.outlines_changed.emit()
+
+    def _show(self) -> None:
+        found, panel = self._found, self._panel
+        if found is None:
+            panel.plot.set_boxes((), "MethodComparer", "")
+            panel.table.set_rows(())
+            return
+        figure, reference = panel.measure, panel.reference.mode
+        alone = figure in ("bound", "seconds")
+        shown = boxes(found, figure, reference)
+        views = [
+            BoxView(_title(box.name, box.rater), box.values, faint=box.rater, starred=box.p_value < 0.05)
+            for box in shown
+        ]
+        title = FIGURES[figure] if alone else f"{FIGURES[figure]} {REFERENCES[reference]}"
+        unit = {"dice": "", "bound": "nats", "seconds": "s"}.get(figure, found.unit)
+        star = f", * p < 0.05 against {BASELINE}" if any(view.starred for view in views) else ""
+        cases = f"{count(len(found.cases), 'case')}{star}"
+        panel.plot.set_boxes(views, title, unit, cases, logarithmic=figure == "seconds")
+        panel.table.set_rows(_rows(found, reference), f"{REFERENCES[reference]}, {cases}", _measures(found))
+
+
+def _compare(inputs: Inputs, plans: Sequence[MaskPlan], watch: Watch) -> ComparedMethods:
+    return compare_cases(inputs, plans, watch)
+
+
+def _rows(found: ComparedMethods, reference: str) -> list[ComparisonRow]:
+    tables = [{(box.name, box.rater): box for box in boxes(found, figure, reference)} for figure in FIGURES]
+    names = dict.fromkeys(key for table in tables for key in table)
+    made = []
+    for name, rater in names:
+        figures = [_figures(table.get((name, rater))) for table in tables]
+        p_value = tables[0][name, rater].p_value if (name, rater) in tables[0] else math.nan
+        made.append(ComparisonRow(name, _title(name, rater), "", (*figures, (p_value, math.nan, math.nan))))
+    return made
+
+
+def _figures(box: MethodBox | None) -> Figures:
+    if box is None:
+        return NOT_KNOWN
+    low, middle, high = np.percentile(box.values, (25, 50, 75)).tolist()
+    return (middle, low, high) if len(box.values) > 1 else (middle, math.nan, math.nan)
+
+
+def _measures(found: ComparedMethods) -> tuple[Measure, ...]:
+    unit = f", {found.unit}" if found.unit else ""
+    quartiles = "Median; beneath it the quartiles."
+    return (
+        Measure("Dice", f"Overlap: 1 where the masks are the same. {quartiles}", "highest", stacked),
+        Measure(f"HD95{unit}", f"95th percentile of their distance. {quartiles}", "lowest", stacked),
+        Measure(f"HD{unit}", f"Hausdorff distance of the outlines. {quartiles}", "lowest", stacked),
+        Measure(f"surface{unit}", f"Mean distance of the outlines. {quartiles}", "lowest", stacked),
+        Measure("bound", "Lower bound less the highest, nats; of the robust models alone, whose bounds are "
+                f"comparable. {quartiles}", "highest", _whole),
+        Measure("time", f"Seconds of the fusion alone. {quartiles}", "lowest", _seconds),
+        Measure("p", f"Wilcoxon's signed-rank test of Dice against {BASELINE}, two-sided, from 6 cases on; "
+                "not corrected for the number of methods.", "none", p_value_in_words),
+    )  # fmt: skip
+
+
+def _whole(value: float, _low: float, _high: float) -> str:
+    return f"{value:,.0f}".replace("-", "−") if math.isfinite(value) else UNKNOWN
+
+
+def _seconds(value: float, _low: float, _high: float) -> str:
+    return duration(value) if math.isfinite(value) else UNKNOWN
+
+
+def _title(name: str, rater: bool) -> str:
+    return name if rater else FUSERS[name].title

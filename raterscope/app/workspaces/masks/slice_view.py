@@ -1,0 +1,255 @@
+"""What of the case on screen its slices show: outlines, regions, a map, a band, what a tool paints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from PySide6.QtCore import QObject
+
+from raterscope.algorithms.masks.calibration import TWO_RATERS
+from raterscope.algorithms.masks.grid import describe_slices
+from raterscope.algorithms.progress import Watch
+from raterscope.app.document import Document
+from raterscope.app.jobs import Jobs
+from raterscope.app.session import LatestTask, while_shown
+from raterscope.app.study.records import MaskRecord
+from raterscope.app.workspaces.item_navigation import SceneLoader
+from raterscope.app.workspaces.masks import view
+from raterscope.app.workspaces.masks.maps import heat_map
+from raterscope.app.workspaces.masks.raters import Raters
+from raterscope.app.workspaces.masks.regions import DisputedRegion
+from raterscope.app.workspaces.masks.reviewing import Reviewing
+from raterscope.app.workspaces.masks.scene import LoadedVolume, MasksSession, Piece, Scene
+from raterscope.app.workspaces.masks.screen import MasksScreen
+from raterscope.widgets.volume.layers import HeatMap, Outline
+
+__all__ = ["SliceView"]
+
+
+SLICES = "Slices"
+"""Tag of the note on slices that are missing, uneven or tilted."""
+
+_RAISED = 100.0
+"""Added to the band's values: outlines take 0 beyond them, which has to lie outside of the band."""
+
+
+class SliceView(QObject):
+    """Keeps the three views in step with the case, its consensus and regions, and the rater who is chosen."""
+
+    def __init__(
+        self,
+        document: Document,
+        jobs: Jobs,
+        screen: MasksScreen,
+        session: MasksSession,
+        reviewing: Reviewing,
+        raters: Raters,
+        loader: SceneLoader,
+    ) -> None:
+        super().__init__(screen)
+        self._document, self._jobs, self._screen = document, jobs, screen
+        self._session = session
+        self._reviewing, self._raters = reviewing, raters
+        self._volume, self._maps = screen.volume, screen.maps
+        self._task = LatestTask()
+        self.other_outlines: Callable[[], list[Outline] | None] = lambda: None
+        """Gives outlines that take the place of the raters'; None for the raters'."""
+        loader.pixels.connect(self._on_pixels)
+        reviewing.regions_changed.connect(self._show_boxes)
+        reviewing.selected.connect(self._on_selected)
+        reviewing.consensus_changed.connect(self.show_consensus)
+        raters.chosen.connect(self._on_rater)
+        raters.pair_chosen.connect(self._on_pair)
+        self._maps.map_chosen.connect(self._show_map)
+        self._maps.band_chosen.connect(self._show_band)
+        self._maps.opacity_chosen.connect(self._volume.set_opacity)
+        self._maps.truth_chosen.connect(self._show_hidden)
+        self._volume.crosshair_moved.connect(self._show_weight)
+        screen.local_weight.measure_chosen.connect(self._show_weight)
+        screen.table.soloed.connect(self._on_soloed)
+        screen.table.hidden_changed.connect(self._show_hidden)
+        session.view_changed.connect(self._on_view)
+        session.cleared.connect(self._clear)
+
+    def begin(self, scene: Scene) -> None:
+        """Make way for another case: the volume of the one before goes."""
+        self._volume.set_volume(None, scene.image.lattice, modality=scene.image.modality)
+        self._screen.notes.set_note(SLICES, " ".join(describe_slices(scene.image.lattice)))
+        self._screen.table.leave_solo()
+        self._show_hidden()
+
+    def _clear(self) -> None:
+        self._maps.set_possible(True)
+        self._maps.set_truth_there(False)
+        self._volume.set_dispute(None)
+        self._task.cancel()
+        self._volume.set_heat_map(None)
+        self._volume.set_band(None)
+        panel = self._screen.local_weight
+        panel.set_nothing(view.nothing_local(None, panel.measure))
+        panel.show_local(f"Local {panel.measure}", None)
+
+    def _on_view(self, scene: Scene) -> None:
+        """Draw what is said of the structure that is reviewed now."""
+        structure, covered = self._session.part, self._session.covered
+        report = scene.report(structure)
+        self._maps.set_possible(not covered)
+        self._maps.set_truth_there(structure in scene.truth and not covered)
+        if covered:
+            self._screen.table.leave_solo()
+            self._volume.set_solo(None)
+        self._volume.set_dispute(None if report is None or covered else report.by_slice)
+        self._show_map()
+        self._show_band()
+        self._show_weight()
+
+    @while_shown
+    def go_to_structure(self) -> None:
+        """Begin where the structure is, on the slice with the most doubt where that may be known."""
+        scene, structure, consensus = self._session.scene, self._session.part, self._reviewing.consensus
+        records = [one for one in scene.masks.get(structure, {}).values() if one.values.size]
+        if consensus is None and not records:
+            return
+        at, row, column = _middle(records[0] if consensus is None else consensus)
+        report = scene.report(structure)
+        if report is not None and report.by_slice.any() and not self._session.covered:
+            at = int(report.by_slice.argmax())
+        self._volume.go_to((at, row, column))
+
+    def solo(self, number: int) -> None:
+        """Show one rater's outline beside the consensus, counted among those of the case; again shows all."""
+        rows = self._screen.table.model.rows
+        if number >= len(rows):  # while they are hidden there are none
+            return
+        self._screen.table.toggle_solo(rows[number].name)
+
+    def _on_soloed(self, name: str | None) -> None:
+        self._volume.set_solo(name, beside=(f"\n{view.CONSENSUS}",))
+        if name is not None:
+            self._raters.choose(name)
+
+    def _show_hidden(self) -> None:
+        """Hide whom the expert wants to be hidden, and the truth, unless it is asked for."""
+        truth = () if self._maps.truth.isChecked() else (f"\n{view.TRUTH}",)
+        self._volume.set_hidden({*self._screen.table.model.hidden, *truth})
+
+    def show_consensus(self) -> None:
+        """Draw the outlines as they stand, and what a tool changes."""
+        self.show_outlines(None)
+        self.show_mended()
+
+    def show_outlines(self, consensus: Piece | None) -> None:
+        """Draw the outlines with another consensus, as of a fusion under way, or the one that stands."""
+        found = []
+        if self._session.covered:
+            found = view.drawn_outline(self._reviewing.drawn)
+        elif self._session.shown:
+            found = view.outlines(
+                self._session.scene, self._session.part, consensus or self._reviewing.consensus,
+                self._document.numbers, self._raters.current,
+            )  # fmt: skip
+            others = self.other_outlines()
+            if others is not None:
+                found = [*others, *(one for one in found if one.name == view.TRUTH)]
+        self._volume.set_outlines(found)
+
+    def show_mended(self) -> None:
+        """Fill the consensus while a tool changes it."""
+        consensus = self._reviewing.mended
+        if consensus is None or self._volume.tool == "look":
+            self._volume.set_edit(None)
+        else:
+            self._volume.set_edit(consensus.values, consensus.origin)
+
+    @while_shown
+    def _on_pixels(self, image: int, loaded: LoadedVolume) -> None:
+        if self._session.scene.image.id == image:
+            volume = loaded.volume
+            self._volume.set_pixels(volume.values, modality=volume.modality, window=volume.window)
+
+    def _show_boxes(self) -> None:
+        region, session = self._reviewing.region, self._session
+        fusion = session.scene.fusion(session.part) if session.shown else None
+        names = () if fusion is None else fusion.annotators
+        blind = self._session.covered
+        boxes = view.region_boxes(self._reviewing.regions, region, names, blind=blind)
+        self._volume.set_boxes(boxes, None if region is None else region.number)
+
+    def _on_selected(self, region: DisputedRegion | None) -> None:
+        self._show_boxes()
+        if region is not None:
+            self._volume.look_at(region.dispute.origin, region.dispute.shape)
+
+    def _on_rater(self) -> None:
+        self.show_consensus()
+        if self._maps.chosen in ("weight", "tau"):
+            self._show_map()
+        self._show_weight()
+
+    def _on_pair(self, _first: str, _second: str) -> None:
+        self._maps.choose_map("difference")
+        self._show_map()
+
+    @while_shown
+    def _show_map(self) -> None:
+        scene, structure = self._session.scene, self._session.part
+        self._task.cancel()
+        if self._maps.chosen == "none" or self._session.covered:
+            self._volume.set_heat_map(None)
+            return
+        asked = (scene, structure, self._maps.chosen, self._raters.current, self._raters.pair)
+        job = self._jobs.start("Making a map", partial(_make_map, *asked), quiet=True)
+        self._task.follow(job, self._on_map)
+
+    def _on_map(self, answer: tuple[HeatMap | None, str]) -> None:
+        found, why = answer
+        self._volume.set_heat_map(found)
+        if why:
+            self._screen.said.emit(why)
+
+    @while_shown
+    def _show_band(self) -> None:
+        scene, structure, covered = self._session.scene, self._session.part, self._maps.covered
+        fusion, report = scene.fusion(structure), scene.report(structure)
+        found = None if report is None else report.calibration
+        if fusion is None or not covered or self._session.covered:
+            self._volume.set_band(None)
+        elif found is None:
+            self._volume.set_band(None)
+            self._screen.said.emit("This run has no band: it takes two raters. Press Fuse (F5) again.")
+        else:
+            reach = found.multiplier(covered)
+            raised = found.ratio + np.float32(_RAISED)
+            self._volume.set_band(raised, _RAISED - reach, _RAISED + reach, found.origin)
+            if found.raters == 2:
+                self._screen.said.emit(f"Bands of two raters are rough. {TWO_RATERS}")
+
+    @while_shown
+    def _show_weight(self) -> None:
+        scene, rater, panel = self._session.scene, self._raters.current, self._screen.local_weight
+        structure, at, measure = self._session.part, self._volume.crosshair[0], panel.measure
+        fusion, covered = scene.fusion(structure), self._session.covered
+        panel.set_nothing(view.HIDDEN if covered else view.nothing_local(fusion, measure))
+        if fusion is None or rater is None or covered:
+            panel.show_local(f"Local {measure}", None)
+            return
+        found = view.local_weight(scene, structure, rater, self._reviewing.region, at, measure)
+        values, corner = (None, (0, 0)) if found is None else found
+        _, down, across = scene.image.lattice.spacing
+        top = min(1.0, 2 / max(len(scene.masks.get(structure, {})), 2))
+        if measure == "tau":
+            top = view.highest_tau(fusion)
+        panel.show_local(f"Local {measure}, {rater}", values, high=top, aspect=down / across, corner=corner)
+
+
+def _make_map(
+    scene: Scene, structure: str, name: str, rater: str | None, pair: tuple[str, str] | None, _watch: Watch
+) -> tuple[HeatMap | None, str]:
+    return heat_map(scene, structure, name, rater, pair)
+
+
+def _middle(piece: Piece | MaskRecord) -> tuple[int, int, int]:
+    middle = np.add(piece.origin, np.array(piece.values.shape) // 2)
+    return int(middle[0]), int(middle[1]), int(middle[2])

@@ -1,0 +1,138 @@
+"""Choosing what the structure on screen stands for in exports."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QWidget
+
+from raterscope.algorithms.progress import Watch
+from raterscope.app.coding import ROLES, Code, Coding
+from raterscope.app.document import Document
+from raterscope.app.formats.masks.terminology import (
+    CATEGORIES,
+    LATERALITIES,
+    find_code,
+    tg263_name,
+    tg263_names,
+    usual_category,
+)
+from raterscope.app.jobs import Jobs
+from raterscope.app.kinds.masks.structures import known_coding, source_of
+from raterscope.app.review import Decision, StructureSubject
+from raterscope.app.study import Study
+from raterscope.app.study.masks import chosen_codings, imported_codings
+from raterscope.widgets.dialogs.structure import CodeChoice, StructureChoice, StructureDialog, StructureOffer
+
+__all__ = ["StructureCoding"]
+
+_SOURCES = {
+    "chosen": "As you chose it. It is stated in DICOM SEG, RTSTRUCT and .seg.nrrd.",
+    "file": "As the imported files say. It is stated in DICOM SEG, RTSTRUCT and .seg.nrrd.",
+    "name": "Recognised by its name. It is stated in DICOM SEG, RTSTRUCT and .seg.nrrd.",
+    "": "Nothing tells what this structure is. Search a code to state it in DICOM SEG and RTSTRUCT.",
+}
+
+
+class StructureCoding(QObject):
+    """Asks what a structure stands for and records the answer.
+
+    Signals
+    -------
+    refused(str)
+        Why there is nothing to describe.
+    """
+
+    refused = Signal(str)
+
+    def __init__(self, document: Document, jobs: Jobs, screen: QWidget) -> None:
+        super().__init__(screen)
+        self._document = document
+        self._jobs = jobs
+        self._screen = screen
+
+    def start(self, item: int | None, structure: str) -> None:
+        """Ask about a structure of the case on screen."""
+        if item is None or not structure:
+            self.refused.emit("Choose a case with masks first.")
+            return
+        job = self._document.ask("Reading a structure", partial(_read, structure))
+        job.finished.connect(partial(self._open, item, structure))
+
+    def _open(self, item: int, structure: str, answer: tuple[Coding, str]) -> None:
+        coding, source = answer
+        label = tg263_name(structure)
+        offer = StructureOffer(
+            categories=tuple(map(_choice, CATEGORIES)),
+            roles=ROLES,
+            labels=("", *tg263_names()),
+            suggested_label=label if label != structure else "",
+            sides={side: side for side in LATERALITIES},
+        )
+        known = {code: side for side, code in LATERALITIES.items()}
+        side = "" if coding.modifier is None else known.get(coding.modifier, "")
+        chosen = StructureChoice(
+            type=None if coding.type is None else _choice(coding.type),
+            category=None if coding.category is None else _choice(coding.category),
+            side=side, colour=coding.colour, role=coding.role, label=coding.label,
+        )  # fmt: skip
+        dialog = StructureDialog(structure, chosen, offer, _SOURCES[source], self._screen)
+        dialog.accepted.connect(partial(self._on_accepted, item, structure, coding, dialog))
+        loading = self._jobs.start("Loading codes", _load, quiet=True)
+        loading.finished.connect(dialog.set_search)
+        dialog.open()
+
+    def _on_accepted(self, item: int, structure: str, before: Coding, dialog: StructureDialog) -> None:
+        coding = _coding_of(dialog.choice, before)
+        if coding != before:
+            subject = StructureSubject(structure=structure, coding=coding)
+            self._document.record(Decision(verb="describe", item=item, subject=subject))
+
+
+def _read(structure: str, study: Study, _watch: Watch) -> tuple[Coding, str]:
+    chosen, imported = chosen_codings(study), imported_codings(study)
+    return known_coding(chosen, imported, structure), source_of(chosen, imported, structure)
+
+
+def _load(watch: Watch) -> object:
+    watch(0.0, "loading codes")
+    _search("heart")  # what is loaded and laid out once is there when somebody types
+    return _search
+
+
+def _search(text: str) -> tuple[CodeChoice, ...]:
+    return tuple(_offered(code) for code in find_code(text))
+
+
+def _offered(code: Code) -> CodeChoice:
+    category = usual_category(code)
+    return replace(_choice(code), category="" if category is None else _choice(category).code)
+
+
+def _choice(code: Code) -> CodeChoice:
+    return CodeChoice(f"{code.scheme}:{code.value}", code.meaning)
+
+
+def _code(choice: CodeChoice) -> Code:
+    scheme, _, value = choice.code.partition(":")
+    return Code(value, scheme, choice.meaning)
+
+
+def _coding_of(choice: StructureChoice, before: Coding) -> Coding:
+    """Make a coding of what is chosen; of what the dialog does not show, what was there stays."""
+    kind = None if choice.type is None else _code(choice.type)
+    same = kind is not None and kind.same_as(before.type)
+    kept = before if same else replace(before, modifier=None, region=None)
+    side = LATERALITIES.get(choice.side)
+    foreign = kept.modifier is not None and kept.modifier not in LATERALITIES.values()
+    return replace(
+        kept,
+        type=kind,
+        category=None if kind is None or choice.category is None else _code(choice.category),
+        modifier=None if kind is None else side or (kept.modifier if foreign else None),
+        colour=choice.colour,
+        role=choice.role,
+        label=choice.label,
+    )

@@ -1,0 +1,211 @@
+"""Runs of a question beside each other: whom each flags, and how its ranking differs from the one shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QObject, Signal
+
+from raterscope.algorithms.pairs.catalogue import PATHS
+from raterscope.algorithms.pairs.data import BoolArray, PairFusion
+from raterscope.algorithms.pairs.ranking import ranks
+from raterscope.algorithms.pairs.selection import t_test_flags
+from raterscope.algorithms.progress import Watch
+from raterscope.app.document import Document
+from raterscope.app.kinds.pairs.ranking_agreement import agreements
+from raterscope.app.session import LatestTask
+from raterscope.app.study import RunEntry, Study
+from raterscope.app.study.pairs import true_ranking_of
+from raterscope.app.workspaces.pairs.scene import PairsSession, Scene
+from raterscope.text.numbers import count
+from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow, ComparisonTable, Measure
+
+__all__ = ["MEASURES", "NOTHING", "RunComparison"]
+
+NOTHING = "Fuse pairs: every run is listed here, with whom it flags and what of that the run shown does not."
+MOST_RUNS = 12
+RULE_WORDS = {"flip": "flip test", "knockoffs": "knockoffs"}
+
+
+def _tau(value: float, _low: float, _high: float) -> str:
+    return f"{value:.3f}" if np.isfinite(value) else "–"
+
+
+def _many(value: float, _low: float, _high: float) -> str:
+    return f"{value:,.0f}" if np.isfinite(value) else "–"
+
+
+MEASURES = (
+    Measure("flagged", "Annotators that the run flags, before you decided", "none", _many),
+    Measure("more", "Of those, whom the run shown does not flag", "none", _many),
+    Measure("fewer", "Whom the run shown flags, and this does not", "none", _many),
+    Measure("moved", "Items whose corrected rank differs from that in the run shown", "none", _many),
+    Measure(
+        "tau before",
+        "Kendall's tau of the ranking of all answers with the imported ground truth",
+        "none",
+        _tau,
+    ),
+    Measure("tau", "Kendall's tau of the corrected ranking with the imported ground truth", "none", _tau),
+)
+
+
+_OF_FLAGS = 3
+"""Of the measures those that tell whom a method flags; the others are of a ranking."""
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a run came to for one question.
+
+    Attributes
+    ----------
+    run : RunEntry
+    rate : float
+    rule : str
+    people : (p,) int32
+        The annotators' numbers in the study.
+    flagged, test : (p,) bool
+        By the run's rule, and by the t test with Benjamini-Hochberg at the same rate.
+    rank : (n,) int32
+        Of the items, corrected; 0 for what was never compared.
+    tau : (before, corrected)
+        Kendall's tau with the ground-truth ranking; NaN without one.
+    """
+
+    run: RunEntry
+    rate: float
+    rule: str
+    people: NDArray[np.int32]
+    flagged: BoolArray
+    test: BoolArray
+    rank: NDArray[np.int32]
+    tau: tuple[float, float]
+
+
+class RunComparison(QObject):
+    """Fills the table of runs while it is in sight.
+
+    Signals
+    -------
+    run_chosen(int)
+        Number of the run gone to.
+    """
+
+    run_chosen = Signal(int)
+
+    def __init__(
+        self, document: Document, table: ComparisonTable, session: PairsSession, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._table = table
+        self._task = LatestTask()
+        self._session = session
+        self._wanted = False
+        table.header.set_title("Methods")
+        table.run_chosen.connect(self._on_chosen)
+        session.scene_changed.connect(self._on_scene)
+        session.cleared.connect(self._clear)
+
+    def _clear(self) -> None:
+        self._task.cancel()
+        self._wanted = False
+        self._table.set_rows(())
+
+    def _on_scene(self, scene: Scene) -> None:
+        if scene.run is None:
+            self._clear()
+        else:
+            self._task.cancel()
+            self._wanted = True
+            self.look()
+
+    def look(self) -> None:
+        """Read the runs where they are in sight, once."""
+        contents = self._document.contents
+        if not self._wanted or contents is None or not self._table.isVisible():
+            return
+        scene = self._session.scene
+        if scene.run is None:
+            return
+        self._wanted = False
+        question = scene.question.id
+        runs = [run.id for run in contents.runs_of("pairs") if question in run.items][-MOST_RUNS:]
+        if scene.run.id not in runs:
+            runs = [scene.run.id, *runs[1:]]
+        job = self._document.read_beside("Reading runs", partial(_read, question, runs), quiet=True)
+        self._task.follow(job, partial(self._on_read, scene.run.id))
+
+    def _on_read(self, shown: int, found: Sequence[Outcome]) -> None:
+        self._table.set_rows(rows_of(found, shown), count(len(found), "run"))
+
+    def _on_chosen(self, key: object) -> None:
+        if isinstance(key, int):
+            self.run_chosen.emit(key)
+
+
+def rows_of(outcomes: Sequence[Outcome], shown: int) -> tuple[ComparisonRow, ...]:
+    """Write the rows: the latest run first, and last what the t test makes of the run shown."""
+    reference = next((one for one in outcomes if one.run.id == shown), None)
+    if reference is None:
+        return ()
+    told = reference.people[reference.flagged]
+    rows = [_row(one, one.flagged, reference, told) for one in reversed(outcomes)]
+    tip = "Each bias tested by itself, at the rate of the run shown"
+    figures = _figures(reference, reference.test, reference, told)[:_OF_FLAGS]
+    unknown = (NOT_KNOWN,) * (len(MEASURES) - _OF_FLAGS)
+    return (*rows, ComparisonRow(None, "t test", "\nBenjamini-Hochberg", (*figures, *unknown), tip))
+
+
+def _row(one: Outcome, flagged: BoolArray, reference: Outcome, told: NDArray[np.int32]) -> ComparisonRow:
+    run = one.run
+    title = PATHS[run.algorithm].title if run.algorithm in PATHS else run.algorithm
+    title = f"{RULE_WORDS[one.rule]}, {title}"
+    words = f"\n{run.started.astimezone():%H:%M}, q = {one.rate:.2f}{', shown' if one is reference else ''}"
+    return ComparisonRow(run.id, title, words, _figures(one, flagged, reference, told))
+
+
+def _figures(
+    one: Outcome, flagged: BoolArray, reference: Outcome, told: NDArray[np.int32]
+) -> tuple[tuple[float, float, float], ...]:
+    mine = one.people[flagged]
+    both = len(np.intersect1d(mine, told))
+    # Items have their numbers in the order of first appearance: later ones come after.
+    items = min(len(one.rank), len(reference.rank))
+    moved = int((one.rank[:items] != reference.rank[:items]).sum())
+    values = (len(mine), len(mine) - both, len(told) - both, moved, *one.tau)
+    return tuple((float(value), np.nan, np.nan) for value in values)
+
+
+def _read(question: int, runs: Sequence[int], study: Study, watch: Watch) -> list[Outcome]:
+    found = []
+    for done, run in enumerate(runs):
+        watch(done / len(runs), "reading runs")
+        fusion, entry = study.result(run, question), study.run(run)
+        if fusion is not None:
+            found.append(
+                Outcome(
+                    run=entry,
+                    rate=fusion.rate,
+                    rule=fusion.rule,
+                    people=study.bench(question, entry.imported).people,
+                    flagged=fusion.flagged,
+                    test=t_test_flags(fusion),
+                    rank=ranks(fusion.corrected, fusion.component),
+                    tau=_tau_of(study, question, entry, fusion),
+                )
+            )
+    return found
+
+
+def _tau_of(study: Study, question: int, entry: RunEntry, fusion: PairFusion) -> tuple[float, float]:
+    truth = true_ranking_of(study, question, study.bench(question, entry.imported).items)
+    if truth is None:
+        return np.nan, np.nan
+    found = agreements(fusion.score, fusion.corrected, fusion.component, truth)
+    return found.original.tau, found.corrected.tau

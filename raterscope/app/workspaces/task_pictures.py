@@ -1,0 +1,135 @@
+"""Pictures of tasks: read small, off the GUI thread, as they are wanted; the last ones are kept."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QImage
+
+from raterscope.algorithms.progress import Watch
+from raterscope.app.document import Document
+from raterscope.app.jobs import Jobs
+from raterscope.app.session import LatestTask
+from raterscope.app.study import Study
+from raterscope.app.study.records import ImageEntry
+
+__all__ = ["TaskPictures"]
+
+SIDE = 256
+KEPT = 1000
+AT_ONCE = 24
+
+
+class TaskPictures(QObject):
+    """Reads what shows tasks.
+
+    Signals
+    -------
+    ready(int, QImage or None)
+        A task's picture; None where its file is gone or cannot be read.
+    """
+
+    ready = Signal(int, object)
+
+    def __init__(self, document: Document, jobs: Jobs, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._jobs = jobs
+        self._shown: Mapping[int, ImageEntry] = {}
+        self._kept: OrderedDict[int, QImage] = OrderedDict()
+        self._wanted: list[int] = []
+        self._missing: set[int] = set()
+        self._task = LatestTask()
+
+    def forget(self) -> None:
+        """Drop everything: another study."""
+        self.set_tasks({})
+
+    def set_tasks(self, shown: Mapping[int, ImageEntry]) -> None:
+        """Take other tasks, or the same again: files that were gone may have been found since."""
+        other = shown.keys() != self._shown.keys()
+        self._shown = shown
+        self._missing.clear()
+        if other:
+            self._task.cancel()
+            self._kept.clear()
+            self._wanted.clear()
+
+    def lacks(self, task: int) -> bool:
+        """Say whether a task is known to have no picture that can be read."""
+        return task not in self._shown or task in self._missing
+
+    def get(self, task: int) -> QImage | None:
+        """Give a task's picture, or none and have it read."""
+        if task in self._kept:
+            self._kept.move_to_end(task)
+            return self._kept[task]
+        if task in self._shown and task not in self._missing and task not in self._wanted:
+            self._wanted.append(task)
+            self._read_on()
+        return None
+
+    def _read_on(self) -> None:
+        if self._task.busy or not self._wanted:
+            return
+        # Those that were wanted last are on screen now.
+        batch, self._wanted = (
+            self._wanted[-AT_ONCE:],
+            self._wanted[:-AT_ONCE],
+        )
+        entries = {task: self._shown[task] for task in batch}
+        job = self._document.ask("Looking for pictures", partial(_locate, entries))
+        self._task.follow(job, self._on_located, stopped=self._read_on)
+
+    def _on_located(self, paths: Mapping[int, Path | None]) -> None:
+        job = self._jobs.start("Reading pictures", partial(_read, paths), quiet=True)
+        self._task.follow(job, self._on_pictures, stopped=self._read_on)
+
+    def _on_pictures(self, read: Mapping[int, NDArray[np.uint8] | None]) -> None:
+        for task, pixels in read.items():
+            if pixels is None:
+                self._missing.add(task)
+                self.ready.emit(task, None)
+                continue
+            height, width = pixels.shape[:2]
+            image = QImage(pixels.data, width, height, 3 * width, QImage.Format.Format_RGB888).copy()
+            self._kept[task] = image
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+            self.ready.emit(task, image)
+        self._read_on()
+
+
+def _locate(entries: Mapping[int, ImageEntry], study: Study, watch: Watch) -> dict[int, Path | None]:
+    watch(0.0, "looking")
+    return {task: study.locate(entry) for task, entry in entries.items()}
+
+
+def _read(paths: Mapping[int, Path | None], watch: Watch) -> dict[int, NDArray[np.uint8] | None]:
+    found: dict[int, NDArray[np.uint8] | None] = {}
+    for done, (task, path) in enumerate(paths.items()):
+        watch(done / len(paths), "reading pictures")
+        found[task] = None if path is None else _small(path)
+    return found
+
+
+def _small(path: Path) -> NDArray[np.uint8] | None:
+    """Read a picture no larger than is shown, as RGB; None where it cannot be read."""
+    from PIL import Image
+
+    from raterscope.app.errors import InputError
+    from raterscope.app.formats.pyramids import load_overview
+
+    try:
+        pixels = load_overview(path, SIDE)
+    except InputError:
+        return None
+    image = Image.fromarray(pixels).convert("RGB")
+    image.thumbnail((SIDE, SIDE))
+    return np.ascontiguousarray(image, dtype=np.uint8)

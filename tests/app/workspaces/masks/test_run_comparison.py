@@ -1,0 +1,249 @@
+"""Runs of masks side by side: against the truth, or the raters' vote where there is none."""
+
+import threading
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+
+from raterscope.algorithms.masks.data import Masks, MaskTrace, fused
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.algorithms.masks.metrics import Comparison
+from raterscope.algorithms.masks.report import CaseResult, report_on
+from raterscope.app.review import Decision
+from raterscope.app.study import RunRecord, Study
+from raterscope.app.study.masks import PlacedMask, add_case, add_masks
+from raterscope.app.workspaces.masks import run_measures
+from raterscope.app.workspaces.masks.run_measures import Measured, in_words, summarize
+from tests.app.driving import LONG, idle
+
+SHAPE, SPACING = (12, 24, 24), (2.0, 1.0, 1.0)
+GRID = Grid.plain(SHAPE, SPACING, calibrated=True)
+READERS = ("ann", "ben", "cat")
+FINE = Comparison(0.9, 0.8, 2.0, 1.0, 0.5, 0.25, 0.9, 1.0)
+
+
+def block(width: int, rows: int = 8) -> np.ndarray:
+    """A block of 4 slices; one column is 1 mm, a voxel 2 mm³."""
+    mask = np.zeros(SHAPE, dtype=bool)
+    mask[4:8, 8 : 8 + rows, 6 : 6 + width] = True
+    return mask
+
+
+DRAWN = {"ann": block(8), "ben": block(9), "cat": block(12)}
+"""What the readers drew; most of them mark a block of 9 columns."""
+
+
+def a_result(consensus: np.ndarray, structures: tuple[str, ...] = ("nodule",)) -> CaseResult:
+    fusions, reports = [], []
+    for name in structures:
+        masks = Masks(np.array(list(DRAWN.values())), READERS, SPACING, (name,))
+        share = consensus[None].astype(np.float32)
+        fusions.append(fused(masks, "made", (0, 0, 0), consensus[None], share, (MaskTrace(),)))
+        reports.append(report_on(fusions[-1], masks))
+    return CaseResult(tuple(fusions), tuple(reports))
+
+
+def a_run(name: str) -> RunRecord:
+    return RunRecord(
+        kind="masks", algorithm=name, settings={}, versions={}, digest="sha256:0",
+        started=datetime.now(UTC), seconds=0.1,
+    )  # fmt: skip
+
+
+def a_study(path: Path, truths: int) -> Path:
+    """Three cases, some with truth; a run that is the truth, one that is wider, one of two cases alone."""
+    with Study.create(path) as study:
+        images = [add_case(study, f"case {number}", GRID).id for number in range(3)]
+        masks = [
+            PlacedMask(image, name, "nodule", (0, 0, 0), mask)
+            for image in images
+            for name, mask in DRAWN.items()
+        ]
+        masks += [PlacedMask(image, None, "nodule", (0, 0, 0), block(8)) for image in images[:truths]]
+        add_masks(study, masks, "masks")
+        study.add_run(a_run("exact"), {image: a_result(block(8)) for image in images})
+        study.add_run(a_run("wide"), {image: a_result(block(9)) for image in images})
+        study.add_run(a_run("two"), {image: a_result(block(12)) for image in images[1:]})
+    return path
+
+
+@pytest.fixture
+def opened_runs(window, qtbot, tmp_path, request):
+    """The window with three cases, of which so many have truth as the test says, else two."""
+    window.open_paths([a_study(tmp_path / "runs.rscope", getattr(request, "param", 2))])
+    qtbot.waitUntil(lambda: window.workspace is not None and window.workspace.session.shown, timeout=LONG)
+    idle(window, qtbot)
+    return window
+
+
+def compare(window, qtbot, *names: str):
+    numbers = {run.algorithm: run.id for run in window.document.contents.runs}
+    window.workspace.fuse_panel.compare_requested.emit(tuple(numbers[name] for name in names))
+    idle(window, qtbot)
+
+
+def told(window) -> list[dict[str, str]]:
+    """What the table says, run by run; figures without their intervals."""
+    model = window.workspace.comparing.table.view.model()
+    names = [model.headerData(place, Qt.Orientation.Horizontal) for place in range(model.columnCount())]
+    return [
+        {name: model.index(row, place).data().split("\n")[0] for place, name in enumerate(names)}
+        for row in range(model.rowCount())
+    ]
+
+
+def reference(window) -> str:
+    return window.workspace.comparing.table.header._aside.text()
+
+
+def go_to(window, qtbot, name: str):
+    items = {item.title: item.key for item in window.workspace.queue.shown()}
+    window.workspace.queue.item_chosen.emit(items[name])
+    idle(window, qtbot)
+
+
+def test_runs_are_measured_over_the_cases_with_truth(opened_runs, qtbot):
+    compare(opened_runs, qtbot, "wide", "exact")
+    assert opened_runs.workspace.tabs.currentWidget() is opened_runs.workspace.comparing
+    assert reference(opened_runs) == "against truth, 2 of 3 cases"
+    wide, exact = told(opened_runs)
+    assert exact == {
+        "run": "exact", "Dice": "1.000", "HD95, mm": "0.000", "HD, mm": "0.000", "surface, mm": "0.000",
+        "volume, ml": "0.000", "p": "–",
+    }  # fmt: skip
+    # Of 4 x 8 x 9 voxels, 4 x 8 x 8 are true; the ninth column is 1 mm off and has 64 mm³.
+    assert (wide["Dice"], wide["HD95, mm"], wide["HD, mm"]) == ("0.941", "1.000", "1.000")
+    assert wide["volume, ml"] == "+0.064"
+    assert wide["p"] == "–"
+
+
+@pytest.mark.parametrize("opened_runs", [0], indirect=True)
+def test_without_truth_the_vote_stands_in_and_it_is_said(opened_runs, qtbot):
+    compare(opened_runs, qtbot, "exact", "wide")
+    assert reference(opened_runs) == "by majority vote, 3 cases"
+    assert "No truth is imported" in opened_runs.workspace.comparing.words.text()
+    assert [row["Dice"] for row in told(opened_runs)] == ["0.941", "1.000"]
+
+
+@pytest.mark.parametrize("opened_runs", [0], indirect=True)
+def test_who_is_excluded_has_no_vote(opened_runs, qtbot):
+    opened_runs.document.record(Decision(verb="exclude", annotators=("cat",), reason="draws something else"))
+    idle(opened_runs, qtbot)
+    compare(opened_runs, qtbot, "exact", "wide")
+    assert [row["Dice"] for row in told(opened_runs)] == ["1.000", "0.941"]  # a column by one of two is a tie
+
+
+def test_only_cases_that_all_runs_have_count(opened_runs, qtbot):
+    compare(opened_runs, qtbot, "exact", "two")
+    assert reference(opened_runs) == "against truth, 1 of 2 cases"
+    assert [row["volume, ml"] for row in told(opened_runs)] == ["0.00", "+0.26"]
+
+
+def test_the_run_on_screen_is_held_against_the_truth(opened_runs, qtbot):
+    workspace = opened_runs.workspace
+    go_to(opened_runs, qtbot, "case 1")
+    workspace.tabs.setCurrentWidget(workspace.comparing)
+    idle(opened_runs, qtbot)
+    assert workspace.comparing.words.text() == "Against truth: Dice 0.80, HD95 4.0 mm, +0.3 ml"
+    go_to(opened_runs, qtbot, "case 2")
+    assert workspace.comparing.words.text() == ""
+
+
+def test_a_run_chosen_in_the_table_is_shown_and_a_deleted_one_goes(opened_runs, qtbot):
+    compare(opened_runs, qtbot, "exact", "wide")
+    table = opened_runs.workspace.comparing.table
+    table.view.selectRow(0)
+    idle(opened_runs, qtbot)
+    assert opened_runs.workspace.session.scene.run.algorithm == "exact"
+    opened_runs.workspace.fuse_panel.run_delete_requested.emit(opened_runs.workspace.session.scene.run.id)
+    idle(opened_runs, qtbot)
+    assert [row["run"] for row in told(opened_runs)] == ["wide"]
+
+
+def test_a_decision_is_written_while_a_case_is_measured_and_measuring_can_be_stopped(
+    opened_runs, qtbot, monkeypatch
+):
+    at_it, go_on = threading.Event(), threading.Event()
+
+    def slow(_case, watch):
+        at_it.set()
+        while not go_on.wait(0.06):
+            watch(0.5, "measuring")
+        return ()
+
+    monkeypatch.setattr(run_measures, "measure", slow)
+    runs = tuple(run.id for run in opened_runs.document.contents.runs[:2])
+    opened_runs.workspace.fuse_panel.compare_requested.emit(runs)
+    qtbot.waitUntil(at_it.is_set, timeout=LONG)
+    words = opened_runs.workspace.comparing.words
+    qtbot.waitUntil(lambda: words.text() == "measuring case 1 of 2", timeout=LONG)
+    with qtbot.waitSignal(opened_runs.document.decided, timeout=LONG):
+        opened_runs.document.record(
+            Decision(verb="exclude", annotators=("cat",), reason="too large throughout")
+        )
+    QTest.mouseClick(opened_runs.workspace.comparing.stop, Qt.MouseButton.LeftButton)
+    go_on.set()
+    idle(opened_runs, qtbot)
+    assert not opened_runs.workspace.comparing.stop.isVisible()
+    assert told(opened_runs) == []
+
+
+def test_runs_without_a_case_in_common_are_refused_in_words(opened_runs, qtbot):
+    numbers = [entry.id for entry in opened_runs.document.contents.images]
+    job = opened_runs.document.ask(
+        "adding a run",
+        lambda study, _watch: study.add_run(a_run("first alone"), {numbers[0]: a_result(block(8))}),
+        changes=True,
+    )
+    with qtbot.waitSignal(job.ended, timeout=LONG):
+        pass
+    idle(opened_runs, qtbot)
+    with qtbot.waitSignal(opened_runs.workspace.refused, timeout=LONG) as refused:
+        compare(opened_runs, qtbot, "first alone", "two")
+    assert "no case in common" in refused.args[0]
+
+
+def one_case(image: int, *dices: float, structure: str = "nodule", grid: Grid = GRID) -> Measured:
+    return Measured(image, structure, grid, tuple(replace(FINE, dice=value) for value in dices))
+
+
+def test_from_six_cases_on_a_difference_is_tested():
+    cases = [one_case(image, 0.9, 0.8 - 0.01 * image) for image in range(6)]
+    blank, tested = (row[5][0] for row in summarize(cases).figures)
+    assert np.isnan(blank)
+    assert tested == pytest.approx(2 / 2**6)  # all six to one side: one of 64 ways, and its mirror
+    assert np.isnan(summarize(cases[:5]).figures[1][5][0])
+
+
+def test_structures_are_averaged_within_a_case_or_looked_at_alone():
+    cases = [
+        one_case(1, 0.5, structure="zone"), one_case(1, 0.7, structure="gland"),
+        one_case(2, 0.9, structure="gland"),
+    ]  # fmt: skip
+    both, gland = summarize(cases), summarize(cases, "gland")
+    assert (both.cases, both.figures[0][0][0]) == (2, pytest.approx(0.75))
+    assert (gland.cases, gland.figures[0][0][0]) == (2, pytest.approx(0.8))
+
+
+def test_where_a_run_found_nothing_no_run_has_a_distance_but_all_have_their_overlap():
+    lost = replace(FINE, dice=0.0, hausdorff=np.inf, hausdorff_95=np.inf, mean_surface_distance=np.inf)
+    cases = [one_case(1, 0.9, 0.8), Measured(2, "nodule", GRID, (replace(FINE, hausdorff_95=9.0), lost))]
+    summary = summarize(cases)
+    assert summary.counted == (2, 1, 1, 1, 2)
+    assert [row[1][0] for row in summary.figures] == [1.0, 1.0]
+    assert summary.figures[1][0][0] == pytest.approx(0.4)
+
+
+def test_lengths_and_volumes_are_in_the_cases_own_unit_and_never_mixed():
+    pixels = Grid.plain((1, 24, 24))
+    alone = summarize([one_case(1, 0.9, grid=pixels)])
+    assert (alone.length, alone.volume, alone.figures[0][4][0]) == ("px", "px", pytest.approx(250))
+    mixed = summarize([one_case(1, 0.9, grid=pixels), one_case(2, 0.7)])
+    assert (mixed.length, mixed.figures[0][0][0]) == ("", pytest.approx(0.8))
+    assert np.isnan(mixed.figures[0][1][0])
+    assert in_words(FINE, pixels) == "Dice 0.90, HD95 1.0 px, +250 px"

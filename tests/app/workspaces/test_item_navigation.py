@@ -1,0 +1,77 @@
+"""What a workspace shows is loaded of the study that is open, not of the one before."""
+
+import threading
+
+import numpy as np
+
+from raterscope.app.document import Document
+from raterscope.app.formats.volumes import find_volumes, load_volume
+from raterscope.app.importing import read_files, store
+from raterscope.app.study import Study
+from raterscope.app.workspaces.item_navigation import SceneLoader
+from raterscope.app.workspaces.masks.scene import load_pixels, read_scene
+from tests.app.driving import LONG
+from tests.app.kinds.masks.made import a_volume
+
+
+def studies(folder):
+    made = []
+    for number in (1, 2):
+        place = folder / str(number)
+        place.mkdir()
+        made.append(place / "study.rscope")
+        with Study.create(made[-1]) as study:
+            store(read_files([a_volume(place / "chest.nii.gz", seed=number)]), study)
+    return made
+
+
+def opened(document, path, qtbot):
+    with qtbot.waitSignal(document.replaced, timeout=LONG):
+        document.open(path)
+    return document.contents.images[0]
+
+
+def test_pixels_of_the_study_before_do_not_come_late(jobs, qtbot, tmp_path):
+    first, second = studies(tmp_path)
+    let_go = {path.parent: threading.Event() for path in (first, second)}
+    begun = []
+
+    def slowly(entry, path, watch):
+        begun.append(path.parent)
+        let_go[path.parent].wait(300)
+        return load_pixels(entry, path, watch)
+
+    document = Document(jobs, jobs)
+    loader = SceneLoader(document, jobs, read_scene, slowly, jobs)
+    came = []
+    loader.pixels.connect(lambda _image, loaded: came.append(loaded.volume.values))
+    before = opened(document, first, qtbot)
+    loader.show(before.id)
+    qtbot.waitUntil(lambda: begun == [first.parent], timeout=LONG)
+    loader.forget()
+    after = opened(document, second, qtbot)
+    assert after.id == before.id
+    loader.show(after.id)
+    qtbot.waitUntil(lambda: begun == [first.parent, second.parent], timeout=LONG)
+    let_go[first.parent].set()
+    qtbot.wait(100)
+    let_go[second.parent].set()
+    qtbot.waitUntil(lambda: bool(came) and not jobs.busy, timeout=LONG)
+    (volume,) = find_volumes(second.parent / "chest.nii.gz")
+    for values in came:
+        np.testing.assert_array_equal(values, load_volume(volume).values)
+    document.close()
+    qtbot.waitUntil(lambda: not jobs.busy, timeout=LONG)
+
+
+def test_an_import_that_ends_after_the_study_was_closed_reads_nothing_again(jobs, qtbot, tmp_path):
+    (first, _second) = studies(tmp_path)
+    document = Document(jobs, jobs)
+    opened(document, first, qtbot)
+    done = []
+    job = document.ask("Importing", lambda _study, _watch: 1, changes=True)
+    job.finished.connect(done.append)
+    document.close()
+    qtbot.waitUntil(lambda: not jobs.busy, timeout=LONG)
+    assert done == [1]
+    assert document.contents is None

@@ -1,0 +1,19 @@
+"""What is left to be decided, in words: how many decisions matter, not only how many are left."""
+
+import pytest
+
+from raterscope.app.workspaces.review_order import Part, left_in_words
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ([Part("", 30, 20, 4, 3), Part("", 5, 0, 0, 0)], "3 of 24 disputed spots matter|4 skipped"),
+        ([Part("", 30, 1, 0, 1)], "1 of 1 disputed spot matters"),
+        ([Part("", 30, 20, 4, 0)], "0 of 24 disputed spots matter|4 skipped"),
+        ([Part("", 30, 20, 4)], "24 left in the study|4 skipped"),
+        ([Part("", 30, 0, 0, 0)], "0 left in the study"),
+    ],
+)
+def test_the_header_says_how_many_decisions_matter(parts, words):
+    assert "|".join(left_in_words(parts, "disputed spot")) == words
