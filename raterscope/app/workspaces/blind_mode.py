@@ -1,4 +1,4 @@
-"""What others say is hidden from the expert until she decides, or shown: one key in every workspace."""
+"""Blind mode: names and votes are hidden until the expert decides, by one key in every workspace."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEY = "H"
 
 
 class BlindMode(QObject):
-    """Whether a workspace hides; it says so where that changes, and the document hides names too.
+    """The blind mode of a workspace. A change is reported, and the document hides names too.
 
     Parameters
     ----------

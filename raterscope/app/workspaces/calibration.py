@@ -1,4 +1,4 @@
-"""How far to trust the run shown: a plot, a sentence, and a line above the queue where data contradict it."""
+"""Calibration of the run shown: a plot, a sentence, and a warning where data contradict the run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WAIT = 400
 
 
 class Calibration(QObject):
-    """Fills the panel that says how far to trust a run, in a thread beside the study.
+    """Fills the trust panel of a run in the background.
 
     Parameters
     ----------

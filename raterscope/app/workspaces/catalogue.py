@@ -1,4 +1,4 @@
-"""The workspaces, one a kind of annotation, as the window offers them. Loaded only when they are wanted."""
+"""The workspaces that the window offers, one per kind of annotation. Each is imported when it is opened."""
 
 from __future__ import annotations
 

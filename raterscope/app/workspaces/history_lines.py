@@ -1,4 +1,4 @@
-"""What is said of decisions, jobs and runs in every workspace."""
+"""Lines of the history, of the job list and of the run list, the same in every workspace."""
 
 from __future__ import annotations
 

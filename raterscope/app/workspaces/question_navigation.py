@@ -1,4 +1,4 @@
-"""Which question of a workspace is on screen, and what is shown of it; late answers are dropped."""
+"""Navigation between questions: the question on screen, read from the study and analysed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The queue of what is to be looked at, the most disputed first."""
+"""The review queue: items with the most disputed first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fusion changed: said in one line, listed, walked by keys, and the way back to the previous run."""
+"""Changes by a fusion: one line of summary, a list to step through, and the way back."""
 
 from __future__ import annotations
 

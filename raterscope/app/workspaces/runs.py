@@ -265,7 +265,7 @@ _REQUESTS: Mapping[str, Callable[[RunEntry], RunRequest]] = {
 
 
 class Runs(QObject):
-    """Joins what Fuse opens, the history and the jobs of a screen with the document.
+    """Joins the Fuse panel, the history and the job list of a screen with the document.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The frame of every workspace: five regions, divided as the expert likes, and what Fuse opens over them."""
+"""Frame of every workspace: five resizable regions, and the Fuse panel over them."""
 
 from __future__ import annotations
 

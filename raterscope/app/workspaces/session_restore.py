@@ -1,4 +1,4 @@
-"""Where one was on a screen, as it is read back from a note: whatever may stand in it."""
+"""Numbers of a stored session, read from a note whose content is untrusted."""
 
 from __future__ import annotations
 

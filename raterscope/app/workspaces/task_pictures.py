@@ -1,4 +1,4 @@
-"""Pictures of tasks: read small, off the GUI thread, as they are wanted; the last ones are kept."""
+"""Pictures of tasks, read small and in the background; the last ones are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clicks workspace: a microscopist walks the disputed detections of a smear."""
+"""The clicks workspace: the expert reviews the disputed detections of an image."""
 
 from raterscope.app.workspaces.clicks.workspace import COVERAGES, ClicksWorkspace
 

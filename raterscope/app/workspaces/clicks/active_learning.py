@@ -1,4 +1,4 @@
-"""Whom to ask to look at the image on screen, worked out once somebody looks."""
+"""Annotators to ask next about the image on screen, by the errors that they are expected to correct."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NOBODY = "Nobody is known who has not looked at this image: ask somebody new."
 
 
 class ActiveLearning(QObject):
-    """Fills the list of annotators to ask when it is in sight."""
+    """Fills the list of annotators to ask while it is visible."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""How far the annotators agree with each other, on the image on screen and over the study."""
+"""Agreement of every two annotators, on the image on screen and over the study."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class _Page:
 
 
 class Agreement(QObject):
-    """Fills the matrix of agreement once it is in sight."""
+    """Fills the matrix of agreement while it is visible."""
 
     def __init__(
         self,

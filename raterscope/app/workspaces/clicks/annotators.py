@@ -192,7 +192,7 @@ def _triples(values: FloatArray) -> list[tuple[float, float, float]]:
 
 
 class OverImages(QObject):
-    """Gives the table of annotators its small lines, in the study's order of images."""
+    """Gives the table of annotators its sparklines, in the study's order of images."""
 
     def __init__(
         self,

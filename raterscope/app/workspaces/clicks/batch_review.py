@@ -61,7 +61,7 @@ class Place:
 
 
 class CropShelf(QObject):
-    """Cuts crops of what is wanted; where an image is at hand, of all the places on it.
+    """Cuts the requested crops; where an image is in memory, all crops of that image.
 
     Signals
     -------

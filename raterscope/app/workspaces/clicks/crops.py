@@ -1,4 +1,4 @@
-"""The squares of an image in which spots are judged, from what is in memory or read off the GUI thread."""
+"""Square crops of one image, cut from memory or read in the background."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods against the number of annotators, measured on the study's clicks where places are known."""
+"""Accuracy of the methods by number of annotators, measured on images with ground truth."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class _Said:
 
 
 class OtherRuns(QObject):
-    """Keeps what the other runs say of the image on screen.
+    """Results of other runs for the image on screen.
 
     Signals
     -------
@@ -137,7 +137,7 @@ NO_OTHER = "No other run has this image."
 
 
 class Evidence(QObject):
-    """Fills the evidence pane with what there is to say of the spot that is selected."""
+    """Fills the evidence panel with the facts about the selected spot."""
 
     def __init__(
         self, document: Document, crops: Crops, panel: EvidencePanel, reviewing: Reviewing, coverage: float

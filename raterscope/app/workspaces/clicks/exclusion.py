@@ -1,4 +1,4 @@
-"""Leaving an annotator out, or counting less: first fused and shown what would change, then decided."""
+"""Exclusion or down-weighting of an annotator: a preview of what changes, then a decision."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class _Preview:
 
 
 class Exclusion(QObject):
-    """Asks before an annotator is left out or counts less, and lets annotators count fully again.
+    """Shows a preview before an annotator is excluded or down-weighted, and restores annotators.
 
     Signals
     -------

@@ -1,4 +1,4 @@
-"""A source that grows, followed into the open study beside the window: looked at, stored, taken up, kept."""
+"""Live watching of a growing source: read, store, fuse and keep what arrives, one step at a time."""
 
 from __future__ import annotations
 

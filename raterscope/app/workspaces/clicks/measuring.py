@@ -1,4 +1,4 @@
-"""Scale, lengths and areas: what is drawn on the canvas becomes a decision, what stands is shown."""
+"""Scale, lengths and areas: shapes drawn on the canvas are recorded as decisions and listed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The counts of the study for fields, blood and cells, worked out while they are looked at."""
+"""Parasite counts per field, volume of blood and cells, computed while their panel is visible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plots linked with canvas, evidence and queue: what is selected in one is marked in the others."""
+"""Plots linked with canvas, evidence and queue: a selection in one is marked in the others."""
 
 from __future__ import annotations
 

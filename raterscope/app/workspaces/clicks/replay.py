@@ -1,4 +1,4 @@
-"""The clicks on the image on screen as if they came once more: worked out beside the window, then played."""
+"""Replay of the clicks on the image on screen: steps are computed in the background, then played."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the expert decides about spots: which one is looked at, the next disputed one, the decision on it."""
+"""Review of spots: the spot that is selected, the next disputed spot, and decisions about it."""
 
 from __future__ import annotations
 

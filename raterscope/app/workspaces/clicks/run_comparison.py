@@ -1,4 +1,4 @@
-"""Runs against ground truth: one table, and the curves of the image on screen."""
+"""Runs compared with ground truth: one table, and the curves of the image on screen."""
 
 from __future__ import annotations
 

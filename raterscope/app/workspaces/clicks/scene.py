@@ -1,4 +1,4 @@
-"""What the clicks workspace shows of one image, as it is read from the study and from the image's file."""
+"""The scene of the clicks workspace: one image as read from the study, and its pixels from the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be done with a spot or a shape under the mouse, or with the spot that is selected."""
+"""Context menu of a spot or a shape under the mouse, or of the selected spot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What there is to look at on one image: a fusion's clusters together with the expert's decisions."""
+"""Spots of one image: the clusters of a fusion joined with the expert's decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clicks that keep coming, on screen: a source that is followed, or what is there replayed."""
+"""Streams of clicks on screen: a watched source, or a replay of the clicks of one image."""
 
 from __future__ import annotations
 

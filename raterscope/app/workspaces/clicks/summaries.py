@@ -1,4 +1,4 @@
-"""What a line of the queue says of an image: counted from outlines first, then from results."""
+"""Lines of the review queue, made from outlines of results first and then from the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From spots, clicks, decisions and jobs to what the widgets draw."""
+"""Conversion of spots, clicks and decisions to the values that widgets draw."""
 
 from __future__ import annotations
 

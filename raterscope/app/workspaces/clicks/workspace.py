@@ -1,4 +1,4 @@
-"""The clicks workspace: queue, canvas, evidence and plots of one study's smears, joined."""
+"""The clicks workspace: joins queue, canvas, evidence and plots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tasks need another vote most, and whom to ask, worked out once somebody looks."""
+"""Tasks that need another vote most, and the annotator to ask, by expected information gain."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NONE_NEEDED = "No further vote is expected to tell much: the answer is certain o
 
 
 class ActiveLearning(QObject):
-    """Fills the list of votes to ask for when it is in sight."""
+    """Fills the list of votes to request while it is visible."""
 
     def __init__(self, jobs: Jobs, screen: LabelsScreen, session: LabelsSession) -> None:
         super().__init__(screen)

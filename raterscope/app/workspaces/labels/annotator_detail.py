@@ -38,7 +38,7 @@ __all__ = [
 
 
 class Copies(QObject):
-    """Says beneath the communities that some copy, and chooses them: one group after the other.
+    """Reports groups of annotators who may copy below the communities, and selects one after the other.
 
     Signals
     -------
@@ -239,7 +239,7 @@ UNCHANGED = "Nobody changed beyond chance. Select an annotator to plot their rat
 
 
 class AnnotatorDetail(QObject):
-    """Joins wall, matrix, communities, similarity and drift: who is chosen in one is chosen in all.
+    """Joins wall, matrix, communities, similarity and drift: all show the same selection.
 
     Signals
     -------

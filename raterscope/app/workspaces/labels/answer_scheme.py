@@ -1,4 +1,4 @@
-"""How the answers to a question are understood, between the study and the dialog that sets it."""
+"""Classes, outputs and prior of a question, between the study and the dialog that edits them."""
 
 from __future__ import annotations
 

@@ -247,7 +247,7 @@ def show_participation(
 
 
 class Similar(QObject):
-    """Draws who is like whom, once that is looked at.
+    """Draws the similarity of annotators while it is visible.
 
     Signals
     -------

@@ -1,4 +1,4 @@
-"""Rates over time by the methods of the thesis: recursive EM, incremental Newton, batch EM and MAP."""
+"""Rates over time by recursive EM, incremental Newton, batch EM and MAP."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TOO_FEW = (
 
 
 class DecisionRates(QObject):
-    """Follows the decisions of the question on screen while its page is in sight."""
+    """Computes the decision rates of the question on screen while their page is visible."""
 
     def __init__(
         self, document: Document, plot: DecisionPlot, session: LabelsSession, parent: QObject | None = None

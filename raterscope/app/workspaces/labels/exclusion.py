@@ -1,4 +1,4 @@
-"""Leaving annotators out: what would change is fused and shown first, then it is decided with a reason."""
+"""Exclusion of annotators: a preview of what changes, then a decision with a reason."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["Exclusion"]
 
 
 class Exclusion(QObject):
-    """Joins the panel that leaves annotators out with the journal.
+    """Joins the exclusion panel with the journal.
 
     Signals
     -------

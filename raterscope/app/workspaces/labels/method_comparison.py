@@ -47,7 +47,7 @@ Known = dict[int | None, tuple[object, Measured | None]]
 
 
 class MethodComparison(QObject):
-    """Draws the curves of the answer shown, and fills the table of methods."""
+    """Draws the curves of the answer shown and fills the table of methods."""
 
     def __init__(self, document: Document, screen: LabelsScreen, session: LabelsSession) -> None:
         super().__init__(screen)
@@ -159,7 +159,7 @@ def _measure(question: int, run: int | None, scheme: Scheme, study: Study) -> Me
 
 
 class CrossValidation(QObject):
-    """Measures all methods on the question on screen when it is asked for.
+    """Cross-validates all methods on the question on screen when you request it.
 
     Signals
     -------

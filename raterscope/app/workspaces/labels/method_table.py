@@ -1,4 +1,4 @@
-"""Methods beside each other: every run of a question, and the plain vote, measured by known truths."""
+"""Table of methods: every run of a question and the plain vote, measured by known truths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shown of a question: its votes, a run's answer, and what follows from both. No Qt here."""
+"""The scene of the labels workspace: votes, a run's answer, and the analysis of both. No Qt here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands where on the labels screen; `workspace` says what it does."""
+"""Layout of the labels screen; `workspace` holds its behaviour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tasks of a question: which are listed, which one is looked at, what the expert decides about it."""
+"""The tasks of a question: the filtered list, the selected task, and decisions about it."""
 
 from __future__ import annotations
 

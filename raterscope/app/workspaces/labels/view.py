@@ -1,4 +1,4 @@
-"""From a question's scene and analysis to what the widgets draw."""
+"""Conversion of a question's scene and analysis to the values that widgets draw."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The labels workspace: the tasks of a question, who answered it, how far to trust whom."""
+"""The labels workspace: the tasks of a question, its annotators, and how reliable they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The line over the views: which structure, which map lies over it, the band of probability."""
+"""The bar above the slice views: structure, map and probability band."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several methods on the masks of the case on screen or of all, compared in the background."""
+"""Several methods on the masks of one case or of all cases, compared in the background."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ WIDTH = 1.8
 
 
 class MethodComparer(QObject):
-    """Compares when it is asked for; the study keeps the figures, not the masks.
+    """Compares methods when you request it; the study keeps the figures, not the masks.
 
     Signals
     -------

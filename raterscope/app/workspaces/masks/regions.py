@@ -1,4 +1,4 @@
-"""The disputed regions of a case, and what became of each."""
+"""The disputed regions of a case and their state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the expert decides about a case: the region looked at, whose version is taken, what is painted."""
+"""Review of a case: the selected region, the version that is chosen, and painted corrections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of masks side by side, and how the run on screen stands to the truth."""
+"""Runs of masks side by side, and the run on screen measured against the truth."""
 
 from __future__ import annotations
 

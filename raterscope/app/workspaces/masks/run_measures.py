@@ -1,4 +1,4 @@
-"""Runs measured case by case against the truth, or against the raters' vote where there is none."""
+"""Measures of runs case by case against the truth, or against the raters' majority vote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the masks workspace shows of one case, as it is read from the study and from the volume's files."""
+"""The scene of the masks workspace: one case as read from the study, and its volume from the files."""
 
 from __future__ import annotations
 

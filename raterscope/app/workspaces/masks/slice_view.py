@@ -1,4 +1,4 @@
-"""What of the case on screen its slices show: outlines, regions, a map, a band, what a tool paints."""
+"""Layers of the three slice views: outlines, regions, map, band, and the edited mask."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _RAISED = 100.0
 
 
 class SliceView(QObject):
-    """Keeps the three views in step with the case, its consensus and regions, and the rater who is chosen."""
+    """Keeps the three views in step with the case, its consensus and regions, and the selected rater."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Choosing what the structure on screen stands for in exports."""
+"""The code, side and colour of a structure in exports, read from the study and set in a dialog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a case, its regions and decisions to what the widgets draw."""
+"""Conversion of a case, its regions and decisions to the values that widgets draw."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The masks workspace: cases, three views, raters and disputed regions of one study, joined."""
+"""The masks workspace: joins cases, slice views, raters and disputed regions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the expert decides of annotators: flagged or cleared, with a reason, passed over, set aside."""
+"""Decisions about annotators: flagged or cleared with a reason, skipped, or excluded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cut at a false discovery rate, and the ranking that follows; nothing is fitted anew."""
+"""The cut at a false discovery rate, and the ranking that follows. Nothing is fitted again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of a question beside each other: whom each flags, and how its ranking differs from the one shown."""
+"""Runs of a question compared: flagged annotators, and differences from the ranking shown."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Outcome:
 
 
 class RunComparison(QObject):
-    """Fills the table of runs while it is in sight.
+    """Fills the table of runs while it is visible.
 
     Signals
     -------

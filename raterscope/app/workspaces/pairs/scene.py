@@ -1,4 +1,4 @@
-"""What is shown of a question of pairs: its comparisons, a run's answer, and what follows. No Qt here."""
+"""The scene of the pairs workspace: comparisons, a run's result, and the analysis of both. No Qt here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands where on the pairs screen; `workspace` says what it does."""
+"""Layout of the pairs screen; `workspace` holds its behaviour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pairs workspace: who is biased to a side, at which rate of false alarms, and the ranking without it."""
+"""The pairs workspace: biased annotators at a chosen false discovery rate, and the corrected ranking."""
 
 from __future__ import annotations
 
