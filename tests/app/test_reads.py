@@ -124,6 +124,16 @@ def test_each_slice_of_a_series_is_opened_once(tmp_path: Path, opens) -> None:
     assert [opens[path] for path in series.files] == [1] * 5
 
 
+@pytest.mark.parametrize("images", [[], [{"id": 1, "file_name": "one.png", "width": 9, "height": 9}]])
+def test_detections_with_scores_are_read_once(tmp_path: Path, opens, images: list) -> None:
+    path = tmp_path / "found.json"
+    found = [{"image_id": 1, "category_id": 1, "bbox": [1, 2, 3, 4], "score": 0.5}]
+    path.write_text(json.dumps({"images": images, "annotations": found} if images else found))
+    (table,) = read_files([path]).truths
+    assert table.score.tolist() == [0.5]
+    assert opens[path] == 1
+
+
 def test_after_a_question_the_files_are_not_read_again(tmp_path: Path, opens) -> None:
     path = tmp_path / "marks.json"
     shapes = [{"shape_type": "point", "points": [[1, 2]]}]
@@ -177,8 +187,27 @@ def test_an_export_of_marks_and_answers_is_read_once_for_both(tmp_path: Path, mo
     assert times_unpacked(monkeypatch, path) == 2
 
 
+def test_the_import_command_opens_a_table_no_more_often_for_a_study_that_is_there(
+    tmp_path: Path, monkeypatch
+) -> None:
+    path = tmp_path / "one.csv"
+    path.write_text(TABLES["clicks"])
+    times = counted_unpacking(monkeypatch)
+    for turn in (1, 2):
+        assert main(["import", str(tmp_path / "a.rscope"), str(path)]) == 0
+        assert times[path] == 2 * turn
+
+
 def times_unpacked(monkeypatch, path: Path) -> int:
     """Count how often a table's text is opened in an import."""
+    times = counted_unpacking(monkeypatch)
+    readings = read_files([path])
+    assert readings.clicks or readings.labels or readings.pairs or readings.rankings
+    return times[path]
+
+
+def counted_unpacking(monkeypatch) -> Counter[Path]:
+    """Count from now on how often each table's text is opened."""
     times: Counter[Path] = Counter()
     real = dialects.opened
 
@@ -187,6 +216,4 @@ def times_unpacked(monkeypatch, path: Path) -> int:
         return real(where)
 
     monkeypatch.setattr(dialects, "opened", counting)
-    readings = read_files([path])
-    assert readings.clicks or readings.labels or readings.pairs or readings.rankings
-    return times[path]
+    return times

@@ -23,6 +23,7 @@ from raterscope.app.exports import (
     write_export,
 )
 from raterscope.app.formats.points import has_points
+from raterscope.app.formats.sources import Sources
 from raterscope.app.kinds.labels.reading import tasks_of
 from raterscope.app.kinds.masks.reading import NOTHING, AtHand, MaskReading, clicked_without_file
 from raterscope.app.kinds.pairs.reading import items_of
@@ -37,7 +38,7 @@ __all__ = ["export", "import_files"]
 def import_files(options: argparse.Namespace) -> int:
     """Read files into a study, which is made where it does not exist."""
     path: Path = options.study
-    mapping = dict(options.mapping)
+    mapping, sources = dict(options.mapping), Sources()
     with ProgressLine(sys.stderr) as watch:
         new = not os.path.lexists(path)
         mappings = dict.fromkeys(options.files, mapping) if mapping else None
@@ -47,7 +48,8 @@ def import_files(options: argparse.Namespace) -> int:
                 kind=options.kind,
                 mappings=mappings,
                 reading=MaskReading(options.annotator, options.naming, options.structure),
-                at_hand=NOTHING if new else _at_hand(path, options.files),
+                at_hand=NOTHING if new else _at_hand(path, options.files, sources),
+                sources=sources,
                 watch=part(watch, 0.0, 0.5),
             )
         with new_study(path) if new else Study.open(path) as study, by_option():
@@ -62,8 +64,9 @@ def import_files(options: argparse.Namespace) -> int:
     return 0
 
 
-def _at_hand(path: Path, files: Sequence[Path]) -> AtHand:
-    if all(file.suffix.casefold() in importing.TABLES and not has_points(file) for file in files):
+def _at_hand(path: Path, files: Sequence[Path], sources: Sources) -> AtHand:
+    tables = all(file.suffix.casefold() in importing.TABLES for file in files)
+    if tables and not any(has_points(sources.open(file)) for file in files):
         return NOTHING  # a study that is opened is not quite the same file afterwards
     with Study.open(path) as study:
         tasks = (*tasks_of(study), *items_of(study))

@@ -66,13 +66,13 @@ def read(
     if kind not in (None, *KINDS[:4]):
         raise InputError(f"{plain(kind)} is no kind of table; expected one of {', '.join(KINDS[:4])}")
     refuse_special(path)
+    if kind == "scores" or (kind is None and path.suffix.casefold() == ".json"):
+        return read_scores(source, mapping)
     if kind in ("image", None):
         from raterscope.app.formats.images import is_image, read_image
 
         if kind == "image" or is_image(path):
             return read_image(path)
-    if kind == "scores" or (kind is None and path.suffix.casefold() == ".json"):
-        return read_scores(path, mapping)
     table = source.table(watch)
     if kind == "truth":
         return points_of(table, mapping)

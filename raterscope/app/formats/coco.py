@@ -136,6 +136,19 @@ class CocoDocument(Document):
             if type(one.get("id")) in (int, str)
         }
 
+    def detections(self) -> dict[str, Any] | None:
+        """Give images and annotations as decoded JSON if all annotations have a score; None for others."""
+        found = []
+        for one in self._objects:
+            try:
+                value = _value(one)
+            except ValueError:
+                return None
+            if not isinstance(value, dict) or "score" not in value:
+                return None
+            found.append(value)
+        return {"images": self._images, "annotations": found} if found else None
+
     def contents(self) -> frozenset[Content]:
         """Find which sorts of annotations there are."""
         found: set[Content] = set()

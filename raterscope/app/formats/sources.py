@@ -212,11 +212,12 @@ def _parse(path: Path) -> Document | None:
             return LidcDocument(root)
         return cvat.CvatDocument(path, root) if root.tag == "annotations" else None
     text = read_bytes(path)
-    if (scored := tables.recognize(path, text)) is not None:
-        return scored
+    may_be_scores = tables.may_hold_scores(text)
     if coco.sniff(text[:_SNIFFED]) and (typed := coco.parse(path, text)) is not None:
-        return typed
+        return (tables.recognize(typed) if may_be_scores else None) or typed
     content = json_content(path, text)
+    if may_be_scores and (scored := tables.recognize(content)) is not None:
+        return scored
     formats = (geojson, coco, label_studio, labelme)
     documents = (one.recognize(path, content) for one in formats)
     return next((document for document in documents if document is not None), None)

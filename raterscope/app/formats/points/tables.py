@@ -14,10 +14,11 @@ from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.annotations import Document
 from raterscope.app.formats.clicks import extents_of, first_lines, places
+from raterscope.app.formats.coco import CocoDocument
 from raterscope.app.formats.points.collector import size_of
 from raterscope.app.formats.records import PointTable, first_seen
-from raterscope.app.formats.sources import Source
-from raterscope.app.formats.tables import FARTHEST, Faults, Table, assign, assigned, names, read_table
+from raterscope.app.formats.sources import File, Source, open_source
+from raterscope.app.formats.tables import FARTHEST, Faults, Table, assign, assigned, names
 from raterscope.app.formats.untrusted import is_number, json_content, read_bytes, text_of
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "are_scores",
     "holds_scores",
     "is_scored_coco",
+    "may_hold_scores",
     "points_of",
     "read_scores",
     "recognize",
@@ -101,14 +103,28 @@ def is_scored_coco(content: Any) -> bool:
 
 
 class ScoresDocument(Document):
-    """A file of COCO with scores: `read_scores` reads it."""
+    """A file of COCO with scores: `read_scores` reads it.
+
+    Attributes
+    ----------
+    content : decoded JSON
+        A list of results, or a mapping with images and annotations.
+    """
+
+    def __init__(self, content: Any) -> None:
+        self.content = content
 
 
-def recognize(path: Path, text: bytes) -> ScoresDocument | None:
-    """Recognize COCO with scores and without keypoints, which detections from here have; None for others."""
-    if b'"score"' not in text or b'"keypoints"' in text:
-        return None
-    return ScoresDocument() if is_scored_coco(json_content(path, text)) else None
+def may_hold_scores(text: bytes) -> bool:
+    """Tell whether JSON may be COCO with scores; detections of this program have keypoints."""
+    return b'"score"' in text and b'"keypoints"' not in text
+
+
+def recognize(content: Any) -> ScoresDocument | None:
+    """Take decoded JSON, or a parsed COCO file, if all of its annotations have a score."""
+    if isinstance(content, CocoDocument):
+        content = content.detections()
+    return ScoresDocument(content) if is_scored_coco(content) else None
 
 
 def holds_scores(source: Source) -> bool:
@@ -121,12 +137,12 @@ def holds_scores(source: Source) -> bool:
         return False
 
 
-def read_scores(path: Path | str, mapping: Mapping[str, str] | None = None) -> PointTable:
+def read_scores(file: File, mapping: Mapping[str, str] | None = None) -> PointTable:
     """Read the detections of a program.
 
     Parameters
     ----------
-    path : Path
+    file : Path or Source
         A table of text, or JSON of COCO.
     mapping : mapping of column to field, optional
         Of a table; fields: image, x, y, score, width, height, ignore.
@@ -138,10 +154,15 @@ def read_scores(path: Path | str, mapping: Mapping[str, str] | None = None) -> P
     InputError
         For the first detection that cannot be read; nothing is read by halves.
     """
-    path = Path(path)
-    if path.suffix.casefold() == ".json":
-        return _of_coco(path, json_content(path, read_bytes(path)))
-    return scores_of(read_table(path), mapping)
+    source = open_source(file)
+    path = source.path
+    if path.suffix.casefold() != ".json":
+        return scores_of(source.table(), mapping)
+    document = source.document()
+    if isinstance(document, ScoresDocument):
+        return _of_coco(path, document.content)
+    known = document.detections() if isinstance(document, CocoDocument) else None
+    return _of_coco(path, json_content(path, read_bytes(path)) if known is None else known)
 
 
 def scores_of(table: Table, mapping: Mapping[str, str] | None = None) -> PointTable:
