@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.figures.description import Axis, Chart, Key, Numbers
-from raterscope.figures.ticks import Tick, ticks_of
+from raterscope.figures.ticks import Tick, compact, ticks_of
 
 __all__ = ["PAPER", "SCREEN", "Box", "Layout", "Style", "View", "elided", "full_view", "lay_out"]
 
@@ -20,6 +20,8 @@ TURN = -32.0
 """Degrees by which names below an axis are turned where they do not fit side by side."""
 MOST_NAME = 0.42
 """Share of a chart's height that turned names may take."""
+WIDE_NUMBERS = 0.2
+"""Share of a chart's width from which the numbers at its left are written in thousands or millions."""
 LEGEND_SHARE = 0.42
 SAMPLE, GAP = 22.0, 6.0
 DOTS = "\N{HORIZONTAL ELLIPSIS}"
@@ -181,9 +183,14 @@ def lay_out(
     def written(words: str) -> float:
         return measure(words, letters)
 
-    roughly = max(height - 3.2 * letters, 12.0)
-    up = ticks_of(chart.y, view.bottom, view.top, roughly, letters)
-    numbers = max((written(words) for _, words in up), default=0.0)
+    def upwards(length: float) -> tuple[list[Tick], float]:
+        """Give the ticks of the vertical axis, and the width of their texts."""
+        ticks = ticks_of(chart.y, view.bottom, view.top, length, letters)
+        if max((written(words) for _, words in ticks), default=0.0) > WIDE_NUMBERS * width:
+            ticks = compact(ticks)
+        return ticks, max((written(words) for _, words in ticks), default=0.0)
+
+    numbers = upwards(max(height - 3.2 * letters, 12.0))[1]
     left = numbers + 0.7 * letters + (1.75 * letters if chart.y.label else 4.0)
     left = min(left, 0.45 * width)
     across = ticks_of(chart.x, view.left, view.right, right - left, letters, written)
@@ -202,7 +209,7 @@ def lay_out(
     top = max(style.edge, 0.6 * letters)
     bottom = max(height - below - 5, top + 8)
     box = Box(left, top, max(right, left + 8), bottom)
-    up = ticks_of(chart.y, view.bottom, view.top, box.height, letters)
+    up, _ = upwards(box.height)
     legend = Box(box.right + style.edge, top, width, height)
     row = 1.55 * letters
     fit = max(int(legend.height // row), 1)

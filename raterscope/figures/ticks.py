@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from raterscope.figures.description import Axis
 
-__all__ = ["number_text", "rounded", "ticks_of"]
+__all__ = ["compact", "number_text", "rounded", "ticks_of"]
 
 Tick = tuple[float, str]
 Measure = Callable[[str], float]
@@ -16,6 +16,8 @@ Measure = Callable[[str], float]
 MINUS = "\N{MINUS SIGN}"
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 PLAIN_POWERS = range(-4, 7)
+COMPACT_FROM = 10_000
+UNITS = ((9, "G"), (6, "M"), (3, "k"))
 APART = 2.4
 """Least distance of two numbers one above the other, in heights of letters."""
 
@@ -31,6 +33,21 @@ def number_text(value: float, step: float) -> str:
     places = max(-math.floor(math.log10(step) + 1e-9), 0)
     text = f"{value:,.{places}f}"
     return text[1:] if text.startswith("-") and not text.strip("-0.,") else text.replace("-", MINUS)
+
+
+def compact(ticks: Sequence[Tick]) -> list[Tick]:
+    """Write numbers from ten thousand in thousands, millions or billions: −1.15M for −1,150,000.
+
+    Ticks of smaller numbers, of names or of another scale than the linear are given as they are.
+    """
+    values = [value for value, _ in ticks]
+    most = max(map(abs, values), default=0.0)
+    linear = all(words == number_text(value, 1.0) for value, words in ticks)
+    if most < COMPACT_FROM or not linear or len(values) < 2:
+        return list(ticks)
+    power, unit = next((power, unit) for power, unit in UNITS if most >= 10.0**power)
+    step = min(after - before for before, after in pairwise(values)) / 10.0**power
+    return [(value, f"{number_text(value / 10.0**power, step)}{unit if value else ''}") for value in values]
 
 
 def ticks_of(

@@ -3,11 +3,14 @@
 from xml.etree import ElementTree
 
 import numpy as np
+import pytest
 
 from raterscope.figures.canvas import PixelCanvas, VectorCanvas
-from raterscope.figures.description import Key
+from raterscope.figures.description import Axis, Chart, Key, Line
+from raterscope.figures.layout import lay_out
 from raterscope.figures.paper import line_chart, paper_line
 from raterscope.figures.sheet import image_of, sheet
+from raterscope.figures.ticks import compact, number_text
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -49,3 +52,24 @@ def test_what_is_written_upwards_is_tall():
     vector = VectorCanvas(60, 120)
     vector.text((30, 60), "up", "#000000", 16, turn=-90)
     assert "rotate(-90" in vector.svg().decode()
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ((-1_250_000.0, -1_200_000.0, -1_150_000.0), ["−1.25M", "−1.20M", "−1.15M"]),
+        ((0.0, 20_000.0, 40_000.0), ["0", "20k", "40k"]),
+        ((0.0, 2_000.0, 4_000.0), ["0", "2,000", "4,000"]),
+    ],
+)
+def test_large_numbers_are_written_in_thousands_or_millions(values, texts):
+    assert [words for _, words in compact([(value, number_text(value, 1.0)) for value in values])] == texts
+
+
+def test_a_narrow_chart_of_large_numbers_leaves_room_for_the_name_of_its_axis():
+    values = np.linspace(-1_290_000.0, -1_080_000.0, 30)
+    line = Line(x=np.arange(30.0), y=values)
+    chart = Chart("Bound", Axis("iteration"), Axis("bound"), (line,))
+    layout = lay_out(chart, 160, 170, lambda words, size: 0.55 * size * len(words))
+    widest = max(0.55 * 11 * len(words) for _, words in layout.up)
+    assert layout.box.left >= widest + 1.5 * 11
