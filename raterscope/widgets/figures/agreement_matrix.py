@@ -1,4 +1,4 @@
-"""How well every two raters agree, as a heat map."""
+"""Agreement of every two raters, as a heat map."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ from raterscope.widgets.painting import paint_words
 
 __all__ = ["AgreementMatrix"]
 
-NOTHING = "How well every two raters agree is drawn here: it takes two who marked the same case."
+NOTHING = "Press Fuse (F5) to compare the raters two by two."
 LARGEST_CELL = 40
 GAP = 1.0
 TOUCHING = 5.0
 """Cells smaller than this touch."""
+SAMPLE_EDGE, LEAST_BAR = 22, 90
+"""Room for colours in place of names, and least width of the colour bar, pixels."""
 NAMES_FROM = 18
 """A cell that is lower has no room for a name at its edge: a piece of the rater's line stands there."""
 
@@ -176,11 +178,21 @@ class _Matrix(Figure[tuple[int, int]]):
 
     def _grid(self) -> tuple[QRectF, float]:
         """Give where the cells lie, and how wide one is."""
+        edge = self._edge() if self._has_names() else SAMPLE_EDGE
+        side = self._side_beside(edge)
         people = max(len(self._names), 1)
-        edge = self._edge()
-        room = QRectF(edge, 12, self.room.width() - edge - 2, self.room.height() - 12 - BAR_HEIGHT - 8)
-        side = min(LARGEST_CELL, room.width() / people, room.height() / people)
-        return QRectF(room.left(), room.top(), side * people, side * people), side
+        return QRectF(edge, 12, side * people, side * people), side
+
+    def _has_names(self) -> bool:
+        """Tell whether rows beside their names are high enough for them; else they have a colour."""
+        least = min(NAMES_FROM, QFontMetrics(theme.font(theme.CAPTION)).height())
+        return self._side_beside(self._edge()) >= least
+
+    def _side_beside(self, edge: float) -> float:
+        """Give how wide a cell is beside names of a width."""
+        people = max(len(self._names), 1)
+        height = self.room.height() - 12 - BAR_HEIGHT - 8
+        return min(LARGEST_CELL, (self.room.width() - edge - 2) / people, height / people)
 
     def draw(self, painter: QPainter) -> None:
         look = theme.current()
@@ -213,18 +225,20 @@ class _Matrix(Figure[tuple[int, int]]):
             painter.drawRect(
                 QRectF(grid.left() + column * side, grid.top() + row * side, side - GAP, side - GAP)
             )
-        bar = QRectF(grid.left(), grid.bottom() + 8, max(grid.width(), 90), BAR_HEIGHT)
+        width = min(max(grid.width(), LEAST_BAR), self.room.width())
+        left = min(grid.left(), self.room.width() - width)
+        bar = QRectF(left, grid.bottom() + 8, width, BAR_HEIGHT)
         paint_colour_bar(painter, bar, VIRIDIS, self._low, 1.0, self._label)
 
     def _draw_edges(self, painter: QPainter, grid: QRectF, side: float, at: int) -> None:
         look = theme.current()
-        lowest = min(NAMES_FROM, QFontMetrics(painter.font()).height())
+        named = self._has_names()
         for place, (name, number) in enumerate(zip(self._names, self._numbers, strict=True)):
             chosen = place == at
             top = QRectF(grid.left() + place * side, 1, side - GAP, 10)
             paint_rater(painter, top, number)
             box = QRectF(4, grid.top() + place * side, grid.left() - 10, side - GAP)
-            if side < lowest:
+            if not named:
                 box.setLeft(max(0.0, box.right() - 14))
                 paint_rater(painter, box, number)
                 continue
