@@ -20,7 +20,7 @@ from raterscope.widgets.painting import paint_words
 
 __all__ = ["AgreementMatrix"]
 
-NOTHING = "Press Fuse (F5) to compare the raters two by two."
+NOTHING = "Press Fuse (F5) to compare raters two by two: it takes two raters of one case."
 LARGEST_CELL = 40
 GAP = 1.0
 TOUCHING = 5.0
