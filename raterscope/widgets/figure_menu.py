@@ -11,8 +11,8 @@ from PySide6.QtGui import QAction, QContextMenuEvent, QGuiApplication, QImage, Q
 from PySide6.QtWidgets import QAbstractScrollArea, QWidget
 
 from raterscope.figures.table import PlotTable
-from raterscope.widgets.menu import Menu
-from raterscope.widgets.own_keys import OwnKeys
+from raterscope.widgets.key_help import KeyHelp
+from raterscope.widgets.parts import Menu
 from raterscope.widgets.picturing import Drawn, paint_svg, paint_to_image
 
 __all__ = ["DrawnMenu", "FigureMenu", "Leaving", "PictureMenu", "Plotted"]
@@ -52,7 +52,7 @@ class Leaving:
 
 
 class _Menu(Menu):
-    OWN_KEYS = OwnKeys(
+    KEY_HELP = KeyHelp(
         "On a figure or an image",
         (
             ("Shift+F10", "copy, save"),

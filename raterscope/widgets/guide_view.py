@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.widgets import theme
-from raterscope.widgets.matching import Typed
+from raterscope.widgets.names import Typed
 from raterscope.widgets.parts import plain_label
 
 __all__ = ["GuidePage", "GuideView"]

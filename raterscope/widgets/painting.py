@@ -1,13 +1,33 @@
-"""Words and bars as the lists and tables paint them."""
+"""Painting of words, bars, annotator glyphs, and colour maps."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QColor, QFontMetrics, QPainter
+import math
+from functools import lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPainterPath, QPen, QPolygonF
+
+from raterscope.figures.colours import ANNOTATOR_COLOURS
 from raterscope.widgets import theme
 
-__all__ = ["in_lines", "in_two_lines", "paint_bar", "paint_words"]
+__all__ = [
+    "CIVIDIS",
+    "INFERNO",
+    "PUOR",
+    "VIRIDIS",
+    "in_lines",
+    "in_two_lines",
+    "paint_annotator",
+    "paint_bar",
+    "paint_rater",
+    "paint_words",
+    "rater_colour",
+    "readable",
+    "symbol_path",
+]
 
 
 def paint_words(
@@ -61,3 +81,122 @@ def paint_bar(painter: QPainter, box: QRectF, share: float, colour: str) -> None
         if width > 0:
             painter.setBrush(QColor(ground))
             painter.drawRoundedRect(QRectF(box.left(), box.top(), width, box.height()), radius, radius)
+
+
+@lru_cache(maxsize=128)
+def symbol_path(symbol: str, radius: float) -> QPainterPath:
+    """Draw a symbol about the origin, all of them with the weight of a disc of this radius.
+
+    Parameters
+    ----------
+    symbol : {"o", "s", "t1", "d", "star", "x"}
+        Disc, square, triangle, diamond, star and cross.
+    radius : float
+        In pixels.
+    """
+    path = QPainterPath()
+    if symbol == "s":
+        half = 0.88 * radius
+        path.addRect(QRectF(-half, -half, 2 * half, 2 * half))
+    elif symbol == "t1":
+        path.addPolygon(_ring(3, 1.3 * radius))
+        path.closeSubpath()
+    elif symbol == "d":
+        path.addPolygon(_ring(4, 1.2 * radius))
+        path.closeSubpath()
+    elif symbol == "star":
+        path.addPolygon(_star(1.4 * radius, 0.6 * radius))
+        path.closeSubpath()
+    elif symbol == "x":
+        half = 0.8 * radius
+        path.moveTo(-half, -half)
+        path.lineTo(half, half)
+        path.moveTo(-half, half)
+        path.lineTo(half, -half)
+    else:
+        path.addEllipse(QPointF(), radius, radius)
+    return path
+
+
+def paint_annotator(
+    painter: QPainter, centre: QPointF, index: int, radius: float, *, shown: bool = True
+) -> None:
+    """Paint an annotator's mark: filled, or hollow while the annotator is hidden."""
+    hue, symbol = theme.annotator_style(index)
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.translate(centre)
+    if shown:
+        edge = QColor(hue) if theme.current().dark else QColor(hue).darker(150)
+        painter.setPen(QPen(edge, 1))
+        painter.setBrush(QColor(hue))
+    else:
+        painter.setPen(QPen(QColor(hue), 1.2))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.drawPath(symbol_path(symbol, radius))
+    painter.restore()
+
+
+def _ring(corners: int, radius: float) -> QPolygonF:
+    turns = [2 * math.pi * i / corners for i in range(corners)]
+    return QPolygonF([QPointF(radius * math.sin(a), -radius * math.cos(a)) for a in turns])
+
+
+def _star(outer: float, inner: float) -> QPolygonF:
+    points = []
+    for i in range(10):
+        turn, radius = math.pi * i / 5, inner if i % 2 else outer
+        points.append(QPointF(radius * math.sin(turn), -radius * math.cos(turn)))
+    return QPolygonF(points)
+
+
+def rater_colour(index: int) -> str:
+    """Give the colour of an annotator's line, which has no symbol to tell it by.
+
+    Beyond the palette it begins anew: the few who outlined one case mostly came one after the other.
+    """
+    return ANNOTATOR_COLOURS[index % len(ANNOTATOR_COLOURS)]
+
+
+def paint_rater(painter: QPainter, box: QRectF, index: int) -> None:
+    """Paint a short piece of an annotator's line along the middle of a box."""
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(QPen(readable(rater_colour(index)), 3))
+    painter.drawLine(QPointF(box.left() + 2, box.center().y()), QPointF(box.right() - 2, box.center().y()))
+    painter.restore()
+
+
+def readable(hue: str) -> QColor:
+    """Give a colour of the palette as it is seen on the theme's ground: darker on a light one."""
+    return QColor(hue) if theme.current().dark else QColor(hue).darker(125)
+
+
+def _table(anchors: str) -> NDArray[np.uint8]:
+    colours = np.array([list(bytes.fromhex(word[1:])) for word in anchors.split()], dtype=float)
+    places = np.linspace(0, 255, len(colours))
+    wanted = np.arange(256)
+    channels = [np.interp(wanted, places, colours[:, channel]) for channel in range(3)]
+    return np.round(np.stack(channels, axis=1)).astype(np.uint8)
+
+
+VIRIDIS = _table(
+    "#440154 #481769 #472a7a #433d84 #3d4e8a #355e8d #2e6d8e #297b8e #23898e #1f978b #21a585 "
+    "#2eb37c #46c06f #65cb5e #89d548 #b0dd2f #d8e219 #fde725 "
+)
+"""(256, 3) for probabilities and densities: the map by Smith and van der Walt, in the public domain (CC0)."""
+
+INFERNO = _table(
+    "#000004 #0a0722 #1e0c45 #380962 #510e6c #69166e #801f6c #982766 #b0315b #c63d4d #d94d3d #e9612b "
+    "#f47918 #fa9407 #fcb014 #f8cd37 #f2ea69 #fcffa4"
+)
+"""(256, 3) for doubt: the map by Smith and van der Walt, in the public domain (CC0)."""
+
+CIVIDIS = _table(
+    "#00204d #002b67 #00356e #28406c #3d4a6b #4d556c #5b606e #696b71 #767676 #848179 #928d78 #a19976 "
+    "#b1a573 #c1b26d #d1bf66 #e2cd5c #f3db4f #ffea46"
+)
+"""(256, 3) for weights: the map by [nunez2018]_, the same to all colour vision."""
+
+PUOR = _table("#5e3c99 #8073ac #b2abd2 #d8daeb #f7f7f7 #fee0b6 #fdb863 #e08214 #b35806")
+"""(256, 3) for differences: purple below, white in the middle, orange above; by Brewer (Apache 2.0)."""

@@ -1,16 +1,22 @@
-"""Small parts that the panels share."""
+"""Parts that panels share: labels, choices, headers, scrolling regions, wrapping rows, menus."""
 
 from __future__ import annotations
 
 import html
+from collections.abc import Callable, Sequence
 
-from PySide6.QtCore import QEvent, QObject, QSize, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QFontMetrics, QHelpEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import (
+    QBoxLayout,
     QComboBox,
     QFrame,
     QHBoxLayout,
     QLabel,
+    QLayout,
+    QLayoutItem,
+    QMenu,
+    QScrollArea,
     QSizePolicy,
     QStyle,
     QStyleOptionComboBox,
@@ -20,11 +26,24 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.widgets import theme
+from raterscope.widgets.text_size import text_size
 
 __all__ = [
-    "ChoiceBox", "ElidedLabel", "Header", "leave_keys_to", "let_wheel_pass", "plain_label", "plain_tip",
+    "ChoiceBox",
+    "ElidedLabel",
+    "Header",
+    "Menu",
+    "Pair",
+    "ScrollRegion",
+    "WrappingRow",
+    "beside",
+    "leave_keys_to",
+    "let_wheel_pass",
+    "plain_label",
+    "plain_tip",
     "rule",
-]  # fmt: skip
+    "without_checked",
+]
 
 
 def plain_label(text: str = "", role: str = "", *, wrap: bool = False, selectable: bool = False) -> QLabel:
@@ -279,3 +298,257 @@ class Header(QWidget):
         """Say the word at the right."""
         self._aside.setText(text)
         theme.set_role(self._aside, role)
+
+
+class ScrollRegion(QScrollArea):
+    """Holds a region of the window: it asks for the room that its widget needs with text of the usual size.
+
+    With such text nothing is scrolled: in a small window the widget makes do with what there is.
+
+    Parameters
+    ----------
+    inner : QWidget
+    """
+
+    def __init__(self, inner: QWidget, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._held = _Held(inner, self.viewport())
+        self.setWidget(self._held)
+        theme.notifier().changed.connect(self._held.follow)
+
+    def minimumSizeHint(self) -> QSize:
+        """Ask for what the widget needs with text of the usual size."""
+        least, larger = self._held.least(), max(text_size(), 1.0)
+        return QSize(round(least.width() / larger), round(least.height() / larger))
+
+    def sizeHint(self) -> QSize:
+        """Be as large as the widget would."""
+        return self._held.inner.sizeHint()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Ask for other room when the widget does."""
+        if event.type() == QEvent.Type.LayoutRequest and watched is self._held:
+            self.updateGeometry()
+        return super().eventFilter(watched, event)
+
+
+class _Held(QWidget):
+    """A widget that is as large as there is room; with larger text, as large as it has to be."""
+
+    def __init__(self, inner: QWidget, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.inner = inner
+        inner.setParent(self)
+        self.follow()
+
+    def least(self) -> QSize:
+        """Give what the widget needs."""
+        asked, hint = self.inner.minimumSize(), self.inner.minimumSizeHint()
+        # As for Qt, what was asked for holds rather than what the parts add up to.
+        return QSize(asked.width() or hint.width(), asked.height() or hint.height())
+
+    def follow(self) -> None:
+        """Follow the size of the text."""
+        policy = self.sizePolicy()
+        policy.setHeightForWidth(text_size() > 1.0 and self.inner.hasHeightForWidth())
+        self.setSizePolicy(policy)
+        self.updateGeometry()
+
+    def minimumSizeHint(self) -> QSize:
+        """Need no room but with larger text."""
+        return self.least() if text_size() > 1.0 else QSize(0, 0)
+
+    def sizeHint(self) -> QSize:
+        """Be as large as the widget would."""
+        return self.inner.sizeHint()
+
+    def heightForWidth(self, width: int) -> int:
+        """Be as high as the widget has to be."""
+        return self.inner.heightForWidth(width)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Give all the room to the widget."""
+        super().resizeEvent(event)
+        self.inner.setGeometry(self.rect())
+
+    def event(self, event: QEvent) -> bool:
+        """Ask anew for room when the widget does."""
+        if event.type() == QEvent.Type.LayoutRequest:
+            self.updateGeometry()
+        return super().event(event)
+
+
+class WrappingRow(QWidget):
+    """Widgets from left to right, line after line.
+
+    Parameters
+    ----------
+    widgets : sequence of QWidget
+    across, down : int
+        Room between them, and between lines, in pixels.
+    last_right : bool
+        Whether the last one stands at the right edge of its line.
+    """
+
+    def __init__(
+        self,
+        widgets: Sequence[QWidget],
+        across: int,
+        down: int,
+        *,
+        last_right: bool = False,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        row = _Lines(self, across, down, last_right=last_right)
+        for widget in widgets:
+            row.addWidget(widget)
+
+
+class Pair(QWidget):
+    """Two widgets side by side from a width on, the second as wide as it can be; else the second beneath.
+
+    Parameters
+    ----------
+    first, second : QWidget
+    side_by_side_from : int
+        Width in pixels; whether they would fit does not count, so that nothing jumps as their words change.
+    across, down : int
+        Room between them, in pixels.
+    """
+
+    def __init__(
+        self,
+        first: QWidget,
+        second: QWidget,
+        side_by_side_from: int,
+        across: int,
+        down: int,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._from, self._across, self._down = side_by_side_from, across, down
+        self._box = QBoxLayout(QBoxLayout.Direction.TopToBottom, self)
+        self._box.setContentsMargins(0, 0, 0, 0)
+        self._box.setSpacing(down)
+        self._box.addWidget(first)
+        self._box.addWidget(second, 1)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Choose again how they stand."""
+        super().resizeEvent(event)
+        wide = self.width() >= self._from
+        way = QBoxLayout.Direction.LeftToRight if wide else QBoxLayout.Direction.TopToBottom
+        if way != self._box.direction():
+            self._box.setDirection(way)
+            self._box.setSpacing(self._across if wide else self._down)
+            self.updateGeometry()
+
+
+def beside(*widgets: QWidget) -> QWidget:
+    """Put widgets into one that is not broken."""
+    block = QWidget()
+    row = QHBoxLayout(block)
+    row.setContentsMargins(0, 0, 0, 0)
+    row.setSpacing(8)
+    for widget in widgets:
+        row.addWidget(widget)
+    return block
+
+
+class _Lines(QLayout):
+    def __init__(self, parent: QWidget, across: int, down: int, *, last_right: bool) -> None:
+        super().__init__(parent)
+        self._items: list[QLayoutItem] = []
+        self._across, self._down, self._last_right = across, down, last_right
+        self.setContentsMargins(0, 0, 0, 0)
+
+    def addItem(self, item: QLayoutItem) -> None:
+        self._items.append(item)
+
+    def count(self) -> int:
+        return len(self._items)
+
+    def itemAt(self, index: int) -> QLayoutItem | None:
+        return self._items[index] if 0 <= index < len(self._items) else None
+
+    def takeAt(self, index: int) -> QLayoutItem | None:
+        return self._items.pop(index) if 0 <= index < len(self._items) else None
+
+    def expandingDirections(self) -> Qt.Orientation:
+        return Qt.Orientation(0)
+
+    def hasHeightForWidth(self) -> bool:
+        return True
+
+    def heightForWidth(self, width: int) -> int:
+        places = self._places(width)
+        return max((place.bottom() + 1 for place in places), default=0)
+
+    def sizeHint(self) -> QSize:
+        shown = self._shown()
+        width = sum(item.sizeHint().width() for item in shown) + self._across * max(len(shown) - 1, 0)
+        return QSize(width, self.heightForWidth(width))
+
+    def minimumSize(self) -> QSize:
+        shown = [item.minimumSize() for item in self._shown()]
+        return QSize(
+            max((size.width() for size in shown), default=0),
+            max((size.height() for size in shown), default=0),
+        )
+
+    def setGeometry(self, rect: QRect) -> None:
+        super().setGeometry(rect)
+        for item, place in zip(self._shown(), self._places(rect.width()), strict=True):
+            item.setGeometry(place.translated(rect.topLeft()))
+
+    def _shown(self) -> list[QLayoutItem]:
+        return [item for item in self._items if not item.isEmpty()]
+
+    def _places(self, width: int) -> list[QRect]:
+        places: list[QRect] = []
+        at, tall = QPoint(0, 0), 0
+        for item in self._shown():
+            wide = min(item.sizeHint().width(), width)
+            high = item.heightForWidth(wide) if item.hasHeightForWidth() else item.sizeHint().height()
+            if at.x() and at.x() + wide > width:
+                at, tall = QPoint(0, at.y() + tall + self._down), 0
+            places.append(QRect(at, QSize(wide, high)))
+            at.setX(at.x() + wide + self._across)
+            tall = max(tall, high)
+        if places and self._last_right:
+            places[-1].moveRight(max(width - 1, places[-1].right()))
+        return places
+
+
+class Menu(QMenu):
+    """A letter or digit chooses in it, and is no shortcut of what lies beneath.
+
+    The keyboard stays with what had it when a menu opens, so that its shortcuts would answer first: A would
+    accept what is on screen, and no entry could be chosen by its digit.
+    """
+
+    def branch(self, title: str) -> Menu:
+        """Add a menu that opens from an entry of this one."""
+        menu = Menu(title, self)
+        self.addMenu(menu)
+        return menu
+
+    def event(self, event: QEvent) -> bool:
+        """Take every key as one of the menu's."""
+        if event.type() == QEvent.Type.ShortcutOverride:
+            event.accept()
+            return True
+        return super().event(event)
+
+
+def without_checked(slot: Callable[[], object]) -> Callable[[bool], object]:
+    """Let an action call a slot that does not ask whether it is checked."""
+
+    def call(_checked: bool) -> object:
+        return slot()
+
+    return call

@@ -1,15 +1,16 @@
-"""Colours, type and the style sheet: every widget asks here, none carries a colour of its own."""
+"""Colours, fonts and style sheet of the dark and the light theme."""
 
 from __future__ import annotations
 
 from functools import lru_cache
+from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QPalette
 from PySide6.QtWidgets import QApplication, QWidget
 
+from raterscope import resources
 from raterscope.figures.colours import ANNOTATOR_COLOURS, ANNOTATOR_SYMBOLS, DARK, LIGHT, UNNAMED, Theme
-from raterscope.widgets.style_sheet import style_sheet
 from raterscope.widgets.text_size import follow_lengths, pixels
 
 __all__ = [
@@ -31,6 +32,160 @@ __all__ = [
     "system_theme",
     "widget_font",
 ]
+
+
+NAME = 22
+"""Pixels that the program's name in the bar at the top has at most: tabs and buttons stand beside it."""
+
+
+def style_sheet(theme: Theme) -> str:
+    """Write the style sheet of a theme, its text as large as is asked for."""
+    t = theme
+    caption, body, title, deciding, line, header, box = map(pixels, (11, 13, 15, 30, 18, 20, 12))
+    under_black = t.second if t.dark else t.raised  # Qt's own icons are black, whatever the theme
+    tick, down = _icon(f"tick_{t.name}"), _icon(f"down_{t.name}")
+    return f"""
+* {{ font-size: {body}px; }}
+QWidget {{ color: {t.text}; selection-background-color: {t.accent}; selection-color: {t.on_accent}; }}
+QMainWindow, QDialog {{ background: {t.window}; }}
+QDialogButtonBox {{ dialogbuttonbox-buttons-have-icons: 0; }}
+QLabel {{ background: transparent; }}
+QToolTip {{ color: {t.text}; background: {t.raised}; border: 1px solid {t.line}; padding: 4px; }}
+
+QLabel[role="caption"] {{ color: {t.third}; font-size: {caption}px; font-weight: bold;
+    letter-spacing: 0.4px; }}
+QLabel[role="second"] {{ color: {t.second}; }}
+QLabel[role="small"] {{ color: {t.second}; font-size: {caption}px; }}
+QLabel[role="hint"] {{ color: {t.third}; font-size: {caption}px; }}
+QLabel[role="error"] {{ color: {t.rejected}; font-size: {caption}px; }}
+QLabel[role="title"] {{ font-size: {title}px; font-weight: bold; }}
+QLabel[role="accent"] {{ color: {t.accent}; }}
+QLabel[role="rejected"] {{ color: {t.rejected}; }}
+QLabel[role="disputed"] {{ color: {t.disputed}; }}
+QLabel[role="number-accent"] {{ color: {t.accent}; font-size: {deciding}px; font-weight: bold; }}
+QLabel[role="number-rejected"] {{ color: {t.rejected}; font-size: {deciding}px; font-weight: bold; }}
+QLabel[role="number-disputed"] {{ color: {t.disputed}; font-size: {deciding}px; font-weight: bold; }}
+QLabel[role="number-plain"] {{ color: {t.text}; font-size: {deciding}px; font-weight: bold; }}
+QFrame[role="panel"], QWidget[role="panel"] {{ background: {t.surface}; }}
+QWidget[role="popover"] {{ background: {t.surface}; border: 1px solid {t.line}; }}
+QFrame[role="rule"] {{ background: {t.line}; border: none; min-height: 1px; max-height: 1px; }}
+
+QPushButton, QToolButton {{ background: {t.raised}; border: 1px solid {t.line}; border-radius: 5px;
+    padding: 4px 12px; min-height: {line}px; }}
+QPushButton:hover, QToolButton:hover {{ border-color: {t.third}; }}
+QPushButton:pressed, QToolButton:pressed {{ background: {t.line}; }}
+QPushButton:focus, QToolButton:focus {{ border-color: {t.accent}; }}
+QPushButton:disabled, QToolButton:disabled {{ color: {t.third}; background: transparent; }}
+QPushButton#primary, QPushButton[role="primary"] {{ background: {t.accent}; color: {t.on_accent};
+    border-color: {t.accent}; font-weight: bold; }}
+QPushButton#primary:hover, QPushButton[role="primary"]:hover {{ border-color: {t.text}; }}
+QPushButton#primary:focus, QPushButton[role="primary"]:focus {{ border-color: {t.text}; }}
+QPushButton#primary:disabled, QPushButton[role="primary"]:disabled {{ background: {t.raised};
+    color: {t.third}; border-color: {t.line}; }}
+QPushButton[role="link"], QToolButton[role="link"] {{ background: transparent; border: 1px solid transparent;
+    color: {t.accent}; padding: 2px 0; text-align: left; }}
+QPushButton[role="link"]:hover, QToolButton[role="link"]:hover {{ border-color: {t.line}; }}
+QPushButton[role="link"]:focus, QToolButton[role="link"]:focus {{ border-color: {t.accent}; }}
+QPushButton[role="link"]:disabled, QToolButton[role="link"]:disabled {{ color: {t.third}; }}
+QToolButton::menu-indicator {{ image: none; width: 0; }}
+
+QLineEdit, QPlainTextEdit, QTextEdit, QComboBox, QAbstractSpinBox {{ background: {t.window};
+    border: 1px solid {t.line}; border-radius: 4px; padding: 3px 8px; min-height: {line}px;
+    placeholder-text-color: {t.third}; }}
+QLineEdit:focus, QPlainTextEdit:focus, QTextEdit:focus, QComboBox:focus, QAbstractSpinBox:focus {{
+    border-color: {t.accent}; }}
+QLineEdit[wrong="true"] {{ border-color: {t.rejected}; }}
+QLineEdit:disabled, QComboBox:disabled {{ color: {t.third}; background: transparent; }}
+QComboBox::drop-down {{ border: none; width: 24px; }}
+QComboBox::down-arrow {{ image: url({down}); width: 12px; height: 12px; }}
+QComboBox QAbstractItemView {{ background: {t.raised}; border: 1px solid {t.line};
+    selection-background-color: {t.accent}; selection-color: {t.on_accent}; outline: none; }}
+
+QCheckBox, QRadioButton {{ background: transparent; spacing: 8px; }}
+QCheckBox:focus, QRadioButton:focus {{ color: {t.accent}; }}
+QCheckBox::indicator, QRadioButton::indicator {{ width: {box}px; height: {box}px; background: {t.window};
+    border: 1px solid {t.third}; border-radius: 3px; }}
+QRadioButton::indicator {{ border-radius: {box // 2 + 1}px; }}
+QCheckBox::indicator:checked, QRadioButton::indicator:checked {{ background: {t.accent};
+    border-color: {t.accent}; }}
+QCheckBox::indicator:checked {{ image: url({tick}); }}
+QCheckBox::indicator:focus, QRadioButton::indicator:focus {{ border-color: {t.text}; }}
+QCheckBox::indicator:disabled, QRadioButton::indicator:disabled {{ border-color: {t.line}; }}
+
+QProgressBar {{ background: {t.line}; border: none; border-radius: 3px; min-height: 6px; max-height: 6px; }}
+QProgressBar::chunk {{ background: {t.accent}; border-radius: 3px; }}
+
+QAbstractItemView, QGraphicsView, QSlider {{ border: 1px solid transparent; }}
+QAbstractItemView:focus, QGraphicsView:focus, QSlider:focus {{ border-color: {t.accent}; }}
+QAbstractItemView {{ background: {t.surface}; outline: none;
+    selection-background-color: {t.raised}; selection-color: {t.text}; }}
+QHeaderView, QHeaderView::section {{ background: {t.surface}; color: {t.third}; border: none;
+    font-size: {caption}px; min-height: {header}px; }}
+QHeaderView::section {{ border-bottom: 1px solid {t.line}; padding: 2px 8px; }}
+QTableView {{ gridline-color: {t.line}; alternate-background-color: {t.surface}; }}
+QTableView[role="lines"] {{ selection-background-color: transparent; }}
+QTableCornerButton::section {{ background: {t.surface}; border: none; }}
+
+QMenu, QMenuBar {{ background: {t.raised}; }}
+QMenu {{ border: 1px solid {t.line}; padding: 4px; }}
+QMenu::item {{ padding: 5px 24px 5px 12px; border-radius: 4px; }}
+QMenu::item:selected {{ background: {t.accent}; color: {t.on_accent}; }}
+QMenu::item:disabled {{ color: {t.third}; }}
+QMenu::separator {{ height: 1px; background: {t.line}; margin: 4px 8px; }}
+
+QTabWidget::pane {{ border: none; }}
+QTabBar::tab {{ background: transparent; color: {t.second}; padding: 5px 8px; border-radius: 4px; }}
+QFileDialog QToolButton {{ padding: 2px; min-height: 0; background: {under_black}; }}
+QTabBar QToolButton {{ padding: 0; min-height: 0; border-radius: 0; }}
+QTabBar::tab:selected {{ background: {t.raised}; color: {t.text}; font-weight: bold; }}
+QTabBar::tab:focus {{ color: {t.accent}; }}
+
+QScrollArea {{ background: transparent; border: none; }}
+QAbstractScrollArea::corner {{ background: transparent; border: none; }}
+QScrollBar {{ background: transparent; border: none; margin: 0; }}
+QScrollBar:vertical {{ width: 10px; }}
+QScrollBar:horizontal {{ height: 10px; }}
+QScrollBar::handle {{ background: {t.line}; border-radius: 3px; margin: 2px; }}
+QScrollBar::handle:vertical {{ min-height: 24px; }}
+QScrollBar::handle:horizontal {{ min-width: 24px; }}
+QScrollBar::handle:hover {{ background: {t.third}; }}
+QScrollBar::add-line, QScrollBar::sub-line {{ width: 0; height: 0; }}
+QScrollBar::add-page, QScrollBar::sub-page {{ background: transparent; }}
+QSplitter::handle {{ background: {t.line}; }}
+QSplitter::handle:hover {{ background: {t.accent}; }}
+QSplitter::handle:horizontal {{ width: 1px; }}
+QSplitter::handle:vertical {{ height: 1px; }}
+
+QWidget#topBar, QWidget#statusLine {{ background: {t.surface}; }}
+QWidget#topBar {{ border-bottom: 1px solid {t.line}; }}
+QWidget#statusLine {{ border-top: 1px solid {t.line}; }}
+QToolButton#menuButton {{ background: transparent; border-color: transparent; font-size: {min(title, NAME)}px;
+    font-weight: bold; padding: 4px 22px 4px 6px; }}
+QToolButton#menuButton::menu-indicator {{ image: url({down}); width: {box}px; subcontrol-origin: padding;
+    subcontrol-position: right center; right: 6px; }}
+QToolButton#menuButton:hover {{ background: {t.raised}; }}
+QToolButton#menuButton:focus {{ border-color: {t.accent}; }}
+QLabel#studyName, QLabel#progressWords {{ color: {t.second}; }}
+QPushButton#workspaceTab {{ background: transparent; border: 1px solid transparent; color: {t.second};
+    padding: 4px 14px; }}
+QPushButton#workspaceTab:hover {{ color: {t.text}; }}
+QPushButton#workspaceTab:checked {{ background: {t.raised}; color: {t.text}; font-weight: bold; }}
+QPushButton#workspaceTab:focus {{ border-color: {t.accent}; }}
+QLabel#statusNews {{ font-size: {caption}px; }}
+QLabel#statusText, QLabel#statusKept {{ color: {t.second}; font-size: {caption}px; }}
+QWidget#workspaceNotes {{ background: {t.raised}; border-bottom: 1px solid {t.line}; }}
+QLabel#workspaceTag {{ font-weight: bold; color: {t.surface}; background: {t.disputed}; border-radius: 3px;
+    padding: 1px 6px; }}
+QWidget#noticeBar {{ background: {t.raised}; border-bottom: 1px solid {t.line}; }}
+QLabel#noticeTone {{ font-weight: bold; color: {t.accent}; }}
+QLabel#noticeTone[tone="error"] {{ color: {t.rejected}; }}
+"""
+
+
+def _icon(name: str) -> str:
+    path = Path(resources.__path__[0]) / "icons" / f"{name}.svg"
+    return f'"{path.as_posix()}"'
+
 
 CAPTION, BODY, FIGURE, DECIDING = 11, 13, 15, 30
 """Sizes of type, in pixels of the usual size."""

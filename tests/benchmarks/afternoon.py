@@ -33,7 +33,7 @@ from raterscope.algorithms.simulation.smears import Smear, render_smear
 from raterscope.app.review import Decision
 from raterscope.app.sample_files import write_rows
 from raterscope.app.workspaces.clicks.spots import Spot
-from raterscope.widgets.dialogs.reason import ReasonDialog
+from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
 
 from .window_driving import (
     Driven,

@@ -23,7 +23,7 @@ from raterscope.app.importing import import_files
 from raterscope.app.kinds.masks.sample import make_sample
 from raterscope.app.study import Study
 from raterscope.app.study.masks import PlacedMask, add_masks
-from raterscope.widgets.volume.layers import Stroke
+from raterscope.widgets.volume.scene import Stroke
 
 from .window_driving import ROUNDS, Driven, dark_application, heading, measure_cancelling
 

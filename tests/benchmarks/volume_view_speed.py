@@ -19,7 +19,7 @@ from scipy.ndimage import gaussian_filter
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.widgets import theme
-from raterscope.widgets.volume.layers import HeatMap, Outline
+from raterscope.widgets.volume.scene import HeatMap, Outline
 from raterscope.widgets.volume.volume_view import VolumeView
 
 SIZE = 1144, 644

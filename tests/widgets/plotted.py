@@ -33,7 +33,7 @@ from raterscope.widgets.figures.side_counts import SideCounts
 from raterscope.widgets.figures.similarity_matrix import SimilarityMatrix
 from raterscope.widgets.figures.stream_curves import StreamCurves
 from raterscope.widgets.figures.ternary_plot import TernaryPlot
-from raterscope.widgets.panels.local_weight import LocalWeight
+from raterscope.widgets.panels.rater_panels import LocalWeight
 from raterscope.widgets.volume.dispute_strip import DisputeStrip
 from tests.widgets import (
     test_bias_path,

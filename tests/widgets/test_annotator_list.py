@@ -5,7 +5,7 @@ import pytest
 from PySide6.QtCore import Qt
 
 from raterscope.widgets import theme
-from raterscope.widgets.panels.annotator_list import (
+from raterscope.widgets.panels.pair_browser import (
     ANNOTATOR_FILTERS,
     CLEARED,
     EMPTY,

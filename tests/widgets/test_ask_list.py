@@ -3,7 +3,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QLabel
 
-from raterscope.widgets.panels.ask_list import AskLine, AskList
+from raterscope.widgets.panels.lists import AskLine, AskList
 
 LINES = (
     AskLine("w-0412", "w-0412", "finds 0.94 of what is there", 0.31),
@@ -55,7 +55,7 @@ def test_who_finds_how_much_is_read_whole_in_a_narrow_panel(qtbot, monkeypatch):
     def note(painter, box, text, *_, **__):
         written.append((text, QFontMetrics(painter.font()).horizontalAdvance(text) <= box.width()))
 
-    monkeypatch.setattr("raterscope.widgets.panels.ask_list.paint_words", note)
+    monkeypatch.setattr("raterscope.widgets.panels.lists.paint_words", note)
     widget = AskList("annotator", "decisions set right", "", "Fuse the clicks first.")
     qtbot.addWidget(widget)
     widget.resize(295, 160)

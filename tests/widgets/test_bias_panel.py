@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QLabel
 
 from raterscope.widgets import theme
 from raterscope.widgets.figures.bias_over_time import OverTimeView
-from raterscope.widgets.panels.annotator_list import CLEARED, FLAGGED
 from raterscope.widgets.panels.bias_panel import BiasPanel, BiasView
+from raterscope.widgets.panels.pair_browser import CLEARED, FLAGGED
 
 LEFT = Qt.MouseButton.LeftButton
 

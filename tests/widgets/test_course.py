@@ -9,10 +9,13 @@ from PySide6.QtGui import QColor, QHelpEvent
 from PySide6.QtWidgets import QApplication, QToolTip
 
 from raterscope.widgets import theme
-from raterscope.widgets.tables.annotator_delegate import course_box
-from raterscope.widgets.tables.annotator_model import COLUMNS
-from raterscope.widgets.tables.annotator_table import AnnotatorRow, AnnotatorTable
-from raterscope.widgets.tables.course import Course
+from raterscope.widgets.tables.annotator_table import (
+    COLUMNS,
+    AnnotatorRow,
+    AnnotatorTable,
+    Course,
+    course_box,
+)
 
 KNOWN = (0.5, 0.4, 0.6)
 COLUMN = COLUMNS.index("by image")

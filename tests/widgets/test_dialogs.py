@@ -2,9 +2,13 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog
 
-from raterscope.widgets.dialogs.column_mapping import ColumnMappingDialog, MappingField, TableKind
-from raterscope.widgets.dialogs.reason import ReasonDialog
-from raterscope.widgets.dialogs.who_marked import WhoMarkedDialog
+from raterscope.widgets.dialogs.import_dialogs import (
+    ColumnMappingDialog,
+    MappingField,
+    TableKind,
+    WhoMarkedDialog,
+)
+from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
 
 FIELDS = [
     MappingField("annotator", "annotator"),

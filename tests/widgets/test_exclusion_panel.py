@@ -3,8 +3,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
 
-from raterscope.widgets.panels.exclusion_changes import ExclusionPreview
-from raterscope.widgets.panels.exclusion_panel import ExclusionPanel
+from raterscope.widgets.panels.exclusion_panel import ExclusionPanel, ExclusionPreview
 from tests.reading import visible_words
 
 pytestmark = pytest.mark.usefixtures("dark")

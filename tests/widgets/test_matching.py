@@ -2,7 +2,7 @@
 
 import pytest
 
-from raterscope.widgets.matching import Typed
+from raterscope.widgets.names import Typed
 
 TEXTS = ["next disputed spot", "accept", "copy as image", "image one.png", "an excess", "compare runs"]
 

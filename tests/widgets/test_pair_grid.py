@@ -7,7 +7,7 @@ from PySide6.QtGui import QColor, QImage
 from PySide6.QtWidgets import QLabel
 
 from raterscope.widgets import theme
-from raterscope.widgets.panels.pair_grid import PairGrid, PairsView
+from raterscope.widgets.panels.pair_browser import PairGrid, PairsView
 
 
 def view(**more) -> PairsView:

@@ -5,9 +5,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel
 
 from raterscope.figures.colours import ANNOTATOR_COLOURS
-from raterscope.widgets.glyphs import rater_colour
-from raterscope.widgets.tables.rater_model import direction
-from raterscope.widgets.tables.rater_table import RaterRow, RaterTable
+from raterscope.widgets.painting import rater_colour
+from raterscope.widgets.tables.rater_table import RaterRow, RaterTable, direction
 
 
 @pytest.fixture

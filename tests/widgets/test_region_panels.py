@@ -7,10 +7,8 @@ from PySide6.QtGui import QFontMetrics, QImage
 from PySide6.QtWidgets import QLabel
 
 from raterscope.widgets import theme
-from raterscope.widgets.panels.alternatives_panel import AlternativeCard, AlternativesPanel
-from raterscope.widgets.panels.local_weight import LocalWeight
-from raterscope.widgets.panels.region_panel import RegionEvidence, RegionPanel, RegionVote
-from raterscope.widgets.panels.region_votes import SAID
+from raterscope.widgets.panels.rater_panels import AlternativeCard, AlternativesPanel, LocalWeight
+from raterscope.widgets.panels.region_panel import SAID, RegionEvidence, RegionPanel, RegionVote
 from tests.reading import visible_words
 
 pytestmark = pytest.mark.usefixtures("dark")

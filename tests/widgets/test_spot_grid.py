@@ -4,7 +4,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 
 from raterscope.widgets import theme
-from raterscope.widgets.panels.card_view import Card
+from raterscope.widgets.panels.cards import Card
 from raterscope.widgets.panels.spot_grid import SpotGrid
 from tests.reading import visible_words
 

@@ -6,8 +6,7 @@ from PySide6.QtCore import QRect, Qt
 from PySide6.QtWidgets import QLabel
 
 from raterscope.widgets import theme
-from raterscope.widgets.tables.annotator_model import COLUMNS
-from raterscope.widgets.tables.annotator_table import AnnotatorRow, AnnotatorTable
+from raterscope.widgets.tables.annotator_table import COLUMNS, AnnotatorRow, AnnotatorTable
 from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
 from raterscope.widgets.tables.rater_table import RaterRow, RaterTable
 

@@ -5,9 +5,8 @@ from PySide6.QtGui import QColor, QFontMetrics, QImage
 from PySide6.QtWidgets import QLabel, QSplitter, QWidget
 
 from raterscope.widgets import theme
-from raterscope.widgets.panels.class_bars import ClassBar, keys_of
-from raterscope.widgets.panels.task_panel import TaskPanel, TaskView, TaskVote
-from raterscope.widgets.telling_names import telling_names
+from raterscope.widgets.names import distinguishing_labels
+from raterscope.widgets.panels.task_panel import ClassBar, TaskPanel, TaskView, TaskVote, keys_of
 from tests.reading import visible_words
 
 pytestmark = pytest.mark.usefixtures("dark")
@@ -220,7 +219,7 @@ def test_where_a_name_has_no_room_what_tells_it_apart_stays(panel):
     panel.resize(300, 420)
     shown = {}
     for name in classes:  # each alone in the first line, so that nothing but the name differs
-        panel.bars.show_bars([ClassBar(0, name, 0.5, "plain", "", "1", telling_names(classes)[name])])
+        panel.bars.show_bars([ClassBar(0, name, 0.5, "plain", "", "1", distinguishing_labels(classes)[name])])
         QCoreApplication.sendPostedEvents()
         shown[name] = panel.bars.viewport().grab().toImage().copy(0, 0, panel.bars.width() - 60, 20)
     first, second, third = shown.values()

@@ -30,7 +30,7 @@ from raterscope.app.kinds.registry import exports
 from raterscope.app.provenance import Provenance
 from raterscope.app.study import Study
 from raterscope.app.window.asking import ask
-from raterscope.widgets.dialogs.deidentified_export import DeidentifiedExportDialog
+from raterscope.widgets.dialogs.output_dialogs import DeidentifiedExportDialog
 
 __all__ = ["Exporting", "entries_of"]
 

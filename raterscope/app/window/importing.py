@@ -39,8 +39,12 @@ from raterscope.app.kinds.masks.reading import (
 from raterscope.app.kinds.pairs.reading import items_of
 from raterscope.app.study import Study
 from raterscope.app.window.asking import ask
-from raterscope.widgets.dialogs.column_mapping import ColumnMappingDialog, MappingField, TableKind
-from raterscope.widgets.dialogs.who_marked import WhoMarkedDialog
+from raterscope.widgets.dialogs.import_dialogs import (
+    ColumnMappingDialog,
+    MappingField,
+    TableKind,
+    WhoMarkedDialog,
+)
 
 __all__ = ["STUDIES", "Importing", "new_study_path"]
 

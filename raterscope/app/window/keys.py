@@ -19,9 +19,8 @@ from PySide6.QtWidgets import (
 
 from raterscope.app.window.commands import Command
 from raterscope.app.workspaces.screen import WorkspaceScreen
-from raterscope.widgets.key_cap import KeyButton
-from raterscope.widgets.matching import Typed
-from raterscope.widgets.own_keys import OwnKeys, own_keys
+from raterscope.widgets.key_help import KeyButton, KeyHelp, key_help_in
+from raterscope.widgets.names import Typed
 from raterscope.widgets.parts import plain_label
 from raterscope.widgets.text_size import pixels
 
@@ -35,7 +34,7 @@ SIZE = QSize(1080, 680)
 EDGE, BETWEEN, SCROLL_BAR = 20, 32, 12
 
 
-def groups_of(commands: Sequence[Command], workspace: WorkspaceScreen | None) -> tuple[OwnKeys, ...]:
+def groups_of(commands: Sequence[Command], workspace: WorkspaceScreen | None) -> tuple[KeyHelp, ...]:
     """Group the keys of the commands by their menus, then those of a workspace's widgets."""
     groups: dict[str, list[tuple[str, str]]] = {}
     for one in commands:
@@ -44,15 +43,15 @@ def groups_of(commands: Sequence[Command], workspace: WorkspaceScreen | None) ->
     if workspace is not None:
         if workspace.digits is not None:
             groups.setdefault("Review", []).extend(workspace.digits.keys)
-        for told in own_keys(workspace):
+        for told in key_help_in(workspace):
             groups.setdefault(told.where, []).extend(told.keys)
-    return tuple(OwnKeys(title, tuple(keys)) for title, keys in groups.items())
+    return tuple(KeyHelp(title, tuple(keys)) for title, keys in groups.items())
 
 
 class KeySheet(QDialog):
     """Every key that works here and what it does, in columns, with a line to look for one."""
 
-    def __init__(self, groups: Sequence[OwnKeys], parent: QWidget | None = None) -> None:
+    def __init__(self, groups: Sequence[KeyHelp], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("Keyboard shortcuts")
@@ -107,7 +106,7 @@ class KeySheet(QDialog):
 
 
 class _Group(QWidget):
-    def __init__(self, group: OwnKeys) -> None:
+    def __init__(self, group: KeyHelp) -> None:
         super().__init__()
         self._title = group.where.casefold()
         self._rows = [(_Row(keys, words), keys, words) for keys, words in group.keys]

@@ -32,7 +32,7 @@ from raterscope.app.window.reopening import OfferBar, Reopening
 from raterscope.app.window.reproducing import Reproducing
 from raterscope.app.workspaces.catalogue import WORKSPACES, WorkspaceKind
 from raterscope.app.workspaces.screen import TABS, WorkspaceScreen
-from raterscope.widgets.empty_state import EmptyState
+from raterscope.widgets.notes import EmptyState
 
 __all__ = ["MainWindow"]
 

@@ -18,7 +18,7 @@ from raterscope.app.window.look import apply_look, change_text_size
 from raterscope.app.window.recent import Recent
 from raterscope.app.window.reproducing import Reproducing
 from raterscope.app.workspaces.catalogue import WORKSPACES
-from raterscope.widgets.menu import Menu, without_checked
+from raterscope.widgets.parts import Menu, without_checked
 
 __all__ = ["Menus"]
 

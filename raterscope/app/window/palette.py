@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QApplication, QFrame, QLineEdit, QStyle, QVBoxLayo
 
 from raterscope.app.window.commands import Command
 from raterscope.widgets import theme
-from raterscope.widgets.key_cap import cap_width, paint_key
-from raterscope.widgets.matching import Typed
+from raterscope.widgets.key_help import cap_width, paint_key
+from raterscope.widgets.names import Typed
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import plain_label

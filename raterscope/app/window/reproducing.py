@@ -14,8 +14,7 @@ from raterscope.algorithms.progress import Watch, part
 from raterscope.app.jobs import Jobs
 from raterscope.app.simulation.setups import SETUPS, Setup
 from raterscope.app.window.files import Files
-from raterscope.widgets.dialogs.papers import PapersDialog
-from raterscope.widgets.dialogs.simulation import SetupOffer, SimulationDialog
+from raterscope.widgets.dialogs.output_dialogs import PapersDialog, SetupOffer, SimulationDialog
 
 if TYPE_CHECKING:
     from raterscope.algorithms.settings import Settings

@@ -14,8 +14,8 @@ from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.trust import FEW, Trust, bin_intervals
 from raterscope.figures.evaluation import CalibrationLine
+from raterscope.widgets.panels.evaluation_panels import TrustPanel
 from raterscope.widgets.panels.queue_panel import QueueFrame
-from raterscope.widgets.panels.trust_panel import TrustPanel
 
 __all__ = ["Calibration"]
 

@@ -12,9 +12,9 @@ from raterscope.app.contents import Contents
 from raterscope.app.jobs import Job
 from raterscope.app.review import Decision, is_measure
 from raterscope.app.study import RunEntry
+from raterscope.widgets.panels.fuse_panel import RunLine
 from raterscope.widgets.panels.history_panel import HistoryEntry
 from raterscope.widgets.panels.jobs_panel import JobLine
-from raterscope.widgets.panels.run_list import RunLine
 
 __all__ = ["history", "job_line", "run_lines", "run_title", "stale_words"]
 

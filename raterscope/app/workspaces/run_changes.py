@@ -11,7 +11,7 @@ from raterscope.app.document import Document
 from raterscope.app.session import LatestTask
 from raterscope.app.study.shown import run_name
 from raterscope.app.workspaces.screen import WorkspaceScreen
-from raterscope.widgets.panels.changes_panel import NEXT
+from raterscope.widgets.panels.history_panel import NEXT
 
 __all__ = ["RunChanges"]
 

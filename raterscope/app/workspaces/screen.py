@@ -18,14 +18,12 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.widgets import theme
-from raterscope.widgets.menu import without_checked
-from raterscope.widgets.own_keys import OwnKeys
-from raterscope.widgets.panels.changes_panel import BACK, NEXT, PREVIOUS, ChangesPanel
+from raterscope.widgets.key_help import KeyHelp
+from raterscope.widgets.notes import WorkspaceNotes
 from raterscope.widgets.panels.fuse_panel import FusePanel
-from raterscope.widgets.panels.history_panel import HistoryPanel
+from raterscope.widgets.panels.history_panel import BACK, NEXT, PREVIOUS, ChangesPanel, HistoryPanel
 from raterscope.widgets.panels.jobs_panel import JobsPanel
-from raterscope.widgets.scrolled import Scrolled
-from raterscope.widgets.standing_notes import StandingNotes
+from raterscope.widgets.parts import ScrollRegion, without_checked
 from raterscope.widgets.text_size import text_size
 
 if TYPE_CHECKING:
@@ -103,26 +101,26 @@ class WorkspaceScreen(QWidget):
         self.left_tabs.tabBar().setAccessibleName("History, jobs and changes")
         self.actions_made: list[QAction] = []
         """What the Review menu offers here."""
-        self.digits: OwnKeys | None = None
+        self.digits: KeyHelp | None = None
         """What the keys 1 to 9 do."""
         self._regions = (queue, canvas, evidence, self.left_tabs, *below)
         # From the whole to its parts: for each further widget about a part, Qt styles all that it holds anew.
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         across, down = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
-        self.notes = StandingNotes(self)
+        self.notes = WorkspaceNotes(self)
         column.addWidget(self.notes)
         self.whole = _splitter(across, self)
         column.addWidget(self.whole, 1)
-        Scrolled(queue, self.whole)
+        ScrollRegion(queue, self.whole)
         self.middle = _splitter(down, self.whole)
         self.upper, self.bottom = _splitter(across, self.middle), _splitter(across, self.middle)
         if self.CANVAS_SCROLLS:
-            Scrolled(canvas, self.upper)
+            ScrollRegion(canvas, self.upper)
         else:
             self.upper.addWidget(canvas)
-        Scrolled(evidence, self.upper)
-        self._lower = tuple(Scrolled(part, self.bottom) for part in (self.left_tabs, *below))
+        ScrollRegion(evidence, self.upper)
+        self._lower = tuple(ScrollRegion(part, self.bottom) for part in (self.left_tabs, *below))
         self.whole.setStretchFactor(1, 1)
         self.middle.setStretchFactor(0, 1)
         self.upper.setStretchFactor(0, 1)
@@ -201,7 +199,7 @@ class WorkspaceScreen(QWidget):
 
     def add_digits(self, slot: Callable[[int], object], words: str, *, first: int = 1) -> None:
         """Let the keys 1 to 9, or 0 to 9, call a slot with the digit less one; the words are what it does."""
-        self.digits = OwnKeys("", ((f"{first} ... 9", words),))
+        self.digits = KeyHelp("", ((f"{first} ... 9", words),))
         for digit in range(first, 10):
             shortcut = QShortcut(QKeySequence(str(digit)), self)
             shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)

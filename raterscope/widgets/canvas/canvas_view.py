@@ -11,19 +11,20 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from raterscope.widgets import theme
-from raterscope.widgets.canvas import live
-from raterscope.widgets.canvas.crowd_layer import CrowdLayer
+from raterscope.widgets.canvas import overlay_painter
+from raterscope.widgets.canvas.annotation_layers import (
+    LABELS_UP_TO,
+    SMALLEST_RADIUS,
+    CrowdLayer,
+    SpotLayer,
+    TruthLayer,
+)
 from raterscope.widgets.canvas.image_layer import ImageLayer
-from raterscope.widgets.canvas.looking import Looking
 from raterscope.widgets.canvas.marks import LAYERS, ClickMarks, DetectionMarks
-from raterscope.widgets.canvas.minimap import Minimap
-from raterscope.widgets.canvas.scale_bar import paint_scale_bar
-from raterscope.widgets.canvas.spot_layer import LABELS_UP_TO, SMALLEST_RADIUS, SpotLayer
-from raterscope.widgets.canvas.tile_store import TileSource
-from raterscope.widgets.canvas.tiles import TileCache
-from raterscope.widgets.canvas.truth_layer import TruthLayer
-from raterscope.widgets.canvas.viewport import Rect, Viewport
-from raterscope.widgets.chips import ChipRow
+from raterscope.widgets.canvas.overlay_painter import paint_scale_bar
+from raterscope.widgets.canvas.tiles import TileCache, TileSource
+from raterscope.widgets.canvas.viewport import Minimap, PanZoomWidget, Rect, Viewport
+from raterscope.widgets.notes import ChipRow
 
 __all__ = ["CanvasView"]
 
@@ -45,7 +46,7 @@ CHIPS = {
 }
 
 
-class CanvasView(Looking):
+class CanvasView(PanZoomWidget):
     """An image, its clicks and spots, in layers that chips switch.
 
     Signals
@@ -244,7 +245,7 @@ class CanvasView(Looking):
             if self._hovered is not None and self._partial is None and not self._bare:
                 self._paint_hover(painter, self._hovered)
             if self.hasFocus() and not self._bare:
-                live.paint_focus(painter, self._viewport)
+                overlay_painter.paint_focus(painter, self._viewport)
 
     def _paint(self, painter: QPainter) -> None:
         ratio = self.devicePixelRatioF()
@@ -264,21 +265,21 @@ class CanvasView(Looking):
         self._hurry = True
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if self._annotator is not None and self._visible["clicks"]:
-            live.paint_chosen(painter, view, *self._crowd.of(self._annotator, view))
+            overlay_painter.paint_chosen(painter, view, *self._crowd.of(self._annotator, view))
         if self._partial is not None:
-            live.paint_partial(painter, view, *self._partial, self._spots.coverage)
+            overlay_painter.paint_partial(painter, view, *self._partial, self._spots.coverage)
         elif self._selected is not None:
             self._paint_selection(painter, self._selected)
         for paint in self.over_marks:
             paint(painter, view)
         if self.cross_hair is not None:
-            live.paint_cross_hair(painter, view, *self.cross_hair)
+            overlay_painter.paint_cross_hair(painter, view, *self.cross_hair)
         paint_scale_bar(painter, QPointF(EDGE, view.height - EDGE), view.scale, self._pixel_size)
         if self._crowd.as_density or self._visible["density"]:
             instead = self._crowd.as_density and not self._visible["density"]
-            live.paint_density_bar(painter, view, self._crowd.highest, instead)
+            overlay_painter.paint_density_bar(painter, view, self._crowd.highest, instead)
         if self._waiting:
-            live.paint_waiting(painter, view, self._waiting)
+            overlay_painter.paint_waiting(painter, view, self._waiting)
 
     def _paint_base(self, painter: QPainter, scale: float, rect: QRectF) -> None:
         self._image.paint(painter, scale, rect)
@@ -311,13 +312,13 @@ class CanvasView(Looking):
 
     def _paint_selection(self, painter: QPainter, index: int) -> None:
         place, long = self._on_screen(index)
-        live.paint_frame(painter, place, FRAME_EDGE + long)
+        overlay_painter.paint_frame(painter, place, FRAME_EDGE + long)
 
     def _paint_hover(self, painter: QPainter, index: int) -> None:
         place, long = self._on_screen(index)
         title, line = self._spots.spots.words(index)
         state = self._spots.spots.state[index]
-        live.paint_words(painter, self._viewport, place, long + 10, title, line, state)
+        overlay_painter.paint_words(painter, self._viewport, place, long + 10, title, line, state)
 
     def _on_screen(self, index: int) -> tuple[QPointF, float]:
         """Give a spot's place in the widget, and its radius there."""

@@ -14,7 +14,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.canvas.image_canvas import DRAG_FROM, FINE_STEP, ImageCanvas
 from raterscope.widgets.canvas.shape_marks import paint_shape, paint_tag, polygon_of, tag_box
 from raterscope.widgets.canvas.viewport import Viewport
-from raterscope.widgets.chips import paint_chip_ground
+from raterscope.widgets.notes import paint_chip_ground
 from raterscope.widgets.text_size import enlarge
 
 __all__ = ["Drawing"]

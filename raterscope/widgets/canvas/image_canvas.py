@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QWidget
 from raterscope.widgets.canvas.canvas_view import CanvasView
 from raterscope.widgets.canvas.viewport import Viewport
 from raterscope.widgets.figure_menu import PictureMenu
-from raterscope.widgets.own_keys import OwnKeys
+from raterscope.widgets.key_help import KeyHelp
 
 __all__ = ["ImageCanvas"]
 
@@ -152,7 +152,7 @@ class ImageCanvas(CanvasView):
         """Say nothing more."""
         self._hover(None)
 
-    OWN_KEYS = OwnKeys(
+    KEY_HELP = KeyHelp(
         "On the image",
         (
             ("Arrows", "pan; with Shift: small steps"),

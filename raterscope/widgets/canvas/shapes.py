@@ -12,14 +12,18 @@ from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter
 
 from raterscope.widgets.canvas.canvas_view import SETTLED
 from raterscope.widgets.canvas.image_canvas import DRAG_FROM, ImageCanvas
-from raterscope.widgets.canvas.shape_grips import away_from, grips_of, held_in, pulled, shifted
 from raterscope.widgets.canvas.shape_marks import (
     ShapeMark,
+    away_from,
+    grips_of,
+    held_in,
     paint_grips,
     paint_shape,
     paint_shapes,
     paint_tags,
     polygon_of,
+    pulled,
+    shifted,
     tag_boxes,
     within,
 )

@@ -1,10 +1,24 @@
-"""Which part of the image the widget shows: a value, changed by making another."""
+"""The visible part of an image: viewport, a widget that pans and zooms, and a minimap."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-__all__ = ["FIT_MARGIN", "Rect", "Viewport"]
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QImage, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtWidgets import QWidget
+
+from raterscope.widgets import theme
+from raterscope.widgets.notes import paint_chip_ground
+
+__all__ = [
+    "FIT_MARGIN",
+    "Minimap",
+    "PanZoomWidget",
+    "Rect",
+    "Viewport",
+]
+
 
 SMALLEST_SCALE, LARGEST_SCALE = 1e-3, 200.0
 FIT_MARGIN, LOOK_MARGIN = 12.0, 60.0
@@ -123,3 +137,187 @@ class Viewport:
         inside_x = min(max(x, extent[0]), extent[2])
         inside_y = min(max(y, extent[1]), extent[3])
         return self if (x, y) == (inside_x, inside_y) else self.centred(inside_x, inside_y)
+
+
+class PanZoomWidget(QWidget):
+    """A widget through which one looks at something larger or smaller than itself.
+
+    Who paints in it says what there is by `extent`, and is told by `_looked_elsewhere` when another part of
+    it is in sight.
+    """
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._viewport = Viewport(max(1, self.width()), max(1, self.height()))
+        self._fitted = True
+
+    @property
+    def extent(self) -> Rect:
+        """Left, top, right, bottom of what there is to be seen."""
+        raise NotImplementedError
+
+    def _looked_elsewhere(self) -> None:
+        """Take up that another part is in sight, or the same at another scale."""
+        raise NotImplementedError
+
+    @property
+    def viewport(self) -> Viewport:
+        """What is in sight."""
+        return self._viewport
+
+    @property
+    def fitted(self) -> bool:
+        """Whether the whole is in sight, and is to stay so."""
+        return self._fitted
+
+    def fit(self) -> None:
+        """Show the whole."""
+        self._fitted = True
+        self._set_viewport(self._viewport.framing(self.extent, FIT_MARGIN))
+
+    def look_at(self, x: float, y: float, radius: float) -> None:
+        """Bring a spot into sight with what surrounds it.
+
+        The scale stays when the spot is easily judged at it, and nothing moves when it also lies well inside.
+        """
+        view = self._viewport.looking_at(x, y, radius, self.extent)
+        if view != self._viewport:
+            self._fitted = False
+            self._set_viewport(view)
+
+    def look_from(self, x: float, y: float, scale: float) -> None:
+        """Bring a place into the middle, with so many pixels of the widget for a unit of the image."""
+        self._fitted = False
+        self._set_viewport(self._viewport.centred(x, y, scale).held_to(self.extent))
+
+    def centre_on(self, x: float, y: float) -> None:
+        """Bring a place into the middle."""
+        self._fitted = False
+        self._set_viewport(self._viewport.centred(x, y))
+
+    def zoom(self, factor: float, about: QPointF | None = None) -> None:
+        """Enlarge about a place of the widget, or about its middle."""
+        view = self._viewport
+        place = about if about is not None else QPointF(view.width / 2, view.height / 2)
+        self._fitted = False
+        self._set_viewport(view.zoomed(factor, place.x(), place.y()).held_to(self.extent))
+
+    def pan(self, across: float, down: float) -> None:
+        """Move what is seen by some pixels."""
+        self._drag_to(self._viewport.panned(across, down))
+
+    def _drag_to(self, viewport: Viewport) -> None:
+        self._fitted = False
+        self._set_viewport(viewport.held_to(self.extent))
+
+    def _set_viewport(self, viewport: Viewport) -> None:
+        self._viewport = viewport
+        self._looked_elsewhere()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Keep the whole in sight, or the middle in the middle."""
+        size = event.size()
+        self._viewport = self._viewport.resized(max(1, size.width()), max(1, size.height()))
+        if self._fitted:
+            self.fit()
+        else:
+            self._set_viewport(self._viewport)
+
+
+LONGEST = 128
+EDGE = 8
+FROM_CORNER = 12
+"""Pixels to the corner of the widget that it lies in."""
+
+
+class Minimap(QWidget):
+    """Press or drag to look elsewhere.
+
+    Signals
+    -------
+    place_chosen : (float, float)
+        The place that is to come to the middle.
+    """
+
+    place_chosen = Signal(float, float)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._picture: QImage | None = None
+        self._extent: Rect = (0.0, 0.0, 1.0, 1.0)
+        self._seen: Rect = self._extent
+        self.setAccessibleName("Overview of the image")
+        self.setToolTip("Visible part of the image. Click or drag to move it")
+        self.setCursor(Qt.CursorShape.ArrowCursor)
+
+    def room(self, extent: Rect) -> tuple[int, int]:
+        """Give the size of the picture for an extent, without the edge."""
+        width, height = extent[2] - extent[0], extent[3] - extent[1]
+        factor = LONGEST / max(width, height)
+        return max(8, round(width * factor)), max(8, round(height * factor))
+
+    @property
+    def has_picture(self) -> bool:
+        """Whether the image is there."""
+        return self._picture is not None
+
+    def set_picture(self, picture: QImage | None, extent: Rect) -> None:
+        """Show another image."""
+        self._picture, self._extent = picture, extent
+        width, height = self.room(extent)
+        self.setFixedSize(width + 2 * EDGE, height + 2 * EDGE)
+        self.update()
+
+    def follow(self, viewport: Viewport) -> None:
+        """Say what is in sight; where all is, the frame would tell nothing, and the overview is hidden."""
+        seen = viewport.visible
+        left, top, right, bottom = self._extent
+        self.setVisible(not (seen[0] <= left and seen[1] <= top and seen[2] >= right and seen[3] >= bottom))
+        self.move(viewport.width - self.width() - FROM_CORNER, viewport.height - self.height() - FROM_CORNER)
+        if seen != self._seen:
+            self._seen = seen
+            self.update()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint image and frame."""
+        with QPainter(self) as painter:
+            self._paint(painter)
+
+    def _paint(self, painter: QPainter) -> None:
+        paint_chip_ground(painter, QRectF(self.rect()))
+        box = self._box()
+        if self._picture is None:
+            painter.fillRect(box, QColor(theme.DARK.canvas))
+        else:
+            painter.drawImage(box, self._picture)
+        left, top, right, bottom = self._extent
+        across, down = box.width() / (right - left), box.height() / (bottom - top)
+        frame = QRectF(
+            box.left() + (self._seen[0] - left) * across,
+            box.top() + (self._seen[1] - top) * down,
+            max(4.0, (self._seen[2] - self._seen[0]) * across),
+            max(4.0, (self._seen[3] - self._seen[1]) * down),
+        ).intersected(box)
+        for hue, width in ((theme.DARK.canvas, 3.5), (theme.DARK.accent, 1.6)):
+            painter.setPen(QPen(QColor(hue), width))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(frame)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Look where the mouse is pressed."""
+        self._choose(event.position())
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Follow a drag."""
+        if event.buttons() & Qt.MouseButton.LeftButton:
+            self._choose(event.position())
+
+    def _box(self) -> QRectF:
+        return QRectF(self.rect()).adjusted(EDGE, EDGE, -EDGE, -EDGE)
+
+    def _choose(self, place: QPointF) -> None:
+        box = self._box()
+        left, top, right, bottom = self._extent
+        x = left + (place.x() - box.left()) / box.width() * (right - left)
+        y = top + (place.y() - box.top()) / box.height() * (bottom - top)
+        self.place_chosen.emit(min(max(x, left), right), min(max(y, top), bottom))

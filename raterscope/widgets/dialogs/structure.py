@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from raterscope.widgets.dialogs.buttons import add_buttons
+from raterscope.widgets.dialogs.parts import add_buttons
 from raterscope.widgets.parts import plain_label
 from raterscope.widgets.text_size import set_lengths
 

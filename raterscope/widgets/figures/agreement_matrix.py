@@ -12,11 +12,9 @@ from PySide6.QtWidgets import QWidget
 
 from raterscope.figures.table import PlotTable
 from raterscope.widgets import theme
-from raterscope.widgets.colour_maps import VIRIDIS
 from raterscope.widgets.figures.cells import BAR_HEIGHT, colours_of, paint_colour_bar
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
-from raterscope.widgets.glyphs import paint_rater
-from raterscope.widgets.painting import paint_words
+from raterscope.widgets.painting import VIRIDIS, paint_rater, paint_words
 
 __all__ = ["AgreementMatrix"]
 

@@ -7,8 +7,7 @@ from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
 
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
 from raterscope.widgets import theme
-from raterscope.widgets.glyphs import symbol_path
-from raterscope.widgets.painting import paint_words
+from raterscope.widgets.painting import paint_words, symbol_path
 
 __all__ = [
     "BAD", "BEHAVIOUR_WORDS", "DASHED", "GOOD", "UGLY", "UNDECIDABLE", "behaviour_colour", "paint_cross",

@@ -17,7 +17,7 @@ from raterscope.figures.colours import (
     contrast_of,
 )
 from raterscope.widgets import theme
-from raterscope.widgets.glyphs import symbol_path
+from raterscope.widgets.painting import symbol_path
 
 __all__ = [
     "BAR_HEIGHT",

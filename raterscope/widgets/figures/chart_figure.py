@@ -15,7 +15,7 @@ from raterscope.figures.table import PlotTable
 from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
 from raterscope.widgets.figures.qt_canvas import QtCanvas, text_width
-from raterscope.widgets.own_keys import OwnKeys
+from raterscope.widgets.key_help import KeyHelp
 from raterscope.widgets.text_size import usual
 
 __all__ = ["ChartFigure", "ChartPanel", "Part"]
@@ -47,7 +47,7 @@ class ChartFigure(Figure[Part]):
 
     point_chosen = Signal(int, int)
 
-    OWN_KEYS = OwnKeys(
+    KEY_HELP = KeyHelp(
         "In a figure",
         (
             ("Arrows", "go from point to point"),

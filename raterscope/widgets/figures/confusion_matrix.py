@@ -14,7 +14,6 @@ from PySide6.QtWidgets import QWidget
 from raterscope.figures.table import PlotTable
 from raterscope.text.numbers import decimals
 from raterscope.widgets import theme
-from raterscope.widgets.colour_maps import PUOR
 from raterscope.widgets.figures.cells import (
     BAR_HEIGHT,
     cell_gap,
@@ -26,9 +25,9 @@ from raterscope.widgets.figures.cells import (
 )
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
 from raterscope.widgets.figures.mode_switch import ModeSwitch
-from raterscope.widgets.painting import paint_words
+from raterscope.widgets.names import distinguishing_labels
+from raterscope.widgets.painting import PUOR, paint_words
 from raterscope.widgets.parts import ElidedLabel, plain_tip
-from raterscope.widgets.telling_names import telling_names
 
 __all__ = ["ConfusionMatrix", "MatrixView"]
 
@@ -383,7 +382,7 @@ class _Matrix(Figure[tuple[int, int]]):
         painter.setFont(theme.font(theme.CAPTION))
         corner = QRectF(0, grid.top() - 20, grid.left() - 6, 16)
         paint_words(painter, corner, SPLIT, look.third)
-        brief, middle = telling_names((*view.classes, *view.outputs)), Qt.TextElideMode.ElideMiddle
+        brief, middle = distinguishing_labels((*view.classes, *view.outputs)), Qt.TextElideMode.ElideMiddle
         every = max(math.ceil(NAMES_FROM / height), 1)  # of many classes some are named
         for row, name in list(enumerate(view.classes))[::every]:
             box = QRectF(0, grid.top() + row * height, grid.left() - 6, max(height, NAMES_FROM))

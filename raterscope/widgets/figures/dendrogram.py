@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QWidget
 from raterscope.figures.table import PlotTable
 from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
-from raterscope.widgets.glyphs import paint_rater
+from raterscope.widgets.painting import paint_rater
 
 __all__ = ["Dendrogram"]
 

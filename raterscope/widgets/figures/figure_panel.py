@@ -22,7 +22,7 @@ from PySide6.QtWidgets import QStackedWidget, QToolTip, QVBoxLayout, QWidget
 from raterscope.figures.table import PlotTable
 from raterscope.widgets import theme
 from raterscope.widgets.figure_menu import FigureMenu
-from raterscope.widgets.own_keys import OwnKeys
+from raterscope.widgets.key_help import KeyHelp
 from raterscope.widgets.parts import Header, plain_label, plain_tip
 from raterscope.widgets.text_size import enlarge, set_lengths, text_size, usual
 
@@ -220,7 +220,7 @@ class Figure(QWidget, Generic[Part]):
             self.point(part)
             self.choose(part)
 
-    OWN_KEYS = OwnKeys(
+    KEY_HELP = KeyHelp(
         "In a figure",
         (
             ("Arrows", "walk"),

@@ -33,7 +33,7 @@ from raterscope.widgets.figures.ranking_painter import (
     Rows,
     paint_rows,
 )
-from raterscope.widgets.own_keys import OwnKeys
+from raterscope.widgets.key_help import KeyHelp
 from raterscope.widgets.parts import Header, plain_label, plain_tip
 from raterscope.widgets.picture_shelf import PictureShelf
 from raterscope.widgets.text_size import enlarge, set_lengths, text_size, usual
@@ -228,7 +228,7 @@ class RankingRows(QAbstractScrollArea):
             self._pointed = parts
             self.viewport().update()
 
-    OWN_KEYS = OwnKeys(
+    KEY_HELP = KeyHelp(
         "In the ranking",
         (
             ("Left, Right", "previous, next item"),

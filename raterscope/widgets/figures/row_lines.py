@@ -18,10 +18,9 @@ from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import Figure
 from raterscope.widgets.figures.mode_switch import ModeSwitch
 from raterscope.widgets.figures.qt_canvas import polygon_of
-from raterscope.widgets.glyphs import rater_colour, readable, symbol_path
-from raterscope.widgets.painting import paint_words
+from raterscope.widgets.names import distinguishing_labels
+from raterscope.widgets.painting import paint_words, rater_colour, readable, symbol_path
 from raterscope.widgets.parts import ChoiceBox
-from raterscope.widgets.telling_names import telling_names
 from raterscope.widgets.text_size import set_lengths
 
 __all__ = [
@@ -455,7 +454,7 @@ class _Lines(Figure[Part]):
             y[place] = lowest = min(y[place], lowest)
             lowest -= NAME_HEIGHT
         painter.setFont(theme.font(theme.CAPTION))
-        brief = telling_names(self._view.outputs)
+        brief = distinguishing_labels(self._view.outputs)
         for output, height in zip(named.tolist(), y, strict=True):
             paint_label(painter, QPointF(box.right() + 10, height), output, 3.5)
             name = QRectF(box.right() + 18, height - 7, RIGHT - 20, 14)

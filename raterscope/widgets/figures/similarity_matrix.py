@@ -14,7 +14,6 @@ from PySide6.QtWidgets import QWidget
 from raterscope.figures.table import PlotTable
 from raterscope.text.numbers import count
 from raterscope.widgets import theme
-from raterscope.widgets.colour_maps import VIRIDIS
 from raterscope.widgets.figures.cells import (
     BAR_HEIGHT,
     community_ink,
@@ -25,6 +24,7 @@ from raterscope.widgets.figures.cells import (
 )
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
 from raterscope.widgets.figures.mode_switch import ModeSwitch
+from raterscope.widgets.painting import VIRIDIS
 
 __all__ = ["SimilarityMatrix"]
 

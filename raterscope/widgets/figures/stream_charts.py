@@ -18,8 +18,7 @@ from raterscope.text.numbers import count, estimate, figure, percent
 from raterscope.widgets import theme
 from raterscope.widgets.figures.path_lines import column_spans
 from raterscope.widgets.figures.qt_canvas import polygon_of
-from raterscope.widgets.glyphs import symbol_path
-from raterscope.widgets.painting import paint_words
+from raterscope.widgets.painting import paint_words, symbol_path
 
 __all__ = [
     "BARS",

@@ -22,8 +22,7 @@ from raterscope.widgets.figures.row_lines import (
     marker_radius,
     paint_label,
 )
-from raterscope.widgets.glyphs import symbol_path
-from raterscope.widgets.painting import paint_words
+from raterscope.widgets.painting import paint_words, symbol_path
 from raterscope.widgets.text_size import set_lengths
 
 __all__ = [

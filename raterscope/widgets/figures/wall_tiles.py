@@ -29,7 +29,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QToolTip, QWidget
 from raterscope.figures.colours import Theme
 from raterscope.widgets import theme
 from raterscope.widgets.figures.cells import community_ink, rate_table
-from raterscope.widgets.own_keys import OwnKeys
+from raterscope.widgets.key_help import KeyHelp
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.parts import plain_tip
 from raterscope.widgets.text_size import enlarge, set_lengths, text_size, usual
@@ -523,7 +523,7 @@ class WallTiles(QAbstractScrollArea):
         if place is not None and event.button() == Qt.MouseButton.LeftButton:
             self.activated.emit(place)
 
-    OWN_KEYS = OwnKeys(
+    KEY_HELP = KeyHelp(
         "On the wall of annotators",
         (
             ("Arrows", "walk; with Shift select"),

@@ -13,9 +13,8 @@ from raterscope.text.numbers import UNKNOWN, decimals, figure, percent
 from raterscope.widgets import theme
 from raterscope.widgets.figures.behaviours import BAD, UGLY
 from raterscope.widgets.figures.bias_over_time import BiasOverTime
-from raterscope.widgets.key_cap import KeyButton
-from raterscope.widgets.panels.annotator_list import CLEARED, DECISIONS, OPEN
-from raterscope.widgets.panels.pair_grid import PairGrid
+from raterscope.widgets.key_help import KeyButton
+from raterscope.widgets.panels.pair_browser import CLEARED, DECISIONS, OPEN, PairGrid
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label, rule
 from raterscope.widgets.text_size import set_lengths
 

@@ -15,7 +15,7 @@ from raterscope.text.numbers import count, percent
 from raterscope.widgets import theme
 from raterscope.widgets.figures.cells import community_ink, paint_community, paint_rates
 from raterscope.widgets.painting import in_lines, paint_words
-from raterscope.widgets.panels.card_row import CardRow
+from raterscope.widgets.panels.cards import CardRow
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label, plain_tip
 from raterscope.widgets.text_size import enlarge, set_lengths
 

@@ -1,11 +1,12 @@
-"""How the annotator chosen has changed: a triangle or lines, a slider through the votes, and play."""
+"""Drift of annotators over time: rates of one annotator, and a list of those who changed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 
-from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QHideEvent, QKeyEvent, QResizeEvent
+from PySide6.QtCore import QModelIndex, QPointF, QRectF, Qt, QTimer, Signal
+from PySide6.QtGui import QFontMetrics, QHideEvent, QKeyEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSlider, QStackedWidget, QVBoxLayout, QWidget
 
 from raterscope.text.numbers import count
@@ -13,12 +14,88 @@ from raterscope.widgets import theme
 from raterscope.widgets.figures.mode_switch import ModeSwitch
 from raterscope.widgets.figures.row_lines import DriftView, RowLines
 from raterscope.widgets.figures.ternary_plot import TernaryPlot
-from raterscope.widgets.own_keys import OwnKeys
-from raterscope.widgets.panels.change_list import ChangeLine, ChangeList
+from raterscope.widgets.key_help import KeyHelp
+from raterscope.widgets.painting import paint_annotator, paint_words
+from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label, plain_tip
 from raterscope.widgets.text_size import pixels, set_lengths
 
-__all__ = ["DriftPanel", "DriftView"]
+__all__ = [
+    "ChangeLine",
+    "ChangeList",
+    "DriftPanel",
+    "DriftView",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeLine:
+    """An annotator who changed.
+
+    Attributes
+    ----------
+    key : int
+        What a line gone to stands for.
+    annotator : int
+        Gives colour and shape.
+    name : str
+    when : str
+        "vote 241 of 400, 2026-03-01".
+    how : str
+        "where ring is true: ring 0.88 → 0.34".
+    """
+
+    key: int
+    annotator: int
+    name: str
+    when: str
+    how: str
+
+
+class ChangeList(LineList[ChangeLine]):
+    """Those who changed, in the order given.
+
+    Signals
+    -------
+    chosen : int
+        Key of the line clicked, or gone to by Return.
+    """
+
+    chosen = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(_ChangeKind(), "Annotators who changed", parent)
+        self.clicked.connect(self._on_chosen)
+        self.activated.connect(self._on_chosen)
+
+    def _on_chosen(self, index: QModelIndex) -> None:
+        if index.isValid():
+            self.chosen.emit(self.lines[index.row()].key)
+
+
+class _ChangeKind(LineKind[ChangeLine]):
+    height = 40
+
+    def key(self, line: ChangeLine) -> Hashable:
+        return line.key
+
+    def words(self, line: ChangeLine) -> str:
+        return f"{line.name}, {line.when}: {line.how}"
+
+    def paint_line(self, painter: QPainter, box: QRectF, line: ChangeLine) -> None:
+        look = theme.current()
+        paint_annotator(painter, QPointF(box.left() + 8, box.top() + 12), line.annotator, 4)
+        left, right = box.left() + 20, box.right() - 8
+        painter.setFont(theme.font(theme.CAPTION))
+        wide = min(QFontMetrics(painter.font()).horizontalAdvance(line.when) + 2.0, 0.65 * (right - left))
+        when = QRectF(right - wide, box.top() + 3, wide, 18)
+        paint_words(painter, when, line.when, look.second, side=Qt.AlignmentFlag.AlignRight)
+        how = QRectF(left, box.top() + 20, right - left, 16)
+        paint_words(painter, how, line.how, look.second)
+        painter.setFont(theme.font())
+        name = QRectF(left, box.top() + 3, right - wide - left - 8, 18)
+        paint_words(painter, name, line.name, look.text, elide=Qt.TextElideMode.ElideMiddle)
+
 
 FIGURES = {
     "triangle": ("triangle", "Each corner stands for one answer; needs three answers"),
@@ -145,7 +222,7 @@ class DriftPanel(QWidget):
             self._timer.start()
             self.play.setText("Pause")
 
-    OWN_KEYS = OwnKeys("In the drift plot", (("Space", "play through the votes"),))
+    KEY_HELP = KeyHelp("In the drift plot", (("Space", "play through the votes"),))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Play or pause with Space, wherever in the panel the focus is."""

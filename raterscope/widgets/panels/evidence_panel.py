@@ -22,11 +22,16 @@ from PySide6.QtWidgets import (
 
 from raterscope.text.numbers import UNKNOWN, figure
 from raterscope.widgets import theme
-from raterscope.widgets.key_cap import KeyButton
-from raterscope.widgets.panels.crop_view import SIDE, CropView
-from raterscope.widgets.panels.evidence_lines import TONES, WORDS, EvidenceLine
-from raterscope.widgets.panels.spot_tabs import SpotTabs
-from raterscope.widgets.panels.voter_list import VoterLine
+from raterscope.widgets.key_help import KeyButton
+from raterscope.widgets.panels.spot_details import (
+    SIDE,
+    TONES,
+    WORDS,
+    CropView,
+    EvidenceLine,
+    SpotTabs,
+    VoterLine,
+)
 from raterscope.widgets.parts import Header, plain_label, plain_tip, rule
 from raterscope.widgets.text_size import set_lengths
 

@@ -1,25 +1,198 @@
-"""Leaving annotators out, or letting them count less: what that would change, a reason, the decision."""
+"""Exclude or down-weight an annotator: preview of the changes, reason, decision."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, overload
 
-from PySide6.QtCore import QModelIndex, Qt, Signal
-from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QPushButton, QVBoxLayout, QWidget
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QModelIndex, QRectF, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QPainter
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QProgressBar, QPushButton, QVBoxLayout, QWidget
 
-from raterscope.text.numbers import part_of_one
+from raterscope.text.numbers import count, part_of_one
 from raterscope.widgets import theme
 from raterscope.widgets.figures.mode_switch import ModeSwitch
-from raterscope.widgets.key_cap import KeyButton
-from raterscope.widgets.own_keys import OwnKeys
-from raterscope.widgets.panels.exclusion_changes import Change, ChangeKind, Preview
-from raterscope.widgets.panels.lists import LongList
-from raterscope.widgets.panels.reason_field import ReasonField
+from raterscope.widgets.key_help import KeyButton, KeyHelp
+from raterscope.widgets.painting import paint_words
+from raterscope.widgets.panels.lists import LineKind, LongList
 from raterscope.widgets.parts import ElidedLabel, plain_label
 from raterscope.widgets.text_size import set_lengths
 
-__all__ = ["REASONS", "ExclusionPanel"]
+__all__ = [
+    "COMMON_REASONS",
+    "REASONS",
+    "Change",
+    "ChangeKind",
+    "ExclusionPanel",
+    "ExclusionPreview",
+    "Preview",
+    "ReasonField",
+]
+
+
+COMMON_REASONS = ("clicks everywhere", "marks very little", "misunderstood the task", "a test account")
+
+
+class ReasonField(QWidget):
+    """A few common reasons, each on a key, and a line for one's own words.
+
+    Parameters
+    ----------
+    reasons : sequence of str
+        Offered on the keys Alt+1, Alt+2 ...
+
+    Signals
+    -------
+    changed : bool
+        Whether there is a reason now.
+    """
+
+    changed = Signal(bool)
+
+    def __init__(self, reasons: Sequence[str] = COMMON_REASONS, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(8)
+        column.addWidget(plain_label("REASON", "caption"))
+        self.buttons: list[QPushButton] = []
+        for place, reason in enumerate(reasons, start=1):
+            button = QPushButton(f"Alt+{place}   {reason}")
+            button.setShortcut(f"Alt+{place}")
+            button.setAccessibleName(reason)
+            button.setAutoDefault(False)
+            button.setProperty("reason", reason)
+            button.setStyleSheet("text-align: left;")
+            button.clicked.connect(self._on_common)
+            self.buttons.append(button)
+            column.addWidget(button)
+        self.words = QLineEdit()
+        self.words.setPlaceholderText("or enter another reason")
+        self.words.setMaxLength(200)
+        self.words.setAccessibleName("Reason")
+        self.words.textChanged.connect(self._on_words)
+        column.addWidget(self.words)
+        self.setFocusProxy(self.words)
+
+    @property
+    def reason(self) -> str:
+        """The reason given."""
+        return self.words.text().strip()
+
+    def _on_common(self) -> None:
+        self.words.setText(str(self.sender().property("reason")))
+        self.words.setFocus()
+
+    def _on_words(self, text: str) -> None:
+        self.changed.emit(bool(text.strip()))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One answer that would change: of what, what it is now and then; `key` is told when it is chosen."""
+
+    key: int
+    name: str
+    before: str
+    after: str
+
+
+class Preview(Protocol):
+    """What an exclusion, or a weight, would change."""
+
+    def summary(self) -> str:
+        """Say how much: "would change 4 of 963 labels"."""
+
+    def changes(self) -> Sequence[Change]:
+        """List it, what is surest first."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExclusionPreview:
+    """The labels that an exclusion would change.
+
+    Attributes
+    ----------
+    tasks : (M,) int
+        Whose label would change.
+    before, after : (M,) int
+        Its class now and then.
+    names : sequence of N str
+        Of all tasks.
+    classes : tuple of J str
+    """
+
+    tasks: NDArray[np.integer]
+    before: NDArray[np.integer]
+    after: NDArray[np.integer]
+    names: Sequence[str]
+    classes: tuple[str, ...]
+
+    def summary(self) -> str:
+        """Say how many: "would change 4 of 963 labels"."""
+        if not len(self.tasks):
+            return f"would change none of {count(len(self.names), 'label')}"
+        return f"would change {len(self.tasks):,} of {count(len(self.names), 'label')}"
+
+    def changes(self) -> Sequence[Change]:
+        """List them."""
+        return _Changes(self)
+
+
+class _Changes(Sequence[Change]):
+    """The changes of a preview, made one by one."""
+
+    def __init__(self, preview: ExclusionPreview) -> None:
+        self._preview = preview
+
+    def __len__(self) -> int:
+        return len(self._preview.tasks)
+
+    @overload
+    def __getitem__(self, row: int) -> Change: ...
+    @overload
+    def __getitem__(self, row: slice) -> Sequence[Change]: ...
+    def __getitem__(self, row: int | slice) -> Change | Sequence[Change]:
+        if isinstance(row, slice):
+            return [self[place] for place in range(*row.indices(len(self)))]
+        of = self._preview
+        task = int(of.tasks[row])
+        return Change(task, of.names[task], of.classes[int(of.before[row])], of.classes[int(of.after[row])])
+
+
+class ChangeKind(LineKind[Change]):
+    """How a change is told: of what, from what, to what."""
+
+    height = 24
+
+    def key(self, line: Change) -> Hashable:
+        """Tell lines apart by all that they say."""
+        return line
+
+    def words(self, line: Change) -> str:
+        """Say the change."""
+        return f"{line.name}: {line.before} becomes {line.after}"
+
+    def paint_line(self, painter: QPainter, box: QRectF, line: Change) -> None:
+        """Paint name, before and after in columns."""
+        look, middle = theme.current(), Qt.TextElideMode.ElideMiddle
+        painter.setFont(theme.font())
+        inner = box.adjusted(4, 0, -8, 0)
+        half, arrow = inner.width() * 0.4, 20.0
+        each = (inner.width() - half - arrow) / 2
+        name = QRectF(inner.left(), inner.top(), half - 8, inner.height())
+        paint_words(painter, name, line.name, look.text, elide=middle)
+        before = QRectF(inner.left() + half, inner.top(), each, inner.height())
+        paint_words(painter, before, line.before, look.second, side=Qt.AlignmentFlag.AlignRight, elide=middle)
+        painter.drawText(
+            QRectF(before.right(), inner.top(), arrow, inner.height()), Qt.AlignmentFlag.AlignCenter, "→"
+        )
+        after = QRectF(before.right() + arrow, inner.top(), each, inner.height())
+        paint_words(painter, after, line.after, look.text, elide=middle)
+
 
 REASONS = ("answers at random", "always the same answer", "misunderstood the task", "a test account")
 OUT = "out"
@@ -169,7 +342,7 @@ class ExclusionPanel(QWidget):
         self._summary.setText("")
         self._ask("unknown")
 
-    OWN_KEYS = OwnKeys("While an exclusion is open", (("Esc", "cancel"),))
+    KEY_HELP = KeyHelp("While an exclusion is open", (("Esc", "cancel"),))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Keep everything with Escape; walk the choices with Alt and an arrow."""

@@ -1,4 +1,4 @@
-"""What Fuse opens: algorithm, settings, scope, Run, and the runs made. Drawn from catalogues alone."""
+"""Choose an algorithm and its settings, run it, and choose which run is shown."""
 
 from __future__ import annotations
 
@@ -20,15 +20,236 @@ from PySide6.QtWidgets import (
 
 from raterscope.algorithms.catalogue import Algorithm
 from raterscope.algorithms.settings import Settings
+from raterscope.resources.bibliography import cite
 from raterscope.text.numbers import time_left
 from raterscope.widgets import theme
-from raterscope.widgets.panels.algorithm_picker import AlgorithmPicker
-from raterscope.widgets.panels.run_list import RunLine, RunList
 from raterscope.widgets.panels.settings_form import SettingsForm
-from raterscope.widgets.parts import ElidedLabel, plain_label, rule
+from raterscope.widgets.parts import ChoiceBox, ElidedLabel, Header, plain_label, plain_tip, rule
 from raterscope.widgets.text_size import pixels, set_lengths
 
-__all__ = ["FusePanel", "RunLine", "RunRequest"]
+__all__ = [
+    "AlgorithmPicker",
+    "FusePanel",
+    "RunLine",
+    "RunList",
+    "RunRequest",
+]
+
+
+class AlgorithmPicker(QWidget):
+    """A list of algorithms, what the chosen one does, and its form.
+
+    What was set stays when another algorithm is looked at.
+
+    Signals
+    -------
+    changed
+    """
+
+    changed = Signal()
+
+    def __init__(
+        self, title: str, algorithms: Mapping[str, Algorithm], parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._algorithms = dict(algorithms)
+        self._forms: dict[str, SettingsForm] = {}
+        self.choice = ChoiceBox()
+        self.choice.setAccessibleName(title)
+        for name, algorithm in self._algorithms.items():
+            self.choice.addItem(algorithm.title, name)
+        self._summary = plain_label("", "small", wrap=True)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(8)
+        self._column.addWidget(plain_label(title.upper(), "caption"))
+        self._column.addWidget(self.choice)
+        self._column.addWidget(self._summary)
+        self.choice.currentIndexChanged.connect(self._on_choice)
+        self._show(self.algorithm)
+
+    @property
+    def algorithm(self) -> str:
+        """Name of the algorithm chosen."""
+        return str(self.choice.currentData())
+
+    @property
+    def form(self) -> SettingsForm:
+        """The form of the algorithm chosen."""
+        return self._forms[self.algorithm]
+
+    def settings(self) -> Settings:
+        """Give what is set; SettingsError says what will not do."""
+        return self.form.settings()
+
+    def error(self) -> str:
+        """Give the sentence that says what will not do."""
+        return self.form.error()
+
+    def choose(self, algorithm: str, settings: Settings | None = None) -> None:
+        """Choose an algorithm and fill its form."""
+        place = self.choice.findData(algorithm)
+        if place < 0:
+            raise KeyError(algorithm)
+        self.choice.setCurrentIndex(place)
+        if settings is not None:
+            self.form.set_settings(settings)
+            self.changed.emit()
+
+    def _on_choice(self) -> None:
+        self._show(self.algorithm)
+        self.changed.emit()
+
+    def _show(self, name: str) -> None:
+        algorithm = self._algorithms[name]
+        source = cite(algorithm.source)
+        self._summary.setText(algorithm.summary)
+        self._summary.setToolTip(plain_tip(source))
+        self.choice.setToolTip(plain_tip(f"{algorithm.summary} {source}"))
+        if name not in self._forms:
+            form = SettingsForm(algorithm.settings)
+            form.changed.connect(self.changed)
+            self._forms[name] = form
+            self._column.addWidget(form)
+        for other, form in self._forms.items():
+            form.setVisible(other == name)
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """One run.
+
+    Attributes
+    ----------
+    key : object
+    title : str
+        "OEM + DEM".
+    words : str
+        "12:01, 340 images, 4.2 s".
+    shown : bool
+        True for the run on screen.
+    stale : bool
+        True where decisions or exclusions came after it.
+    """
+
+    key: object
+    title: str
+    words: str
+    shown: bool = False
+    stale: bool = False
+
+
+class RunList(QWidget):
+    """Runs, the latest first.
+
+    Parameters
+    ----------
+    all_compared : bool
+        All runs are compared, always, and none has to be ticked for it.
+
+    Signals
+    -------
+    chosen : object
+    delete_requested : object
+    compare_requested : object
+        Tuple of the keys ticked, two or more; of all where all are compared.
+    """
+
+    chosen = Signal(object)
+    delete_requested = Signal(object)
+    compare_requested = Signal(object)
+
+    def __init__(self, *, all_compared: bool = False, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._all_compared = all_compared
+        header = Header("Runs")
+        self.compare = QPushButton("Compare")
+        theme.set_role(self.compare, "link")
+        which = "" if all_compared else " that are ticked (two or more)"
+        self.compare.setToolTip(f"Compare the runs{which}")
+        self.compare.clicked.connect(self._on_compare)
+        header.row.addWidget(self.compare)
+        self._nothing = plain_label("No runs yet. Press Run to fuse.", "second")
+        self._rows: list[_RunRow] = []
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(4)
+        self._column.addWidget(header)
+        self._column.addWidget(self._nothing)
+        self.set_runs(())
+
+    def set_runs(self, runs: Sequence[RunLine]) -> None:
+        """Show other runs; ticks stay."""
+        if runs and [row.line for row in self._rows] == list(runs):
+            return
+        ticked = set(self.ticked())
+        for row in self._rows:
+            self._column.removeWidget(row)
+            row.hide()
+            row.deleteLater()
+        self._rows = [_RunRow(line, line.key in ticked, self) for line in runs]
+        for row in self._rows:
+            row.chosen.connect(self.chosen)
+            row.delete_requested.connect(self.delete_requested)
+            row.ticked.connect(self._settle)
+            row.tick.setHidden(self._all_compared)
+            self._column.addWidget(row)
+        self._nothing.setVisible(not runs)
+        self._settle()
+
+    def ticked(self) -> tuple[object, ...]:
+        """Give the keys of the runs that are ticked."""
+        return tuple(row.line.key for row in self._rows if row.tick.isChecked() or self._all_compared)
+
+    def _settle(self) -> None:
+        self.compare.setVisible(len(self._rows) > 1)
+        self.compare.setEnabled(len(self.ticked()) > 1)
+
+    def _on_compare(self) -> None:
+        self.compare_requested.emit(self.ticked())
+
+
+class _RunRow(QWidget):
+    chosen = Signal(object)
+    delete_requested = Signal(object)
+    ticked = Signal()
+
+    def __init__(self, line: RunLine, ticked: bool, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.line = line
+        self.tick = QCheckBox()
+        self.tick.setChecked(ticked)
+        self.tick.setToolTip("Tick two or more runs to compare them")
+        self.tick.setAccessibleName(f"Compare {line.title}, {line.words}")
+        self.tick.toggled.connect(self.ticked)
+        title = ElidedLabel(line.title, "accent" if line.shown else "")
+        words = ElidedLabel(line.words + (", older than your last decision" if line.stale else ""), "small")
+        texts = QVBoxLayout()
+        texts.setSpacing(0)
+        texts.addWidget(title)
+        texts.addWidget(words)
+        show = QPushButton("Shown" if line.shown else "Show")
+        show.setEnabled(not line.shown)
+        show.clicked.connect(self._on_show)
+        delete = QPushButton("Delete")
+        delete.clicked.connect(self._on_delete)
+        for button, verb in ((show, "Show"), (delete, "Delete")):
+            theme.set_role(button, "link")
+            button.setAccessibleName(f"{verb} {line.title}, {line.words}")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 2, 0, 2)
+        row.setSpacing(8)
+        row.addWidget(self.tick)
+        row.addLayout(texts, 1)
+        row.addWidget(show)
+        row.addWidget(delete)
+
+    def _on_show(self) -> None:
+        self.chosen.emit(self.line.key)
+
+    def _on_delete(self) -> None:
+        self.delete_requested.emit(self.line.key)
+
 
 STEPS = 1000
 WIDTH = 480

@@ -1,21 +1,277 @@
-"""What is taken for granted of every annotator: fields, and the confusion matrix that they mean."""
+"""Form and matrix of the prior confusion rates."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
+from PySide6.QtCore import (
+    QAbstractItemModel,
+    QAbstractTableModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    QRectF,
+    QSize,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHeaderView,
+    QLineEdit,
+    QPushButton,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTableView,
+    QVBoxLayout,
+    QWidget,
+)
 
+from raterscope.algorithms.labels.data import Confusion
+from raterscope.algorithms.labels.rates import credible
 from raterscope.algorithms.settings import Settings, SettingsError
+from raterscope.text.numbers import decimals
 from raterscope.widgets import theme
-from raterscope.widgets.panels.prior_matrix import PriorMatrix
+from raterscope.widgets.figures.cells import ink_on, paint_cell, rate_table
 from raterscope.widgets.panels.settings_form import SettingsForm
-from raterscope.widgets.parts import Header, plain_label
+from raterscope.widgets.parts import Header, plain_label, plain_tip
+from raterscope.widgets.text_size import enlarge, pixels, set_lengths
 
-__all__ = ["MatrixOf", "PriorForm"]
+__all__ = [
+    "LEAST",
+    "MOST",
+    "MatrixOf",
+    "PriorForm",
+    "PriorMatrix",
+]
+
+
+Index = QModelIndex | QPersistentModelIndex
+LEAST, MOST = 1e-6, 1e8
+"""Ends of a pseudo-count."""
+
+CELL = QSize(84, 62)
+ROWS_SEEN = 4
+WIDEST_NAME = 120
+
+
+class PriorMatrix(QTableView):
+    """A row a true class, a column an answer. A digit, F2 or a double click edits a pseudo-count.
+
+    Signals
+    -------
+    edited
+        A pseudo-count was set by hand.
+    refused : str
+        Why one was not, in a sentence.
+    """
+
+    edited = Signal()
+    refused = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._model = _MatrixModel(self)
+        self.setModel(self._model)
+        self.setItemDelegate(_CellDelegate(self))
+        triggers = QAbstractItemView.EditTrigger
+        self.setEditTriggers(triggers.DoubleClicked | triggers.EditKeyPressed | triggers.AnyKeyPressed)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setShowGrid(False)
+        self.setTabKeyNavigation(False)
+        self.setCornerButtonEnabled(False)
+        self.setAccessibleName("Prior pseudo-counts, true classes down and answers across")
+        for header in (self.horizontalHeader(), self.verticalHeader()):
+            header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+            header.setHighlightSections(False)
+            header.setSectionsClickable(False)
+            header.setStyleSheet("QHeaderView, QHeaderView::section { border: none; }")
+        set_lengths(self.horizontalHeader(), defaultSectionSize=CELL.width())
+        set_lengths(self.verticalHeader(), defaultSectionSize=CELL.height())
+        self.verticalHeader().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        self._model.edited.connect(self.edited)
+        self._model.refused.connect(self.refused)
+
+    def sizeHint(self) -> QSize:
+        """Ask for room for a few rows."""
+        rows = min(self._model.rowCount(), ROWS_SEEN)
+        return QSize(pixels(3 * CELL.width() + WIDEST_NAME), pixels(rows * CELL.height() + 40))
+
+    def show_counts(
+        self, classes: tuple[str, ...], outputs: tuple[str, ...], counts: NDArray[np.floating]
+    ) -> None:
+        """Show pseudo-counts (J, L), all above 0."""
+        same = (classes, outputs) == (self._model.classes, self._model.outputs)
+        self._model.show_counts(classes, outputs, np.array(counts, dtype=float), same=same)
+        if not same:
+            metrics = QFontMetrics(theme.font(theme.CAPTION))
+            longest = max(metrics.horizontalAdvance(name) for name in classes)
+            set_lengths(self.verticalHeader(), width=min(longest + 36, WIDEST_NAME))
+            set_lengths(self, minimumHeight=min(len(classes), 2) * CELL.height() + 36)
+            self.updateGeometry()
+
+    def counts(self) -> NDArray[np.float64]:
+        """Give the pseudo-counts shown, (J, L)."""
+        return self._model.counts.copy()
+
+
+class _MatrixModel(QAbstractTableModel):
+    edited = Signal()
+    refused = Signal(str)
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.classes: tuple[str, ...] = ()
+        self.outputs: tuple[str, ...] = ()
+        self.counts: NDArray[np.float64] = np.empty((0, 0))
+        self._low = self._high = np.empty((0, 0))
+
+    def show_counts(
+        self, classes: tuple[str, ...], outputs: tuple[str, ...], counts: NDArray[np.float64], *, same: bool
+    ) -> None:
+        if not same:
+            self.beginResetModel()
+        self.classes, self.outputs, self.counts = classes, outputs, counts
+        self._measure()
+        if not same:
+            self.endResetModel()
+        self._tell()
+
+    def estimate(self, index: Index) -> tuple[float, float, float]:
+        """Give the rate that a cell's row means, and the ends of its interval."""
+        row, column = index.row(), index.column()
+        mean = self.counts[row, column] / self.counts[row].sum()
+        return float(mean), float(self._low[row, column]), float(self._high[row, column])
+
+    def rowCount(self, parent: Index | None = None) -> int:
+        return 0 if parent is not None and parent.isValid() else len(self.classes)
+
+    def columnCount(self, parent: Index | None = None) -> int:
+        return 0 if parent is not None and parent.isValid() else len(self.outputs)
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        return super().flags(index) | Qt.ItemFlag.ItemIsEditable
+
+    def headerData(
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> object:
+        across = orientation == Qt.Orientation.Horizontal
+        name = (self.outputs if across else self.classes)[section]
+        if role == Qt.ItemDataRole.DisplayRole:
+            return name
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return plain_tip(f"answer: {name}" if across else f"true: {name}")
+        return None
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        if role == Qt.ItemDataRole.EditRole:
+            return f"{self.counts[index.row(), index.column()]:.6g}"
+        if role not in (
+            Qt.ItemDataRole.DisplayRole,
+            Qt.ItemDataRole.AccessibleTextRole,
+            Qt.ItemDataRole.ToolTipRole,
+        ):
+            return None
+        mean, low, high = self.estimate(index)
+        words = (
+            f"true {self.classes[index.row()]}, answer {self.outputs[index.column()]}: {mean:.2f} "
+            f"({low:.2f} to {high:.2f}), {votes_words(self.counts[index.row(), index.column()])}"
+        )
+        return plain_tip(words) if role == Qt.ItemDataRole.ToolTipRole else words
+
+    def setData(self, index: Index, value: object, role: int = Qt.ItemDataRole.EditRole) -> bool:
+        if role != Qt.ItemDataRole.EditRole:
+            return False
+        try:
+            count = float(str(value).strip().replace(",", "."))
+        except ValueError:
+            count = math.nan
+        if not LEAST <= count <= MOST:
+            self.refused.emit(
+                f"A pseudo-count is {str(value)!r}; expected a number above 0, at most {MOST:g}."
+            )
+            return False
+        self.refused.emit("")
+        if f"{count:.6g}" != self.data(index, Qt.ItemDataRole.EditRole):
+            self.counts[index.row(), index.column()] = count
+            self._measure()
+            self._tell()
+            self.edited.emit()
+        return True
+
+    def _measure(self) -> None:
+        low, high = credible(Confusion(self.counts[None], self.counts))
+        self._low, self._high = low[0], high[0]
+
+    def _tell(self) -> None:
+        if self.counts.size:
+            last = self.index(len(self.classes) - 1, len(self.outputs) - 1)
+            self.dataChanged.emit(self.index(0, 0), last)
+
+
+class _CellDelegate(QStyledItemDelegate):
+    """Paints rate, interval and pseudo-count; edits the pseudo-count as text."""
+
+    def createEditor(self, parent: QWidget, _option: QStyleOptionViewItem, index: Index) -> QWidget:
+        editor = QLineEdit(parent)
+        editor.setMaxLength(24)
+        editor.setAccessibleName(f"Pseudo-count, {index.data()}")
+        return editor
+
+    def setEditorData(self, editor: QWidget, index: Index) -> None:
+        assert isinstance(editor, QLineEdit)
+        editor.setText(str(index.data(Qt.ItemDataRole.EditRole)))
+        editor.selectAll()
+
+    def setModelData(self, editor: QWidget, model: QAbstractItemModel, index: Index) -> None:
+        assert isinstance(editor, QLineEdit)
+        model.setData(index, editor.text(), Qt.ItemDataRole.EditRole)
+
+    def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, _index: Index) -> None:
+        height = editor.sizeHint().height()
+        editor.setGeometry(
+            option.rect.left() + 2, option.rect.center().y() - height // 2, option.rect.width() - 4, height
+        )
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        model = index.model()
+        assert isinstance(model, _MatrixModel)
+        look = theme.current()
+        mean, low, high = model.estimate(index)
+        ground = QColor(*map(int, rate_table()[round(255 * min(max(mean, 0.0), 1.0))]))
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        box = enlarge(painter, option.rect).adjusted(2, 2, -2, -2)
+        paint_cell(painter, box, ground)
+        ink = ink_on(ground)
+        places = max(decimals(low, high), 1) if high > low else 2
+        votes = votes_words(model.counts[index.row(), index.column()])
+        for text, size, top, height in (
+            (f"{mean:.{places}f}", theme.FIGURE, 3, 20),
+            (f"{low:.{places}f} to {high:.{places}f}", theme.CAPTION, 23, 15),
+            (votes, theme.CAPTION, 39, 15),
+        ):
+            painter.setFont(theme.font(size, bold=size == theme.FIGURE))
+            painter.setPen(ink)
+            room = QRectF(box.left(), box.top() + top, box.width(), height)
+            painter.drawText(room, Qt.AlignmentFlag.AlignCenter, text)
+        if option.state & QStyle.StateFlag.State_Selected:
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            focused = option.state & QStyle.StateFlag.State_HasFocus
+            painter.setPen(QPen(QColor(look.text if focused else look.line), 2))
+            painter.drawRoundedRect(box, 3, 3)
+        painter.restore()
+
+
+def votes_words(count: float) -> str:
+    """Say a pseudo-count: "2 votes"."""
+    text = f"{count:.3g}" if not 100 <= count < 1e7 else f"{count:,.0f}"
+    return f"{text} vote" if text == "1" else f"{text} votes"
+
 
 MatrixOf = Callable[[Settings], NDArray[np.floating]]
 """Gives the pseudo-counts (J, L) that settings mean."""

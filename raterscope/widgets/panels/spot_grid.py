@@ -6,10 +6,8 @@ from PySide6.QtCore import QModelIndex, Signal
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from raterscope.text.numbers import count
-from raterscope.widgets.key_cap import KeyButton
-from raterscope.widgets.own_keys import OwnKeys
-from raterscope.widgets.panels.card_grid import CardGrid
-from raterscope.widgets.panels.card_view import Cards
+from raterscope.widgets.key_help import KeyButton, KeyHelp
+from raterscope.widgets.panels.cards import CardGrid, Cards
 from raterscope.widgets.parts import ChoiceBox, plain_label
 
 __all__ = ["KINDS", "WHERE", "SpotGrid"]
@@ -48,7 +46,7 @@ class SpotGrid(CardGrid):
         The image is wanted again.
     """
 
-    OWN_KEYS = OwnKeys(
+    KEY_HELP = KeyHelp(
         "In the grid of spots",
         (
             ("Click, Shift, Ctrl", "select several"),

@@ -11,14 +11,17 @@ from raterscope.algorithms.clicks.stopping import StoppingSettings
 from raterscope.text.numbers import count
 from raterscope.widgets import theme
 from raterscope.widgets.figures.stream_charts import outlook_in_words, state_in_words
-from raterscope.widgets.own_keys import OwnKeys
-from raterscope.widgets.panels.live_controls import LiveControls, LiveLine
-from raterscope.widgets.panels.replay_controls import ReplayControls, ReplayLine
+from raterscope.widgets.key_help import KeyHelp
 from raterscope.widgets.panels.settings_form import SettingsForm
-from raterscope.widgets.panels.stream_offers import Offers
-from raterscope.widgets.parts import ElidedLabel, Header, plain_label, rule
+from raterscope.widgets.panels.stream_controls import (
+    LiveControls,
+    LiveLine,
+    Offers,
+    ReplayControls,
+    ReplayLine,
+)
+from raterscope.widgets.parts import ElidedLabel, Header, Pair, plain_label, rule
 from raterscope.widgets.text_size import set_lengths
-from raterscope.widgets.wrapping import Pair
 
 __all__ = ["LiveLine", "ReplayLine", "StreamPanel"]
 
@@ -163,7 +166,7 @@ class StreamPanel(QWidget):
         """The stop rule, as it was last set without error."""
         return self._stopping
 
-    OWN_KEYS = OwnKeys(
+    KEY_HELP = KeyHelp(
         "In the stream",
         (
             ("Space", "play, pause"),

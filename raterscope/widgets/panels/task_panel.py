@@ -1,26 +1,304 @@
-"""One task: its picture, what the model makes of its votes, who said what, and the keys that settle it."""
+"""One task of a labelling question: votes, class probabilities, and decision keys."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QRectF, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QColor, QImage, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtCore import QModelIndex, QPointF, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QColor, QFontMetrics, QImage, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QBoxLayout,
+    QHBoxLayout,
+    QStackedWidget,
+    QStyle,
+    QVBoxLayout,
+    QWidget,
+)
 
 from raterscope.text.numbers import count
 from raterscope.widgets import theme
-from raterscope.widgets.key_cap import KeyButton
-from raterscope.widgets.panels.class_bars import ClassBar, ClassBars, keys_of
-from raterscope.widgets.panels.task_votes import TaskVote, TaskVotes
+from raterscope.widgets.key_help import KeyButton, KeyHelp, paint_key
+from raterscope.widgets.names import distinguishing_labels
+from raterscope.widgets.painting import paint_annotator, paint_bar, paint_words
+from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import ElidedLabel, Header, plain_label
-from raterscope.widgets.telling_names import telling_names
 from raterscope.widgets.text_size import set_lengths, text_size
 
-__all__ = ["TaskPanel", "TaskView", "TaskVote"]
+__all__ = [
+    "ClassBar",
+    "ClassBars",
+    "TaskPanel",
+    "TaskView",
+    "TaskVote",
+    "TaskVotes",
+    "keys_of",
+]
+
+
+NOBODY = -1
+WEIGHT, TIME = 44.0, 104.0
+TIME_FROM = 360.0
+"""A list that is narrower says the time in the tooltip alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskVote:
+    """One vote.
+
+    Attributes
+    ----------
+    annotator : int
+        Index that gives colour and symbol; negative for grey.
+    name, said : str
+        Who, and the output given.
+    agrees : bool
+        Whether the output stands for the class that the model finds most probable.
+    weight : float
+        What the vote weighs for that class, as a natural logarithm of odds: below 0 it speaks against it. NaN
+        where not known.
+    time : str
+        Local time, empty where not known.
+    brief : str
+        What tells `said` from other outputs, where there is no room for it.
+    """
+
+    annotator: int
+    name: str
+    said: str
+    agrees: bool
+    weight: float = math.nan
+    time: str = ""
+    brief: str = ""
+
+
+class TaskVotes(LineList[TaskVote]):
+    """Votes on one task, those that disagree with the model first.
+
+    Signals
+    -------
+    chosen : int
+        Index of the annotator gone to; never while names are hidden.
+    """
+
+    chosen = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(_VoteKind(), "Votes", parent)
+        self._quiet = False
+        self.selectionModel().currentChanged.connect(self._on_current)
+
+    def show_votes(self, votes: Sequence[TaskVote], *, blind: bool = False) -> None:
+        """Show votes; blind, nothing tells who gave them."""
+        ordered = sorted(votes, key=_order)
+        if blind:
+            ordered = [replace(vote, annotator=NOBODY, name=f"annotator {place}")
+                       for place, vote in enumerate(ordered, start=1)]  # fmt: skip
+        self._quiet = True
+        self.set_lines(ordered)
+        self.setCurrentIndex(QModelIndex())
+        self._quiet = False
+
+    def _on_current(self, index: QModelIndex) -> None:
+        if index.isValid() and not self._quiet:
+            annotator = self.lines[index.row()].annotator
+            if annotator != NOBODY:
+                self.chosen.emit(annotator)
+
+
+def _order(vote: TaskVote) -> tuple[bool, float]:
+    """Put those who disagree first, and of either the weightiest."""
+    return vote.agrees, -abs(vote.weight) if math.isfinite(vote.weight) else 0.0
+
+
+class _VoteKind(LineKind[TaskVote]):
+    height = 24
+
+    def key(self, line: TaskVote) -> Hashable:
+        return line
+
+    def words(self, line: TaskVote) -> str:
+        parts = [line.name, f"answered {line.said}", "" if line.agrees else "against the model"]
+        if math.isfinite(line.weight):
+            parts.append(f"weight {line.weight:+.1f} (log-odds)")
+        return ", ".join(part for part in (*parts, line.time) if part)
+
+    def paint_line(self, painter: QPainter, box: QRectF, line: TaskVote) -> None:
+        look, right = theme.current(), box.right() - 10
+        paint_annotator(painter, QPointF(box.left() + 8, box.center().y()), line.annotator, 4)
+        figure = f"{line.weight:+.1f}".replace("-", "−") if math.isfinite(line.weight) else "–"
+        painter.setFont(theme.font())
+        room = QRectF(right - WEIGHT, box.top(), WEIGHT, box.height())
+        paint_words(painter, room, figure, look.text, side=Qt.AlignmentFlag.AlignRight)
+        right -= WEIGHT + 8
+        if box.width() >= TIME_FROM and line.time:
+            painter.setFont(theme.font(theme.CAPTION))
+            room = QRectF(right - TIME, box.top(), TIME, box.height())
+            paint_words(painter, room, line.time, look.third, side=Qt.AlignmentFlag.AlignRight)
+            painter.setFont(theme.font())
+            right -= TIME + 8
+        left = box.left() + 20
+        # An answer against the model is marked by its sign too, not by its colour alone.
+        sign = "" if line.agrees else "✗ "
+        said, brief = sign + line.said, sign + line.brief if line.brief else ""
+        width = min(QFontMetrics(painter.font()).horizontalAdvance(said) + 2, (right - left) / 2)
+        room = QRectF(right - width, box.top(), width, box.height())
+        paint_words(painter, room, said, look.text if line.agrees else look.rejected,
+                    elide=Qt.TextElideMode.ElideMiddle, brief=brief)  # fmt: skip
+        name = QRectF(left, box.top(), right - width - left - 8, box.height())
+        paint_words(painter, name, line.name, look.second, elide=Qt.TextElideMode.ElideMiddle)
+
+
+CAP, FIGURE_ROOM = 26.0, 40.0
+HIGH, LOW_BAR = 32, 23
+"""Of a line: the bar beneath the name, or beside it."""
+FEW = 3
+"""So many classes have high lines."""
+NAME_SHARE = 0.45
+"""What a name takes of a low line."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClassBar:
+    """One class of a task.
+
+    Attributes
+    ----------
+    place : int
+        Which class, from 0.
+    name : str
+    share : float
+        Its probability; NaN where it is not known or not to be seen.
+    tone : {"accent", "disputed", "plain"}
+        Of the bar.
+    note : str
+        "decided", "truth" or nothing.
+    digit : str
+        The key that decides for it; empty where there is none.
+    brief : str
+        What tells the name from the others, where there is no room for it.
+    """
+
+    place: int
+    name: str
+    share: float
+    tone: str
+    note: str = ""
+    digit: str = ""
+    brief: str = ""
+
+
+def keys_of(classes: Sequence[str]) -> tuple[str, ...]:
+    """Give the digit that decides for each class: its name where all are digits, else 1 to 9 in their order.
+
+    Classes beyond the ninth have none, and are decided for by a click or with Return.
+    """
+    if all(len(name) == 1 and name in "0123456789" for name in classes):
+        return tuple(classes)
+    return tuple(str(place) if place < 10 else "" for place in range(1, len(classes) + 1))
+
+
+class ClassBars(LineList[ClassBar]):
+    """A click on a line, or Return, decides for its class.
+
+    Signals
+    -------
+    decided : int
+        Which class.
+    """
+
+    decided = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(_BarKind(), "Classes, with their decision keys", parent)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.clicked.connect(self._on_clicked)
+
+    def show_bars(self, bars: Sequence[ClassBar], *, low: bool = False) -> None:
+        """Show the classes of a task, in low lines also where they are few."""
+        self.set_height(HIGH if len(bars) <= FEW and not low else LOW_BAR)
+        self.set_lines(bars)
+        set_lengths(self, minimumHeight=HIGH + 2 * self.frameWidth())
+
+    KEY_HELP = KeyHelp("In the classes of a task", (("Return", "decide for this class"),))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Decide for the current class with Return."""
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.currentIndex().isValid():
+            self._on_clicked(self.currentIndex())
+        else:
+            super().keyPressEvent(event)
+
+    def _on_clicked(self, index: QModelIndex) -> None:
+        self.decided.emit(self.lines[index.row()].place)
+
+
+class _BarKind(LineKind[ClassBar]):
+    height = HIGH
+
+    def key(self, line: ClassBar) -> Hashable:
+        return line.place, line.name
+
+    def words(self, line: ClassBar) -> str:
+        share = f"{line.share:.2f}" if math.isfinite(line.share) else ""
+        key = f"key {line.digit}" if line.digit else ""
+        return ", ".join(part for part in (line.name, share, line.note, key) if part)
+
+    def tip(self, line: ClassBar) -> str:
+        key = f" ({line.digit})" if line.digit else ""
+        return f"Decide for {line.name}{key}"
+
+    def paint_ground(self, painter: QPainter, box: QRectF, state: QStyle.StateFlag) -> None:
+        if state & QStyle.StateFlag.State_MouseOver or (
+            state & QStyle.StateFlag.State_Selected and state & QStyle.StateFlag.State_HasFocus
+        ):
+            painter.fillRect(box, theme.colour(theme.current().raised, 160))
+
+    def paint_line(self, painter: QPainter, box: QRectF, line: ClassBar) -> None:
+        look = theme.current()
+        low = self.height == LOW_BAR
+        if line.digit:
+            size = min(CAP, box.height() - 3)
+            cap = QRectF(box.left() + 2, box.center().y() - size / 2, CAP, size)
+            paint_key(painter, cap, line.digit, lit=line.note == "decided")
+        left, right = box.left() + CAP + 12, box.right() - 8
+        painter.setFont(theme.font())
+        known = math.isfinite(line.share)
+        room = QRectF(right - FIGURE_ROOM, box.top(), FIGURE_ROOM, box.height())
+        figure = f"{line.share:.2f}" if known else "–"
+        paint_words(painter, room, figure, look.text if known else look.third,
+                    side=Qt.AlignmentFlag.AlignRight)  # fmt: skip
+        right -= FIGURE_ROOM + 8
+        name = QRectF(left, box.top() + 3, right - left, 17)
+        bar = QRectF(left, box.bottom() - 10, right - left, 5)
+        if low:
+            name = QRectF(left, box.top(), NAME_SHARE * (right - left), box.height())
+            bar = QRectF(name.right() + 8, box.center().y() - 2.5, right - name.right() - 8, 5)
+        if line.note:
+            # Beside the name where there is room for both, else at the end of the bar: the name comes first.
+            wanted = painter.fontMetrics().horizontalAdvance(line.name) + 8
+            painter.setFont(theme.font(theme.CAPTION))
+            width = min(painter.fontMetrics().horizontalAdvance(line.note) + 4.0, bar.width())
+            beside = not low and wanted + width <= name.width()
+            note = QRectF(right - width, name.top() if beside else bar.center().y() - 7, width, 14)
+            if beside:
+                note.setHeight(name.height())
+                name.setRight(note.left() - 8)
+            else:
+                bar.setRight(note.left() - 4)
+            paint_words(painter, note, line.note, look.accent, side=Qt.AlignmentFlag.AlignRight)
+            painter.setFont(theme.font())
+        middle = Qt.TextElideMode.ElideMiddle
+        paint_words(painter, name, line.name, look.text, elide=middle, brief=line.brief)
+        tones = {"accent": look.accent, "disputed": look.disputed, "plain": look.third}
+        if bar.width() > bar.height():
+            paint_bar(painter, bar, line.share, tones[line.tone])
+
 
 SIDE, NARROW_SIDE = 120, 72
 NARROW, LOW = 360, 280
@@ -257,7 +535,11 @@ class TaskPanel(QWidget):
         shares = np.full(len(view.classes), np.nan)
         if view.posterior is not None and not view.covered:
             shares = np.asarray(view.posterior, dtype=float)
-        lead, keys, brief = max(shares, default=math.nan), keys_of(view.classes), telling_names(view.classes)
+        lead, keys, brief = (
+            max(shares, default=math.nan),
+            keys_of(view.classes),
+            distinguishing_labels(view.classes),
+        )
         self.bars.show_bars(
             [
                 ClassBar(

@@ -1,24 +1,407 @@
-"""Whom to trust: every annotator with what is said of them."""
+"""Table of annotators: clicks, reliability, sensitivity, precision, weight, reliability by image."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
-from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, Qt, Signal
-from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QHBoxLayout, QHeaderView, QLineEdit, QVBoxLayout, QWidget
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import (
+    QItemSelectionModel,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    QPoint,
+    QPointF,
+    QRect,
+    QRectF,
+    QSize,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import (
+    QAction,
+    QColor,
+    QFont,
+    QFontMetrics,
+    QHelpEvent,
+    QPainter,
+    QPen,
+    QPolygonF,
+    QTransform,
+)
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHBoxLayout,
+    QHeaderView,
+    QLineEdit,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QToolTip,
+    QVBoxLayout,
+    QWidget,
+)
 
-from raterscope.text.numbers import count
+from raterscope.text.numbers import UNKNOWN, count, estimate, figure, part_of_one
 from raterscope.widgets import theme
-from raterscope.widgets.menu import Menu
-from raterscope.widgets.parts import Header
-from raterscope.widgets.tables.annotator_delegate import AnnotatorDelegate
-from raterscope.widgets.tables.annotator_model import COLUMNS, AnnotatorModel, AnnotatorRow
-from raterscope.widgets.tables.row_keys import RowKeys, keys_in
-from raterscope.widgets.tables.rows import row_view
-from raterscope.widgets.text_size import pixels, set_lengths
+from raterscope.widgets.painting import paint_annotator
+from raterscope.widgets.parts import Header, Menu, plain_tip
+from raterscope.widgets.tables.rows import ROW, ROW_HEIGHT, Index, RowKeys, RowsModel, keys_in, row_view
+from raterscope.widgets.text_size import enlarge, pixels, set_lengths, usual
 
-__all__ = ["AnnotatorRow", "AnnotatorTable"]
+__all__ = [
+    "COLUMNS",
+    "AnnotatorDelegate",
+    "AnnotatorModel",
+    "AnnotatorRow",
+    "AnnotatorTable",
+    "Course",
+    "course_box",
+    "paint_course",
+]
+
+
+DOTS_FROM = 6.0
+"""Pixels from one image to the next: where they lie closer, only the line is drawn."""
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """What is said of an annotator on each of K images, in their order.
+
+    Attributes
+    ----------
+    images : sequence of K str
+    clicks : (K,) int
+    reliability, sensitivity : (K,) float
+        NaN where not known.
+    """
+
+    images: Sequence[str]
+    clicks: NDArray[np.integer]
+    reliability: NDArray[np.floating]
+    sensitivity: NDArray[np.floating]
+
+    @cached_property
+    def line(self) -> tuple[QPolygonF, ...]:
+        """The reliability in the unit square, from its top left, a polygon each time it is not broken."""
+        known = np.isfinite(self.reliability)
+        across = np.linspace(0.0, 1.0, len(known))
+        down = 1.0 - np.clip(np.nan_to_num(self.reliability), 0.0, 1.0)
+        points = [QPointF(x, y) for x, y in zip(across.tolist(), down.tolist(), strict=True)]
+        breaks = np.flatnonzero(np.diff(np.concatenate([[False], known, [False]]).astype(np.int8)))
+        return tuple(QPolygonF(points[begin:end]) for begin, end in breaks.reshape(-1, 2).tolist())
+
+    @property
+    def lowest(self) -> float:
+        """The reliability on the worst image; NaN where none is known."""
+        known = self.reliability[np.isfinite(self.reliability)]
+        return float(known.min()) if len(known) else math.nan
+
+    def summary(self) -> str:
+        """Say it in a few words: "0.62 to 0.97 on 8 images"."""
+        known = self.reliability[np.isfinite(self.reliability)]
+        on = f"on {count(len(self.images), 'image')}"
+        return f"{figure(known.min())} to {figure(known.max())} {on}" if len(known) else f"unknown {on}"
+
+    def words(self, place: int) -> str:
+        """Say one image: "two.png: reliability 0.93 of 14 clicks, sensitivity 0.80"."""
+        marks = count(int(self.clicks[place]), "click")
+        right, found = float(self.reliability[place]), float(self.sensitivity[place])
+        said = f"reliability {figure(right)} of {marks}" if math.isfinite(right) else marks
+        return f"{self.images[place]}: {said}" + (
+            f", sensitivity {figure(found)}" if math.isfinite(found) else ""
+        )
+
+    def place_at(self, share: float) -> int:
+        """Give the image nearest to a share of the line's length."""
+        return round(min(max(share, 0.0), 1.0) * (len(self.images) - 1))
+
+
+def paint_course(painter: QPainter, box: QRectF, course: Course) -> None:
+    """Paint the reliability from 0 at the bottom of a box to 1 at its top; it is broken where not known."""
+    look = theme.current()
+    painter.setPen(QPen(QColor(look.line), 1))
+    for edge in (box.top(), box.bottom()):
+        painter.drawLine(QPointF(box.left(), edge), QPointF(box.right(), edge))
+    step = box.width() / max(len(course.images) - 1, 1)
+    onto = QTransform(box.width(), 0, 0, box.height(), box.left(), box.top())
+    ink = QColor(look.accent)
+    painter.setPen(QPen(ink, 1.3))
+    for unbroken in course.line:
+        points = onto.map(unbroken)
+        painter.drawPolyline(points)
+        if points.count() == 1 or step >= DOTS_FROM:
+            painter.save()
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(ink)
+            for point in map(points.at, range(points.count())):
+                painter.drawEllipse(point, 1.8, 1.8)
+            painter.restore()
+
+
+Figures = tuple[float, float, float]
+HELP = {
+    "annotator": "Colour and shape are the same in all views",
+    "clicks": "Clicks on the images shown",
+    "reliability": "Share of clicks that are not outliers, with 95 % interval",
+    "sensitivity": "Share of structures that the annotator marked, with 95 % interval",
+    "precision": "Share of the annotator's marks that are on structures, with 95 % interval",
+    "weight": "Excluded or down-weighted annotators, and the reason",
+    "by image": "Reliability on each image in study order, from 0 (bottom) to 1 (top). Sorts by the lowest",
+}
+COLUMNS = tuple(HELP)
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotatorRow:
+    """One annotator.
+
+    Attributes
+    ----------
+    index : int
+        Gives colour and symbol.
+    name : str
+    clicks : int
+    reliability, sensitivity, precision : (value, low, high)
+        NaN where not known.
+    weight : float
+        As how much of an annotator one counts; 0 for who is excluded.
+    why : str
+        The reason, where that is less than 1.
+    course : Course, optional
+        The same by image, where several are fused.
+    """
+
+    index: int
+    name: str
+    clicks: int
+    reliability: Figures
+    sensitivity: Figures
+    precision: Figures
+    weight: float = 1.0
+    why: str = ""
+    course: Course | None = None
+
+    @property
+    def excluded(self) -> bool:
+        """Whether the annotator is left out."""
+        return self.weight == 0
+
+    @property
+    def part(self) -> str:
+        """How much one counts, where that is less than all others do: "out", "× ½"."""
+        if self.excluded:
+            return "out"
+        return "" if self.weight == 1 else f"× {part_of_one(self.weight)}"
+
+    def figures(self, column: str) -> Figures:
+        """Give an estimate by the name of its column."""
+        return {
+            "reliability": self.reliability,
+            "sensitivity": self.sensitivity,
+            "precision": self.precision,
+        }[column]
+
+
+class AnnotatorModel(RowsModel[AnnotatorRow]):
+    """Annotators, with who is hidden or alone."""
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(HELP, "clicks", parent, falling=True)
+        self.hidden: frozenset[int] = frozenset()
+        self.solo: int | None = None
+        self._filter: list[str] = []
+
+    def choose(self, text: str) -> None:
+        """Keep the rows whose name or reason has all words."""
+        self._filter = text.casefold().split()
+        self.arrange()
+
+    def passes(self, row: AnnotatorRow) -> bool:
+        """Whether name or reason has all words."""
+        return all(word in f"{row.name} {row.why}".casefold() for word in self._filter)
+
+    def sort_key(self, row: AnnotatorRow, column: str) -> float | str:
+        """Sort by the estimate, not by its interval."""
+        if column == "annotator":
+            return row.name.casefold()
+        if column == "weight":
+            return row.weight
+        if column == "by image":
+            return math.nan if row.course is None else row.course.lowest
+        return float(row.clicks) if column == "clicks" else row.figures(column)[0]
+
+    def set_shown(self, hidden: frozenset[int], solo: int | None) -> None:
+        """Say who is hidden or alone."""
+        self.hidden, self.solo = hidden, solo
+        if self.rowCount():
+            self.dataChanged.emit(self.index(0, 0), self.index(self.rowCount() - 1, len(COLUMNS) - 1))
+
+    def shown(self, annotator: int) -> bool:
+        """Whether an annotator's clicks are drawn."""
+        return annotator == self.solo if self.solo is not None else annotator not in self.hidden
+
+    def row_of(self, annotator: int) -> int:
+        """Give the row of an annotator, -1 where filtered away."""
+        return next((row for row in range(self.rowCount()) if self.at(row).index == annotator), -1)
+
+    def headerData(
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> object:
+        """Name the columns above their figures, with an arrow the one that is sorted by."""
+        if role == Qt.ItemDataRole.TextAlignmentRole and self.columns[section] == "clicks":
+            return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        words = super().headerData(section, orientation, role)
+        if role == Qt.ItemDataRole.DisplayRole and self.columns[section] == self._column:
+            return f"{words} {'▾' if self._falling else '▴'}"
+        return words
+
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        """Sort by a column, and say by which."""
+        super().sort(column, order)
+        self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(self.columns) - 1)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        """Give a cell in words, or its row."""
+        row, column = self.at(index.row()), COLUMNS[index.column()]
+        if role == ROW:
+            return row
+        if role == Qt.ItemDataRole.DisplayRole:
+            return _words(row, column)
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return plain_tip(f"{row.name}: {_words(row, column)}" if column != "annotator" else row.name)
+        if role == Qt.ItemDataRole.AccessibleTextRole:
+            return f"{column} {_words(row, column) or ('1' if column == 'weight' else 'no')}"
+        return None
+
+
+def _words(row: AnnotatorRow, column: str) -> str:
+    if column == "annotator":
+        return row.name
+    if column == "clicks":
+        return f"{row.clicks:,}"
+    if column == "weight":
+        how = (
+            "excluded" if row.excluded else "" if row.weight == 1 else f"counts as {part_of_one(row.weight)}"
+        )
+        return f"{how}: {row.why}" if row.why else how
+    if column == "by image":
+        return "" if row.course is None else row.course.summary()
+    words = estimate(*row.figures(column))
+    return "–" if words == UNKNOWN else words
+
+
+class AnnotatorDelegate(QStyledItemDelegate):
+    """Cells of the table of annotators."""
+
+    def sizeHint(self, _option: QStyleOptionViewItem, _index: QModelIndex | QPersistentModelIndex) -> QSize:
+        """Give every row the same height."""
+        return QSize(pixels(60), pixels(ROW_HEIGHT))
+
+    def paint(
+        self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> None:
+        """Paint a cell."""
+        row: AnnotatorRow = index.data(ROW)
+        model = index.model()
+        assert isinstance(model, AnnotatorModel)
+        look, column = theme.current(), COLUMNS[index.column()]
+        painter.save()
+        box = enlarge(painter, option.rect)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        if option.state & QStyle.StateFlag.State_Selected:
+            painter.fillRect(box, QColor(look.raised))
+        words = str(index.data())
+        shown = model.shown(row.index)
+        font = QFont(theme.font())
+        font.setStrikeOut(row.excluded and column == "annotator")
+        painter.setFont(font)
+        painter.setPen(QColor(look.text if shown and not row.excluded else look.third))
+        inner = box.adjusted(8, 0, -8, 0)
+        if column == "annotator":
+            paint_annotator(painter, QPointF(inner.left() + 6, box.center().y()), row.index, 4.5, shown=shown)
+            _text(painter, inner.adjusted(20, 0, 0, 0), words)
+        elif column == "clicks":
+            _text(painter, inner, words, Qt.AlignmentFlag.AlignRight)
+        elif column == "by image":
+            if row.course is not None:
+                paint_course(painter, course_box(box), row.course)
+        elif column == "weight":
+            if row.part:
+                _paint_weight(painter, inner, row)
+        else:
+            if QFontMetrics(font).horizontalAdvance(words) > inner.width():
+                # The bar shows the interval, and the tooltip says it.
+                words = figure(*row.figures(column))
+            _text(painter, inner.adjusted(0, 0, 0, -5), words)
+            _paint_interval(painter, inner, row.figures(column))
+        painter.restore()
+
+    def helpEvent(
+        self,
+        event: QHelpEvent,
+        view: QAbstractItemView,
+        option: QStyleOptionViewItem,
+        index: QModelIndex | QPersistentModelIndex,
+    ) -> bool:
+        """Say the image of a course that is pointed at."""
+        row = index.data(ROW) if index.isValid() else None
+        if row is None or row.course is None or COLUMNS[index.column()] != "by image":
+            return super().helpEvent(event, view, option, index)
+        cell = QRectF(option.rect)
+        box = course_box(QRectF(usual(cell.topLeft()), usual(cell.bottomRight())))
+        place = row.course.place_at((usual(QPointF(event.pos())).x() - box.left()) / box.width())
+        QToolTip.showText(event.globalPos(), plain_tip(f"{row.name}, {row.course.words(place)}"), view)
+        return True
+
+
+def course_box(cell: QRect | QRectF) -> QRectF:
+    """Give where in its cell the course is drawn, in pixels of the usual size."""
+    return QRectF(cell).adjusted(10, 6, -10, -6)
+
+
+def _paint_weight(painter: QPainter, box: QRectF, row: AnnotatorRow) -> None:
+    """Paint how much one counts as a chip, and the reason as far as there is room."""
+    look = theme.current()
+    tone = QColor(look.rejected if row.excluded else look.second)
+    chip = QRectF(0, 0, QFontMetrics(painter.font()).horizontalAdvance(row.part) + 10, 17)
+    chip.moveTo(box.left(), box.center().y() - chip.height() / 2)
+    painter.setPen(QPen(tone, 1))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.drawRoundedRect(chip, 4, 4)
+    painter.drawText(chip, Qt.AlignmentFlag.AlignCenter, row.part)
+    painter.setPen(QColor(look.second))
+    _text(painter, box.adjusted(chip.width() + 6, 0, 0, 0), row.why)
+
+
+def _text(
+    painter: QPainter, box: QRectF, words: str, side: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignLeft
+) -> None:
+    short = QFontMetrics(painter.font()).elidedText(words, Qt.TextElideMode.ElideRight, int(box.width()))
+    painter.drawText(box, side | Qt.AlignmentFlag.AlignVCenter, short)
+
+
+def _paint_interval(painter: QPainter, box: QRectF, figures: tuple[float, float, float]) -> None:
+    """Paint the bar of 0 to 1: ground, interval, and a tick at the value."""
+    value, low, high = figures
+    if not math.isfinite(value):
+        return
+    look = theme.current()
+    bar = QRectF(box.left(), box.bottom() - 5, box.width(), 2)
+    painter.fillRect(bar, QColor(look.line))
+    if math.isfinite(low) and math.isfinite(high):
+        left = bar.left() + bar.width() * min(max(low, 0.0), 1.0)
+        right = bar.left() + bar.width() * min(max(high, 0.0), 1.0)
+        painter.fillRect(QRectF(left, bar.top(), max(right - left, 1.0), 2), theme.colour(look.accent, 150))
+    x = bar.left() + bar.width() * min(max(value, 0.0), 1.0)
+    painter.setPen(QPen(QColor(look.accent), 2))
+    painter.drawLine(QPointF(x, bar.top() - 2), QPointF(x, bar.bottom() + 1))
+
 
 WIDTHS = {"annotator": 104, "clicks": 76, "by image": 92, "weight": 120}
 NARROWEST = 76
@@ -132,7 +515,7 @@ class AnnotatorTable(QWidget):
         self.set_shown(hidden, self.model.solo)
         self.hidden_changed.emit(hidden)
 
-    OWN_KEYS = keys_in("In the annotator table")
+    KEY_HELP = keys_in("In the annotator table")
 
     def _make_actions(self) -> None:
         self._solo = QAction("Show alone", self)

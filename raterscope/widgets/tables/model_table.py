@@ -20,8 +20,7 @@ from PySide6.QtWidgets import (
 
 from raterscope.text.numbers import small_figure
 from raterscope.widgets import theme
-from raterscope.widgets.glyphs import paint_rater
-from raterscope.widgets.painting import paint_words
+from raterscope.widgets.painting import paint_rater, paint_words
 from raterscope.widgets.parts import Header, plain_label, plain_tip
 from raterscope.widgets.tables.rows import ROW, Index, RowsModel, row_view
 from raterscope.widgets.text_size import enlarge, pixels, set_lengths

@@ -1,17 +1,28 @@
-"""What the tables of people share: rows that sort with the unknown last, and a view that shows them."""
+"""Tables with one row per record: model, view, and keys on the current row."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QAbstractTableModel, QEvent, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtGui import QAction, QKeyEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyledItemDelegate, QTableView
 
+from raterscope.widgets.key_help import KeyHelp
 from raterscope.widgets.text_size import set_lengths
 
-__all__ = ["ROW", "ROW_HEIGHT", "Index", "RowsModel", "row_view"]
+__all__ = [
+    "ROW",
+    "ROW_HEIGHT",
+    "Index",
+    "RowKeys",
+    "RowsModel",
+    "keys_in",
+    "row_view",
+]
+
 
 Row = TypeVar("Row")
 Index = QModelIndex | QPersistentModelIndex
@@ -124,3 +135,56 @@ def row_view(model: RowsModel[Row], delegate: QStyledItemDelegate, name: str) ->
 
 def _unknown(key: float | str) -> bool:
     return not key if isinstance(key, str) else math.isnan(key)
+
+
+def keys_in(where: str) -> KeyHelp:
+    """Tell the keys of such a table."""
+    alone, hide, leave_out = "show alone, show all", "hide, show", "exclude, restore"
+    return KeyHelp(where, (("Return", alone), ("Space", hide), ("Delete", leave_out)))
+
+
+class RowKeys(QObject):
+    """Takes Return, Space and Delete in a table before the window does, while a row is chosen in it.
+
+    Parameters
+    ----------
+    view : QAbstractItemView
+    alone, hide, exclude : QAction
+        What they do to the row.
+    chosen : callable
+        Whether there is one.
+    """
+
+    def __init__(
+        self,
+        view: QAbstractItemView,
+        alone: QAction,
+        hide: QAction,
+        exclude: QAction,
+        chosen: Callable[[], bool],
+    ) -> None:
+        super().__init__(view)
+        self._chosen = chosen
+        self._actions = {
+            Qt.Key.Key_Return: alone,
+            Qt.Key.Key_Enter: alone,
+            Qt.Key.Key_Space: hide,
+            Qt.Key.Key_Delete: exclude,
+        }
+        alone.setShortcut(Qt.Key.Key_Return)
+        hide.setShortcut(Qt.Key.Key_Space)
+        exclude.setShortcut(Qt.Key.Key_Delete)
+        view.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Take the keys of the table before the window's."""
+        if event.type() in (QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress):
+            assert isinstance(event, QKeyEvent)
+            action = self._actions.get(Qt.Key(event.key()))
+            plain = not event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+            if action is not None and plain and self._chosen():
+                if event.type() == QEvent.Type.KeyPress:
+                    action.trigger()
+                event.accept()
+                return True
+        return super().eventFilter(watched, event)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.widgets.volume.layers import Stroke
 from raterscope.widgets.volume.plane import Box, Index, Plane
+from raterscope.widgets.volume.scene import Stroke
 
 __all__ = ["BrushStroke"]
 

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 from raterscope.figures.table import PlotTable
 from raterscope.widgets import theme
 from raterscope.widgets.figure_menu import FigureMenu
-from raterscope.widgets.own_keys import OwnKeys
+from raterscope.widgets.key_help import KeyHelp
 
 __all__ = ["DisputeStrip"]
 
@@ -118,7 +118,7 @@ class DisputeStrip(QWidget):
         if event.buttons() & Qt.MouseButton.LeftButton:
             self._go_to(self._slice_at(event.position().y()))
 
-    OWN_KEYS = OwnKeys(
+    KEY_HELP = KeyHelp(
         "On the dispute strip",
         (
             ("Up, Down", "next, previous slice"),

@@ -7,19 +7,24 @@ from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPaintEvent, Q
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from raterscope.widgets import theme
-from raterscope.widgets.canvas.live import paint_focus
-from raterscope.widgets.canvas.pictures import draw_part, to_picture
-from raterscope.widgets.canvas.scale_bar import paint_scale_bar
+from raterscope.widgets.canvas.overlay_painter import paint_focus, paint_scale_bar
+from raterscope.widgets.canvas.tiles import draw_part, to_picture
 from raterscope.widgets.canvas.viewport import Viewport
 from raterscope.widgets.text_size import pixels
 from raterscope.widgets.volume import overlay
 from raterscope.widgets.volume.brush import BrushStroke
-from raterscope.widgets.volume.heat import heat_picture, mask_picture, paint_colour_bar
-from raterscope.widgets.volume.layers import RegionBox
 from raterscope.widgets.volume.levels import Levels
 from raterscope.widgets.volume.outlines import Outliner
 from raterscope.widgets.volume.plane import Box, Index, Plane
-from raterscope.widgets.volume.scene import BAND, EDIT, Scene
+from raterscope.widgets.volume.scene import (
+    BAND,
+    EDIT,
+    RegionBox,
+    Scene,
+    heat_picture,
+    mask_picture,
+    paint_colour_bar,
+)
 
 __all__ = ["SliceCanvas"]
 

@@ -16,14 +16,13 @@ from PySide6.QtWidgets import QToolTip, QWidget
 
 from raterscope.widgets.canvas.viewport import Viewport
 from raterscope.widgets.figure_menu import PictureMenu
-from raterscope.widgets.own_keys import OwnKeys
+from raterscope.widgets.key_help import KeyHelp
 from raterscope.widgets.parts import plain_tip
 from raterscope.widgets.volume import overlay
 from raterscope.widgets.volume.brush import BrushStroke
-from raterscope.widgets.volume.layers import Outline
 from raterscope.widgets.volume.outlines import Outliner
 from raterscope.widgets.volume.plane import Index, Plane
-from raterscope.widgets.volume.scene import Scene
+from raterscope.widgets.volume.scene import Outline, Scene
 from raterscope.widgets.volume.slice_canvas import SliceCanvas
 
 __all__ = ["SliceView"]
@@ -209,7 +208,7 @@ class SliceView(SliceCanvas):
 
     # Keys --------------------------------------------------------------------------------------
 
-    OWN_KEYS = OwnKeys(
+    KEY_HELP = KeyHelp(
         "In the views of a volume",
         (
             ("Wheel", "scroll through slices"),

@@ -7,8 +7,8 @@ from PySide6.QtGui import QAction, QColor, QFontMetrics, QPainter, QPaintEvent, 
 from PySide6.QtWidgets import QAbstractButton, QMenu, QWidget
 
 from raterscope.widgets import theme
-from raterscope.widgets.chips import HEIGHT, paint_chip_ground
-from raterscope.widgets.menu import Menu
+from raterscope.widgets.notes import HEIGHT, paint_chip_ground
+from raterscope.widgets.parts import Menu
 from raterscope.widgets.text_size import enlarge, pixels
 
 __all__ = ["WindowChip"]

@@ -15,8 +15,8 @@ from raterscope.app.workspaces.pairs.run_comparison import MEASURES as OF_PAIRS
 from raterscope.widgets.figure_menu import FigureMenu, PictureMenu
 from raterscope.widgets.guide_view import GuideView
 from raterscope.widgets.panels.bias_panel import FACTS
-from raterscope.widgets.tables.annotator_model import COLUMNS as OF_ANNOTATORS
-from raterscope.widgets.tables.rater_model import HELP as OF_RATERS
+from raterscope.widgets.tables.annotator_table import COLUMNS as OF_ANNOTATORS
+from raterscope.widgets.tables.rater_table import HELP as OF_RATERS
 from tests.app.driving import idle
 
 WHO = {"annotator", "other annotator", "rater", "other rater", "image", "run", "curve", "method", "iteration"}

@@ -10,7 +10,7 @@ from raterscope.app.window.keys import KeySheet
 from raterscope.app.window.main_window import MainWindow
 from raterscope.app.window.palette import Palette
 from raterscope.widgets.guide_view import GuideView
-from raterscope.widgets.own_keys import OwnKeys
+from raterscope.widgets.key_help import KeyHelp
 from tests.app.driving import LONG, idle, press
 
 
@@ -112,7 +112,7 @@ def test_the_sheet_shows_every_key_of_the_workspace_and_finds_one(fused, qtbot):
 
 def test_what_can_be_undone_at_length_pushes_no_key_out_of_the_sheet(qtbot):
     keys = [(f"F{number}", "Undo count 200 leukocytes, 5,000 red cells, all images") for number in range(9)]
-    groups = [OwnKeys(f"Group {number}", (*keys, ("Z", "x" * 400))) for number in range(3)]
+    groups = [KeyHelp(f"Group {number}", (*keys, ("Z", "x" * 400))) for number in range(3)]
     sheet = KeySheet(groups)
     qtbot.addWidget(sheet)
     (area,) = sheet.findChildren(QScrollArea)

@@ -17,9 +17,9 @@ from raterscope.app.review import described_structures
 from raterscope.app.study import Study
 from raterscope.app.study.masks import mask_entries
 from raterscope.app.window.palette import Palette
-from raterscope.widgets.dialogs.deidentified_export import DeidentifiedExportDialog
+from raterscope.widgets.dialogs.import_dialogs import WhoMarkedDialog
+from raterscope.widgets.dialogs.output_dialogs import DeidentifiedExportDialog
 from raterscope.widgets.dialogs.structure import StructureDialog
-from raterscope.widgets.dialogs.who_marked import WhoMarkedDialog
 from tests.app.driving import LONG, idle, press
 from tests.app.kinds.masks.dicom_cases import a_patient, two_raters
 from tests.app.kinds.masks.made import a_ball, a_volume, four_raters, write

@@ -10,7 +10,7 @@ from raterscope.app.window.keys import KeySheet
 from raterscope.app.window.palette import Palette
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.widgets.guide_view import GuideView
-from raterscope.widgets.own_keys import OwnKeys
+from raterscope.widgets.key_help import KeyHelp
 
 
 def _within(widget, kinds):
@@ -43,7 +43,7 @@ def test_everything_that_takes_the_keys_in_the_window_has_a_name(fused, qtbot):
 
 
 def test_sheet_and_guide_have_names(qtbot):
-    for made in (KeySheet((OwnKeys("Review", (("A", "Accept"),)),)), GuideView(pages())):
+    for made in (KeySheet((KeyHelp("Review", (("A", "Accept"),)),)), GuideView(pages())):
         qtbot.addWidget(made)
         assert nameless(made) == []
 

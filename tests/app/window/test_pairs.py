@@ -4,7 +4,7 @@ import pytest
 from PySide6.QtWidgets import QFileDialog
 
 from raterscope.app.study.pairs import item_pictures
-from raterscope.widgets.dialogs.column_mapping import ColumnMappingDialog
+from raterscope.widgets.dialogs.import_dialogs import ColumnMappingDialog
 from tests.app.driving import LONG, idle
 from tests.app.kinds.pairs.made import HEADER
 from tests.app.kinds.pairs.test_importing import ROWS, digits

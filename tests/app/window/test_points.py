@@ -7,7 +7,7 @@ from PIL import Image
 from PySide6.QtWidgets import QFileDialog
 
 from raterscope.app.formats.points.writing import Detection, OnImage, write_geojson
-from raterscope.widgets.dialogs.who_marked import WhoMarkedDialog
+from raterscope.widgets.dialogs.import_dialogs import WhoMarkedDialog
 from tests.app.driving import LONG, idle
 from tests.app.formats.points.crowds import feature
 

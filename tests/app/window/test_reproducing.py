@@ -7,8 +7,7 @@ from PySide6.QtWidgets import QPushButton
 
 from raterscope.app.simulation.setups import SETUPS
 from raterscope.app.window import reproducing
-from raterscope.widgets.dialogs.papers import PapersDialog
-from raterscope.widgets.dialogs.simulation import SimulationDialog
+from raterscope.widgets.dialogs.output_dialogs import PapersDialog, SimulationDialog
 from tests.app.driving import LONG, idle
 
 

@@ -10,7 +10,7 @@ from raterscope.app.window.keys import KeySheet
 from raterscope.app.window.look import apply_look, change_text_size
 from raterscope.widgets import theme
 from raterscope.widgets.panels.lists import LineList
-from raterscope.widgets.scrolled import Scrolled
+from raterscope.widgets.parts import ScrollRegion
 from raterscope.widgets.text_size import set_text_size, text_size
 from tests.app.driving import idle
 
@@ -85,7 +85,7 @@ def test_the_smallest_window_holds_text_twice_as_large_and_scrolls_what_does_not
     workspace = fused.workspace
     assert workspace.canvas.width() >= 240
     assert workspace.canvas.height() >= 180
-    regions = [one for one in workspace.findChildren(Scrolled) if one.isVisible()]
+    regions = [one for one in workspace.findChildren(ScrollRegion) if one.isVisible()]
     assert len(regions) >= 4
     for region in regions:
         beyond = region.widget().size() - region.viewport().size()
@@ -104,7 +104,7 @@ def test_the_smallest_window_has_no_bars_in_its_regions_with_text_of_the_usual_s
     change_text_size(5)
     change_text_size(0)
     idle(fused, qtbot)
-    regions = fused.workspace.findChildren(Scrolled)
+    regions = fused.workspace.findChildren(ScrollRegion)
     assert regions
     for region in regions:
         for bar in (region.horizontalScrollBar(), region.verticalScrollBar()):

@@ -9,7 +9,7 @@ from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.app.importing import read_files, store
 from raterscope.app.kinds.masks.running import fuse_inputs, gather, keep
 from raterscope.app.study import Study
-from raterscope.widgets.standing_notes import StandingNotes
+from raterscope.widgets.notes import WorkspaceNotes
 from raterscope.widgets.volume.volume_view import VolumeView
 from tests.app.driving import LONG, idle, open_study
 from tests.app.formats.dicom_builder import disc, write_contours, write_series
@@ -34,7 +34,7 @@ def uneven(window, qtbot, tmp_path):
 
 
 def test_a_case_with_missing_slices_says_so_and_asks_before_resampling(uneven, qtbot, tmp_path, monkeypatch):
-    notes = next(one for one in uneven.findChildren(StandingNotes) if one.isVisible())
+    notes = next(one for one in uneven.findChildren(WorkspaceNotes) if one.isVisible())
     assert notes.notes()["Slices"] == SENTENCE
     plane = uneven.findChild(VolumeView).planes["coronal"]
     assert plane.extent[3] == pytest.approx(24 * 2.5)

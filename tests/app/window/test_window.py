@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton
 
 from raterscope.app.study import Study
 from raterscope.app.window.main_window import MainWindow
-from raterscope.widgets.dialogs.column_mapping import ColumnMappingDialog
+from raterscope.widgets.dialogs.import_dialogs import ColumnMappingDialog
 from tests.app.driving import LONG, Appeared, idle, press
 
 

@@ -6,15 +6,11 @@ from hypothesis.extra.numpy import arrays
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QImage, QPainter
 
-from raterscope.widgets.canvas.click_layer import ClickLayer
-from raterscope.widgets.canvas.density_layer import FINE_BINS, DensityLayer
-from raterscope.widgets.canvas.grid_index import GridIndex
+from raterscope.widgets.canvas.annotation_layers import FINE_BINS, ClickLayer, DensityLayer, SpotLayer
 from raterscope.widgets.canvas.image_layer import ImageLayer
-from raterscope.widgets.canvas.marks import ClickMarks, DetectionMarks
-from raterscope.widgets.canvas.pictures import to_picture
-from raterscope.widgets.canvas.scale_bar import nice_length, paint_scale_bar
-from raterscope.widgets.canvas.spot_layer import SpotLayer
-from raterscope.widgets.canvas.tiles import TileCache
+from raterscope.widgets.canvas.marks import ClickMarks, DetectionMarks, GridIndex
+from raterscope.widgets.canvas.overlay_painter import nice_length, paint_scale_bar
+from raterscope.widgets.canvas.tiles import TileCache, to_picture
 from raterscope.widgets.canvas.viewport import Viewport
 
 coordinate = st.floats(-100, 400, allow_nan=False, width=32)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
 
-from raterscope.widgets.canvas import tile_store
+from raterscope.widgets.canvas import tiles as tiles_module
 from raterscope.widgets.canvas.image_canvas import ImageCanvas
 from raterscope.widgets.canvas.marks import ClickMarks
 from tests.waiting import LONG
@@ -109,7 +109,7 @@ def test_only_what_lies_about_the_part_in_sight_is_read_and_never_in_the_gui_thr
     finest = [key for key in tiles.read if key[0] == 0]
     # The readers may have begun in the middle of the image, which was in sight before it was moved.
     far = [key for key in finest if max(abs(key[1] - 15.6), abs(key[2] - 15.6)) >= 6]
-    assert len(far) <= tile_store.THREADS
+    assert len(far) <= tiles_module.THREADS
     assert len(finest) - len(far) < 120
     assert threading.get_ident() not in tiles.threads
 
@@ -141,11 +141,11 @@ def test_what_is_no_longer_in_sight_is_not_read_any_more(canvas, qtbot):
     canvas.centre_on(3700, 3700)
     qtbot.waitUntil(lambda: (0, 57, 57) in tiles.read)
     passed = [key for key in tiles.read if key[0] == 0 and key[1] < 20]
-    assert len(passed) <= 3 * tile_store.THREADS
+    assert len(passed) <= 3 * tiles_module.THREADS
 
 
 def test_what_comes_when_it_is_no_longer_wanted_does_not_pile_up(canvas, qtbot, monkeypatch):
-    monkeypatch.setattr(tile_store, "KEPT_BYTES", 12 * SIDE * SIDE * 4)
+    monkeypatch.setattr(tiles_module, "KEPT_BYTES", 12 * SIDE * SIDE * 4)
     canvas.set_image(Tiles(np.full((4000, 4000), 77, dtype=np.uint8)), (0, 0, 4000, 4000))
     store = canvas._image._picture.store
     qtbot.waitUntil(lambda: not store._desk.wanted and not store._desk.told)
@@ -164,7 +164,7 @@ def test_what_comes_when_it_is_no_longer_wanted_does_not_pile_up(canvas, qtbot, 
 
 def test_memory_is_bounded_and_what_is_in_sight_stays(canvas, qtbot, monkeypatch):
     kept = 90 * SIDE * SIDE * 4
-    monkeypatch.setattr(tile_store, "KEPT_BYTES", kept)
+    monkeypatch.setattr(tiles_module, "KEPT_BYTES", kept)
     tiles = Tiles(np.full((4000, 4000), 77, dtype=np.uint8))
     canvas.set_image(tiles, (0, 0, 4000, 4000))
     canvas.zoom(2.0 / canvas.viewport.scale)

@@ -6,7 +6,7 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, QThreadPool
 from PySide6.QtGui import QHelpEvent
 from PySide6.QtWidgets import QApplication, QToolTip
 
-from raterscope.widgets.volume.layers import HeatMap, Outline, RegionBox
+from raterscope.widgets.volume.scene import HeatMap, Outline, RegionBox
 from tests.widgets.volume.viewing import (
     LEFT,
     SHAPE,

@@ -6,7 +6,7 @@ from PySide6.QtGui import QImage, QWheelEvent
 from PySide6.QtWidgets import QApplication
 
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.widgets.volume.layers import Outline
+from raterscope.widgets.volume.scene import Outline
 
 SHAPE = (20, 60, 80)
 GRID = Grid.plain(SHAPE, (2.0, 1.0, 0.75), calibrated=True)

@@ -20,7 +20,7 @@ from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.app.workspaces.clicks.spots import Known
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.text.numbers import percent
-from raterscope.widgets.panels.ask_list import AskLine
+from raterscope.widgets.panels.lists import AskLine
 
 __all__ = ["ActiveLearning"]
 

@@ -21,8 +21,7 @@ from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.app.workspaces.clicks.spots import Known
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.widgets.figures.evaluation_plots import ReliabilityPlot
-from raterscope.widgets.tables.annotator_table import AnnotatorRow, AnnotatorTable
-from raterscope.widgets.tables.course import Course
+from raterscope.widgets.tables.annotator_table import AnnotatorRow, AnnotatorTable, Course
 
 __all__ = [
     "Annotators",

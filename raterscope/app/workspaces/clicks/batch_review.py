@@ -30,9 +30,9 @@ from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.scene import Scene, load_pixels
 from raterscope.app.workspaces.clicks.spots import Known, Spot, spots_of
 from raterscope.app.workspaces.review_queue import ReviewQueue
-from raterscope.widgets.canvas.pictures import to_picture
-from raterscope.widgets.panels.card_view import Card
-from raterscope.widgets.panels.evidence_lines import TONES, WORDS
+from raterscope.widgets.canvas.tiles import to_picture
+from raterscope.widgets.panels.cards import Card
+from raterscope.widgets.panels.spot_details import TONES, WORDS
 from raterscope.widgets.panels.spot_grid import SpotGrid
 
 __all__ = [

@@ -22,8 +22,8 @@ from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.scene import ClicksSession, Scene
 from raterscope.app.workspaces.clicks.spots import Known, Spot, spots_of
 from raterscope.app.workspaces.history_lines import run_title
-from raterscope.widgets.panels.evidence_lines import EvidenceLine
 from raterscope.widgets.panels.evidence_panel import CHOOSE, EvidencePanel
+from raterscope.widgets.panels.spot_details import EvidenceLine
 
 __all__ = [
     "Evidence",

@@ -22,8 +22,8 @@ from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.app.workspaces.clicks.spots import spots_of
 from raterscope.text.numbers import part_of_one
-from raterscope.widgets.dialogs.exclusion import HALF, ExclusionDialog
-from raterscope.widgets.panels.exclusion_changes import Change
+from raterscope.widgets.dialogs.review_dialogs import HALF, ExclusionDialog
+from raterscope.widgets.panels.exclusion_panel import Change
 
 __all__ = ["Exclusion"]
 

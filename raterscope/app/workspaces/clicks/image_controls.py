@@ -11,8 +11,8 @@ from raterscope.app.review import Decision, ImageSubject
 from raterscope.app.study import ImageEntry
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.app.workspaces.screen import WorkspaceScreen
-from raterscope.widgets.dialogs.reason import ReasonDialog
-from raterscope.widgets.menu import Menu, without_checked
+from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
+from raterscope.widgets.parts import Menu, without_checked
 
 __all__ = [
     "Controls",

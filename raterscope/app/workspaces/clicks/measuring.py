@@ -26,8 +26,8 @@ from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.widgets.canvas.drawing import Drawing
 from raterscope.widgets.canvas.shape_marks import ShapeMark
 from raterscope.widgets.canvas.shapes import Shapes
-from raterscope.widgets.dialogs.scale import ScaleDialog
-from raterscope.widgets.panels.measure_panel import ShapeLine
+from raterscope.widgets.dialogs.review_dialogs import ScaleDialog
+from raterscope.widgets.panels.measurement_panels import ShapeLine
 
 __all__ = ["Measuring"]
 

@@ -19,7 +19,7 @@ from raterscope.app.workspaces.clicks.scene import ClicksSession
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.app.workspaces.clicks.spots import Known
 from raterscope.app.workspaces.review_queue import ReviewQueue
-from raterscope.widgets.panels.parasitaemia_panel import ASKED, NOTHING, Counted, FigureLine
+from raterscope.widgets.panels.measurement_panels import ASKED, NOT_FUSED, Counted, FigureLine
 
 __all__ = ["Parasitaemia"]
 
@@ -115,7 +115,7 @@ class Parasitaemia(QObject):
         if image != self._image:
             return
         lines = [FigureLine(one.title, one.in_words(), one.interval(), one.formula) for one in told]
-        self._panel.show_figures(lines, f"{note} {SOURCE}.", NOTHING if image is None else NOT_HERE)
+        self._panel.show_figures(lines, f"{note} {SOURCE}.", NOT_FUSED if image is None else NOT_HERE)
 
     def _on_ended(self) -> None:
         self._under_way = False

@@ -12,18 +12,15 @@ from raterscope.widgets.figures.counts_plot import CountsPlot
 from raterscope.widgets.figures.course_plots import ConvergencePlot
 from raterscope.widgets.figures.evaluation_plots import ReliabilityPlot
 from raterscope.widgets.figures.stream_curves import StreamCurves
-from raterscope.widgets.panels.ask_list import AskList
-from raterscope.widgets.panels.crowd_size_panel import CrowdSizePanel
+from raterscope.widgets.panels.evaluation_panels import CrowdSizePanel, TrustPanel, scrolled
 from raterscope.widgets.panels.evidence_panel import EvidencePanel
-from raterscope.widgets.panels.form_beside_plot import scrolled
 from raterscope.widgets.panels.fuse_panel import FusePanel
-from raterscope.widgets.panels.measure_panel import MeasurePanel
-from raterscope.widgets.panels.parasitaemia_panel import ParasitaemiaPanel
+from raterscope.widgets.panels.lists import AskList
+from raterscope.widgets.panels.measurement_panels import MeasurePanel, ParasitaemiaPanel
 from raterscope.widgets.panels.queue_panel import QueueFilter, QueuePanel
 from raterscope.widgets.panels.spot_grid import SpotGrid
 from raterscope.widgets.panels.stream_panel import StreamPanel
-from raterscope.widgets.panels.trust_panel import TrustPanel
-from raterscope.widgets.scrolled import Scrolled
+from raterscope.widgets.parts import ScrollRegion
 from raterscope.widgets.tables.annotator_table import AnnotatorTable
 
 __all__ = ["ClicksScreen"]
@@ -49,7 +46,7 @@ class ClicksScreen(WorkspaceScreen):
     def __init__(self, parent: QWidget | None = None) -> None:
         canvas, self.grid, self.pages = ImageCanvas(), SpotGrid(), QStackedWidget()
         self.pages.addWidget(canvas)
-        self._grid_page = Scrolled(self.grid)
+        self._grid_page = ScrollRegion(self.grid)
         self.pages.addWidget(self._grid_page)
         self.table = AnnotatorTable()
         self.objective = ConvergencePlot()

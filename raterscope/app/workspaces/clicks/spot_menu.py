@@ -13,7 +13,7 @@ from raterscope.app.workspaces.clicks.batch_review import BatchReview
 from raterscope.app.workspaces.clicks.measuring import Measuring
 from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
-from raterscope.widgets.menu import Menu, without_checked
+from raterscope.widgets.parts import Menu, without_checked
 
 __all__ = ["SpotMenu"]
 

@@ -50,8 +50,8 @@ from raterscope.app.workspaces.review_order import next_unit
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.app.workspaces.runs import FusionWork, Runs
 from raterscope.app.workspaces.session_restore import numbers_in
-from raterscope.widgets.menu import without_checked
 from raterscope.widgets.panels.fuse_panel import RunRequest
+from raterscope.widgets.parts import without_checked
 
 __all__ = ["COVERAGES", "ClicksWorkspace"]
 

@@ -14,7 +14,7 @@ from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.workspaces.labels import view
 from raterscope.app.workspaces.labels.scene import LabelsSession, Scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
-from raterscope.widgets.panels.ask_list import AskLine
+from raterscope.widgets.panels.lists import AskLine
 
 __all__ = ["ActiveLearning"]
 

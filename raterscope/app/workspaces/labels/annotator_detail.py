@@ -24,7 +24,7 @@ from raterscope.app.workspaces.labels.screen import LabelsScreen
 from raterscope.app.workspaces.labels.view import name_of, time_of
 from raterscope.text.numbers import count, percent
 from raterscope.widgets.figures.row_lines import DriftView
-from raterscope.widgets.panels.change_list import ChangeLine
+from raterscope.widgets.panels.drift_panel import ChangeLine
 
 __all__ = [
     "AnnotatorDetail",

@@ -6,7 +6,7 @@ import numpy as np
 
 from raterscope.app.workspaces.labels import view
 from raterscope.app.workspaces.labels.scene import Scene
-from raterscope.widgets.panels.task_grid import GridView
+from raterscope.widgets.panels.task_browser import GridView
 
 __all__ = ["cell_tasks"]
 

@@ -21,7 +21,7 @@ from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.workspaces.labels import view
 from raterscope.app.workspaces.labels.scene import LabelsSession, Scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
-from raterscope.widgets.panels.exclusion_changes import ExclusionPreview as Preview
+from raterscope.widgets.panels.exclusion_panel import ExclusionPreview as Preview
 
 __all__ = ["Exclusion"]
 

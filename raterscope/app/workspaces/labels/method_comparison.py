@@ -30,7 +30,7 @@ from raterscope.app.workspaces.labels.method_table import Measured, curves_of
 from raterscope.app.workspaces.labels.scene import Analysis, LabelsSession, Scene
 from raterscope.app.workspaces.labels.screen import LabelsScreen
 from raterscope.figures.evaluation import CalibrationLine, Curve
-from raterscope.widgets.panels.folds_panel import FoldsPanel
+from raterscope.widgets.panels.evaluation_panels import FoldsPanel
 from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow
 
 __all__ = [

@@ -18,17 +18,14 @@ from raterscope.widgets.figures.course_plots import ConvergencePlot, DecisionPlo
 from raterscope.widgets.figures.evaluation_plots import CurvesPlot
 from raterscope.widgets.figures.participation_bars import ParticipationBars
 from raterscope.widgets.figures.similarity_matrix import SimilarityMatrix
-from raterscope.widgets.panels.ask_list import AskList
 from raterscope.widgets.panels.community_cards import CommunityCards
 from raterscope.widgets.panels.drift_panel import DriftPanel
+from raterscope.widgets.panels.evaluation_panels import FoldsPanel, TrustPanel, scrolled
 from raterscope.widgets.panels.exclusion_panel import ExclusionPanel
-from raterscope.widgets.panels.folds_panel import FoldsPanel
-from raterscope.widgets.panels.form_beside_plot import scrolled
 from raterscope.widgets.panels.fuse_panel import FusePanel
-from raterscope.widgets.panels.task_grid import TaskGrid
-from raterscope.widgets.panels.task_list import TaskList
+from raterscope.widgets.panels.lists import AskList
+from raterscope.widgets.panels.task_browser import TaskGrid, TaskList
 from raterscope.widgets.panels.task_panel import TaskPanel
-from raterscope.widgets.panels.trust_panel import TrustPanel
 from raterscope.widgets.parts import ChoiceBox
 from raterscope.widgets.text_size import set_lengths
 

@@ -20,7 +20,7 @@ from raterscope.app.workspaces.labels import view
 from raterscope.app.workspaces.labels.scene import Analysis, LabelsSession, Scene
 from raterscope.app.workspaces.review_order import ELSEWHERE, Elsewhere, ends, next_item
 from raterscope.app.workspaces.task_pictures import TaskPictures
-from raterscope.widgets.panels.task_list import TaskList
+from raterscope.widgets.panels.task_browser import TaskList
 from raterscope.widgets.panels.task_panel import TaskPanel
 
 __all__ = ["FEW", "Tasks", "in_order"]

@@ -16,9 +16,9 @@ from raterscope.app.workspaces.labels.scene import Analysis, Scene
 from raterscope.text.numbers import count, estimate, figure
 from raterscope.widgets.figures.confusion_matrix import MatrixView
 from raterscope.widgets.figures.confusion_wall import Measure, WallView
-from raterscope.widgets.panels.task_list import TasksView
+from raterscope.widgets.names import distinguishing_labels
+from raterscope.widgets.panels.task_browser import TasksView
 from raterscope.widgets.panels.task_panel import TaskView, TaskVote
-from raterscope.widgets.telling_names import telling_names
 
 __all__ = [
     "matrix_view",
@@ -182,7 +182,7 @@ def task_view(
     vote = analysis.vote[task]
     leading = int(np.argmax(vote if posterior is None else posterior))
     listed = votes[:LISTED_VOTES]
-    weight, brief = weights_of(scene, analysis, listed, leading), telling_names(labels.outputs)
+    weight, brief = weights_of(scene, analysis, listed, leading), distinguishing_labels(labels.outputs)
     lines = [
         TaskVote(
             annotator=int(scene.people[labels.annotator[one]]),

@@ -37,9 +37,9 @@ from raterscope.app.workspaces.review_order import RemainingQuestions, next_unit
 from raterscope.app.workspaces.runs import FusionWork, Runs
 from raterscope.app.workspaces.task_pictures import TaskPictures
 from raterscope.widgets.dialogs.answers import AnswersDialog
-from raterscope.widgets.panels.class_bars import keys_of
 from raterscope.widgets.panels.fuse_panel import RunRequest
-from raterscope.widgets.panels.task_grid import GridView
+from raterscope.widgets.panels.task_browser import GridView
+from raterscope.widgets.panels.task_panel import keys_of
 
 __all__ = ["LabelsWorkspace"]
 

@@ -15,7 +15,7 @@ from raterscope.app.workspaces.masks.scene import Scene
 from raterscope.widgets import theme
 from raterscope.widgets.parts import ChoiceBox, plain_label, plain_tip
 from raterscope.widgets.text_size import set_lengths
-from raterscope.widgets.volume.layers import HeatMap
+from raterscope.widgets.volume.scene import HeatMap
 
 __all__ = ["MAPS", "MapBar", "heat_map"]
 

@@ -38,9 +38,9 @@ from raterscope.app.workspaces.masks.screen import MasksScreen
 from raterscope.figures.evaluation import BoxView
 from raterscope.figures.table import PlotTable
 from raterscope.text.numbers import UNKNOWN, count, duration
-from raterscope.widgets.glyphs import rater_colour
+from raterscope.widgets.painting import rater_colour
 from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow, Figures, Measure
-from raterscope.widgets.volume.layers import Outline
+from raterscope.widgets.volume.scene import Outline
 
 __all__ = ["MethodComparer"]
 

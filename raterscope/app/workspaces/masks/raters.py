@@ -22,9 +22,9 @@ from raterscope.app.workspaces.masks import view
 from raterscope.app.workspaces.masks.regions import length_unit
 from raterscope.app.workspaces.masks.scene import MasksSession, Piece, Scene
 from raterscope.app.workspaces.masks.screen import MasksScreen
-from raterscope.widgets.canvas.pictures import to_picture
-from raterscope.widgets.dialogs.reason import ReasonDialog
-from raterscope.widgets.panels.alternatives_panel import AlternativeCard, AlternativesPanel
+from raterscope.widgets.canvas.tiles import to_picture
+from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
+from raterscope.widgets.panels.rater_panels import AlternativeCard, AlternativesPanel
 
 __all__ = [
     "Alternatives",

@@ -23,7 +23,7 @@ from raterscope.app.session import while_shown
 from raterscope.app.workspaces.masks.regions import DisputedRegion, drawn_whole, regions_of, version_of
 from raterscope.app.workspaces.masks.scene import MasksSession, Piece, Scene, consensus_of, read_settled
 from raterscope.app.workspaces.review_order import ELSEWHERE, Elsewhere, next_item
-from raterscope.widgets.volume.layers import Stroke
+from raterscope.widgets.volume.scene import Stroke
 
 __all__ = ["Reviewing"]
 

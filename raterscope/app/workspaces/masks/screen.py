@@ -12,14 +12,11 @@ from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.figures.agreement_matrix import AgreementMatrix
 from raterscope.widgets.figures.course_plots import ConvergencePlot
 from raterscope.widgets.figures.dendrogram import Dendrogram
-from raterscope.widgets.panels.alternatives_panel import AlternativesPanel
+from raterscope.widgets.panels.evaluation_panels import MethodsPanel, TrustPanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
-from raterscope.widgets.panels.local_weight import LocalWeight
-from raterscope.widgets.panels.methods_panel import MethodsPanel
 from raterscope.widgets.panels.queue_panel import QueuePanel
-from raterscope.widgets.panels.rater_tree_panel import RaterTreePanel
+from raterscope.widgets.panels.rater_panels import AlternativesPanel, LocalWeight, RaterTreePanel
 from raterscope.widgets.panels.region_panel import RegionPanel
-from raterscope.widgets.panels.trust_panel import TrustPanel
 from raterscope.widgets.parts import rule
 from raterscope.widgets.tables.model_table import ModelTable
 from raterscope.widgets.tables.rater_table import RaterTable

@@ -23,7 +23,7 @@ from raterscope.app.workspaces.masks.regions import DisputedRegion
 from raterscope.app.workspaces.masks.reviewing import Reviewing
 from raterscope.app.workspaces.masks.scene import LoadedVolume, MasksSession, Piece, Scene
 from raterscope.app.workspaces.masks.screen import MasksScreen
-from raterscope.widgets.volume.layers import HeatMap, Outline
+from raterscope.widgets.volume.scene import HeatMap, Outline
 
 __all__ = ["SliceView"]
 

@@ -13,11 +13,11 @@ from raterscope.app.study.records import MaskRecord
 from raterscope.app.workspaces.masks.regions import DisputedRegion, amount_of, length_unit, unit_of
 from raterscope.app.workspaces.masks.scene import Piece, Scene
 from raterscope.text.numbers import count
-from raterscope.widgets.glyphs import rater_colour
+from raterscope.widgets.painting import rater_colour
 from raterscope.widgets.panels.region_panel import RegionEvidence, RegionVote
 from raterscope.widgets.tables.model_table import ModelRow
 from raterscope.widgets.tables.rater_table import RaterRow
-from raterscope.widgets.volume.layers import HeatMap, Outline, RegionBox
+from raterscope.widgets.volume.scene import HeatMap, Outline, RegionBox
 
 __all__ = [
     "CONSENSUS",

@@ -16,8 +16,8 @@ from raterscope.app.session import while_shown
 from raterscope.app.workspaces.pairs.scene import CLEARED, FLAGGED, OPEN, PairsSession
 from raterscope.app.workspaces.pairs.screen import PairsScreen
 from raterscope.app.workspaces.review_order import Elsewhere
-from raterscope.widgets.dialogs.reason import ReasonDialog
-from raterscope.widgets.menu import Menu, without_checked
+from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
+from raterscope.widgets.parts import Menu, without_checked
 
 __all__ = ["BiasReview"]
 

@@ -12,11 +12,10 @@ from raterscope.widgets.figures.bias_path import BiasPath
 from raterscope.widgets.figures.knockoff_bars import KnockoffBars
 from raterscope.widgets.figures.ranking_shift import RankingShift
 from raterscope.widgets.figures.side_counts import SideCounts
-from raterscope.widgets.panels.annotator_list import AnnotatorList
 from raterscope.widgets.panels.bias_panel import BiasPanel
+from raterscope.widgets.panels.evaluation_panels import TrustPanel
 from raterscope.widgets.panels.fuse_panel import FusePanel
-from raterscope.widgets.panels.pair_grid import PairGrid
-from raterscope.widgets.panels.trust_panel import TrustPanel
+from raterscope.widgets.panels.pair_browser import AnnotatorList, PairGrid
 from raterscope.widgets.parts import ChoiceBox
 from raterscope.widgets.tables.comparison_table import ComparisonTable
 

@@ -19,9 +19,8 @@ from raterscope.widgets.figures.bias_path import PathView
 from raterscope.widgets.figures.knockoff_bars import RateCut, StatisticsView
 from raterscope.widgets.figures.ranking_painter import RankingView
 from raterscope.widgets.figures.side_counts import SidesView
-from raterscope.widgets.panels.annotator_list import AnnotatorsView
 from raterscope.widgets.panels.bias_panel import BiasView
-from raterscope.widgets.panels.pair_grid import PairsView
+from raterscope.widgets.panels.pair_browser import AnnotatorsView, PairsView
 
 __all__ = [
     "COVERED",

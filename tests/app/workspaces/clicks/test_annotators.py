@@ -10,8 +10,8 @@ from raterscope.app.kinds.clicks.excluding import gather_run, recount
 from raterscope.app.kinds.clicks.running import fuse_inputs, gather, keep
 from raterscope.app.review import Decision, SpotSubject, Weighed, WeightSubject, fold
 from raterscope.app.study import Study
-from raterscope.widgets.dialogs.exclusion import ExclusionDialog
-from raterscope.widgets.panels.voter_list import VoterList
+from raterscope.widgets.dialogs.review_dialogs import ExclusionDialog
+from raterscope.widgets.panels.spot_details import VoterList
 from tests.app.driving import idle, press
 
 opens_a_menu = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)

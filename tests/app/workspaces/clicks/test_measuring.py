@@ -8,7 +8,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu
 
 from raterscope.app.study import Study
-from raterscope.widgets.dialogs.scale import ScaleDialog
+from raterscope.widgets.dialogs.review_dialogs import ScaleDialog
 from tests.app.driving import idle, press
 
 LEFT = Qt.MouseButton.LeftButton

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QMenu
 from raterscope.app.review import SpotSubject
 from raterscope.app.study import Study
 from raterscope.app.workspaces.clicks.batch_review import Place
-from raterscope.widgets.dialogs.reason import ReasonDialog
+from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
 from tests.app.driving import LONG, idle, press, states
 from tests.reading import visible_words
 

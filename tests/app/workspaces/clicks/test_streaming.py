@@ -15,7 +15,7 @@ from raterscope.app.kinds.clicks.watching import WatchPlan
 from raterscope.app.study import Study, streams
 from raterscope.app.workspaces.clicks.spots import Settling
 from raterscope.app.workspaces.clicks.summaries import Summary
-from raterscope.widgets.dialogs.column_mapping import ColumnMappingDialog
+from raterscope.widgets.dialogs.import_dialogs import ColumnMappingDialog
 from tests.app.conftest import ANNOTATORS, PARASITES
 from tests.app.driving import LONG, idle, press, states
 

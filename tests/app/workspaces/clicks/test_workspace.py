@@ -9,7 +9,7 @@ from raterscope.app import importing
 from raterscope.app.kinds.clicks import batch
 from raterscope.app.kinds.clicks.running import fuse_inputs, gather, keep
 from raterscope.app.study import Study
-from raterscope.widgets.dialogs.exclusion import ExclusionDialog
+from raterscope.widgets.dialogs.review_dialogs import ExclusionDialog
 from tests.app.driving import LONG, idle, press, states
 
 

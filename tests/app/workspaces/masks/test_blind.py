@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt
 
 from raterscope.algorithms.masks.data import OPEN
 from raterscope.app.window.main_window import MainWindow
-from raterscope.widgets.volume.layers import Stroke
+from raterscope.widgets.volume.scene import Stroke
 from tests.app.driving import LONG, idle, open_study
 from tests.app.workspaces.masks.driving import consensus, go_to, key, states
 from tests.app.workspaces.masks.made import READERS, SHAPE, ball

@@ -5,7 +5,7 @@ from PySide6.QtCore import Qt
 
 from raterscope.algorithms.masks.data import OPEN
 from raterscope.app.study import Study
-from raterscope.widgets.volume.layers import Stroke
+from raterscope.widgets.volume.scene import Stroke
 from tests.app.driving import idle
 from tests.app.workspaces.masks.driving import consensus, key, states
 from tests.app.workspaces.masks.made import SHAPE

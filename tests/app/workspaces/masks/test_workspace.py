@@ -15,7 +15,7 @@ from raterscope.app.kinds.masks import running
 from raterscope.app.study import Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
 from raterscope.widgets import theme
-from raterscope.widgets.dialogs.reason import ReasonDialog
+from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
 from raterscope.widgets.panels.fuse_panel import RunRequest
 from tests.app.driving import LONG, idle, open_study, press
 from tests.app.workspaces.masks.driving import consensus, go_to, key, states

@@ -102,7 +102,7 @@ def test_the_question_why_names_nobody_and_the_study_keeps_the_name(fused, qtbot
     key(fused, qtbot, Qt.Key.Key_H)
     looked_at(fused, qtbot, 3)
     key(fused, qtbot, Qt.Key.Key_F)
-    from raterscope.widgets.dialogs.reason import ReasonDialog
+    from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
 
     (dialog,) = fused.findChildren(ReasonDialog)
     words = [dialog.windowTitle(), *(label.text() for label in dialog.findChildren(QLabel))]

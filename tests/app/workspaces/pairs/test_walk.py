@@ -3,7 +3,7 @@
 from PySide6.QtCore import Qt
 
 from raterscope.app.review import BiasSubject, Decision
-from raterscope.widgets.dialogs.reason import ReasonDialog
+from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
 from tests.app.driving import idle
 from tests.app.workspaces.pairs.driving import key
 from tests.app.workspaces.pairs.made import PEOPLE

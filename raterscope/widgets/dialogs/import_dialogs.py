@@ -1,0 +1,352 @@
+"""Dialogs of an import: columns of a table, annotators of files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import QSignalBlocker, Qt
+from PySide6.QtGui import QColor
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QCheckBox,
+    QComboBox,
+    QDialog,
+    QFormLayout,
+    QHBoxLayout,
+    QHeaderView,
+    QLineEdit,
+    QTableWidget,
+    QTableWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from raterscope.widgets import theme
+from raterscope.widgets.dialogs.parts import add_buttons
+from raterscope.widgets.parts import plain_label
+
+__all__ = [
+    "ColumnMappingDialog",
+    "MappingField",
+    "TableKind",
+    "WhoMarkedDialog",
+]
+
+
+ROWS_SHOWN = 6
+LONGEST_CELL = 60
+NOT_USED = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MappingField:
+    """Something that a column may hold.
+
+    Attributes
+    ----------
+    name : str
+        The program's word: "annotator".
+    label : str
+        For people.
+    required : bool
+    """
+
+    name: str
+    label: str
+    required: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TableKind:
+    """Something that a table may hold.
+
+    Attributes
+    ----------
+    label : str
+        For people.
+    fields : tuple of MappingField
+        What its columns hold.
+    guess : mapping of column to field
+        What to begin with.
+    """
+
+    label: str
+    fields: tuple[MappingField, ...]
+    guess: Mapping[str, str]
+
+
+class ColumnMappingDialog(QDialog):
+    """One choice above each column; open it with ``open()`` and read `mapping` when accepted.
+
+    Parameters
+    ----------
+    header : sequence of str
+        Names of the columns.
+    rows : sequence of sequences of str
+        The first rows.
+    kinds : sequence of TableKind
+        What the table may hold; where there is one alone, it is not asked about.
+    chosen : int
+        The kind to begin with.
+    title : str
+        Name of the file.
+    """
+
+    def __init__(
+        self,
+        header: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        kinds: Sequence[TableKind],
+        chosen: int = 0,
+        title: str = "",
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle("Assign columns")
+        self.resize(720, 380)
+        self.header, self._kinds = tuple(header), tuple(kinds)
+        self.kind = QComboBox()
+        self.kind.setAccessibleName("The table holds")
+        self.kind.addItems([kind.label for kind in kinds])
+        self.kind.setCurrentIndex(chosen)
+        self._table = QTableWidget(min(len(rows), ROWS_SHOWN) + 1, len(header))
+        self._table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self._table.setSelectionMode(QAbstractItemView.SelectionMode.NoSelection)
+        self._table.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._table.setAccessibleName("The first rows")
+        self._table.verticalHeader().hide()
+        self._table.setHorizontalHeaderLabels([_short(name) for name in header])
+        self._table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        self._table.horizontalHeader().setMinimumSectionSize(130)
+        self.choices: list[QComboBox] = []
+        for column, name in enumerate(header):
+            choice = QComboBox()
+            choice.setAccessibleName(f"Column {name} holds")
+            self._table.setCellWidget(0, column, choice)
+            self.choices.append(choice)
+            for row, cells in enumerate(rows[:ROWS_SHOWN], start=1):
+                item = QTableWidgetItem(_short(cells[column]) if column < len(cells) else "")
+                self._table.setItem(row, column, item)
+        self._table.setRowHeight(0, 34)
+        self._problem = plain_label("", "rejected", wrap=True)
+        column_box = QVBoxLayout(self)
+        column_box.setContentsMargins(16, 16, 16, 16)
+        column_box.setSpacing(8)
+        column_box.addWidget(plain_label(title or "A table with an unknown header", "title"))
+        column_box.addWidget(
+            plain_label("Select what each column holds. Other columns are ignored.", "second")
+        )
+        if len(kinds) > 1:
+            line = QHBoxLayout()
+            line.addWidget(plain_label("The table holds", "second"))
+            line.addWidget(self.kind)
+            line.addStretch(1)
+            column_box.addLayout(line)
+        column_box.addWidget(self._table, 1)
+        column_box.addWidget(self._problem)
+        self.read = add_buttons(self, column_box, "Import")
+        self._offer()
+        self.kind.currentIndexChanged.connect(self._offer)
+        for choice in self.choices:
+            choice.currentIndexChanged.connect(self._settle)
+
+    @property
+    def mapping(self) -> dict[str, str]:
+        """Field of each column that is used."""
+        pairs = zip(self.header, self.choices, strict=True)
+        return {name: choice.currentData() for name, choice in pairs if choice.currentData() != NOT_USED}
+
+    def problem(self) -> str:
+        """Give the sentence that says what is missing or twice, empty where the mapping will do."""
+        used = list(self.mapping.values())
+        fields = self._kinds[self.kind.currentIndex()].fields
+        missing = [field for field in fields if field.required and field.name not in used]
+        if missing:
+            *first, last = (field.label.partition(",")[0] for field in missing)  # without its unit
+            return f"No column is selected for {', '.join(first)}{' and ' if first else ''}{last}."
+        twice = [field.label for field in fields if used.count(field.name) > 1]
+        return f"Two columns are selected for {twice[0]}. Select one." if twice else ""
+
+    def _offer(self) -> None:
+        """Offer what the columns of the chosen kind of table hold."""
+        kind = self._kinds[self.kind.currentIndex()]
+        for name, choice in zip(self.header, self.choices, strict=True):
+            with QSignalBlocker(choice):
+                choice.clear()
+                choice.addItem("not used", NOT_USED)
+                for field in kind.fields:
+                    words = field.label if field.required else f"{field.label} (optional)"
+                    choice.addItem(words, field.name)
+                choice.setCurrentIndex(max(0, choice.findData(kind.guess.get(name, NOT_USED))))
+        self._settle()
+
+    def _settle(self) -> None:
+        problem = self.problem()
+        self._problem.setText(problem)
+        self.read.setEnabled(not problem)
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST_CELL else line[: LONGEST_CELL - 1] + "…"
+
+
+FILE, ANNOTATOR, TRUTH = range(3)
+ENTERED = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsEditable | Qt.ItemFlag.ItemIsSelectable
+
+
+class WhoMarkedDialog(QDialog):
+    """Asks for an annotator for each file; open it with ``open()`` and read `names` when accepted.
+
+    Parameters
+    ----------
+    files : sequence of str
+        The files, as they are shown.
+    guess : sequence of str
+        A name for each to begin with.
+    by_pattern : callable
+        ``by_pattern(number, pattern)`` gives the annotator that a pattern finds in the name of a file, or
+        None. Raises ValueError, in a sentence, for a pattern that is none.
+    detections : sequence of bool, optional
+        Which of the files hold detections that a study gave: they are preset to be the truth.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[str],
+        guess: Sequence[str],
+        by_pattern: Callable[[int, str], str | None],
+        *,
+        detections: Sequence[bool] = (),
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        left_here = bool(detections) and all(detections)
+        title = "Ground truth, or an annotator's clicks?" if left_here else "Who marked these files?"
+        self.setWindowTitle(title)
+        self.resize(640, 420)
+        self._by_pattern = by_pattern
+        self._settling = True
+        self.pattern_field = QLineEdit()
+        self.pattern_field.setPlaceholderText("{item}_{annotator}")
+        self.pattern_field.setAccessibleName("Pattern of the names")
+        self.pattern_field.textEdited.connect(self._on_pattern)
+        self.table = QTableWidget(len(files), 3)
+        self.table.setHorizontalHeaderLabels(["File", "Annotator", "Ground truth"])
+        self.table.setAccessibleName("Annotator of each file")
+        self.truths: list[QCheckBox] = []
+        self.table.verticalHeader().hide()
+        self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.table.setEditTriggers(QAbstractItemView.EditTrigger.AllEditTriggers)
+        head = self.table.horizontalHeader()
+        head.setSectionResizeMode(FILE, QHeaderView.ResizeMode.Stretch)
+        head.setSectionResizeMode(ANNOTATOR, QHeaderView.ResizeMode.Stretch)
+        head.setSectionResizeMode(TRUTH, QHeaderView.ResizeMode.ResizeToContents)
+        for row, (file, name) in enumerate(zip(files, guess, strict=True)):
+            shown = QTableWidgetItem(file)
+            shown.setFlags(Qt.ItemFlag.ItemIsEnabled)
+            self.table.setItem(row, FILE, shown)
+            self.table.setItem(row, ANNOTATOR, QTableWidgetItem(name))
+            truth = QCheckBox()
+            truth.setAccessibleName(f"{file} is ground truth")
+            truth.setChecked(any(detections[row : row + 1]))
+            truth.toggled.connect(self._settle)
+            self.table.setCellWidget(row, TRUTH, truth)
+            self.truths.append(truth)
+        self.table.itemChanged.connect(self._settle)
+        self._problem = plain_label("", "rejected", wrap=True)
+        form = QFormLayout()
+        form.addRow("Pattern, or one name for all", self.pattern_field)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 16)
+        column.setSpacing(8)
+        column.addWidget(plain_label(title, "title"))
+        column.addWidget(plain_label(_explained(detections), "second", wrap=True))
+        column.addLayout(form)
+        column.addWidget(self.table, 1)
+        column.addWidget(self._problem)
+        self.read = add_buttons(self, column, "Import")
+        self._settling = False
+        self._settle()
+        self.pattern_field.setFocus()
+
+    @property
+    def names(self) -> list[str | None]:
+        """The annotator of each file; None for the truth."""
+        return [
+            None if self.truths[row].isChecked() else self._name(row) for row in range(self.table.rowCount())
+        ]
+
+    @property
+    def pattern(self) -> str:
+        """The pattern, empty where there is none."""
+        text = self.pattern_field.text().strip()
+        return text if "{" in text else ""
+
+    def problem(self) -> str:
+        """Give the sentence that says what is missing, empty where the names will do."""
+        missing = [row for row, name in enumerate(self.names) if name == ""]
+        if not missing:
+            return ""
+        file = self._cell(missing[0], FILE).text()
+        more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
+        return f"Name an annotator for {file}{more}."
+
+    def _cell(self, row: int, column: int) -> QTableWidgetItem:
+        found = self.table.item(row, column)
+        assert found is not None
+        return found
+
+    def _name(self, row: int) -> str:
+        return " ".join(self._cell(row, ANNOTATOR).text().split())
+
+    def _on_pattern(self, text: str) -> None:
+        text = text.strip()
+        if not text:
+            return
+        found: list[str | None] = [text] * self.table.rowCount()
+        if "{" in text:
+            try:
+                found = [self._by_pattern(row, text) for row in range(len(found))]
+            except ValueError as error:
+                self._problem.setText(str(error))
+                self.read.setEnabled(False)
+                return
+        self._settling = True
+        for row, name in enumerate(found):
+            if name:
+                self._cell(row, ANNOTATOR).setText(name)
+                self.truths[row].setChecked(False)
+        self._settling = False
+        self._settle()
+
+    def _settle(self) -> None:
+        if self._settling:
+            return
+        self._settling = True
+        for row, truth in enumerate(self.truths):
+            cell, look = self._cell(row, ANNOTATOR), theme.current()
+            cell.setFlags(Qt.ItemFlag.NoItemFlags if truth.isChecked() else ENTERED)
+            cell.setForeground(QColor(look.third if truth.isChecked() else look.text))
+        self._settling = False
+        problem = self.problem()
+        self._problem.setText(problem)
+        self.read.setEnabled(not problem)
+
+
+def _explained(detections: Sequence[bool]) -> str:
+    """Say why it is asked."""
+    if not any(detections):
+        return "The files do not name their annotators. Enter a name for each file, or tick ground truth."
+    if all(detections):
+        return (
+            "These files are detections exported from Raterscope. Ticked files are imported as ground truth, "
+            "others as clicks of the named annotator."
+        )
+    return (
+        "Ticked files are detections exported from Raterscope: they are imported as ground truth. "
+        "Name the annotators of the other files."
+    )

@@ -1,0 +1,258 @@
+"""Dialogs for output: de-identified export, simulation, and reproduction of the papers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QDialog,
+    QFormLayout,
+    QFrame,
+    QRadioButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from raterscope.algorithms.settings import Settings
+from raterscope.widgets.dialogs.parts import FolderField, add_buttons
+from raterscope.widgets.panels.settings_form import SettingsForm
+from raterscope.widgets.parts import ChoiceBox, plain_label
+from raterscope.widgets.text_size import set_lengths
+
+__all__ = [
+    "DeidentifiedExportDialog",
+    "PapersDialog",
+    "SetupOffer",
+    "SimulationDialog",
+]
+
+
+_ABOUT_EXPORT = (
+    "Names, numbers, dates, institutions and descriptions are removed. UIDs, cases and raters get other "
+    "names, the same in every export of this study. Pixels stay as they are: text that is burned into them "
+    "stays too."
+)
+_IMAGES = "Export the images too, so that other programs can show the masks on them"
+
+
+class DeidentifiedExportDialog(QDialog):
+    """Choose format and images; open it with ``open()`` and read `format` and `with_images` when accepted.
+
+    Parameters
+    ----------
+    title : str
+        What leaves.
+    formats : sequence of str
+        In words, the usual one first.
+    images : bool
+        Whether there are images to be written.
+    parent : QWidget, optional
+    """
+
+    def __init__(
+        self, title: str, formats: Sequence[str], images: bool, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(f"Export {title.lower()}, de-identified")
+        set_lengths(self, minimumWidth=440)
+        self.formats = QComboBox()
+        self.formats.addItems(list(formats))
+        self.images = QCheckBox(_IMAGES)
+        self.images.setVisible(images)
+        form = QFormLayout()
+        form.addRow("Format", self.formats)
+        self.formats.setAccessibleName("Format")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 16)
+        column.setSpacing(8)
+        column.addWidget(plain_label(f"Export {title.lower()}, de-identified", "title"))
+        column.addWidget(plain_label(_ABOUT_EXPORT, "second", wrap=True))
+        column.addLayout(form)
+        column.addWidget(self.images)
+        column.addSpacing(8)
+        self.accepting = add_buttons(self, column, "Choose file…")
+
+    @property
+    def format(self) -> str:
+        """The format chosen, in words."""
+        return self.formats.currentText()
+
+    @property
+    def with_images(self) -> bool:
+        """Whether images are to be written too."""
+        return not self.images.isHidden() and self.images.isChecked()
+
+
+_ABOUT_PAPERS = (
+    "Reproduces the tables and figures of the papers again, from simulation and open data, and writes their "
+    "figures beside ours to a web page. What was measured is kept in the folder: choose it again to go on."
+)
+
+
+class PapersDialog(QDialog):
+    """Choose the form and the folders; open it with ``open()`` and read `full`, `folder` and `data` then.
+
+    Parameters
+    ----------
+    folder : str
+        The folder that is proposed.
+    parent : QWidget, optional
+    """
+
+    def __init__(self, folder: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle("Reproduce the papers")
+        set_lengths(self, minimumWidth=560)
+        self.quick = QRadioButton("Quick: a few runs of everything, in minutes")
+        self.complete = QRadioButton("Full: as many runs as the papers, in hours")
+        self.quick.setChecked(True)
+        self.place, self.open_data = FolderField("Folder of the page"), FolderField("Folder of open data")
+        self.place.text = folder
+        self.open_data.editor.setPlaceholderText("none: simulations only")
+        self.place.changed.connect(self._follow)
+        form = QFormLayout()
+        form.addRow("Folder", self.place)
+        form.addRow("Open data", self.open_data)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 16)
+        column.setSpacing(8)
+        column.addWidget(plain_label("Reproduce the papers", "title"))
+        column.addWidget(plain_label(_ABOUT_PAPERS, "second", wrap=True))
+        column.addWidget(self.quick)
+        column.addWidget(self.complete)
+        column.addLayout(form)
+        column.addSpacing(8)
+        self.accepting = add_buttons(self, column, "Reproduce")
+
+    @property
+    def full(self) -> bool:
+        """Whether as many runs are measured as the papers took."""
+        return self.complete.isChecked()
+
+    @property
+    def folder(self) -> str:
+        """Where the page goes."""
+        return self.place.text
+
+    @property
+    def data(self) -> str:
+        """The folder of open data, empty for none."""
+        return self.open_data.text
+
+    def _follow(self) -> None:
+        self.accepting.setEnabled(bool(self.folder))
+
+
+_ABOUT_SIMULATION = (
+    "Simulates annotations with ground truth and opens them as a study. Defaults are a paper's parameters."
+)
+
+
+@dataclass(frozen=True)
+class SetupOffer:
+    """A set-up that can be simulated.
+
+    Attributes
+    ----------
+    name : str
+    title : str
+        In the list.
+    summary : str
+        What is drawn, and from which paper.
+    settings : type of Settings
+    """
+
+    name: str
+    title: str
+    summary: str
+    settings: type[Settings]
+
+
+class SimulationDialog(QDialog):
+    """Choose a set-up; open it with ``open()`` and read `name`, `settings` and `folder` when accepted.
+
+    Parameters
+    ----------
+    setups : sequence of SetupOffer
+    place : str
+        The folder below which a new one is proposed.
+    parent : QWidget, optional
+    """
+
+    def __init__(self, setups: Sequence[SetupOffer], place: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle("Simulate")
+        set_lengths(self, minimumWidth=560)
+        self._setups, self._place = list(setups), place.rstrip("/")
+        self.setup = ChoiceBox()
+        self.setup.setAccessibleName("Set-up")
+        self._summary = plain_label("", "second", wrap=True)
+        self.forms = [SettingsForm(one.settings) for one in self._setups]
+        pages = QWidget()
+        rows = QVBoxLayout(pages)
+        rows.setContentsMargins(0, 0, 8, 0)
+        for one, form in zip(self._setups, self.forms, strict=True):
+            self.setup.addItem(one.title, one.name)
+            form.changed.connect(self._follow)
+            rows.addWidget(form)
+        rows.addStretch(1)
+        room = QScrollArea()
+        room.setWidgetResizable(True)
+        room.setFrameShape(QFrame.Shape.NoFrame)
+        room.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        room.setWidget(pages)
+        set_lengths(room, minimumHeight=360)
+        self.place = FolderField("New folder", inside=True)
+        self.place.changed.connect(self._follow)
+        top, bottom = QFormLayout(), QFormLayout()
+        top.addRow("Set-up", self.setup)
+        bottom.addRow("New folder", self.place)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 16)
+        column.setSpacing(8)
+        column.addWidget(plain_label("Simulate", "title"))
+        column.addWidget(plain_label(_ABOUT_SIMULATION, "second", wrap=True))
+        column.addLayout(top)
+        column.addWidget(self._summary)
+        column.addWidget(room, 1)
+        column.addLayout(bottom)
+        column.addSpacing(8)
+        self.accepting = add_buttons(self, column, "Simulate")
+        self._proposed = ""
+        self.setup.currentIndexChanged.connect(self._show)
+        self._show(0)
+
+    @property
+    def name(self) -> str:
+        """The set-up chosen."""
+        return self._setups[self.setup.currentIndex()].name
+
+    @property
+    def settings(self) -> Settings:
+        """Its parameters."""
+        return self.forms[self.setup.currentIndex()].settings()
+
+    @property
+    def folder(self) -> str:
+        """Where the data go."""
+        return self.place.text
+
+    def _show(self, number: int) -> None:
+        for at, form in enumerate(self.forms):
+            form.setVisible(at == number)
+        self._summary.setText(self._setups[number].summary)
+        if self.place.text == self._proposed:  # what a person typed stays
+            self._proposed = f"{self._place}/simulated-{self._setups[number].name}"
+            self.place.text = self._proposed
+        self._follow()
+
+    def _follow(self) -> None:
+        self.accepting.setEnabled(bool(self.folder) and not self.forms[self.setup.currentIndex()].error())

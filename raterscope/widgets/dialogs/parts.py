@@ -1,0 +1,99 @@
+"""Parts that dialogs share: the buttons, and a field for a folder."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import (
+    QBoxLayout,
+    QDialog,
+    QDialogButtonBox,
+    QFileDialog,
+    QHBoxLayout,
+    QLineEdit,
+    QPushButton,
+    QWidget,
+)
+
+from raterscope.widgets import theme
+
+__all__ = [
+    "FolderField",
+    "add_buttons",
+]
+
+
+def add_buttons(dialog: QDialog, column: QBoxLayout, words: str) -> QPushButton:
+    """Add the two buttons below a dialog's content.
+
+    Parameters
+    ----------
+    dialog : QDialog
+    column : QBoxLayout
+        The dialog's layout.
+    words : str
+        Of the button that accepts.
+
+    Returns
+    -------
+    QPushButton
+        The button that accepts; Return presses it.
+    """
+    box = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
+    accepting = box.addButton(words, QDialogButtonBox.ButtonRole.AcceptRole)
+    theme.set_role(accepting, "primary")
+    box.accepted.connect(dialog.accept)
+    box.rejected.connect(dialog.reject)
+    column.addWidget(box)
+    # Which of them Return presses takes effect only for buttons that are in the dialog.
+    box.button(QDialogButtonBox.StandardButton.Cancel).setAutoDefault(False)
+    accepting.setDefault(True)
+    return accepting
+
+
+class FolderField(QWidget):
+    """A line with a folder, and a button that opens a chooser.
+
+    Parameters
+    ----------
+    name : str
+        What the folder is for, for screen readers and as the title of the chooser.
+    inside : bool
+        Whether a folder that is chosen is the one above: the present name stays below it.
+    parent : QWidget, optional
+
+    Signals
+    -------
+    changed
+    """
+
+    changed = Signal()
+
+    def __init__(self, name: str, *, inside: bool = False, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._name, self._inside = name, inside
+        self.editor = QLineEdit()
+        self.editor.setAccessibleName(name)
+        self.editor.textChanged.connect(self.changed)
+        self.chooser = QPushButton("Choose…")
+        self.chooser.setAccessibleName(f"Choose: {name}")
+        self.chooser.setAutoDefault(False)
+        self.chooser.clicked.connect(self._choose)
+        line = QHBoxLayout(self)
+        line.setContentsMargins(0, 0, 0, 0)
+        line.addWidget(self.editor, 1)
+        line.addWidget(self.chooser)
+
+    @property
+    def text(self) -> str:
+        """The folder, empty for none."""
+        return self.editor.text().strip()
+
+    @text.setter
+    def text(self, folder: str) -> None:
+        self.editor.setText(folder)
+
+    def _choose(self) -> None:
+        above, slash, last = self.text.replace("\\", "/").rpartition("/")
+        found = QFileDialog.getExistingDirectory(self, self._name, above if self._inside else self.text)
+        if found:
+            self.text = f"{found}/{last}" if self._inside and slash else found

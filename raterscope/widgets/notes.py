@@ -1,0 +1,208 @@
+"""Switches over an image, empty states with a next step, and notes above a workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QAbstractButton, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from raterscope.widgets import theme
+from raterscope.widgets.parts import WrappingRow, plain_label
+from raterscope.widgets.text_size import enlarge, pixels, set_lengths
+
+__all__ = [
+    "Chip",
+    "ChipRow",
+    "EmptyState",
+    "WorkspaceNotes",
+    "paint_chip_ground",
+]
+
+
+HEIGHT = 28
+"""Of a chip, in pixels of the usual size."""
+
+
+def paint_chip_ground(painter: QPainter, box: QRectF) -> None:
+    """Paint the ground of what lies over an image: dark in both themes, since the image's ground is."""
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(theme.colour(theme.DARK.surface, 225))
+    painter.drawRoundedRect(box, 5, 5)
+
+
+class Chip(QAbstractButton):
+    """A switch with a dot that is lit while it is on."""
+
+    def __init__(self, word: str, tip: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setText(word)
+        self.setCheckable(True)
+        self.setToolTip(tip)
+        self.setAccessibleName(f"Show {word}")
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+
+    def sizeHint(self) -> QSize:
+        """Give room for dot and word."""
+        words = QFontMetrics(theme.font()).horizontalAdvance(self.text())
+        return QSize(pixels(words + 32), pixels(HEIGHT))
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint dot and word."""
+        with QPainter(self) as painter:
+            self._paint(painter)
+
+    def _paint(self, painter: QPainter) -> None:
+        look, box = theme.DARK, enlarge(painter, self.rect())
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        centre = QPointF(14, box.height() / 2)
+        if self.isChecked():
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(QColor(look.accent))
+        else:
+            painter.setPen(QPen(QColor(look.third), 1.2))
+        painter.drawEllipse(centre, 4, 4)
+        painter.setPen(QColor(look.text if self.isChecked() else look.second))
+        painter.setFont(theme.font())
+        room = box.adjusted(24, 0, 0, 0)
+        painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, self.text())
+        if self.hasFocus():
+            painter.setPen(QPen(QColor(look.accent), 1))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(box.adjusted(2.5, 2.5, -2.5, -2.5), 4, 4)
+
+
+class ChipRow(WrappingRow):
+    """Several switches on one ground."""
+
+    toggled = Signal(str, bool)
+
+    def __init__(self, chips: dict[str, tuple[str, str]], parent: QWidget | None = None) -> None:
+        """Make a switch of every ``name: (word, tooltip)``."""
+        self._chips = {name: Chip(word, tip) for name, (word, tip) in chips.items()}
+        super().__init__(tuple(self._chips.values()), 0, 0, parent=parent)
+        for name, chip in self._chips.items():
+            chip.setObjectName(name)
+            chip.toggled.connect(self._on_toggled)
+
+    def fit(self, room: int) -> None:
+        """Take as much of a width as is needed, and more lines where it is too little."""
+        width = min(self.sizeHint().width(), room)
+        self.resize(width, self.heightForWidth(width))
+
+    def set_on(self, name: str, on: bool) -> None:
+        """Set one switch without a signal."""
+        chip = self._chips[name]
+        blocked = chip.blockSignals(True)
+        chip.setChecked(on)
+        chip.blockSignals(blocked)
+        chip.update()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint the common ground."""
+        with QPainter(self) as painter:
+            paint_chip_ground(painter, QRectF(self.rect()))
+
+    def _on_toggled(self, on: bool) -> None:
+        self.toggled.emit(self.sender().objectName(), on)
+
+
+WIDTH = 460
+
+
+class EmptyState(QWidget):
+    """A title, a sentence, and buttons; the first button is the one to press.
+
+    Parameters
+    ----------
+    title, sentence : str
+    actions : sequence of (str, callable)
+        Words of a button and what it does.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        sentence: str,
+        actions: Sequence[tuple[str, Callable[[], object]]] = (),
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setAccessibleName(title)
+        heading = plain_label(title, "title")
+        words = plain_label(sentence, "second", wrap=True)
+        for label in (heading, words):
+            label.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        buttons = QHBoxLayout()
+        buttons.setSpacing(8)
+        buttons.addStretch(1)
+        self.buttons: list[QPushButton] = []
+        for word, action in actions:
+            button = QPushButton(word)
+            button.setAutoDefault(True)  # Return presses it, as in a dialog
+            button.clicked.connect(action)
+            if not self.buttons:
+                theme.set_role(button, "primary")
+            self.buttons.append(button)
+            buttons.addWidget(button)
+        if self.buttons:
+            self.setFocusProxy(self.buttons[0])
+        buttons.addStretch(1)
+        block = QWidget()
+        set_lengths(block, maximumWidth=WIDTH)
+        column = QVBoxLayout(block)
+        column.setSpacing(12)
+        column.addStretch(2)
+        for part in (heading, words):
+            column.addWidget(part)
+        column.addSpacing(4)
+        column.addLayout(buttons)
+        column.addStretch(3)
+        row = QHBoxLayout(self)
+        row.addStretch(1)
+        row.addWidget(block, 100)
+        row.addStretch(1)
+
+
+class WorkspaceNotes(QWidget):
+    """A line a note: a tag in a word or two, and a sentence. Nobody dismisses them."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("workspaceNotes")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(12, 4, 12, 4)
+        self._column.setSpacing(4)
+        self._lines: dict[str, tuple[QWidget, QLabel]] = {}
+        self.hide()
+
+    def set_note(self, tag: str, words: str) -> None:
+        """Show what is to be said under a tag, or with no words nothing."""
+        if tag not in self._lines:
+            if not words:
+                return
+            self._lines[tag] = self._line(tag)
+        line, label = self._lines[tag]
+        label.setText(words)
+        line.setVisible(bool(words))
+        line.setAccessibleName(f"{tag}: {words}" if words else "")
+        self.setVisible(bool(self.notes()))
+
+    def notes(self) -> dict[str, str]:
+        """Give what is said, by tag."""
+        return {tag: label.text() for tag, (_, label) in self._lines.items() if label.text()}
+
+    def _line(self, tag: str) -> tuple[QWidget, QLabel]:
+        line = QWidget()
+        row = QHBoxLayout(line)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(8)
+        name, words = plain_label(tag), plain_label("", wrap=True, selectable=True)
+        name.setObjectName("workspaceTag")
+        row.addWidget(name, 0, Qt.AlignmentFlag.AlignTop)
+        row.addWidget(words, 1)
+        self._column.addWidget(line)
+        return line, words

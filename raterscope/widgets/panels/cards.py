@@ -1,0 +1,527 @@
+"""Cards with an image and words: model and view, a grid, and a row."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QItemSelection,
+    QItemSelectionModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    QPointF,
+    QRect,
+    QRectF,
+    QSize,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QColor, QImage, QKeyEvent, QMouseEvent, QPainter, QPen, QPixmap, QResizeEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHBoxLayout,
+    QHeaderView,
+    QScrollArea,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTableView,
+    QVBoxLayout,
+    QWidget,
+)
+
+from raterscope.widgets import theme
+from raterscope.widgets.painting import paint_words
+from raterscope.widgets.parts import Header, plain_label, plain_tip
+from raterscope.widgets.picture_shelf import PictureShelf
+from raterscope.widgets.text_size import enlarge, pixels, set_lengths
+
+__all__ = [
+    "LINE",
+    "Card",
+    "CardDelegate",
+    "CardGrid",
+    "CardModel",
+    "CardRow",
+    "CardView",
+    "Cards",
+    "size_of",
+]
+
+
+Index = QModelIndex | QPersistentModelIndex
+WORDS, PAD = 47, 6
+FIGURE_ROOM = 28.0
+LINE = 24
+"""The height of a line of words."""
+
+
+def size_of(picture: int) -> QSize:
+    """Give the size of a card with a picture of this side."""
+    return QSize(picture + 2 * PAD, picture + WORDS + 2 * PAD)
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """The words of a card.
+
+    Attributes
+    ----------
+    title : str
+    second, figure : str
+        Side by side beneath it.
+    third : str
+        Beneath these, or in a line the second column.
+    tone : str
+        The colour of the figure, a name of the theme's.
+    """
+
+    title: str
+    second: str = ""
+    figure: str = ""
+    third: str = ""
+    tone: str = "second"
+
+
+class Cards(Protocol):
+    """Cards of which nothing is made before it is looked at."""
+
+    @property
+    def numbers(self) -> NDArray[np.integer]:
+        """What each stands for, in the order to show them; its picture is known by it."""
+
+    @property
+    def pictures(self) -> bool:
+        """Whether there are pictures."""
+
+    def card(self, place: int) -> Card:
+        """Make the card at a place."""
+
+    def words(self, place: int) -> str:
+        """Say the card at a place."""
+
+
+class CardView(QTableView):
+    """Selects in reading order with Shift, and goes on to the next line at a line's end.
+
+    Signals
+    -------
+    returned(QModelIndex)
+        Return was pressed on a card.
+    """
+
+    returned = Signal(QModelIndex)
+
+    def __init__(self, model: CardModel) -> None:
+        super().__init__()
+        self._cards = model
+        self._from = 0
+        self._extending = False
+        self.setModel(model)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOn)
+        self.setShowGrid(False)
+        self.setTabKeyNavigation(False)
+        self.setStyleSheet("selection-background-color: transparent;")
+        self.setMouseTracking(True)
+        for header in (self.horizontalHeader(), self.verticalHeader()):
+            header.hide()
+            header.setMinimumSectionSize(1)
+        self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Heed Shift."""
+        self._extending = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+        super().mousePressEvent(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Heed Shift, and Return."""
+        self._extending = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.currentIndex().isValid():
+            self.returned.emit(self.currentIndex())
+        else:
+            super().keyPressEvent(event)
+
+    def currentChanged(self, current: Index, previous: Index) -> None:
+        """Select from here on with Shift."""
+        if not self._extending:
+            self._from = max(self._cards.place(current), 0)
+        super().currentChanged(current, previous)
+
+    def setSelection(self, rect: QRect, command: QItemSelectionModel.SelectionFlag) -> None:
+        """Select what the mouse is drawn over, or from the last card to this one in reading order."""
+        to = self._cards.place(self.currentIndex())
+        if not self._extending or to < 0 or self.state() == QAbstractItemView.State.DragSelectingState:
+            super().setSelection(rect, command)
+            return
+        self.selectionModel().select(self._cards.run(*sorted((self._from, to))), command)
+
+    def moveCursor(
+        self, action: QAbstractItemView.CursorAction, modifiers: Qt.KeyboardModifier
+    ) -> QModelIndex:
+        """Go to the card before or after, in reading order."""
+        step = {
+            QAbstractItemView.CursorAction.MoveLeft: -1, QAbstractItemView.CursorAction.MoveRight: 1,
+        }.get(action)  # fmt: skip
+        place = self._cards.place(self.currentIndex())
+        if step is None or place < 0:
+            return super().moveCursor(action, modifiers)
+        return self._cards.at(min(max(place + step, 0), self._cards.many - 1))
+
+
+class CardModel(QAbstractTableModel):
+    """Cards row by row."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.cards: Cards | None = None
+        self.columns = 1
+
+    @property
+    def many(self) -> int:
+        """How many cards there are."""
+        return 0 if self.cards is None else len(self.cards.numbers)
+
+    def show_cards(self, cards: Cards | None, columns: int) -> None:
+        """Show others, so many beside each other."""
+        self.beginResetModel()
+        self.cards, self.columns = cards, columns
+        self.endResetModel()
+
+    def place(self, index: Index) -> int:
+        """Give which of the cards stands at an index, -1 for none."""
+        place = index.row() * self.columns + index.column()
+        return place if index.isValid() and place < self.many else -1
+
+    def at(self, place: int) -> QModelIndex:
+        """Give where a card stands."""
+        return self.index(place // self.columns, place % self.columns)
+
+    def run(self, first: int, last: int) -> QItemSelection:
+        """Select cards in reading order."""
+        found = QItemSelection()
+        for row in range(first // self.columns, last // self.columns + 1):
+            left = first if row == first // self.columns else row * self.columns
+            right = last if row == last // self.columns else (row + 1) * self.columns - 1
+            found.select(self.at(left), self.at(right))
+        return found
+
+    def rowCount(self, parent: Index | None = None) -> int:
+        """Count the rows of cards."""
+        return 0 if parent is not None and parent.isValid() else -(-self.many // self.columns)
+
+    def columnCount(self, parent: Index | None = None) -> int:
+        """Count the cards beside each other."""
+        return 0 if parent is not None and parent.isValid() else self.columns
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        """Let nobody choose where no card is."""
+        return super().flags(index) if self.place(index) >= 0 else Qt.ItemFlag.NoItemFlags
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        """Say a card."""
+        place = self.place(index)
+        if place < 0 or self.cards is None:
+            return None
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
+            return self.cards.words(place)
+        return plain_tip(self.cards.words(place)) if role == Qt.ItemDataRole.ToolTipRole else None
+
+
+class CardDelegate(QStyledItemDelegate):
+    """Paints a picture with its words, or the words in a line."""
+
+    def __init__(self, pictures: OrderedDict[int, QPixmap | None], side: int, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.pictures = pictures
+        self._side = side
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """Paint a card, or its line."""
+        model = index.model()
+        assert isinstance(model, CardModel)
+        place = model.place(index)
+        if place < 0 or model.cards is None:
+            return
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        card, box = model.cards.card(place), enlarge(painter, option.rect)
+        if model.cards.pictures:
+            self._card(painter, box, card, int(model.cards.numbers[place]), option.state)
+        else:
+            self._line(painter, box, card, option.state)
+        painter.restore()
+
+    def _card(self, painter: QPainter, box: QRectF, card: Card, number: int, state: QStyle.StateFlag) -> None:
+        look, side = theme.current(), self._side
+        width, height = size_of(side).width(), size_of(side).height()
+        frame = QRectF(round(box.center().x() - width / 2) + 2, box.top() + 2, width - 4, height - 4)
+        picture = QRectF(frame.left() + PAD - 2, frame.top() + PAD - 2, side, side)
+        painter.fillRect(picture, QColor(theme.DARK.canvas))
+        kept = self.pictures.get(number)
+        if kept is not None:
+            self.pictures.move_to_end(number)
+            target = QRectF(QPointF(), kept.deviceIndependentSize())
+            target.moveCenter(picture.center())
+            painter.drawPixmap(target.topLeft(), kept)
+        else:
+            painter.setPen(QColor(theme.DARK.second))
+            painter.setFont(theme.font(theme.CAPTION))
+            words = "no image" if number in self.pictures else "…"
+            painter.drawText(picture, Qt.AlignmentFlag.AlignCenter, words)
+        painter.setFont(theme.font(theme.CAPTION))
+        name = QRectF(picture.left(), picture.bottom() + 2, side, 15)
+        paint_words(painter, name, card.title, look.text, elide=Qt.TextElideMode.ElideMiddle)
+        name.translate(0, 15)
+        middle, right = Qt.TextElideMode.ElideMiddle, Qt.AlignmentFlag.AlignRight
+        paint_words(painter, name.adjusted(0, 0, -FIGURE_ROOM, 0), card.second, look.second, elide=middle)
+        paint_words(painter, name, card.figure, getattr(look, card.tone), side=right)
+        name.translate(0, 14)
+        paint_words(painter, name, card.third, look.third, elide=middle)
+        marked = QStyle.StateFlag.State_Selected | QStyle.StateFlag.State_MouseOver
+        if state & (marked | QStyle.StateFlag.State_HasFocus):
+            selected = bool(state & QStyle.StateFlag.State_Selected)
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QPen(QColor(look.accent if selected else look.line), 2 if selected else 1))
+            painter.drawRoundedRect(frame, 5, 5)
+
+    def _line(self, painter: QPainter, box: QRectF, card: Card, state: QStyle.StateFlag) -> None:
+        look, middle = theme.current(), Qt.TextElideMode.ElideMiddle
+        if state & QStyle.StateFlag.State_Selected:
+            painter.fillRect(box, QColor(look.raised))
+        painter.setFont(theme.font())
+        inner = box.adjusted(6, 0, -8, 0)
+        ends = [inner.left() + share * inner.width() for share in (0, 0.42, 0.62, 1)]
+        rooms: Sequence[QRectF] = [
+            QRectF(left, inner.top(), right - left - 8, inner.height()) for left, right in pairwise(ends)
+        ]
+        paint_words(painter, rooms[0], card.title, look.text, elide=middle)
+        paint_words(painter, rooms[1], card.third, look.second, elide=middle)
+        paint_words(
+            painter, rooms[2], card.figure, getattr(look, card.tone), side=Qt.AlignmentFlag.AlignRight
+        )
+        paint_words(painter, rooms[2].adjusted(0, 0, -36, 0), card.second, look.second, elide=middle)
+
+
+PICTURE = 88
+
+
+class CardGrid(QWidget):
+    """A click, or an arrow key, chooses a card. Pictures are asked for when they come in sight.
+
+    Parameters
+    ----------
+    title : str
+    picture : int
+        Side of a picture.
+    several : bool
+        Whether several can be selected: with Ctrl, Shift, by drawing the mouse over them, all with Ctrl+A.
+
+    Signals
+    -------
+    chosen : int
+        The number gone to.
+    selection_changed
+    picture_wanted : int
+        A number in sight whose picture is not here; answer with `set_picture`.
+    """
+
+    chosen = Signal(int)
+    selection_changed = Signal()
+    picture_wanted = Signal(int)
+
+    def __init__(
+        self, title: str, parent: QWidget | None = None, *, picture: int = PICTURE, several: bool = False
+    ) -> None:
+        super().__init__(parent)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._header = Header(title)
+        self._nothing = plain_label("", "second", wrap=True)
+        self._model = CardModel(self)
+        self._cards: Cards | None = None
+        self._held_keys = False
+        """Whether the keys were the cards' before there were none."""
+        self._size = size_of(picture)
+        self._shelf = PictureShelf(picture, self._in_sight, self)
+        self._shelf.wanted.connect(self.picture_wanted)
+        self._title = title
+        self.view = CardView(self._model)
+        self.view.setAccessibleName(title)
+        self._delegate = CardDelegate(self._shelf.kept, picture, self.view)
+        self.view.setItemDelegate(self._delegate)
+        if several:
+            self.view.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(12, 8, 4, 8)
+        self._column.setSpacing(4)
+        self._header.row.setContentsMargins(0, 0, 8, 0)
+        self._column.addWidget(self._header)
+        self._column.addWidget(self._nothing)
+        self._column.addWidget(self.view, 1)
+        self._column.addStretch(0)  # takes the room where there are no cards
+        self.setFocusProxy(self.view)
+        self.view.verticalScrollBar().valueChanged.connect(self._shelf.rest)
+        self._shelf.changed.connect(self.view.viewport().update)
+        self.view.selectionModel().currentChanged.connect(self._on_current)
+        theme.notifier().changed.connect(self._on_look)
+        self.view.selectionModel().selectionChanged.connect(self.selection_changed)
+
+    def show_cards(self, cards: Cards | None, nothing: str, name: str) -> None:
+        """Show others from the first on, or say why there are none. Pictures of before are kept.
+
+        Parameters
+        ----------
+        cards : Cards or None
+        nothing : str
+            What is said where there are none.
+        name : str
+            What they are, for those who hear it.
+        """
+        self._take(cards, nothing, name)
+        self._arrange(anew=True)
+        self.view.scrollToTop()
+
+    def exchange(self, cards: Cards, nothing: str, name: str) -> None:
+        """Show others: what was scrolled to stays, and what takes the place of the current is current."""
+        place, scrolled = self._model.place(self.view.currentIndex()), self.view.verticalScrollBar().value()
+        self._take(cards, nothing, name)
+        self._arrange(anew=True)
+        self.view.verticalScrollBar().setValue(scrolled)
+        if len(cards.numbers):
+            self.view.setCurrentIndex(self._model.at(min(max(place, 0), len(cards.numbers) - 1)))
+
+    @property
+    def numbers(self) -> NDArray[np.integer]:
+        """What the cards stand for, in their order."""
+        return np.empty(0, dtype=np.int64) if self._cards is None else self._cards.numbers
+
+    @property
+    def selected(self) -> list[int]:
+        """The numbers that are selected, in their order."""
+        places = sorted(self._model.place(index) for index in self.view.selectionModel().selectedIndexes())
+        return [int(self.numbers[place]) for place in places]
+
+    @property
+    def current(self) -> int | None:
+        """The number gone to last."""
+        return self.number_at(self.view.currentIndex())
+
+    @property
+    def in_sight(self) -> list[int]:
+        """The numbers of the cards that are wholly in sight with their picture."""
+        room = self.view.viewport().rect()
+        whole = (
+            place
+            for place in self._places_in_sight()
+            if room.contains(self.view.visualRect(self._model.at(place)))
+        )
+        numbers = (int(self.numbers[place]) for place in whole)
+        return [number for number in numbers if self._shelf.kept.get(number) is not None]
+
+    def number_at(self, index: Index) -> int | None:
+        """Give the number at an index; None where no card is."""
+        place = self._model.place(index)
+        return int(self.numbers[place]) if place >= 0 else None
+
+    def set_picture(self, number: int, picture: QImage | None) -> None:
+        """Give the picture that was asked for; None says that there is none."""
+        self._shelf.keep(number, picture)
+
+    def forget_pictures(self) -> None:
+        """Drop all pictures: others bear the numbers now."""
+        self._shelf.forget()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Put as many beside each other as there is room for."""
+        super().resizeEvent(event)
+        self._arrange()
+
+    def _on_look(self) -> None:
+        self._arrange()
+
+    def _take(self, cards: Cards | None, nothing: str, name: str) -> None:
+        self._cards = cards
+        self._shelf.ask_again()
+        many = 0 if cards is None else len(cards.numbers)
+        self._nothing.setText(nothing)
+        self._nothing.setVisible(not many)
+        self._held_keys = self._held_keys or self.view.hasFocus()
+        self.view.setVisible(bool(many))
+        if many and self._held_keys:
+            self.view.setFocus()
+            self._held_keys = False
+        self.view.setAccessibleName(name or self._title)
+
+    def _arrange(self, *, anew: bool = False) -> None:
+        pictures = self._cards is not None and self._cards.pictures
+        room = self.width() - 16 - self.view.verticalScrollBar().sizeHint().width()
+        columns = max(1, room // pixels(self._size.width())) if pictures else 1
+        if anew or columns != self._model.columns:
+            # What was current is another place of the table now; what is meant stays the same.
+            place = -1 if anew else self._model.place(self.view.currentIndex())
+            high = self._size.height() if pictures else LINE
+            set_lengths(self.view.verticalHeader(), defaultSectionSize=high)
+            self._model.show_cards(self._cards, columns)
+            if place >= 0:
+                self.view.selectionModel().blockSignals(True)
+                self.view.setCurrentIndex(self._model.at(place))
+                self.view.selectionModel().blockSignals(False)
+        self._shelf.rest()
+
+    def _in_sight(self) -> list[int]:
+        return [int(self.numbers[place]) for place in self._places_in_sight()]
+
+    def _places_in_sight(self) -> range:
+        if self._cards is None or not self._cards.pictures or not self.view.isVisible():
+            return range(0)
+        first, last = self.view.rowAt(0), self.view.rowAt(self.view.viewport().height() - 1)
+        last = self._model.rowCount() - 1 if last < 0 else last
+        columns = self._model.columns
+        return range(max(first, 0) * columns, min((last + 1) * columns, len(self._cards.numbers)))
+
+    def _on_current(self, index: QModelIndex) -> None:
+        number = self.number_at(index)
+        if number is not None:
+            self.chosen.emit(number)
+
+
+RowCard = TypeVar("RowCard", bound=QWidget)
+
+
+class CardRow(QScrollArea, Generic[RowCard]):
+    """A row of cards, hidden while there are none."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.cards: list[RowCard] = []
+        inner = QWidget()
+        theme.set_role(inner, "panel")
+        self._row = QHBoxLayout(inner)
+        self._row.setContentsMargins(0, 0, 0, 0)
+        self._row.setSpacing(8)
+        self._row.addStretch(1)
+        self.setWidgetResizable(True)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setWidget(inner)
+
+    def set_cards(self, cards: Sequence[RowCard]) -> None:
+        """Show other cards."""
+        for card in self.cards:
+            self._row.removeWidget(card)
+            card.hide()
+            card.deleteLater()
+        self.cards = list(cards)
+        for place, card in enumerate(self.cards):
+            self._row.insertWidget(place, card, 0, Qt.AlignmentFlag.AlignTop)
+        self.setVisible(bool(self.cards))

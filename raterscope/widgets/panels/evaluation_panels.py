@@ -1,0 +1,505 @@
+"""Evaluation of methods: comparison, crowd size, cross-validation, calibration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QIcon, QPainter, QPixmap, QShowEvent
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QHBoxLayout,
+    QPushButton,
+    QScrollArea,
+    QSplitter,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve, CrowdSizeSettings
+from raterscope.algorithms.labels.roc_curves import FoldedSettings
+from raterscope.algorithms.settings import Settings
+from raterscope.figures.evaluation import CalibrationLine, Curve
+from raterscope.figures.table import PlotTable
+from raterscope.text.numbers import percent
+from raterscope.widgets import theme
+from raterscope.widgets.figure_menu import Leaving
+from raterscope.widgets.figures.evaluation_plots import (
+    CalibrationPlot,
+    CrowdSizePlot,
+    CurvesPlot,
+    MethodBoxes,
+)
+from raterscope.widgets.figures.mode_switch import ModeSwitch
+from raterscope.widgets.painting import paint_rater
+from raterscope.widgets.panels.settings_form import SettingsForm
+from raterscope.widgets.parts import ChoiceBox, ElidedLabel, Header, plain_label, plain_tip
+from raterscope.widgets.tables.comparison_table import ComparisonRow, ComparisonTable, Measure
+from raterscope.widgets.text_size import set_lengths
+
+__all__ = [
+    "CrowdSizePanel",
+    "FoldsPanel",
+    "FormBesidePlot",
+    "MethodsPanel",
+    "TrustPanel",
+    "scrolled",
+]
+
+
+FORM_WIDTH = 272
+
+
+class FormBesidePlot(QWidget):
+    """A form, a button that measures, and a plot.
+
+    Parameters
+    ----------
+    settings : type of Settings
+    plot : QWidget
+    tip : str
+        What the button does.
+    beside : QWidget, optional
+        Stands beside the button.
+
+    Signals
+    -------
+    measure_wanted
+    cancelled
+    """
+
+    measure_wanted = Signal()
+    cancelled = Signal()
+
+    def __init__(
+        self,
+        settings: type[Settings],
+        plot: QWidget,
+        tip: str,
+        beside: QWidget | None = None,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.form = SettingsForm(settings)
+        self.button, self.cancel = QPushButton("Measure"), QPushButton("Cancel")
+        self.button.setToolTip(tip)
+        self.cancel.hide()
+        self.facts = plain_label("", "hint", wrap=True)
+        self.facts.hide()
+        top = QHBoxLayout()
+        top.setSpacing(8)
+        for widget in (self.button, self.cancel, beside):
+            if widget is not None:
+                top.addWidget(widget)
+        top.addStretch(1)
+        inner = QWidget()
+        theme.set_role(inner, "panel")
+        inner.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        column = QVBoxLayout(inner)
+        column.setContentsMargins(12, 8, 8, 8)
+        column.setSpacing(8)
+        column.addLayout(top)
+        column.addWidget(self.form)
+        column.addWidget(self.facts)
+        column.addStretch(1)
+        area = QScrollArea()
+        area.setWidgetResizable(True)
+        area.setFrameShape(QScrollArea.Shape.NoFrame)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setWidget(inner)
+        set_lengths(area, width=FORM_WIDTH)
+        whole = QHBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.setSpacing(0)
+        whole.addWidget(area)
+        whole.addWidget(plot, 1)
+        self.setFocusProxy(self.button)
+        self.button.clicked.connect(self.measure_wanted)
+        self.cancel.clicked.connect(self.cancelled)
+        self.form.changed.connect(self._on_changed)
+        self._busy = False
+
+    def set_busy(self, busy: bool, fraction: float = 0.0) -> None:
+        """Tell whether something is being measured, and how far that is."""
+        self._busy = busy
+        self.cancel.setVisible(busy)
+        self.button.setText(f"Measuring {percent(fraction)}" if busy else "Measure")
+        self._on_changed()
+
+    def set_facts(self, words: str) -> None:
+        """Say when and how what is shown was measured."""
+        self.facts.setText(words)
+        self.facts.setVisible(bool(words))
+
+    def _on_changed(self) -> None:
+        self.button.setEnabled(not self._busy and not self.form.error())
+
+
+def scrolled(panel: FormBesidePlot, name: str) -> QScrollArea:
+    """Make a page of a panel, whose form and plot may be wider than what the other pages need."""
+    page = QScrollArea()
+    page.setWidgetResizable(True)
+    page.setFrameShape(QScrollArea.Shape.NoFrame)
+    page.setAccessibleName(name)
+    page.setWidget(panel)
+    return page
+
+
+CASE_SCOPES = {
+    "one": ("this case", "Only the case on screen"),
+    "all": ("all cases", "All cases of the study"),
+}
+VIEWS = {"plot": ("plot", "Box plots"), "table": ("table", "Medians with quartiles")}
+REFERENCES = {
+    "truth": ("truth", "Against the ground truth"),
+    "raters": ("raters", "Against each rater. Every consensus includes all raters"),
+}
+NO_COMPARISON = "Tick methods and press Compare to see how they differ on these masks."
+METHODS_WIDTH = 222
+ICON = QSize(18, 12)
+
+
+class MethodsPanel(QWidget):
+    """Ticks for methods with a button, and beside them what was measured.
+
+    Parameters
+    ----------
+    methods : mapping of str to (str, str)
+        Name of every method, its title and a sentence about it.
+    figures : mapping of str to str
+        What they are compared by.
+    ticked : sequence of str
+        Those that are ticked at first.
+
+    Signals
+    -------
+    requested : tuple of str, str
+        Methods, and "one" for the case on screen or "all".
+    cancelled
+    view_changed
+        Another figure or reference is to be shown.
+    outlines_toggled : bool
+        Whether the consensuses of the methods are to be drawn over the image.
+    """
+
+    requested = Signal(object, str)
+    cancelled = Signal()
+    view_changed = Signal()
+    outlines_toggled = Signal(bool)
+
+    def __init__(
+        self,
+        methods: Mapping[str, tuple[str, str]],
+        figures: Mapping[str, str],
+        ticked: Sequence[str],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.ticks = {name: QCheckBox(title) for name, (title, _) in methods.items()}
+        self._numbers = {name: number for number, name in enumerate(methods)}
+        for name, tick in self.ticks.items():
+            tick.setToolTip(plain_tip(methods[name][1]))
+            tick.setChecked(name in ticked)
+            tick.toggled.connect(self._on_ticked)
+        self.scope = ModeSwitch(CASE_SCOPES)
+        self.button = QPushButton("Compare")
+        self.words = ElidedLabel("", "small")
+        self.outlines = QCheckBox("Show outlines")
+        self.outlines.setToolTip(
+            plain_tip("Draw the consensuses of the ticked methods instead of the raters' outlines")
+        )
+        self.outlines.setEnabled(False)
+        self.plot, self.table = MethodBoxes(), ComparisonTable((), NO_COMPARISON, subject="method")
+        self.table.header.set_title("Methods")
+        self.figure = ChoiceBox()
+        self.figure.setAccessibleName("Reference for the comparison")
+        for key, words in figures.items():
+            self.figure.addItem(words, key)
+        self.figure.setMinimumContentsLength(9)
+        self.reference, self.view = ModeSwitch(REFERENCES), ModeSwitch(VIEWS)
+        self.export = QPushButton("CSV…")
+        self.export.setToolTip(plain_tip("Save all values of all methods, cases and raters as a table"))
+        theme.set_role(self.export, "link")
+        self.export.setEnabled(False)
+        self._all: PlotTable | None = None
+        self._pages = QStackedWidget()
+        self._pages.addWidget(self.plot)
+        self._pages.addWidget(self.table)
+        self._busy = False
+        self._lay_out()
+        self.setFocusProxy(self.button)
+        self.button.clicked.connect(self._on_clicked)
+        self.export.clicked.connect(self._on_export)
+        self.view.chosen.connect(self._on_view)
+        self.figure.currentIndexChanged.connect(self._on_view)
+        self.reference.chosen.connect(self._on_view)
+        self.outlines.toggled.connect(self._on_outlines)
+        theme.notifier().changed.connect(self._show_colours)
+
+    def _lay_out(self) -> None:
+        top = QHBoxLayout()
+        top.setSpacing(6)
+        top.addWidget(self.button)
+        top.addWidget(self.words, 1)
+        inner = QWidget()
+        theme.set_role(inner, "panel")
+        inner.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        column = QVBoxLayout(inner)
+        column.setContentsMargins(12, 8, 8, 8)
+        column.setSpacing(4)
+        column.addLayout(top)
+        column.addWidget(self.scope)
+        column.addWidget(self.outlines)
+        for tick in self.ticks.values():
+            column.addWidget(tick)
+        column.addStretch(1)
+        area = QScrollArea()
+        area.setWidgetResizable(True)
+        area.setFrameShape(QScrollArea.Shape.NoFrame)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setWidget(inner)
+        set_lengths(area, width=METHODS_WIDTH)
+        choices = QHBoxLayout()
+        choices.setContentsMargins(8, 6, 8, 0)
+        choices.setSpacing(6)
+        choices.addWidget(self.figure, 1)
+        for part in (self.reference, self.view, self.export):
+            choices.addWidget(part)
+        right = QVBoxLayout()
+        right.setSpacing(0)
+        right.addLayout(choices)
+        right.addWidget(self._pages, 1)
+        whole = QHBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.setSpacing(0)
+        whole.addWidget(area)
+        whole.addLayout(right, 1)
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """The methods that are ticked."""
+        return tuple(name for name, tick in self.ticks.items() if tick.isChecked())
+
+    @property
+    def measure(self) -> str:
+        """What the plot is to show."""
+        return str(self.figure.currentData())
+
+    def number(self, method: str) -> int:
+        """Give the number of a method, which is that of its colour."""
+        return self._numbers[method]
+
+    def set_busy(self, busy: bool) -> None:
+        """Tell whether methods are at work; the button then cancels."""
+        self._busy = busy
+        self.button.setText("Cancel" if busy else "Compare")
+        self.words.setText("")
+        self._on_ticked()
+
+    def set_progress(self, words: str) -> None:
+        """Say how far the work is."""
+        self.words.setText(words)
+
+    def set_compared(self, table: PlotTable | None, *, truth: bool) -> None:
+        """Take the results: the table of all figures, None where there are none."""
+        self._all = table
+        self.export.setEnabled(table is not None)
+        self.reference.set_available("truth", truth or table is None, "No case has ground truth")
+        if table is not None and not truth:
+            self.reference.set_mode("raters")
+        if table is None:
+            self.set_outlines_available(False)
+
+    def set_outlines_available(self, available: bool) -> None:
+        """Tell whether the case on screen was compared."""
+        self.outlines.setEnabled(available)
+        if not available:
+            self.outlines.setChecked(False)
+
+    def _on_view(self) -> None:
+        self._pages.setCurrentIndex(int(self.view.mode == "table"))
+        self.figure.setEnabled(self.view.mode == "plot")
+        self.view_changed.emit()
+
+    def _on_ticked(self) -> None:
+        self.button.setEnabled(self._busy or bool(self.chosen))
+        if self.outlines.isChecked():
+            self.outlines_toggled.emit(True)
+
+    def _on_outlines(self, on: bool) -> None:
+        self._show_colours()
+        self.outlines_toggled.emit(on)
+
+    def _show_colours(self) -> None:
+        """Let the ticks be the legend while outlines are drawn."""
+        for name, tick in self.ticks.items():
+            tick.setIconSize(ICON)
+            tick.setIcon(_sample(self._numbers[name]) if self.outlines.isChecked() else QIcon())
+
+    def _on_clicked(self) -> None:
+        if self._busy:
+            self.cancelled.emit()
+        else:
+            self.requested.emit(self.chosen, self.scope.mode)
+
+    def _on_export(self) -> None:
+        if self._all is not None:
+            self.plot.menu.leaving.emit(Leaving("methods", ".csv", self._all))
+
+
+def _sample(number: int) -> QIcon:
+    picture = QPixmap(ICON * 2)
+    picture.fill(Qt.GlobalColor.transparent)
+    with QPainter(picture) as painter:
+        painter.scale(2, 2)
+        paint_rater(painter, QRectF(0, 0, ICON.width(), ICON.height()), number)
+    return QIcon(picture)
+
+
+IMAGE_SCOPES = {
+    "one": ("this image", "Only the image on screen"),
+    "all": ("all images", "All images with ground truth"),
+}
+CROWD_TIP = "Measure each method on random subsets of annotators, against the ground truth"
+
+
+class CrowdSizePanel(FormBesidePlot):
+    """A form of the crowds with a button, and beside it what was measured.
+
+    Signals
+    -------
+    requested : CrowdSizeSettings, str
+        Settings, and "one" for the image on screen or "all".
+    """
+
+    requested = Signal(object, str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        self.scope, self.plot = ModeSwitch(IMAGE_SCOPES), CrowdSizePlot()
+        super().__init__(CrowdSizeSettings, self.plot, CROWD_TIP, self.scope, parent)
+        self.measure_wanted.connect(self._on_wanted)
+
+    def set_curves(self, curves: Sequence[CrowdSizeCurve], facts: str = "") -> None:
+        """Show what was measured, and when and how in a sentence."""
+        self.plot.set_curves(curves)
+        self.set_facts(facts)
+
+    def _on_wanted(self) -> None:
+        self.requested.emit(self.form.settings(), self.scope.mode)
+
+
+NO_FOLDS = (
+    "Press Measure to compare all methods on the tasks with known truth: the truths of four fifths are given "
+    "to a method, which predicts the others."
+)
+FOLDS_TIP = "Fuse with every method, once per fold. Takes seconds to minutes"
+
+
+def _area(value: float, low: float, high: float) -> str:
+    interval = f" ({low:.3f} to {high:.3f})" if math.isfinite(low) else ""
+    return f"{value:.3f}{interval}"
+
+
+def _ends(_value: float, low: float, high: float) -> str:
+    return f"{low:.3f} to {high:.3f}"
+
+
+MEASURES = (
+    Measure("AUC, all folds", "Predictions of all folds pooled, with DeLong's 95 % interval",
+            write=_area),
+    Measure("mean of folds", "Mean of the folds' AUC, with Student's 95 % interval", write=_area),
+    Measure("folds", "Folds with the lowest and the highest AUC", "none", _ends),
+)  # fmt: skip
+
+
+class FoldsPanel(FormBesidePlot):
+    """A form, the curves, and a table of methods."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        self.curves = CurvesPlot(NO_FOLDS)
+        self.table = ComparisonTable(MEASURES, "")
+        self.table.header.set_title("Areas under the ROC curves")
+        self.table.hide()
+        both = QSplitter(Qt.Orientation.Vertical)
+        both.setHandleWidth(1)
+        both.addWidget(self.curves)
+        both.addWidget(self.table)
+        both.setSizes([360, 240])
+        super().__init__(FoldedSettings, both, FOLDS_TIP, parent=parent)
+        self.setAccessibleName("Cross-validation")
+
+    def show_curves(self, curves: Sequence[Curve], rows: Sequence[ComparisonRow], words: str = "") -> None:
+        """Show what was measured; nothing takes it away."""
+        self.curves.set_curves(curves)
+        self.table.set_rows(tuple(rows), words)
+        self.table.setVisible(bool(rows))
+
+
+class TrustPanel(QWidget):
+    """A plot beside the sentences, which scroll.
+
+    Parameters
+    ----------
+    axes : tuple of str
+        What the plot has across and up.
+    nothing : str
+        What belongs here.
+
+    Signals
+    -------
+    seen
+        The panel came in sight.
+    """
+
+    seen = Signal()
+
+    def __init__(self, axes: tuple[str, str], nothing: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.plot = CalibrationPlot(axes=axes, nothing=nothing)
+        self._words = plain_label("", "second", wrap=True, selectable=True)
+        self._words.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._words.setContentsMargins(0, 2, 10, 4)
+        self._scroll = QScrollArea()
+        self._scroll.setWidgetResizable(True)
+        self._scroll.setFrameShape(QScrollArea.Shape.NoFrame)
+        self._scroll.setAccessibleName("How far to trust this")
+        self._scroll.setWidget(self._words)
+        self._beside = QWidget()
+        column = QVBoxLayout(self._beside)
+        column.setContentsMargins(4, 8, 4, 4)
+        column.setSpacing(2)
+        column.addWidget(Header("How far to trust this"))
+        column.addWidget(self._scroll, 1)
+        self._beside.hide()
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(0)
+        row.addWidget(self.plot, 5)
+        row.addWidget(self._beside, 4)
+
+    @property
+    def words(self) -> str:
+        """The sentences shown."""
+        return self._words.text()
+
+    def show_trust(self, lines: Sequence[CalibrationLine], words: str) -> None:
+        """Show calibrations and what they come to; without either, what belongs here."""
+        self.plot.set_lines(lines)
+        self.plot.setVisible(bool(lines) or not words)
+        self._words.setText(words)
+        self._beside.setVisible(bool(words))
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Say that the panel is in sight."""
+        super().showEvent(event)
+        self.seen.emit()

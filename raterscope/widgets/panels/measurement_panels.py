@@ -1,0 +1,441 @@
+"""Measurements on an image, and parasitaemia."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, fields
+
+from PySide6.QtCore import QModelIndex, QRectF, Qt, Signal
+from PySide6.QtGui import QAction, QFontMetrics, QGuiApplication, QKeySequence, QPainter
+from PySide6.QtWidgets import (
+    QDoubleSpinBox,
+    QFormLayout,
+    QPushButton,
+    QScrollArea,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
+
+from raterscope.widgets import theme
+from raterscope.widgets.figures.mode_switch import ModeSwitch
+from raterscope.widgets.key_help import KeyButton, KeyHelp
+from raterscope.widgets.painting import paint_words
+from raterscope.widgets.panels.lists import LineKind, LineList
+from raterscope.widgets.parts import (
+    ElidedLabel,
+    Header,
+    Pair,
+    WrappingRow,
+    let_wheel_pass,
+    plain_label,
+    plain_tip,
+)
+from raterscope.widgets.text_size import set_lengths
+
+__all__ = [
+    "ASKED",
+    "Counted",
+    "FigureLine",
+    "MeasurePanel",
+    "ParasitaemiaPanel",
+    "ShapeLine",
+]
+
+
+NO_SHAPES = "Draw a line or an outline on the image. Measurements are listed here and saved."
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeLine:
+    """A line or an outline that was measured.
+
+    Attributes
+    ----------
+    key : hashable
+        What it is known by.
+    title : str
+        "area 3".
+    value : str
+        "12.4 µm²".
+    detail : str
+        What else is to be said: "outline 13.1 µm".
+    cells : tuple of str
+        What a copy of it holds.
+    """
+
+    key: Hashable
+    title: str
+    value: str
+    detail: str
+    cells: tuple[str, ...]
+
+
+class MeasurePanel(QWidget):
+    """The scale in words, what draws, and what was drawn.
+
+    Signals
+    -------
+    mode_requested : str
+        "scale", "length" or "area".
+    unscale_requested
+        What the file says of the scale is to hold again.
+    shape_chosen : object
+        Key of the line gone to; None for none.
+    delete_requested : object
+    """
+
+    mode_requested = Signal(str)
+    unscale_requested = Signal()
+    shape_chosen = Signal(object)
+    delete_requested = Signal(object)
+
+    KEY_HELP = KeyHelp(
+        "On the selected measurement",
+        (
+            ("Arrows", "move on the image; with Shift: ten times as far"),
+            (".", "select next point"),
+            (",", "select previous point"),
+            ("Del", "delete"),
+            ("Ctrl+C", "copy as a table"),
+        ),
+    )
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._header = Header("Measure")
+        self.scale_words = ElidedLabel("", "second")
+        self.scale = KeyButton("L", "set scale", "second", "Draw along a known length and enter it")
+        self.unscale = QPushButton("Use the file's scale")
+        self.unscale.setToolTip("Remove your scale and use the one in the image file, if any")
+        self.length = KeyButton("D", "length", "second", "Draw a line")
+        self.area = KeyButton("O", "area", "second", "Draw an outline")
+        self.list: LineList[ShapeLine] = LineList(_ShapeKind(), "Measurements")
+        set_lengths(self.list, minimumHeight=48)
+        self._columns: tuple[str, ...] = ()
+        self._nothing = plain_label(NO_SHAPES, "second", wrap=True)
+        self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 8, 12, 8)
+        column.setSpacing(4)
+        for part in (
+            self._header,
+            self.scale_words,
+            WrappingRow((self.scale, self.length, self.area, self.unscale), 12, 4),
+        ):
+            column.addWidget(part)
+        column.addWidget(self._nothing, 1)
+        column.addWidget(self.list, 1)
+        self.setFocusProxy(self.list)
+        for button in (self.scale, self.length, self.area):
+            button.clicked.connect(self._on_mode)
+        self.unscale.clicked.connect(self.unscale_requested)
+        self.delete = self._action("Delete", QKeySequence.StandardKey.Delete, self._on_delete)
+        self.copy = self._action("Copy as a table", QKeySequence.StandardKey.Copy, self.copy_table)
+        self.list.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
+        self.list.selectionModel().currentChanged.connect(self._on_current)
+        self.show_scale("", can_go_back=False)
+        self.show_lines((), ())
+
+    def show_scale(self, words: str, *, can_go_back: bool) -> None:
+        """Say how large a pixel is and who says so, and whether the file may have the word again."""
+        self.scale_words.setText(words)
+        self.unscale.setVisible(can_go_back)
+
+    def show_lines(self, columns: Sequence[str], lines: Sequence[ShapeLine]) -> None:
+        """Show what was measured; the columns are those of a copy."""
+        self._columns = tuple(columns)
+        self.list.set_lines(lines)
+        self.list.setVisible(bool(lines))
+        self._nothing.setVisible(not lines)
+        self._header.set_aside(f"{len(lines):,} on this image" if lines else "")
+        self._on_current()
+
+    def choose(self, key: Hashable) -> None:
+        """Go to a line; None goes to none."""
+        self.list.setCurrentIndex(self.list.index_of(key))
+
+    def copy_table(self) -> None:
+        """Copy all lines as a table that a spreadsheet takes."""
+        rows = [self._columns, *(line.cells for line in self.list.lines)]
+        QGuiApplication.clipboard().setText("\n".join("\t".join(row) for row in rows) + "\n")
+
+    @property
+    def current(self) -> ShapeLine | None:
+        """The line gone to."""
+        row = self.list.currentIndex().row()
+        return self.list.lines[row] if 0 <= row < len(self.list.lines) else None
+
+    def _action(self, words: str, keys: QKeySequence.StandardKey, slot: Callable[[], None]) -> QAction:
+        action = QAction(words, self.list)
+        action.setShortcut(keys)
+        action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
+        action.triggered.connect(slot)
+        self.list.addAction(action)
+        return action
+
+    def _on_mode(self) -> None:
+        modes = {self.scale: "scale", self.length: "length", self.area: "area"}
+        self.mode_requested.emit(next(mode for button, mode in modes.items() if button is self.sender()))
+
+    def _on_current(self, _index: QModelIndex | None = None) -> None:
+        current = self.current
+        self.delete.setEnabled(current is not None)
+        self.shape_chosen.emit(None if current is None else current.key)
+
+    def _on_delete(self) -> None:
+        if self.current is not None:
+            self.delete_requested.emit(self.current.key)
+
+
+class _ShapeKind(LineKind[ShapeLine]):
+    height = 24
+
+    def key(self, line: ShapeLine) -> Hashable:
+        return line.key
+
+    def words(self, line: ShapeLine) -> str:
+        return ", ".join(part for part in (line.title, line.value, line.detail) if part)
+
+    def paint_line(self, painter: QPainter, box: QRectF, line: ShapeLine) -> None:
+        look = theme.current()
+        painter.setFont(theme.font())
+        third = box.width() / 3
+        left = QRectF(box.left() + 6, box.top(), third - 12, box.height())
+        paint_words(painter, left, line.title, look.second)
+        middle = QRectF(box.left() + 0.75 * third, box.top(), third, box.height())
+        paint_words(painter, middle, line.value, look.text, side=Qt.AlignmentFlag.AlignRight)
+        painter.setFont(theme.font(theme.CAPTION))
+        right = QRectF(middle.right() + 12, box.top(), box.right() - middle.right() - 18, box.height())
+        paint_words(painter, right, line.detail, look.third)
+
+
+SCOPES = {
+    "all": ("all images", "All images together, as fields of one film"),
+    "one": ("this image", "Only the image on screen"),
+}
+NOT_FUSED = "Press Fuse (F5) to compute the parasitaemia."
+FORM_WIDTH, SIDE_BY_SIDE_FROM = 252, 500
+NARROWEST = 148
+ROW, FRAME = 42, 6
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What was counted beside the parasites; None for what was not.
+
+    Attributes
+    ----------
+    leukocytes, red_cells : float or None
+    leukocytes_per_microlitre, red_cells_per_microlitre : float or None
+    thickness : float or None
+        Of the film, micrometres.
+    """
+
+    leukocytes: float | None = None
+    red_cells: float | None = None
+    leukocytes_per_microlitre: float | None = None
+    red_cells_per_microlitre: float | None = None
+    thickness: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FigureLine:
+    """A figure with the formula that it comes from.
+
+    Attributes
+    ----------
+    title, value, interval, formula : str
+        Without a value the formula says what is missing.
+    """
+
+    title: str
+    value: str
+    interval: str
+    formula: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    words: str
+    nothing: str
+    suffix: str
+    decimals: int
+    tip: str
+    of_all: bool = False
+
+
+ASKED = {
+    "leukocytes": _Asked("Leukocytes", "not counted", "", 0, "Leukocytes counted on the same fields"),
+    "leukocytes_per_microlitre": _Asked(
+        "Leukocytes/µl",
+        "8,000 assumed",
+        "",
+        0,
+        "The patient's leukocytes per microlitre of blood",
+        of_all=True,
+    ),
+    "red_cells": _Asked(
+        "Red cells", "not counted", "", 0, "Red cells counted on the same fields of a thin film"
+    ),
+    "red_cells_per_microlitre": _Asked(
+        "Red cells/µl",
+        "5 million assumed",
+        "",
+        0,
+        "The patient's red cells per microlitre of blood",
+        of_all=True,
+    ),
+    "thickness": _Asked(
+        "Film",
+        "unknown",
+        " µm thick",
+        2,
+        "Thickness of the film. Area times thickness is the volume",
+        of_all=True,
+    ),
+}
+
+
+class ParasitaemiaPanel(QWidget):
+    """A form for what was counted, and the figures with their formulas.
+
+    Signals
+    -------
+    scope_chosen : str
+        "all" images, or "one".
+    counted : Counted
+        Something else was typed in.
+    """
+
+    scope_chosen = Signal(str)
+    counted = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.scope = ModeSwitch(SCOPES)
+        header = WrappingRow((plain_label("PARASITAEMIA", "caption"), self.scope), 12, 2, last_right=True)
+        self.fields = {name: _field(asked) for name, asked in ASKED.items()}
+        form, self._labels = QWidget(), {}
+        rows = QFormLayout(form)
+        rows.setContentsMargins(0, 0, 0, 0)
+        rows.setVerticalSpacing(4)
+        rows.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+        for name, asked in ASKED.items():
+            self._labels[name] = plain_label(asked.words, "second")
+            rows.addRow(self._labels[name], self.fields[name])
+            self.fields[name].valueChanged.connect(self._on_value)
+        set_lengths(form, maximumWidth=FORM_WIDTH)
+        self.list: LineList[FigureLine] = LineList(_FigureKind(), "Parasitaemia")
+        self.list.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._note = plain_label("", "small", wrap=True)
+        self._nothing = plain_label(NOT_FUSED, "second", wrap=True)
+        told = QWidget()
+        right = QVBoxLayout(told)
+        right.setContentsMargins(0, 0, 0, 0)
+        right.setSpacing(4)
+        for part in (self._nothing, self.list, self._note):
+            right.addWidget(part)
+        right.addStretch(0)
+        inner = QWidget()
+        theme.set_role(inner, "panel")
+        inner.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        column = QVBoxLayout(inner)
+        column.setContentsMargins(12, 8, 12, 8)
+        column.setSpacing(6)
+        column.addWidget(header)
+        column.addWidget(Pair(form, told, SIDE_BY_SIDE_FROM, 20, 8), 1)
+        area = QScrollArea()
+        area.setWidgetResizable(True)
+        area.setFrameShape(QScrollArea.Shape.NoFrame)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setWidget(inner)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.addWidget(area)
+        self.setFocusProxy(self.fields["leukocytes"])
+        self.scope.chosen.connect(self._on_scope)
+        self.show_figures((), "")
+
+    def show_counted(self, counted: Counted) -> None:
+        """Show what was counted, as it is kept."""
+        for one in fields(counted):
+            box = self.fields[one.name]
+            blocked = box.blockSignals(True)
+            box.setValue(getattr(counted, one.name) or 0.0)
+            box.blockSignals(blocked)
+
+    def show_figures(self, lines: Sequence[FigureLine], note: str, nothing: str = NOT_FUSED) -> None:
+        """Show figures with their formulas, what is to be known of them, or why there are none."""
+        self.list.set_lines(lines)
+        set_lengths(self.list, height=max(1, len(lines)) * ROW + FRAME)
+        self._note.setText(note)
+        self._nothing.setText(nothing)
+        self._nothing.setVisible(not lines)
+        self.list.setVisible(bool(lines))
+        self._note.setVisible(bool(lines))
+
+    @property
+    def values(self) -> Counted:
+        """What is typed in."""
+        return Counted(**{name: box.value() or None for name, box in self.fields.items()})
+
+    def _on_value(self) -> None:
+        self.counted.emit(self.values)
+
+    def _on_scope(self, scope: str) -> None:
+        for name, asked in ASKED.items():
+            for part in (self.fields[name], self._labels[name]):
+                part.setVisible(scope == "all" or not asked.of_all)
+        self.scope_chosen.emit(scope)
+
+
+def _field(asked: _Asked) -> QDoubleSpinBox:
+    box = QDoubleSpinBox()
+    box.setRange(0.0, 1e7)
+    box.setDecimals(asked.decimals)
+    box.setGroupSeparatorShown(True)
+    box.setSpecialValueText(asked.nothing)
+    box.setSuffix(asked.suffix)
+    box.setButtonSymbols(QDoubleSpinBox.ButtonSymbols.NoButtons)
+    box.setKeyboardTracking(False)
+    set_lengths(box, minimumWidth=NARROWEST)
+    box.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+    box.setToolTip(plain_tip(asked.tip))
+    box.setAccessibleName(asked.tip)
+    let_wheel_pass(box)
+    return box
+
+
+class _FigureKind(LineKind[FigureLine]):
+    height = ROW
+
+    def key(self, line: FigureLine) -> Hashable:
+        return line.title
+
+    def words(self, line: FigureLine) -> str:
+        if not line.value:
+            return f"{line.title}: {line.formula}"
+        return f"{line.title}: {line.value}, {line.interval}. {line.formula} = {line.value}"
+
+    def paint_line(self, painter: QPainter, box: QRectF, line: FigureLine) -> None:
+        look = theme.current()
+        half = box.height() / 2
+        upper = QRectF(box.left() + 6, box.top() + 2, box.width() - 12, half - 2)
+        lower = QRectF(box.left() + 6, box.top() + half, box.width() - 12, half - 3)
+        painter.setFont(theme.font(bold=bool(line.value)))
+        wide = QFontMetrics(painter.font()).horizontalAdvance(line.value)
+        right = Qt.AlignmentFlag.AlignRight
+        paint_words(painter, upper, line.value, look.text, side=right)
+        painter.setFont(theme.font())
+        title = upper.adjusted(0, 0, -(wide + 12), 0)
+        paint_words(painter, title, line.title, look.second if line.value else look.third)
+        painter.setFont(theme.font(theme.CAPTION))
+        wide = QFontMetrics(painter.font()).horizontalAdvance(line.interval)
+        paint_words(painter, lower, line.interval, look.second, side=right)
+        paint_words(painter, lower.adjusted(0, 0, -(wide + 12), 0), line.formula, look.third)

@@ -1,0 +1,472 @@
+"""Annotators of a pairs study as a filtered list, and their comparisons as pairs of cards."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QModelIndex, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QImage, QPainter, QPen, QPixmap, QResizeEvent
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
+from raterscope.widgets import theme
+from raterscope.widgets.figures.mode_switch import ModeSwitch
+from raterscope.widgets.painting import paint_words
+from raterscope.widgets.panels.lists import LineKind, LongList
+from raterscope.widgets.panels.queue_panel import LongQueue, QueueItem
+from raterscope.widgets.parts import Header, plain_label
+from raterscope.widgets.picture_shelf import PictureShelf
+from raterscope.widgets.text_size import set_lengths
+
+__all__ = [
+    "ANNOTATOR_FILTERS",
+    "CLEARED",
+    "FLAGGED",
+    "OPEN",
+    "AnnotatorList",
+    "AnnotatorsView",
+    "PairGrid",
+    "PairLine",
+    "PairsView",
+]
+
+
+ANNOTATOR_FILTERS = {
+    "undecided": "undecided",
+    "all": "all annotators",
+    "flagged": "flagged",
+    "bad": "one-sided",
+    "ugly": "leaning",
+    "good": "no bias found",
+    "not decidable": "not decidable",
+    "decided": "decided by you",
+    "untested": "not tested",
+}
+"""What the queue can be narrowed to: key and words."""
+
+EMPTY = {
+    "undecided": "You have flagged or cleared every annotator.",
+    "flagged": "No annotator is flagged. Change the false discovery rate, or press F to flag an annotator.",
+    "bad": "No flagged annotator is one-sided.",
+    "ugly": "No flagged annotator leans to one side.",
+    "good": "No annotator is free of bias. Look under flagged and not decidable.",
+    "not decidable": "Every annotator who is not flagged has enough comparisons to show a bias.",
+    "decided": "No decisions yet. Press F to flag an annotator, or C to clear one.",
+    "untested": "Every annotator has enough comparisons to be tested.",
+}
+"""What is said where nobody is of that kind."""
+
+FUSE_FIRST = "Press Fuse (F5) to test every annotator for bias."
+BY_FUSION = frozenset({"flagged", "bad", "ugly", "good", "not decidable"})
+"""What nobody is before there is a fusion."""
+
+OPEN, FLAGGED, CLEARED = 0, 1, 2
+DECISIONS = {FLAGGED: "flagged by you", CLEARED: "cleared by you"}
+
+
+@dataclass(frozen=True, eq=False)
+class AnnotatorsView:
+    """Annotators as arrays; nothing is made of one before its line is looked at.
+
+    Attributes
+    ----------
+    names : sequence of p str
+    whole : int
+        How many of them there are to be listed: those who compared something.
+    order : (M,) int
+        Which annotators are shown, and in which order.
+    left, right, ties : (p,) int
+    behaviour : (p,) int
+        Numbers in `BEHAVIOURS`; -1 for those not tested, and for all before there is a fusion.
+    doubt : (p,) float, optional
+        What the bar shows, 0 to 1: 1 - q value, or the share of draws that select; NaN for those not tested.
+    decided : (p,) int
+        `OPEN`, `FLAGGED` or `CLEARED`.
+    """
+
+    names: Sequence[str]
+    whole: int
+    order: NDArray[np.integer]
+    left: NDArray[np.integer]
+    right: NDArray[np.integer]
+    ties: NDArray[np.integer]
+    behaviour: NDArray[np.integer]
+    decided: NDArray[np.integer]
+    doubt: NDArray[np.floating] | None = None
+
+    def item(self, number: int) -> QueueItem:
+        """Make the line of an annotator."""
+        behaviour, decided = int(self.behaviour[number]), int(self.decided[number])
+        doubt = None if self.doubt is None else float(self.doubt[number])
+        if doubt is not None and not np.isfinite(doubt):
+            doubt = None
+        state = DECISIONS.get(decided, "")
+        if not state and behaviour >= 0:
+            state = BEHAVIOUR_WORDS[behaviour]
+        elif not state and self.doubt is not None:
+            state = "not tested"
+        counts = f"{self.left[number]:,} left, {self.right[number]:,} right"
+        if self.ties[number]:
+            counts += f", {self.ties[number]:,} tied"
+        detail = f"{state}: {counts}" if state else counts
+        return QueueItem(number, self.names[number], detail, doubt, decided != OPEN)
+
+
+class AnnotatorList(LongQueue):
+    """Annotators in the order given."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("Annotators", ANNOTATOR_FILTERS, parent, empty=EMPTY)
+
+    def why_empty(self, key: str) -> str:
+        """Say why nobody is of a kind; before a fusion nobody can be of some."""
+        unfused = isinstance(self._shown, AnnotatorsView) and self._shown.doubt is None
+        return FUSE_FIRST if unfused and key in BY_FUSION else super().why_empty(key)
+
+
+MODES = {
+    "against": ("against", "Comparisons where other annotators, or the ranking, chose the other side"),
+    "for": ("for", "Comparisons where other annotators, or the ranking, chose the same side"),
+}
+NOTHING = {
+    "": "Press Fuse (F5), then select an annotator to see the comparisons for and against a bias.",
+    "against": "No comparison is evidence against this annotator.",
+    "for": "No comparison is evidence for this annotator.",
+    "all": "This annotator has no comparisons.",
+}
+NOTHING_OF_ITEMS = {
+    "": "Select a crossing of two lines in the ranking, or two items (the second with Ctrl), "
+    "to see who compared them.",
+    "all": "No annotator compared these two items.",
+}
+SIDE, GAP, PAD = 44.0, 6.0, 6.0
+TALL, LOW = 56, 48
+
+
+@dataclass(frozen=True, eq=False)
+class PairsView:
+    """M comparisons, the most telling first.
+
+    Attributes
+    ----------
+    name : str
+        Whose they are, or of which items: "obs_13", "05 and 11".
+    comparison : (M,) int
+        What the signal names them by.
+    left, right : (M,) int
+        Items.
+    choice : (M,) float
+        Above 0 where the left item was preferred, below for the right one, 0 for a tie.
+    others_left, others : (M,) int
+        How many others who compared the same two items, on whichever sides, preferred the item that is left
+        here, and how many preferred one of them.
+    ranking : (M,) float
+        Score of the left item less that of the right one; NaN where not known.
+    names : sequence of str
+        Of all items.
+    pictures : bool
+        Whether the items have pictures.
+    who : tuple of M str
+        Who answered, where the comparisons are not all of one annotator.
+    against : (M,) bool, optional
+        Which of them speak against whoever answered; by default those answered otherwise than most others
+        or, where nobody else or as many did, than the ranking says.
+    covered : bool
+        Whether what others answered is hidden, and for what each of them speaks.
+    """
+
+    name: str
+    comparison: NDArray[np.integer]
+    left: NDArray[np.integer]
+    right: NDArray[np.integer]
+    choice: NDArray[np.floating]
+    others_left: NDArray[np.integer]
+    others: NDArray[np.integer]
+    ranking: NDArray[np.floating]
+    names: Sequence[str]
+    pictures: bool = False
+    who: tuple[str, ...] = ()
+    against: NDArray[np.bool_] | None = None
+    covered: bool = False
+
+    def __post_init__(self) -> None:
+        many = len(self.comparison)
+        lengths = {len(self.left), len(self.right), len(self.choice), len(self.others_left), len(self.others),
+                   len(self.ranking), many if self.against is None else len(self.against)}  # fmt: skip
+        if lengths != {many} or len(self.who) not in (0, many):
+            raise ValueError(f"not as much of everything as there are comparisons: {many}")
+        if self.against is not None:
+            return
+        said = np.sign(np.asarray(self.choice, dtype=float))
+        crowd = np.sign(2.0 * self.others_left - self.others)
+        expected = np.where(crowd != 0, crowd, np.sign(np.nan_to_num(self.ranking)))
+        object.__setattr__(self, "against", said * expected < 0)
+
+    def speaks_against(self) -> NDArray[np.bool_]:
+        """Say which of them speak against whoever answered."""
+        assert self.against is not None
+        return self.against
+
+    def line(self, row: int) -> PairLine:
+        """Make the line of a comparison."""
+        return PairLine(
+            int(self.comparison[row]),
+            int(self.left[row]),
+            int(self.right[row]),
+            self.names[self.left[row]],
+            self.names[self.right[row]],
+            int(np.sign(self.choice[row])),
+            bool(self.speaks_against()[row]) and not self.covered,
+            (f"{self.who[row]} " if self.who else "") + f"chose {_side(self.choice[row])}",
+            "" if self.covered else self._others(row),
+        )
+
+    def _others(self, row: int) -> str:
+        """Say what others answered; where they are at odds, or nobody did, what the ranking says."""
+        many, left = int(self.others[row]), int(self.others_left[row])
+        most, side = (left, "left") if 2 * left >= many else (many - left, "right")
+        said = (
+            f"{most:,} of {many:,} others chose {side}" if many > 1 else f"the other annotator chose {side}"
+        )
+        if not many:
+            said = "no other comparison"
+        if 2 * left == many and np.isfinite(self.ranking[row]) and self.ranking[row]:
+            said += f"; the ranking favours {_side(self.ranking[row])}"
+        return said
+
+
+@dataclass(frozen=True, slots=True)
+class PairLine:
+    """One comparison.
+
+    Attributes
+    ----------
+    comparison, left, right : int
+        Numbers of the comparison and its items.
+    left_name, right_name : str
+    choice : int
+        1 where the left item was preferred, -1 for the right one, 0 for a tie.
+    against : bool
+        Whether it speaks against whoever answered.
+    said, others : str
+        What was answered, and what others did.
+    """
+
+    comparison: int
+    left: int
+    right: int
+    left_name: str
+    right_name: str
+    choice: int
+    against: bool
+    said: str
+    others: str
+
+
+class PairGrid(QWidget):
+    """A comparison a line: its two items, the preferred one framed, and what others said.
+
+    Parameters
+    ----------
+    of_items : bool
+        Whether comparisons are of two items by anybody: all are shown. Those of one annotator are shown by
+        what they speak for.
+
+    Signals
+    -------
+    chosen : int
+        Number of the comparison gone to.
+    picture_wanted : int
+        An item in sight whose picture is not here; answer with `set_picture`.
+    """
+
+    chosen = Signal(int)
+    picture_wanted = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None, *, of_items: bool = False) -> None:
+        super().__init__(parent)
+        theme.set_role(self, "panel")
+        self._of_items = of_items
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.header = Header("Pairs")
+        self.modes = ModeSwitch(MODES)
+        self.header.row.addWidget(self.modes)
+        self._nothing = plain_label("", "second", wrap=True)
+        self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._view: PairsView | None = None
+        self._rows: NDArray[np.int64] = np.empty(0, np.int64)
+        self._quiet = False
+        self.pictures = PictureShelf(round(SIDE), self._in_sight, self)
+        self._kind = _PairKind(self.pictures.kept)
+        self.view: LongList[PairLine] = LongList(self._kind, "Pairs")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 8, 4, 8)
+        column.setSpacing(4)
+        self.header.row.setContentsMargins(0, 0, 8, 0)
+        column.addWidget(self.header)
+        column.addWidget(self._nothing, 1)
+        column.addWidget(self.view, 1)
+        self.setFocusProxy(self.view)
+        self.modes.chosen.connect(self._arrange)
+        self.pictures.wanted.connect(self.picture_wanted)
+        self.pictures.changed.connect(self.view.viewport().update)
+        self.view.verticalScrollBar().valueChanged.connect(self.pictures.rest)
+        self.view.selectionModel().currentChanged.connect(self._on_current)
+        self.show_pairs(None)
+
+    def show_pairs(self, view: PairsView | None) -> None:
+        """Show comparisons, or say how they come here. Pictures of before are kept."""
+        self._view = view
+        self._kind.pictures = self.pictures.kept if view is not None and view.pictures else None
+        self.header.set_title("Pairs", "" if view is None else view.name)
+        high = TALL if view is not None and view.pictures else LOW
+        set_lengths(self.view.verticalHeader(), defaultSectionSize=high)
+        self.modes.setVisible(view is not None and not self._whole(view))
+        self._arrange()
+        self.view.scrollToTop()
+
+    def set_picture(self, item: int, picture: QImage | None) -> None:
+        """Give the picture that was asked for; None says that there is none."""
+        self.pictures.keep(item, picture)
+
+    def forget_pictures(self) -> None:
+        """Drop all pictures: other items bear the numbers now."""
+        self.pictures.forget()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Others may be in sight."""
+        super().resizeEvent(event)
+        self.pictures.rest()
+
+    def _arrange(self) -> None:
+        view = self._view
+        mode = "all" if self._whole(view) else self.modes.mode
+        self._rows = np.arange(0 if view is None else len(view.comparison))
+        if view is not None and not self._whole(view):
+            self._rows = np.flatnonzero(view.speaks_against() == (mode == "against"))
+        self._quiet = True
+        self.view.set_lines(() if view is None else _Lines(view, self._rows))
+        self._quiet = False
+        whole = 0 if view is None else len(view.comparison)
+        shown = f"{whole:,}" if self._whole(view) else f"{len(self._rows):,} of {whole:,}"
+        self.header.set_aside("" if view is None else shown)
+        nothing = NOTHING_OF_ITEMS if self._of_items else NOTHING
+        self._nothing.setText("" if len(self._rows) else nothing["" if view is None else mode])
+        self._nothing.setVisible(not len(self._rows))
+        self.view.setVisible(len(self._rows) > 0)
+        self.pictures.ask_again()
+
+    def _whole(self, view: PairsView | None) -> bool:
+        """Whether all comparisons are listed, not by what they speak for."""
+        return self._of_items or (view is not None and view.covered)
+
+    def _in_sight(self) -> list[int]:
+        view = self._view
+        if view is None or not view.pictures or not self.view.isVisible():
+            return []
+        first, last = self.view.rowAt(0), self.view.rowAt(self.view.viewport().height() - 1)
+        rows = self._rows[max(first, 0) : (last if last >= 0 else len(self._rows)) + 1]
+        return [int(item) for item in np.unique(np.concatenate([view.left[rows], view.right[rows]]))]
+
+    def _on_current(self, index: QModelIndex) -> None:
+        if index.isValid() and not self._quiet:
+            self.chosen.emit(self.view.lines[index.row()].comparison)
+
+
+class _Lines(Sequence[PairLine]):
+    """The lines of a view, made one by one."""
+
+    def __init__(self, view: PairsView, rows: NDArray[np.int64]) -> None:
+        self._view, self._rows = view, rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, row: int) -> PairLine: ...
+    @overload
+    def __getitem__(self, row: slice) -> Sequence[PairLine]: ...
+    def __getitem__(self, row: int | slice) -> PairLine | Sequence[PairLine]:
+        if isinstance(row, slice):
+            return [self._view.line(int(each)) for each in self._rows[row]]
+        return self._view.line(int(self._rows[row]))
+
+
+class _PairKind(LineKind[PairLine]):
+    height = LOW
+
+    def __init__(self, pictures: Mapping[int, QPixmap | None]) -> None:
+        super().__init__()
+        self.pictures: Mapping[int, QPixmap | None] | None = pictures
+
+    def key(self, line: PairLine) -> Hashable:
+        return line.comparison
+
+    def words(self, line: PairLine) -> str:
+        return f"{line.left_name} or {line.right_name}: {_told(line)}"
+
+    def paint_line(self, painter: QPainter, box: QRectF, line: PairLine) -> None:
+        look = theme.current()
+        inner = box.adjusted(4, 4, -8, -4)
+        sides = ((line.left, line.left_name, 1), (line.right, line.right_name, -1))
+        painter.setFont(theme.font(theme.CAPTION))
+        if self.pictures is not None:
+            cards = [QRectF(inner.left() + at * (SIDE + GAP), inner.top() + 2, SIDE, SIDE) for at in (0, 1)]
+            for card, (item, name, side) in zip(cards, sides, strict=True):
+                self._paint_picture(painter, card, item, name)
+                self._frame(painter, card, preferred=side == line.choice, against=line.against)
+            words = QRectF(cards[1].right() + 10, inner.top() + 7, inner.right() - cards[1].right() - 10, 18)
+        else:
+            half = (inner.width() - GAP) / 2
+            for at, (_, name, side) in enumerate(sides):
+                card = QRectF(inner.left() + at * (half + GAP), inner.top(), half, 20)
+                painter.setPen(Qt.PenStyle.NoPen)
+                painter.setBrush(QColor(look.raised))
+                painter.drawRoundedRect(card, 4, 4)
+                room, middle = card.adjusted(PAD, 0, -PAD, 0), Qt.TextElideMode.ElideMiddle
+                paint_words(painter, room, name, look.text, elide=middle)
+                self._frame(painter, card, preferred=side == line.choice, against=line.against)
+            words = QRectF(inner.left(), inner.top() + 22, inner.width(), 16)
+        painter.setFont(theme.font(theme.CAPTION))
+        if self.pictures is None:
+            paint_words(painter, words, _told(line), look.second)
+            return
+        paint_words(painter, words, line.said, look.text)
+        paint_words(painter, words.translated(0, 17), line.others, look.second)
+
+    def _paint_picture(self, painter: QPainter, card: QRectF, item: int, name: str) -> None:
+        assert self.pictures is not None
+        painter.fillRect(card, QColor(theme.DARK.canvas))
+        picture = self.pictures.get(item)
+        if picture is None:
+            words = name if item in self.pictures else "…"
+            paint_words(painter, card.adjusted(2, 0, -2, 0), words, theme.DARK.second,
+                        side=Qt.AlignmentFlag.AlignHCenter, elide=Qt.TextElideMode.ElideMiddle)  # fmt: skip
+            return
+        size = picture.size().toSizeF().scaled(card.size(), Qt.AspectRatioMode.KeepAspectRatio)
+        target = QRectF(0, 0, size.width(), size.height())
+        target.moveCenter(card.center())
+        painter.drawPixmap(target, picture, QRectF(picture.rect()))
+
+    def _frame(self, painter: QPainter, card: QRectF, *, preferred: bool, against: bool) -> None:
+        if not preferred:
+            return
+        look = theme.current()
+        pen = QPen(QColor(look.rejected if against else look.accent), 2)
+        if against:
+            pen.setDashPattern([3, 1.5])
+        painter.setPen(pen)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawRoundedRect(card, 4, 4)
+
+
+def _told(line: PairLine) -> str:
+    return ", ".join(filter(None, (line.said, line.others)))
+
+
+def _side(value: float) -> str:
+    return "left" if value > 0 else "right" if value < 0 else "neither"

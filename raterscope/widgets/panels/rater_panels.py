@@ -1,0 +1,398 @@
+"""Raters of masks: local weight, tree of distances, and alternative consensuses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QImage, QKeyEvent, QPaintEngine, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QAbstractButton, QButtonGroup, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+
+from raterscope.figures.table import PlotTable
+from raterscope.text.numbers import percent
+from raterscope.widgets import theme
+from raterscope.widgets.canvas.tiles import to_picture
+from raterscope.widgets.figures.cells import BAR_HEIGHT, colours_of, paint_colour_bar
+from raterscope.widgets.figures.dendrogram import Dendrogram
+from raterscope.widgets.figures.figure_panel import Figure
+from raterscope.widgets.figures.mode_switch import ModeSwitch
+from raterscope.widgets.painting import CIVIDIS, paint_rater, paint_words
+from raterscope.widgets.panels.cards import CardRow
+from raterscope.widgets.parts import ChoiceBox, Header, plain_label, plain_tip
+from raterscope.widgets.text_size import enlarge, set_lengths
+
+__all__ = [
+    "AlternativeCard",
+    "AlternativesPanel",
+    "LocalWeight",
+    "RaterTreePanel",
+]
+
+
+SHARP = 4.0
+"""Pixels of a voxels' picture for one of the figure, where it is to stay sharp."""
+
+NO_RATER = "Select a rater to see where the consensus follows that rater."
+
+MEASURES = {
+    "weight": ("weight", "The rater's share of the weight behind the consensus"),
+    "tau": ("tau", "Local scale: divides the rater's Sigma. Low where the rater is far from the others"),
+}
+
+
+class LocalWeight(QWidget):
+    """A heat map with its colour bar; voxels stay voxels. It can be copied and saved, its numbers too.
+
+    Signals
+    -------
+    measure_chosen : str
+        "weight" or "tau".
+    """
+
+    measure_chosen = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._header = Header("Local weight")
+        self._measures = ModeSwitch(MEASURES)
+        self._measures.chosen.connect(self.measure_chosen)
+        self._header.row.addWidget(self._measures)
+        self._nothing = plain_label(NO_RATER, "second", wrap=True)
+        self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._map = _Map(self._header)
+        self._pages = QStackedWidget()
+        self._pages.addWidget(self._nothing)
+        self._pages.addWidget(self._map)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 8, 12, 8)
+        column.setSpacing(6)
+        column.addWidget(self._header)
+        column.addWidget(self._pages, 1)
+
+    def set_nothing(self, why: str = "") -> None:
+        """Say why nothing is seen here; by default what belongs here."""
+        self._nothing.setText(why or NO_RATER)
+
+    @property
+    def measure(self) -> str:
+        """What is to be shown, "weight" or "tau"."""
+        return self._measures.mode
+
+    def show_local(
+        self,
+        title: str,
+        values: NDArray[np.floating] | None,
+        low: float = 0.0,
+        high: float = 1.0,
+        aspect: float = 1.0,
+        corner: tuple[int, int] = (0, 0),
+    ) -> None:
+        """Show a crop of a rater's weight or tau.
+
+        Parameters
+        ----------
+        title : str
+            "Local weight, rater 4" or "Local tau, rater 4".
+        values : (H, W) float or None
+            None where there is none to show.
+        low, high : float
+            Ends of the scale.
+        aspect : float
+            Height of a voxel over its width.
+        corner : tuple of int
+            Row and column of the slice at which the crop begins.
+        """
+        self._header.set_title(title)
+        known = values is not None and values.size > 0
+        self._pages.setCurrentIndex(int(known))
+        if values is not None and known:
+            self._map.show_map(self.measure, values, low, high, aspect, corner)
+            least, most = float(np.nanmin(values)), float(np.nanmax(values))
+            self._map.setAccessibleName(f"{title}: from {least:.2f} to {most:.2f}")
+            said = "" if self.measure == "tau" else ". 1: the consensus follows the rater, 0: it does not"
+            self._map.setToolTip(f"From {least:.2f} to {most:.2f} here{said}")
+
+
+class _Map(Figure[tuple[int, int]]):
+    """A part is a cell of the map: row and column."""
+
+    def __init__(self, header: Header) -> None:
+        super().__init__("Local weight")
+        self.header = header
+        self._values: NDArray[np.floating] = np.empty((0, 0))
+        self._corner = (0, 0)
+        self._picture: QImage | None = None
+        self._measure = "weight"
+        self._ends = (0.0, 1.0)
+        self._aspect = 1.0
+        set_lengths(self, minimumHeight=BAR_HEIGHT + 48)
+
+    def sizeHint(self) -> QSize:
+        return QSize(336, BAR_HEIGHT + 104)
+
+    def show_map(
+        self,
+        measure: str,
+        values: NDArray[np.floating],
+        low: float,
+        high: float,
+        aspect: float,
+        corner: tuple[int, int],
+    ) -> None:
+        self._measure, self._values, self._corner = measure, values, corner
+        self._picture = to_picture(colours_of(values, low, high, CIVIDIS))
+        self._ends, self._aspect = (low, high), aspect
+        self.point(None)
+        self.redraw()
+
+    def words(self, part: tuple[int, int]) -> str:
+        row, column = part
+        place = f"row {self._corner[0] + row + 1}, column {self._corner[1] + column + 1}"
+        return f"{place}: {self._measure} {self._values[row, column]:.2f}"
+
+    def part_at(self, place: QPointF) -> tuple[int, int] | None:
+        if self._picture is None:
+            return None
+        box, (rows, columns) = self._box(), self._values.shape
+        if not box.contains(place):
+            return None
+        row = int((place.y() - box.top()) / box.height() * rows)
+        column = int((place.x() - box.left()) / box.width() * columns)
+        return min(row, rows - 1), min(column, columns - 1)
+
+    def step(self, part: tuple[int, int] | None, across: int, down: int) -> tuple[int, int] | None:
+        rows, columns = self._values.shape
+        if not rows or not columns:
+            return None
+        if part is None:
+            return 0, 0
+        row, column = part
+        return min(max(row + down, 0), rows - 1), min(max(column + across, 0), columns - 1)
+
+    def choose(self, part: tuple[int, int]) -> None:
+        """Do nothing more than point at it: a place of the map selects nothing."""
+        self.point(part)
+
+    def table(self) -> PlotTable:
+        (down, across), (high, wide) = self._corner, self._values.shape
+        rows, columns = np.arange(down + 1, down + 1 + high), np.arange(across + 1, across + 1 + wide)
+        return PlotTable.of_cells({"row": rows, "column": columns}, {self._measure: self._values})
+
+    def draw(self, painter: QPainter) -> None:
+        if self._picture is None:
+            return
+        box, picture = self._box(), self._picture
+        if painter.paintEngine().type() == QPaintEngine.Type.SVG:  # who shows it would blur so small an image
+            picture = picture.scaled((box.size() * SHARP).toSize().expandedTo(picture.size()))
+        painter.drawImage(box, picture)
+        bar = QRectF(0, box.bottom() + 6, self.room.width(), BAR_HEIGHT)
+        paint_colour_bar(painter, bar, CIVIDIS, *self._ends, self._measure)
+        if self.pointed is not None:
+            (row, column), (rows, columns) = self.pointed, self._values.shape
+            wide, high = box.width() / columns, box.height() / rows
+            cell = QRectF(box.left() + column * wide, box.top() + row * high, wide, high)
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            for colour, width in ((theme.current().canvas, 3.0), ("#ffffff", 1.2)):
+                painter.setPen(QPen(QColor(colour), width))
+                painter.drawRect(cell.adjusted(-1, -1, 1, 1))
+
+    def _box(self) -> QRectF:
+        """Give where the map is, in pixels of the room."""
+        assert self._picture is not None
+        room = self.room.adjusted(0, 0, 0, -BAR_HEIGHT - 6)
+        whole = QRectF(0, 0, self._picture.width(), self._picture.height() * self._aspect).size()
+        size = whole.scaled(room.size(), Qt.AspectRatioMode.KeepAspectRatio)
+        return QRectF(room.left(), room.top(), size.width(), size.height())
+
+
+class RaterTreePanel(QWidget):
+    """A dendrogram with a choice of the distance above it.
+
+    Signals
+    -------
+    basis_chosen : str
+        Name of the distance.
+    """
+
+    basis_chosen = Signal(str)
+
+    def __init__(self, tree: Dendrogram, bases: Mapping[str, str], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.choice = ChoiceBox()
+        self.choice.setAccessibleName("Distance between raters")
+        for name, words in bases.items():
+            self.choice.addItem(words, name)
+        label = plain_label("Distance", "second")
+        label.setBuddy(self.choice)
+        row = QHBoxLayout()
+        row.setContentsMargins(12, 6, 12, 0)
+        row.setSpacing(8)
+        row.addWidget(label)
+        row.addWidget(self.choice)
+        row.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(row)
+        column.addWidget(tree, 1)
+        self.setFocusProxy(tree)
+        self.choice.currentIndexChanged.connect(lambda _at: self.basis_chosen.emit(self.basis))
+
+    @property
+    def basis(self) -> str:
+        """Name of the chosen distance."""
+        return str(self.choice.currentData())
+
+
+PICTURE, ROW, PAD = 112, 18, 10
+WIDTH = 280
+MOST_NAMED = 5
+
+
+NO_ALTERNATIVES = "Fuse with more than one consensus to separate raters who drew different structures."
+
+
+@dataclass(frozen=True, eq=False)
+class AlternativeCard:
+    """One consensus of several.
+
+    Attributes
+    ----------
+    title : str
+        "Consensus 1".
+    weight : float
+        Its share of the mixture, 0 to 1.
+    members : sequence of (name, number, responsibility)
+        The raters, and how far each belongs to it, 0 to 1; those who belong most first.
+    picture : QImage, optional
+    """
+
+    title: str
+    weight: float
+    members: Sequence[tuple[str, int, float]]
+    picture: QImage | None = None
+
+
+class AlternativesPanel(QWidget):
+    """A card a consensus; a click, or Space, shows it in the views.
+
+    Signals
+    -------
+    alternative_chosen : int
+        Place of the card.
+    """
+
+    alternative_chosen = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._header = Header("Alternatives")
+        self._nothing = plain_label(NO_ALTERNATIVES, "second", wrap=True)
+        self._group = QButtonGroup(self)
+        self._row = CardRow[_Card]()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 8, 12, 8)
+        column.setSpacing(6)
+        column.addWidget(self._header)
+        column.addWidget(self._nothing)
+        column.addWidget(self._row, 1)
+        column.addStretch(0)
+        self.set_alternatives(())
+
+    @property
+    def cards(self) -> Sequence[_Card]:
+        """The cards shown."""
+        return self._row.cards
+
+    def set_alternatives(self, alternatives: Sequence[AlternativeCard]) -> None:
+        """Show consensuses; the first is the one in the views."""
+        for card in self.cards:
+            self._group.removeButton(card)
+        self._row.set_cards([_Card(alternative) for alternative in alternatives])
+        for place, card in enumerate(self.cards):
+            self._group.addButton(card, place)
+            card.clicked.connect(partial(self.alternative_chosen.emit, place))
+        self.select(0)
+        self._nothing.setVisible(not self.cards)
+        number = len(self.cards)
+        self._header.set_aside(f"{number} consensuses" if number > 1 else "one consensus" if number else "")
+
+    def set_nothing(self, why: str = "") -> None:
+        """Say why nothing is seen here; by default what belongs here."""
+        self._nothing.setText(why or NO_ALTERNATIVES)
+
+    def select(self, place: int) -> None:
+        """Mark the consensus that the views show, without a signal."""
+        if 0 <= place < len(self.cards):
+            self.cards[place].setChecked(True)
+
+
+class _Card(QAbstractButton):
+    def __init__(self, alternative: AlternativeCard) -> None:
+        super().__init__()
+        self._shown = alternative
+        self.setCheckable(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMouseTracking(True)
+        members = ", ".join(f"{name} {percent(share)}" for name, _, share in alternative.members)
+        words = f"{alternative.title}, weight {alternative.weight:.2f}: {members}"
+        self.setAccessibleName(words)
+        self.setToolTip(plain_tip(words))
+        set_lengths(self, width=WIDTH, height=28 + PICTURE + PAD)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.click()
+        else:
+            super().keyPressEvent(event)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        with QPainter(self) as painter:
+            self._paint(painter)
+
+    def _paint(self, painter: QPainter) -> None:
+        look, shown, box = theme.current(), self._shown, enlarge(painter, self.rect())
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        lit = self.isChecked() or self.hasFocus()
+        painter.setPen(QPen(QColor(look.accent if lit else look.line), 2 if self.isChecked() else 1))
+        painter.setBrush(QColor(look.raised))
+        painter.drawRoundedRect(box.adjusted(1, 1, -1, -1), 5, 5)
+        inner = box.adjusted(PAD, 4, -PAD, -4)
+        painter.setFont(theme.font(bold=self.isChecked()))
+        top = QRectF(inner.left(), inner.top(), inner.width(), 22)
+        paint_words(painter, top.adjusted(0, 0, -44, 0), shown.title, look.text)
+        painter.setFont(theme.font(theme.CAPTION))
+        paint_words(painter, top, f"{shown.weight:.2f}", look.second, side=Qt.AlignmentFlag.AlignRight)
+        picture = QRectF(inner.left(), top.bottom() + 2, PICTURE, PICTURE)
+        painter.fillRect(picture, QColor(look.canvas))
+        if shown.picture is not None and not shown.picture.isNull():
+            size = shown.picture.size().toSizeF().scaled(picture.size(), Qt.AspectRatioMode.KeepAspectRatio)
+            place = QRectF(0, 0, size.width(), size.height())
+            place.moveCenter(picture.center())
+            painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+            painter.drawImage(place, shown.picture)
+        self._paint_members(
+            painter, QRectF(picture.right() + 10, picture.top(), WIDTH - PICTURE - 3 * PAD, ROW)
+        )
+
+    def _paint_members(self, painter: QPainter, line: QRectF) -> None:
+        look, members = theme.current(), self._shown.members
+        for name, number, share in members[:MOST_NAMED]:
+            belongs = share >= 0.5
+            paint_rater(painter, QRectF(line.left(), line.top(), 16, line.height()), number)
+            tone = look.text if belongs else look.third
+            paint_words(painter, line.adjusted(22, 0, -44, 0), name, tone, elide=Qt.TextElideMode.ElideMiddle)
+            paint_words(painter, line, percent(share), tone, side=Qt.AlignmentFlag.AlignRight)
+            line = line.translated(0, ROW)
+        if len(members) > MOST_NAMED:
+            paint_words(painter, line, f"{len(members) - MOST_NAMED} more", look.second)

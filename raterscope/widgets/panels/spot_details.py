@@ -1,0 +1,426 @@
+"""Details of one spot: enlarged crop, voters, neighbours, and results of other runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QModelIndex, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QTabWidget, QVBoxLayout, QWidget
+
+from raterscope.algorithms.clicks.ellipses import ellipses
+from raterscope.text.numbers import part_of_one
+from raterscope.widgets import theme
+from raterscope.widgets.canvas.annotation_layers import state_style
+from raterscope.widgets.canvas.tiles import to_picture
+from raterscope.widgets.figure_menu import DrawnMenu
+from raterscope.widgets.painting import paint_annotator, paint_bar, paint_words
+from raterscope.widgets.panels.lists import LineKind, LineList
+from raterscope.widgets.parts import plain_label
+from raterscope.widgets.text_size import set_lengths
+
+__all__ = [
+    "SIDE",
+    "TONES",
+    "WORDS",
+    "CropView",
+    "EvidenceLine",
+    "EvidenceLines",
+    "SpotTabs",
+    "VoterLine",
+    "VoterList",
+]
+
+
+TONES = {
+    "detected": "accent",
+    "accepted": "accent",
+    "added": "accent",
+    "rejected": "rejected",
+    "turned down": "rejected",
+    "disputed": "disputed",
+    "undecided": "second",
+}
+"""The colour of each state's word."""
+
+WORDS = {"turned down": "rejected by you", "accepted": "accepted by you", "added": "added by you"}
+"""How the states are called that are not called by their names."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceLine:
+    """One line.
+
+    Attributes
+    ----------
+    key : hashable
+        What is gone to.
+    title, detail : str
+        "spot 12", "14 px away"; the run, "5 of 14 votes".
+    figure : str
+        Its posterior; empty where there is none.
+    state : str
+        A key of `TONES`; empty where there is no spot.
+    tip : str
+        The line in full.
+    """
+
+    key: Hashable
+    title: str
+    detail: str
+    figure: str
+    state: str
+    tip: str
+
+
+class EvidenceLines(QWidget):
+    """A list of lines, or a sentence in its place.
+
+    Parameters
+    ----------
+    name : str
+        What the list is, for those who hear it.
+
+    Signals
+    -------
+    chosen : object
+        Key of the line that was clicked, or gone to with Return.
+    """
+
+    chosen = Signal(object)
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.view: LineList[EvidenceLine] = LineList(_Kind(), name)
+        self.view.clicked.connect(self._on_chosen)
+        self.view.activated.connect(self._on_chosen)
+        self._nothing = plain_label("", "second", wrap=True)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(4, 4, 0, 0)
+        column.addWidget(self._nothing, 0, Qt.AlignmentFlag.AlignTop)
+        column.addWidget(self.view, 1)
+        self.setFocusProxy(self.view)
+
+    def show_lines(self, lines: Sequence[EvidenceLine], nothing: str = "") -> None:
+        """Show lines; without any, say why."""
+        self.view.set_lines(lines)
+        self.view.setVisible(bool(lines))
+        self._nothing.setText(nothing)
+        self._nothing.setVisible(not lines)
+
+    def _on_chosen(self, index: QModelIndex) -> None:
+        if index.isValid():
+            self.chosen.emit(self.view.lines[index.row()].key)
+
+
+class _Kind(LineKind[EvidenceLine]):
+    height = 24
+
+    def key(self, line: EvidenceLine) -> Hashable:
+        return line.key
+
+    def words(self, line: EvidenceLine) -> str:
+        return line.tip
+
+    def paint_line(self, painter: QPainter, box: QRectF, line: EvidenceLine) -> None:
+        look = theme.current()
+        painter.setFont(theme.font())
+        metrics = QFontMetrics(painter.font())
+        inner = box.adjusted(4, 0, -8, 0)
+        word = WORDS.get(line.state, line.state)
+        state = metrics.horizontalAdvance(word) + 4 if word else 0
+        figure = metrics.horizontalAdvance("0.000") + 8 if line.figure else 0
+        right = Qt.AlignmentFlag.AlignRight
+        paint_words(painter, inner, word, getattr(look, TONES.get(line.state, "third")), side=right)
+        inner.setRight(inner.right() - state)
+        paint_words(painter, inner.adjusted(0, 0, -6, 0), line.figure, look.text, side=right)
+        inner.setRight(inner.right() - figure)
+        detail = metrics.horizontalAdvance(line.detail) + 8
+        paint_words(painter, inner, line.detail, look.second, side=right)
+        inner.setRight(inner.right() - detail)
+        paint_words(painter, inner, line.title, look.text, elide=Qt.TextElideMode.ElideMiddle)
+
+
+BAR = 96
+
+
+@dataclass(frozen=True, slots=True)
+class VoterLine:
+    """One annotator's word on a spot.
+
+    Attributes
+    ----------
+    annotator : int
+        Index that gives colour and symbol.
+    name : str
+    clicked : bool
+    reliability : float
+        0 to 1, NaN where not known.
+    weight : float
+        As how much of an annotator the word counts.
+    """
+
+    annotator: int
+    name: str
+    clicked: bool
+    reliability: float
+    weight: float = 1.0
+
+    @property
+    def who(self) -> str:
+        """The name, with the weight where it is not full."""
+        return self.name if self.weight == 1 else f"{self.name}  × {part_of_one(self.weight)}"
+
+
+class VoterList(LineList[VoterLine]):
+    """Annotators of one spot.
+
+    Signals
+    -------
+    chosen : int
+        Index of the annotator gone to.
+    """
+
+    chosen = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(_VoterKind(), "Who clicked", parent)
+        self._quiet = False
+        self.selectionModel().currentChanged.connect(self._on_current)
+
+    def choose(self, annotator: int | None) -> None:
+        """Mark an annotator's line without a signal, and bring it in sight; None marks nobody's."""
+        self._quiet = True
+        self.setCurrentIndex(self.index_of(annotator))
+        self._quiet = False
+
+    def _on_current(self, index: QModelIndex) -> None:
+        if index.isValid() and not self._quiet:
+            self.chosen.emit(self.lines[index.row()].annotator)
+
+
+class _VoterKind(LineKind[VoterLine]):
+    height = 24
+
+    def key(self, line: VoterLine) -> Hashable:
+        return line.annotator
+
+    def words(self, line: VoterLine) -> str:
+        said = "clicked" if line.clicked else "did not click"
+        known = f"reliability {line.reliability:.2f}" if math.isfinite(line.reliability) else ""
+        return ", ".join(part for part in (line.who, said, known) if part)
+
+    def paint_line(self, painter: QPainter, box: QRectF, line: VoterLine) -> None:
+        look = theme.current()
+        paint_annotator(painter, QPointF(box.left() + 8, box.center().y()), line.annotator, 4)
+        left, right = box.left() + 20, box.right() - 8
+        bar_left = right - 36 - BAR
+        painter.setFont(theme.font())
+        said_left = bar_left - QFontMetrics(painter.font()).horizontalAdvance("clicked") - 12
+        name = QRectF(left, box.top(), said_left - left - 8, box.height())
+        paint_words(painter, name, line.who, look.text, elide=Qt.TextElideMode.ElideMiddle)
+        said = QRectF(said_left, box.top(), 80, box.height())
+        clicked = line.clicked
+        paint_words(painter, said, "clicked" if clicked else "did not", look.text if clicked else look.third)
+        known = math.isfinite(line.reliability)
+        bar = QRectF(bar_left, box.center().y() - 3, BAR, 6)
+        paint_bar(painter, bar, line.reliability, theme.annotator_style(line.annotator)[0])
+        figure = f"{line.reliability:.2f}" if known else "–"
+        room = QRectF(right - 34, box.top(), 34, box.height())
+        paint_words(
+            painter, room, figure, look.text if known else look.third, side=Qt.AlignmentFlag.AlignRight
+        )
+
+
+LEAST_LIST = 48
+NEIGHBOURS, RUNS = 1, 2
+READING = "Reading the other runs…"
+ALONE = "No other spot nearby."
+
+
+class SpotTabs(QTabWidget):
+    """Three lists of a spot.
+
+    Signals
+    -------
+    voter_chosen : int
+        Index of the annotator.
+    neighbour_chosen, run_chosen : int
+        Key of a line.
+    """
+
+    voter_chosen = Signal(int)
+    neighbour_chosen = Signal(object)
+    run_chosen = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._voter: int | None = None
+        self.voters = VoterList()
+        self.voters.chosen.connect(self.voter_chosen)
+        self.near = EvidenceLines("Spots nearby")
+        self.near.chosen.connect(self.neighbour_chosen)
+        self.runs = EvidenceLines("The spot in other runs")
+        self.runs.chosen.connect(self.run_chosen)
+        for view in (self.voters, self.near.view, self.runs.view):
+            set_lengths(view, minimumHeight=LEAST_LIST)
+            view.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Ignored)
+        self.tabBar().setAccessibleName("About the spot")
+        for title, tip, part in (
+            (
+                "Who clicked",
+                "Annotators who marked the spot, and those who saw it and did not",
+                self._headed_voters(),
+            ),
+            ("Nearby", "Nearby spots and their distance", self.near),
+            ("Other runs", "Results of other runs at this position", self.runs),
+        ):
+            margins = QWidget()
+            inner = QVBoxLayout(margins)
+            inner.setContentsMargins(8, 0, 4, 4)
+            inner.addWidget(part)
+            self.setTabToolTip(self.addTab(margins, title), tip)
+
+    @property
+    def runs_in_sight(self) -> bool:
+        """Whether what other runs say is the one in sight."""
+        return self.currentIndex() == RUNS
+
+    def show_spot(self, voters: Sequence[VoterLine], near: Sequence[EvidenceLine]) -> None:
+        """Show who clicked and who did not, and what lies near."""
+        self.voters.set_lines(voters)
+        self.voters.choose(self._voter)
+        clicked = sum(line.clicked for line in voters)
+        self._who.setText(f"{clicked} clicked, {len(voters) - clicked} did not")
+        self.near.show_lines(near, ALONE)
+
+    def show_runs(self, lines: Sequence[EvidenceLine] | None, nothing: str = "") -> None:
+        """Show what other runs say of the spot; None says that they are being read."""
+        self.runs.show_lines(lines or (), READING if lines is None else nothing)
+
+    def choose_voter(self, annotator: int | None) -> None:
+        """Mark an annotator among those who looked, without a signal."""
+        self._voter = annotator
+        self.voters.choose(annotator)
+
+    def bring_neighbours(self) -> None:
+        """Bring the spots nearby into sight."""
+        self.setCurrentIndex(NEIGHBOURS)
+
+    def bring_runs(self) -> None:
+        """Bring what other runs say into sight."""
+        self.setCurrentIndex(RUNS)
+
+    def _headed_voters(self) -> QWidget:
+        self._who = plain_label("", "small")
+        part = QWidget()
+        column = QVBoxLayout(part)
+        column.setContentsMargins(0, 4, 0, 0)
+        column.setSpacing(2)
+        above = QHBoxLayout()
+        above.setContentsMargins(4, 0, 8, 0)
+        above.addWidget(self._who, 1)
+        above.addWidget(plain_label("reliability", "small"))
+        column.addLayout(above)
+        column.addWidget(self.voters, 1)
+        part.setFocusProxy(self.voters)
+        return part
+
+
+SIDE = 152
+"""The side of the square where there is room."""
+
+
+class CropView(QWidget):
+    """A square of the image about a spot, with its ellipse; it can be copied and saved."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFixedSize(SIDE, SIDE)
+        self.setAccessibleName("The spot, enlarged")
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.menu = DrawnMenu(self, self)
+        self._title = ""
+        self._picture: QImage | None = None
+        self._radii: tuple[float, float] | None = None
+        self._turn = 0.0
+        self._state = "detected"
+
+    def set_side(self, side: int) -> None:
+        """Take more room, or less."""
+        self.setFixedSize(side, side)
+
+    def sizeHint(self) -> QSize:
+        """Keep a square."""
+        return self.maximumSize()
+
+    def show_crop(
+        self,
+        crop: NDArray[np.uint8] | None,
+        radius: float,
+        covariance: NDArray[np.floating] | None,
+        coverage: float,
+        state: str,
+        title: str = "",
+    ) -> None:
+        """Show another spot; `radius` is half the crop's width in the units of the covariance.
+
+        The title is what it is called where it is saved.
+        """
+        self._title = title
+        self._picture = None if crop is None or not crop.size else to_picture(crop)
+        self._state = state
+        self._radii = None
+        if covariance is not None and np.any(covariance):
+            long, short, angle = ellipses(np.asarray(covariance)[None], coverage)[0]
+            self._radii = (float(long / radius), float(short / radius))
+            self._turn = float(np.degrees(angle))
+        self.update()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Paint crop and ellipse, and a frame while it has the keys."""
+        with QPainter(self) as painter:
+            painter.save()
+            self.paint_picture(painter)
+            painter.restore()
+            if self.hasFocus():
+                painter.setPen(QPen(QColor(theme.DARK.accent), 1))
+                painter.drawRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5))
+
+    def heading(self) -> tuple[str, str]:
+        """Give which spot it is."""
+        return self._title, ""
+
+    def picture_size(self) -> QSize:
+        """Give how large the square is."""
+        return self.size()
+
+    def paint_picture(self, painter: QPainter) -> None:
+        """Paint crop and ellipse."""
+        box = QRectF(self.rect())
+        painter.fillRect(box, QColor(theme.DARK.canvas))
+        if self._picture is None:
+            painter.setPen(QColor(theme.DARK.second))
+            painter.setFont(theme.widget_font(theme.CAPTION))
+            painter.drawText(box, Qt.AlignmentFlag.AlignCenter, "no image")
+        else:
+            painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
+            painter.drawImage(box, self._picture)
+        if self._radii is None:
+            return
+        style = state_style(self._state)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.translate(box.center())
+        painter.rotate(self._turn)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        pen = QPen(QColor(style.colour), 1.8)
+        if style.dashes:
+            pen.setDashPattern(style.dashes)
+        for stroke in (QPen(theme.colour(theme.DARK.canvas, 150), 3.6), pen):
+            painter.setPen(stroke)
+            half = box.width() / 2
+            painter.drawEllipse(QPointF(), self._radii[0] * half, self._radii[1] * half)

@@ -1,0 +1,210 @@
+"""Tasks of a labelling question, as a filtered list and as a grid of images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtWidgets import QWidget
+
+from raterscope.text.numbers import count
+from raterscope.widgets.names import distinguishing_labels
+from raterscope.widgets.panels.cards import Card, CardGrid
+from raterscope.widgets.panels.queue_panel import LongQueue, QueueItem
+
+__all__ = [
+    "FILTERS",
+    "GridView",
+    "TaskGrid",
+    "TaskList",
+    "TasksView",
+]
+
+
+FILTERS = {
+    "undecided": "undecided",
+    "all": "all tasks",
+    "decided": "decided",
+    "disagree": "disagree with truth",
+    "community": "of selected community",
+    "few": "few votes",
+}
+"""What the queue can be narrowed to: key and words."""
+
+EMPTY = {
+    "undecided": "Every task is decided or has ground truth.",
+    "decided": "No decisions yet.",
+    "disagree": "No answer disagrees with the ground truth.",
+    "community": "Select a community to list the tasks of its members.",
+    "few": "Every task has more than a few votes.",
+}
+"""What is said where nothing is of that kind."""
+
+LEAST_SHARE = 0.005
+"""A second class that is less probable is not written."""
+
+WHOLE_ROW = 3
+"""Posteriors of so many classes are written whole; of more, the two largest with their classes."""
+
+
+@dataclass(frozen=True, eq=False)
+class TasksView:
+    """Tasks as arrays; nothing is made of one before its line is looked at.
+
+    Attributes
+    ----------
+    names : sequence of N str
+    order : (M,) int
+        Which tasks are shown, and in which order.
+    classes : tuple of J str
+    votes : (N,) int
+    decided, known : (N,) int
+        Class that the expert decided, and class known otherwise; -1 for none.
+    posterior : (N, J) float, optional
+        None before there is a fusion.
+    entropy : (N,) float, optional
+        Doubt, 0 to 1.
+    """
+
+    names: Sequence[str]
+    order: NDArray[np.integer]
+    classes: tuple[str, ...]
+    votes: NDArray[np.integer]
+    decided: NDArray[np.integer]
+    known: NDArray[np.integer]
+    posterior: NDArray[np.floating] | None = None
+    entropy: NDArray[np.floating] | None = None
+
+    @property
+    def whole(self) -> int:
+        """How many tasks there are."""
+        return len(self.names)
+
+    @cached_property
+    def _brief(self) -> tuple[str, ...]:
+        """The classes by what tells them apart: two of them stand in a narrow line."""
+        brief = distinguishing_labels(self.classes)
+        return tuple(brief[name] for name in self.classes)
+
+    def item(self, task: int) -> QueueItem:
+        """Give the line of a task."""
+        settled = max(int(self.decided[task]), int(self.known[task]))
+        if self.decided[task] >= 0:
+            detail = f"decided: {self.classes[self.decided[task]]}"
+        elif settled >= 0:
+            detail = f"truth: {self.classes[settled]}"
+        elif self.posterior is not None:
+            detail = posterior_words(self._brief, self.posterior[task])
+        else:
+            detail = count(int(self.votes[task]), "vote")
+        doubt = None if self.entropy is None else float(self.entropy[task])
+        return QueueItem(task, self.names[task], detail, doubt, settled >= 0)
+
+
+def posterior_words(classes: Sequence[str], posterior: NDArray[np.floating]) -> str:
+    """Say a posterior in a few words: "posterior 0.51 / 0.49", "frog .62, toad .31", "grade 2: .62"."""
+    if len(classes) <= WHOLE_ROW:
+        return "posterior " + " / ".join(f"{share:.2f}" for share in posterior)
+    two = np.argsort(-posterior, kind="stable")[:2]
+    two = two[[True, posterior[two[1]] >= LEAST_SHARE]]
+    return ", ".join(f"{_apart(classes[place])} {_short(float(posterior[place]))}" for place in two)
+
+
+def _apart(name: str) -> str:
+    """Let a name that ends in a figure not run into the one after it."""
+    return f"{name}:" if name[-1:].isdigit() else name
+
+
+def _short(share: float) -> str:
+    """Write a share without the nought before the point."""
+    return f"{share:.2f}".removeprefix("0")
+
+
+class TaskList(LongQueue):
+    """Tasks in the order given, to be decided one after the other."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("Tasks", FILTERS, parent, empty=EMPTY)
+
+    def set_tasks(self, tasks: TasksView | None) -> None:
+        """Show other tasks, or that there are none; what is current stays, and the list's place."""
+        self.set_view(tasks)
+
+
+@dataclass(frozen=True, eq=False)
+class GridView:
+    """Tasks as arrays; nothing is made of one before it is looked at.
+
+    Attributes
+    ----------
+    title : str
+        What they have in common: "said 3 where true is not".
+    tasks : (M,) int
+        Which tasks, in the order to show them.
+    names : sequence of N str
+        Of all tasks.
+    classes : tuple of J str
+    posterior : (N, J) float, optional
+    outputs : tuple of L str
+    given : (M,) int, optional
+        The output that was given to each of `tasks`; -1 for none.
+    pictures : bool
+        Whether the tasks have pictures.
+    """
+
+    title: str
+    tasks: NDArray[np.integer]
+    names: Sequence[str]
+    classes: tuple[str, ...]
+    posterior: NDArray[np.floating] | None = None
+    outputs: tuple[str, ...] = ()
+    given: NDArray[np.integer] | None = None
+    pictures: bool = True
+
+    @property
+    def numbers(self) -> NDArray[np.integer]:
+        """The tasks, by which their pictures are known."""
+        return self.tasks
+
+    def card(self, place: int) -> Card:
+        """Give the task at a place with what was given to it and what the model makes of it."""
+        likeliest, share = self._model(place)
+        return Card(self.names[self.tasks[place]], likeliest, share, self._said(place))
+
+    def words(self, place: int) -> str:
+        """Say the task at a place: "task 12, said 3, not 0.93"."""
+        model = " ".join(self._model(place)).strip()
+        parts = (self.names[self.tasks[place]], self._said(place), model)
+        return ", ".join(part for part in parts if part)
+
+    def _said(self, place: int) -> str:
+        given = -1 if self.given is None else int(self.given[place])
+        return f"answered {self.outputs[given]}" if given >= 0 else ""
+
+    def _model(self, place: int) -> tuple[str, str]:
+        if self.posterior is None:
+            return "", ""
+        row = self.posterior[self.tasks[place]]
+        return self.classes[int(row.argmax())], f"{row.max():.2f}"
+
+
+class TaskGrid(CardGrid):
+    """A click, or an arrow key, chooses a task. Pictures are asked for when they come in sight."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("Tasks", parent)
+        self.show_tasks(None)
+
+    def show_tasks(self, view: GridView | None) -> None:
+        """Show tasks, or say how they come here. Pictures of before are kept."""
+        self._header.set_title("Tasks", "" if view is None else view.title)
+        self._header.set_aside("" if view is None else count(len(view.tasks), "task"))
+        nothing = (
+            "Select a cell of a confusion matrix to see its tasks."
+            if view is None
+            else "No tasks in this cell."
+        )
+        self.show_cards(view, nothing, "Tasks" if view is None else view.title)
