@@ -1,4 +1,4 @@
-"""What may be a mask as well as an image or volume: told by sizes, by names, and by what comes with it."""
+"""Ambiguous images: files that may be a mask, an image or a volume."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who marked what: as the names of files that came together tell, or as somebody has to be asked."""
+"""Annotators from the names of files, and the question where a name does not tell."""
 
 from __future__ import annotations
 

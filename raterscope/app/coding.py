@@ -1,4 +1,4 @@
-"""What a structure stands for: coded category and type, colour, role in radiotherapy, name in exports."""
+"""Coding of a structure: category and type, colour, role in radiotherapy, name in exports."""
 
 from __future__ import annotations
 

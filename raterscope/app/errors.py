@@ -1,4 +1,4 @@
-"""What is wrong with what somebody brought, in one sentence that says where."""
+"""Errors in the user's files: one sentence with file, line and field."""
 
 from __future__ import annotations
 

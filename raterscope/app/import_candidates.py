@@ -1,4 +1,4 @@
-"""What files are, as their content tells: tables, points, labels, images, volumes, masks."""
+"""Detection of file types from content: tables, points, labels, images, volumes, masks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Order names as people count."""
+"""Natural sort order of names."""
 
 from __future__ import annotations
 

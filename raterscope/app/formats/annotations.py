@@ -1,4 +1,4 @@
-"""Annotations as every format yields them: who marked which image with which shape or answer.
+"""Neutral annotations that every format yields: annotator, image, shape or answer.
 
 A format's module parses a file once into a `Document`. Each kind of annotation (clicks, masks, labels) takes
 from its sets what belongs to it. Shapes keep the values of the file, which nobody has checked: a file with a

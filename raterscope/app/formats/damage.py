@@ -1,4 +1,4 @@
-"""What readers of strangers' files say where they cannot go on, in a sentence."""
+"""Errors of decoders on untrusted files, as one sentence."""
 
 from __future__ import annotations
 

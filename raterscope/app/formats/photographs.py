@@ -1,4 +1,4 @@
-"""What readers of photographs share: what a file claims to be, how it is turned, how deep pixels are shown.
+"""Shared parts of the image readers: formats, orientation, bit depth, limits.
 
 What a file claims is looked at before a pixel is decoded: a few hundred bytes can claim a gigabyte.
 """

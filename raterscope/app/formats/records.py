@@ -1,4 +1,4 @@
-"""What the readers give: tables of marks by column, and images that are on disk."""
+"""Records of the readers: tables of marks by column, and images on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a TIFF's first page says of itself: how it is turned, which smaller copies of it there are."""
+"""First page of a TIFF: its orientation and its reduced copies."""
 
 from __future__ import annotations
 

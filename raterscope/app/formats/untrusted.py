@@ -1,4 +1,4 @@
-"""JSON and XML that somebody brought: size and nesting are bounded before anything is believed."""
+"""Untrusted JSON and XML: size and nesting are limited before anything is decoded."""
 
 from __future__ import annotations
 

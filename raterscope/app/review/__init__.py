@@ -1,4 +1,4 @@
-"""The expert's decisions: the journal, and what it amounts to for each kind of annotation."""
+"""The expert's decisions: the journal, and its effect on each kind of annotation."""
 
 from raterscope.app.review.decision import Decision, in_words, one_by_one, target_of
 from raterscope.app.review.journal import ReviewState, Standing, Weighed, differ, fold, redo, undo

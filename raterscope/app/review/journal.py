@@ -1,4 +1,4 @@
-"""The expert's decisions: one journal, and what follows from it.
+"""The journal of the expert's decisions, and the state that follows from it.
 
 A decision is never changed. Undo is a decision that takes another back, redo is the undo of an undo, and
 everything that is shown (the verdict on each spot, the voxels that are settled, who is excluded or weighed,

@@ -1,4 +1,4 @@
-"""What stands of the measures on images: scales, shapes, what counts rest on."""
+"""Measures on images: scales, shapes, and the basis of counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the expert decided on the regions of an image's masks."""
+"""Decisions on the regions of an image's masks."""
 
 from __future__ import annotations
 

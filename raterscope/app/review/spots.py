@@ -1,4 +1,4 @@
-"""What the expert decided on the spots of an image, and on the image.
+"""Decisions on the spots of an image, and on the image.
 
 A spot is known by its place. Decisions on the same spot find each other by `about`, by the number that the
 spot had in the same run, or by lying within a pixel; after a new fusion `match` finds the cluster that a

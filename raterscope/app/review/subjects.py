@@ -1,4 +1,4 @@
-"""What of an item is decided on, for each kind of annotation.
+"""Subjects of decisions, for each kind of annotation.
 
 `kind` says whose kind of annotation a subject is of, `form` under which name the study keeps it.
 """

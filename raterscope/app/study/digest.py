@@ -1,4 +1,4 @@
-"""A short name for the input of a run: the same marks give the same digest, on any machine."""
+"""Digest of the input of a run: the same marks give the same digest on any machine."""
 
 from __future__ import annotations
 

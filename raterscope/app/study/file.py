@@ -1,4 +1,4 @@
-"""The file of an open study: read so that what goes wrong is a sentence, changed whole or not at all."""
+"""The file of an open study: errors as one sentence, changes complete or not at all."""
 
 from __future__ import annotations
 

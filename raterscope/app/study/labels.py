@@ -23,7 +23,7 @@ from raterscope.app.study.places import Names
 from raterscope.app.study.records import QuestionEntry, RunEntry, Scheme, StudyError
 from raterscope.app.study.references import read_image_entries
 from raterscope.app.study.study import Study
-from raterscope.app.study.votes import Crowd, VotesRecord, record_of_truth, record_of_votes
+from raterscope.app.study.votes import VoteSet, VotesRecord, record_of_truth, record_of_votes
 
 __all__ = [
     "add_true_labels",
@@ -163,7 +163,7 @@ def excluded_votes(
     return left_out if len(left_out) else None
 
 
-def decided_classes(crowd: Crowd, review: ReviewState, question: int) -> ClassArray:
+def decided_classes(crowd: VoteSet, review: ReviewState, question: int) -> ClassArray:
     """Give the class that the expert decided for each task, (N,) int16, `OPEN` elsewhere."""
     known = np.full(len(crowd.tasks), OPEN, dtype=np.int16)
     place = {name: number for number, name in enumerate(crowd.scheme.classes)}

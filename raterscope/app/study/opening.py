@@ -1,4 +1,4 @@
-"""Making and opening the file of a study, and what to say when that fails.
+"""Creating and opening the file of a study, with the errors that can occur.
 
 A study that is open is locked by SQLite's exclusive locking mode: the operating system's own lock on the
 file, which refuses a second open from this process or another and vanishes with its owner, however that ends.

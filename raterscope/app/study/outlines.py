@@ -1,4 +1,4 @@
-"""What a queue needs of the results of a run of clicks: kept in one piece, read without the results."""
+"""Outlines of runs of clicks: the part of the results that a queue needs, stored in one piece."""
 
 from __future__ import annotations
 

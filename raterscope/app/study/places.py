@@ -1,4 +1,4 @@
-"""Where the images of a study are: names, paths and digests."""
+"""Locations of a study's images: names, paths and digests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The present place of a file that this process has open, as the system knows it."""
+"""Current path of a file that this process has open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a study gives and takes, besides the arrays of an algorithm."""
+"""Records of a study, besides the arrays of an algorithm."""
 
 from __future__ import annotations
 

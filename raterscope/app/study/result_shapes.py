@@ -1,4 +1,4 @@
-"""Whether a result fits what it was made from.
+"""Checks that a result fits its input.
 
 A result that comes with a stranger's file, or one that was made while other annotations arrived, would
 otherwise show itself as an index out of range somewhere on the screen.

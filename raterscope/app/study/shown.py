@@ -1,4 +1,4 @@
-"""Which run is shown of an item: one notion for the window, exports, reports and the command line.
+"""The run that is shown of each item: one rule for window, exports, reports and command line.
 
 Of each kind one run may be chosen to be shown; without a choice, and of items that it leaves out, the latest
 run of the item is shown. A run that was held to a decision on the item that was undone since is never shown

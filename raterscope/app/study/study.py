@@ -68,7 +68,13 @@ from raterscope.app.study.rows import (
 from raterscope.app.study.settings import StudySettings
 from raterscope.app.study.shown import ShownRuns, ShownState, run_name
 from raterscope.app.study.viewed import ViewLog
-from raterscope.app.study.votes import Bench, Crowd, last_import_for, read_bench, read_crowd
+from raterscope.app.study.votes import (
+    ComparisonSet,
+    VoteSet,
+    last_import_for,
+    read_comparison_set,
+    read_vote_set,
+)
 
 __all__ = ["Study"]
 
@@ -94,8 +100,8 @@ class Study:
         self._shown = ShownState()
         # No other process changes the file while it is open, and no annotator or run ever changes.
         self._names: list[str] | None = None
-        self._crowds: dict[tuple[int, int], Crowd] = {}
-        self._benches: dict[tuple[int, int], Bench] = {}
+        self._vote_sets: dict[tuple[int, int], VoteSet] = {}
+        self._comparison_sets: dict[tuple[int, int], ComparisonSet] = {}
         self._runs: dict[int, RunEntry] = {}
 
     # The file
@@ -168,8 +174,8 @@ class Study:
     def forget(self) -> None:
         """Drop what is kept in memory of the file, which may differ from what was read."""
         self._names = None
-        self._crowds.clear()
-        self._benches.clear()
+        self._vote_sets.clear()
+        self._comparison_sets.clear()
 
     # Images
 
@@ -435,20 +441,20 @@ class Study:
             raise StudyError(f"has no question number {number}", file=self.path)
         return found
 
-    def crowd(self, question: int, last: int | None = None) -> Crowd:
+    def crowd(self, question: int, last: int | None = None) -> VoteSet:
         """Give all votes on a question, up to an import; the last ones that were read are kept in memory."""
         key = question, self._last_answer(question, last)
-        if key not in self._crowds:
+        if key not in self._vote_sets:
             scheme, people = self.question(question).scheme, len(self.annotators())
             with self.sound():
-                crowd = read_crowd(self._connection, self.path, question, scheme, people, key[1])
-            self._crowds = {kept: self._crowds[kept] for kept in list(self._crowds)[-1:]}
-            self._crowds[key] = crowd
-        return self._crowds[key]
+                crowd = read_vote_set(self._connection, self.path, question, scheme, people, key[1])
+            self._vote_sets = dict(list(self._vote_sets.items())[-1:])
+            self._vote_sets[key] = crowd
+        return self._vote_sets[key]
 
     def forget_crowds(self) -> None:
         """Read votes anew when they are asked for next, as what is known of a question is about to change."""
-        self._crowds.clear()
+        self._vote_sets.clear()
 
     def pair_questions(self) -> tuple[PairQuestion, ...]:
         """List the questions that annotators answered by comparing pairs, in the order in which they came."""
@@ -464,16 +470,18 @@ class Study:
             rows = self._connection.execute("SELECT name FROM questions").fetchall()
         return frozenset(name.casefold() for (name,) in rows)
 
-    def bench(self, question: int, last: int | None = None) -> Bench:
+    def bench(self, question: int, last: int | None = None) -> ComparisonSet:
         """Give all comparisons for a question, up to an import; see `crowd`."""
         key = question, self._last_answer(question, last)
-        if key not in self._benches:
+        if key not in self._comparison_sets:
             people = len(self.annotators())
             with self.sound():
-                bench = read_bench(self._connection, self.path, question, people, key[1])
-            self._benches = {kept: self._benches[kept] for kept in list(self._benches)[-1:]}
-            self._benches[key] = bench
-        return self._benches[key]
+                bench = read_comparison_set(self._connection, self.path, question, people, key[1])
+            self._comparison_sets = {
+                kept: self._comparison_sets[kept] for kept in list(self._comparison_sets)[-1:]
+            }
+            self._comparison_sets[key] = bench
+        return self._comparison_sets[key]
 
     def _last_answer(self, question: int, last: int | None) -> int:
         """Give the last import, up to one, that brought something for a question: others change nothing."""

@@ -23,9 +23,9 @@ from raterscope.app.study.arrays import read_object
 from raterscope.app.study.records import Scheme, StudyError
 
 __all__ = [
-    "Bench",
-    "Crowd",
+    "ComparisonSet",
     "PairsRecord",
+    "VoteSet",
     "VotesRecord",
     "compact",
     "joined",
@@ -33,8 +33,8 @@ __all__ = [
     "names_of",
     "packed",
     "packed_pictures",
-    "read_bench",
-    "read_crowd",
+    "read_comparison_set",
+    "read_vote_set",
     "record_of_pairs",
     "record_of_truth",
     "record_of_votes",
@@ -196,7 +196,7 @@ class VotesRecord:
 
 
 @dataclass(frozen=True, eq=False)
-class Crowd:
+class VoteSet:
     """All votes on a question, up to some import, with what is known to be true.
 
     Attributes
@@ -292,14 +292,14 @@ def record_of_truth(table: TrueLabels) -> VotesRecord:
     )  # fmt: skip
 
 
-def read_crowd(
+def read_vote_set(
     connection: sqlite3.Connection,
     path: Path,
     question: int,
     scheme: Scheme,
     annotators: int,
     last: int | None = None,
-) -> Crowd:
+) -> VoteSet:
     """Join what the imports brought on a question, up to the last one named; later truths replace earlier.
 
     Raises
@@ -318,7 +318,7 @@ def read_crowd(
     return crowd
 
 
-def joined(records: Sequence[VotesRecord], scheme: Scheme, annotators: int) -> Crowd:
+def joined(records: Sequence[VotesRecord], scheme: Scheme, annotators: int) -> VoteSet:
     """Join the votes of several imports or files.
 
     Parameters
@@ -356,10 +356,10 @@ def joined(records: Sequence[VotesRecord], scheme: Scheme, annotators: int) -> C
     people, annotator = compact(person, annotators)
     times = times_of([one.time for one in records], [len(one.task) for one in records])
     truth = np.full(len(tasks), OPEN, dtype=np.int16)
-    return Crowd(scheme, tasks, pictures, people, task, annotator, label, times, truth)
+    return VoteSet(scheme, tasks, pictures, people, task, annotator, label, times, truth)
 
 
-def take_truth(crowd: Crowd, record: VotesRecord) -> None:
+def take_truth(crowd: VoteSet, record: VotesRecord) -> None:
     """Note true classes in a crowd, on those of its tasks and classes that it has."""
     label = renumbered(record.label, record.outputs, crowd.scheme.classes)
     names = names_of(record.tasks)
@@ -395,7 +395,7 @@ class PairsRecord:
 
 
 @dataclass(frozen=True, eq=False)
-class Bench:
+class ComparisonSet:
     """All comparisons for a question, up to some import.
 
     Attributes
@@ -439,9 +439,9 @@ def record_of_pairs(table: PairTable, people: NDArray[np.int32]) -> PairsRecord:
     )
 
 
-def read_bench(
+def read_comparison_set(
     connection: sqlite3.Connection, path: Path, question: int, annotators: int, last: int | None = None
-) -> Bench:
+) -> ComparisonSet:
     """Join what the imports brought for a question, up to the last one named.
 
     Raises
@@ -456,7 +456,7 @@ def read_bench(
         raise StudyError(f"is damaged: comparisons cannot be read ({error})", file=path) from error
 
 
-def _joined(records: Sequence[PairsRecord], annotators: int) -> Bench:
+def _joined(records: Sequence[PairsRecord], annotators: int) -> ComparisonSet:
     items, pictures, tables = tabled([(one.items, one.pictures) for one in records])
     for one in records:
         if not len(one.annotator) == len(one.left) == len(one.right) == len(one.choice):
@@ -473,7 +473,7 @@ def _joined(records: Sequence[PairsRecord], annotators: int) -> Bench:
     person = np.concatenate([empty, *(one.annotator for one in records)])
     people, annotator = compact(person, annotators)
     both = list(zip(tables, records, strict=True))
-    return Bench(
+    return ComparisonSet(
         items=items,
         pictures=pictures,
         people=people,

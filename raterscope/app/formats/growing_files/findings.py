@@ -1,4 +1,4 @@
-"""What one look found in one file, and what is to be said of it."""
+"""Findings of one look at one file, and their messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the readers of labels give."""
+"""Records of the label readers."""
 
 from __future__ import annotations
 

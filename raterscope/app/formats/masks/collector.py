@@ -1,4 +1,4 @@
-"""Marks of one file put together: one mask for each annotator, image and structure."""
+"""Collector of the marks of one file: one mask for each annotator, image and structure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who drew what on which image, as the names of files tell."""
+"""Annotator, image and structure from the names of files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of the volumes at hand a file's contours or segments were drawn on."""
+"""Search for the volume on which contours or segments were drawn."""
 
 from __future__ import annotations
 

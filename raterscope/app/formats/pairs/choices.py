@@ -1,4 +1,4 @@
-"""What was chosen, as text: a side, the name of an item, a tie or a number."""
+"""Choices as text: a side, the name of an item, a tie or a number."""
 
 from __future__ import annotations
 

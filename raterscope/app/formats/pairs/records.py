@@ -1,4 +1,4 @@
-"""What the readers of pairs give."""
+"""Records of the pair readers."""
 
 from __future__ import annotations
 

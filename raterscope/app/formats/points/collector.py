@@ -1,4 +1,4 @@
-"""Points of one file put together: who marked what where, as far as the file tells."""
+"""Collector of the points of one file: annotator, image and position where the file has them."""
 
 from __future__ import annotations
 

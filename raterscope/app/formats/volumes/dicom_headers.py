@@ -1,4 +1,4 @@
-"""What a DICOM file says of its images, before a pixel is read."""
+"""Headers of DICOM files: kind, geometry and pixel layout, without the pixels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the readers of volumes and masks give."""
+"""Records of the volume and mask readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From one grid to another, when a person asks for it; never behind their back."""
+"""Resampling of masks from one grid to another, on request only."""
 
 from __future__ import annotations
 
