@@ -1,4 +1,4 @@
-"""What leaves a figure: a copy of its picture, files of it, and the numbers that it shows."""
+"""Context menu of a figure: copy it as an image, save it, and export its data."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Plotted(Drawn, Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Leaving:
-    """What is to be written to a file.
+    """Content to save to a file.
 
     Attributes
     ----------

@@ -21,7 +21,7 @@ WHOLE, START, WITHIN, SCATTERED = range(4)
 
 
 class Typed:
-    """What somebody typed, to be looked for in many texts.
+    """Search text, prepared for matching against many texts.
 
     Each of its words must be found, in any order; capitals make no difference.
 

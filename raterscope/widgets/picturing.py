@@ -19,7 +19,7 @@ _SHARP = b'image-rendering="optimizeSpeed"'
 
 
 class Drawn(Protocol):
-    """What can be painted elsewhere than on its place in the window."""
+    """Protocol of a view that can be painted outside the window."""
 
     def heading(self) -> tuple[str, str]:
         """Give what stands above it: its title, and a word at the right; nothing where it says all."""

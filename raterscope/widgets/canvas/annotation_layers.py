@@ -75,7 +75,7 @@ class ClickLayer:
         return self._shown_rows
 
     def too_many(self, viewport: Viewport) -> bool:
-        """Whether so many clicks are in sight that their density is drawn instead."""
+        """Return True if too many clicks are visible, so that density replaces them."""
         if not len(self.clicks):
             return False
         left, top, right, bottom = viewport.visible
@@ -160,7 +160,7 @@ class _Level:
 
 
 class DensityLayer:
-    """How many clicks there are a unit of area, smoothed, in viridis; nothing where there are none."""
+    """Smoothed click density per unit of area in viridis; transparent where it is zero."""
 
     def __init__(self) -> None:
         self._levels: list[_Level] = []
@@ -230,7 +230,7 @@ AT_ONCE = 20_000
 
 @dataclass(frozen=True, eq=False)
 class _Wish:
-    """What is to be shown."""
+    """Clicks and styles requested for display."""
 
     clicks: ClickMarks
     hidden: frozenset[int] = frozenset()
@@ -265,7 +265,7 @@ class CrowdLayer(QObject):
 
     @property
     def many(self) -> bool:
-        """Whether painting them takes its time."""
+        """True if painting the clicks is slow."""
         return self._wish.many
 
     @property
@@ -390,7 +390,7 @@ LABELS_UP_TO = 40
 
 @dataclass(frozen=True, slots=True)
 class StateStyle:
-    """How a state is drawn: never by colour alone."""
+    """Colour, dash and symbol of a spot state; never colour alone."""
 
     colour: str
     width: float

@@ -1,4 +1,4 @@
-"""What lies on the canvas: everything but hands."""
+"""Canvas rendering: image, click and detection layers (no interaction)."""
 
 from __future__ import annotations
 

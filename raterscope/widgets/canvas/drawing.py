@@ -39,10 +39,10 @@ _FEWEST = {"scale": 2, "length": 2, "area": 3}
 
 
 class Drawing(QObject):
-    """What is being drawn on a canvas.
+    """A line or outline that is being drawn on a canvas.
 
     While something is drawn the canvas' mouse and keys belong to it; the wheel zooms as ever. Arrows move a
-    cross-hair, Return sets a point there, or ends where one was just set; Backspace takes the last one back.
+    crosshair, Return sets a point there, or ends where one was just set; Backspace takes the last one back.
 
     Parameters
     ----------

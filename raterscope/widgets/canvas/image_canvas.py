@@ -62,7 +62,7 @@ class ImageCanvas(CanvasView):
 
     @property
     def mode(self) -> str:
-        """What a click does: "look", "add" or "move"."""
+        """Mode of a click: "look", "add" or "move"."""
         return self._mode
 
     def set_mode(self, mode: str) -> None:
@@ -165,7 +165,7 @@ class ImageCanvas(CanvasView):
     )
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Pan, zoom and fit; in the other modes move the cross-hair and choose."""
+        """Pan, zoom and fit; in the other modes move the crosshair and choose."""
         key, fine = event.key(), bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
         ways = {
             Qt.Key.Key_Left: (-1, 0),

@@ -221,7 +221,7 @@ class ImageLayer(QObject):
 
     @property
     def by_tiles(self) -> bool:
-        """Whether the image is read by tiles."""
+        """True if the image is read by tiles."""
         return isinstance(self._picture, TiledPicture)
 
     def set_image(self, image: NDArray[np.uint8] | TileSource | None, extent: Rect) -> None:

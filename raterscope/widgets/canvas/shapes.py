@@ -54,14 +54,14 @@ _STEPS = {Qt.Key.Key_Period: 1, Qt.Key.Key_Comma: -1}
 
 @dataclass(frozen=True)
 class _Hold:
-    """What the mouse has hold of: a shape as it was then, by one of its points or as a whole."""
+    """Shape being dragged: its original form, and the grabbed point or the whole."""
 
     mark: ShapeMark
     point: int | None
 
 
 class Shapes(QObject):
-    """What was drawn on a canvas and can be changed there.
+    """Editable shapes drawn on a canvas.
 
     A click on a line, an outline or its words chooses it; then its points show grips. A drag of a grip moves
     that point, a drag of a line moves the whole, arrows move by a pixel of the image. A change that is under
@@ -164,17 +164,17 @@ class Shapes(QObject):
 
     @property
     def _changing(self) -> bool:
-        """Whether a drag or a key that moves a shape is under way."""
+        """True while a drag or a key moves a shape."""
         return self._dragged or self._nudged
 
     @property
     def _mark(self) -> ShapeMark | None:
-        """What is chosen, as it is kept."""
+        """Selected shape as stored."""
         return next((mark for mark in self._shapes if mark.key == self._selected), None)
 
     @property
     def _seen(self) -> ShapeMark | None:
-        """What is chosen, as it is shown."""
+        """Selected shape as displayed."""
         mark, draft = self._mark, self._draft
         if mark is None or draft is None:
             return mark

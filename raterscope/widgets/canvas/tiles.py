@@ -105,7 +105,7 @@ class TileSource(Protocol):
 
 
 class _Desk:
-    """What the GUI thread and the readers share."""
+    """State shared by the GUI thread and the reading threads."""
 
     def __init__(self, source: TileSource) -> None:
         self.source = source

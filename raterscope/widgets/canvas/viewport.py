@@ -162,12 +162,12 @@ class PanZoomWidget(QWidget):
 
     @property
     def viewport(self) -> Viewport:
-        """What is in sight."""
+        """Visible part of the image."""
         return self._viewport
 
     @property
     def fitted(self) -> bool:
-        """Whether the whole is in sight, and is to stay so."""
+        """True while the view is fitted to the whole image."""
         return self._fitted
 
     def fit(self) -> None:
@@ -258,7 +258,7 @@ class Minimap(QWidget):
 
     @property
     def has_picture(self) -> bool:
-        """Whether the image is there."""
+        """True if an image is set."""
         return self._picture is not None
 
     def set_picture(self, picture: QImage | None, extent: Rect) -> None:

@@ -1,4 +1,4 @@
-"""How the answers to a question are to be understood: their order, what each stands for, the prior."""
+"""Dialog for the answers to a question: their order, their classes, and the prior."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NOTHING = "no class"
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What annotators may say, what may be true, and what is taken for granted.
+    """Answers, classes, meaning of the answers, and prior of a question.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class AnswersDialog(QDialog):
 
     @property
     def answers(self) -> Answers:
-        """What the dialog says."""
+        """Answers and classes entered in the dialog."""
         classes = self._classes()
         meaning = tuple(classes.index(name) if name in classes else OPEN for name in self._stands())
         return Answers(self._outputs(), classes, meaning, self._prior())

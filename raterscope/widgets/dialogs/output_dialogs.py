@@ -85,7 +85,7 @@ class DeidentifiedExportDialog(QDialog):
 
     @property
     def with_images(self) -> bool:
-        """Whether images are to be written too."""
+        """True if images are exported too."""
         return not self.images.isHidden() and self.images.isChecked()
 
 
@@ -133,12 +133,12 @@ class PapersDialog(QDialog):
 
     @property
     def full(self) -> bool:
-        """Whether as many runs are measured as the papers took."""
+        """True for as many runs as in the papers."""
         return self.complete.isChecked()
 
     @property
     def folder(self) -> str:
-        """Where the page goes."""
+        """Folder of the web page."""
         return self.place.text
 
     @property
@@ -242,7 +242,7 @@ class SimulationDialog(QDialog):
 
     @property
     def folder(self) -> str:
-        """Where the data go."""
+        """Folder of the simulated data."""
         return self.place.text
 
     def _show(self, number: int) -> None:

@@ -181,7 +181,7 @@ class ScaleDialog(QDialog):
 
     @property
     def everywhere(self) -> bool:
-        """Whether it is to hold for all images."""
+        """True if the scale applies to all images."""
         return self.all_images.isChecked()
 
     def _tell(self) -> None:

@@ -1,4 +1,4 @@
-"""What a structure stands for in exports: code, category, side, colour, role, name."""
+"""Dialog for a structure's code, category, side, colour, role and name in exports."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class CodeChoice:
 
 @dataclass(frozen=True)
 class StructureChoice:
-    """What is chosen for a structure.
+    """Selected properties of a structure.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class StructureChoice:
 
 @dataclass(frozen=True)
 class StructureOffer:
-    """What can be chosen.
+    """Codes and properties offered for a structure.
 
     Attributes
     ----------
@@ -194,7 +194,7 @@ class StructureDialog(QDialog):
 
     @property
     def choice(self) -> StructureChoice:
-        """What is chosen."""
+        """Selected properties."""
         return StructureChoice(
             type=self._type,
             category=None if self._type is None else self.category.currentData(),

@@ -36,7 +36,7 @@ FACTS = {
 
 @dataclass(frozen=True, eq=False)
 class BiasView:
-    """What is known of one annotator.
+    """Bias evidence for one annotator.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class BiasView:
 
     @property
     def state(self) -> str:
-        """How the annotator stands: "leaning, flagged"."""
+        """State of the annotator in words: "leaning, flagged"."""
         if self.decided != OPEN:
             return DECISIONS[self.decided]
         if self.behaviour < 0:
@@ -109,7 +109,7 @@ class BiasView:
 
     @property
     def tone(self) -> str:
-        """Which colour the number has."""
+        """Colour role of the number."""
         if self.decided == CLEARED or self.behaviour not in (UGLY, BAD):
             return "plain"
         return "disputed" if self.behaviour == UGLY else "rejected"

@@ -95,11 +95,11 @@ class Cards(Protocol):
 
     @property
     def numbers(self) -> NDArray[np.integer]:
-        """What each stands for, in the order to show them; its picture is known by it."""
+        """Identifiers of the cards in display order; each identifies a picture."""
 
     @property
     def pictures(self) -> bool:
-        """Whether there are pictures."""
+        """True if the cards have pictures."""
 
     def card(self, place: int) -> Card:
         """Make the card at a place."""
@@ -189,7 +189,7 @@ class CardModel(QAbstractTableModel):
 
     @property
     def many(self) -> int:
-        """How many cards there are."""
+        """Number of cards."""
         return 0 if self.cards is None else len(self.cards.numbers)
 
     def show_cards(self, cards: Cards | None, columns: int) -> None:
@@ -403,7 +403,7 @@ class CardGrid(QWidget):
 
     @property
     def numbers(self) -> NDArray[np.integer]:
-        """What the cards stand for, in their order."""
+        """Identifiers of the cards, in order."""
         return np.empty(0, dtype=np.int64) if self._cards is None else self._cards.numbers
 
     @property

@@ -209,7 +209,7 @@ class DriftPanel(QWidget):
 
     @property
     def playing(self) -> bool:
-        """Whether the steps go on by themselves."""
+        """True while the steps play."""
         return self._timer.isActive()
 
     def toggle_play(self) -> None:

@@ -290,7 +290,7 @@ class MethodsPanel(QWidget):
 
     @property
     def measure(self) -> str:
-        """What the plot is to show."""
+        """Measure shown in the plot."""
         return str(self.figure.currentData())
 
     def number(self, method: str) -> int:

@@ -50,7 +50,7 @@ MOST_SAY = 3
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What is known of one spot.
+    """Evidence for one spot.
 
     Attributes
     ----------
@@ -219,7 +219,7 @@ class EvidencePanel(QWidget):
         self.about.choose_voter(annotator)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Where the pane is low, let the crop be smaller, so that all is in sight."""
+        """Shrink the crop in a low panel, so that everything stays visible."""
         super().resizeEvent(event)
         self._crop.set_side(SIDE if self.height() >= HIGH else SMALL_SIDE)
 

@@ -101,7 +101,7 @@ class Change:
 
 
 class Preview(Protocol):
-    """What an exclusion, or a weight, would change."""
+    """Preview of the changes that an exclusion or a weight would make."""
 
     def summary(self) -> str:
         """Say how much: "would change 4 of 963 labels"."""
@@ -164,7 +164,7 @@ class _Changes(Sequence[Change]):
 
 
 class ChangeKind(LineKind[Change]):
-    """How a change is told: of what, from what, to what."""
+    """List line of a change: item, value before, value after."""
 
     height = 24
 

@@ -257,7 +257,7 @@ WIDTH = 480
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What is to be run.
+    """Request for a run: algorithm, settings and scope.
 
     Attributes
     ----------

@@ -146,7 +146,7 @@ class ChangeLine:
 
 
 class ChangesPanel(QWidget):
-    """What changed in one line, the changes one by one, and the way back to the previous run.
+    """Summary and list of changes since the previous run, with a key that shows that run.
 
     Signals
     -------

@@ -30,7 +30,7 @@ STEPS = 1000
 
 @dataclass(frozen=True, slots=True)
 class JobLine:
-    """What is said of one job.
+    """Displayed state of one job.
 
     Attributes
     ----------

@@ -40,7 +40,7 @@ LINE = Qt.ItemDataRole.UserRole
 
 
 class LineKind(QStyledItemDelegate, Generic[Line]):
-    """How one kind of line looks, and what is said of it."""
+    """Painting, height and words of one kind of list line."""
 
     height = 26
     """Of a line, in pixels of the usual size; its box when it is painted is in these too."""

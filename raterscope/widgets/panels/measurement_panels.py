@@ -224,7 +224,7 @@ ROW, FRAME = 42, 6
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What was counted beside the parasites; None for what was not.
+    """Quantities counted besides parasites; None if not counted.
 
     Attributes
     ----------
@@ -382,7 +382,7 @@ class ParasitaemiaPanel(QWidget):
 
     @property
     def values(self) -> Counted:
-        """What is typed in."""
+        """Values entered in the form."""
         return Counted(**{name: box.value() or None for name, box in self.fields.items()})
 
     def _on_value(self) -> None:

@@ -361,7 +361,7 @@ class PairGrid(QWidget):
         self.pictures.ask_again()
 
     def _whole(self, view: PairsView | None) -> bool:
-        """Whether all comparisons are listed, not by what they speak for."""
+        """Return True if all comparisons are listed, without separating evidence for and against."""
         return self._of_items or (view is not None and view.covered)
 
     def _in_sight(self) -> list[int]:

@@ -70,7 +70,7 @@ class QueueItem:
 
 @dataclass(frozen=True, slots=True)
 class QueueFilter:
-    """What a queue can be narrowed to.
+    """Filter of a queue.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class QueueFilter:
 
     @property
     def counts(self) -> bool:
-        """Whether it asks for more than so many."""
+        """True if the filter has a minimum count."""
         return self.key not in ("all", "undecided", "flagged")
 
     def passes(self, item: QueueItem, many: int) -> bool:
@@ -98,7 +98,7 @@ class QueueFilter:
 
 
 class QueueFrame(QWidget):
-    """What every queue has: a title, a filter, a second choice beneath it, the list, a word if it is empty.
+    """Frame of every queue: title, filter, list selector, list, and a message if empty.
 
     Parameters
     ----------
@@ -378,7 +378,7 @@ class QueueKind(LineKind[QueueItem]):
 
 
 class QueueView(Protocol):
-    """What a queue shows."""
+    """Contents of a queue: total, order and lines."""
 
     @property
     def names(self) -> Sequence[str]:
@@ -386,11 +386,11 @@ class QueueView(Protocol):
 
     @property
     def whole(self) -> int:
-        """How many there are to be listed, whatever is filtered."""
+        """Number of items before filtering."""
 
     @property
     def order(self) -> NDArray[np.integer]:
-        """Which of them are shown, and in which order."""
+        """Indices of the items shown, in display order."""
 
     def item(self, number: int) -> QueueItem:
         """Make the line of one."""
@@ -464,12 +464,12 @@ class LongQueue(QueueFrame):
 
     @property
     def current(self) -> int | None:
-        """Which one is current."""
+        """Index of the current item."""
         return self._current if self._current >= 0 else None
 
     @property
     def first(self) -> int | None:
-        """Which one stands first in the list."""
+        """Index of the first item in the list."""
         shown = self._shown
         return None if shown is None or not len(shown.order) else int(shown.order[0])
 
@@ -493,7 +493,7 @@ class LongQueue(QueueFrame):
 
     @property
     def order(self) -> NDArray[np.integer]:
-        """Which ones are listed, and in which order."""
+        """Indices of the listed items, in display order."""
         return np.empty(0, dtype=np.int64) if self._shown is None else self._shown.order
 
     @property

@@ -81,7 +81,7 @@ class LocalWeight(QWidget):
 
     @property
     def measure(self) -> str:
-        """What is to be shown, "weight" or "tau"."""
+        """Displayed measure, "weight" or "tau"."""
         return self._measures.mode
 
     def show_local(

@@ -168,7 +168,7 @@ NOT_FUSED = "Press Fuse (F5) to find disputed regions."
 
 @dataclass(frozen=True, slots=True)
 class RegionEvidence:
-    """What is known of one region.
+    """Evidence for one disputed region.
 
     Attributes
     ----------

@@ -287,7 +287,7 @@ class SpotTabs(QTabWidget):
 
     @property
     def runs_in_sight(self) -> bool:
-        """Whether what other runs say is the one in sight."""
+        """True if the tab of other runs is visible."""
         return self.currentIndex() == RUNS
 
     def show_spot(self, voters: Sequence[VoterLine], near: Sequence[EvidenceLine]) -> None:

@@ -106,7 +106,7 @@ class SpotGrid(CardGrid):
 
     @property
     def everywhere(self) -> bool:
-        """Whether those of all images are wanted."""
+        """True if spots of all images are listed."""
         return bool(self.where_choice.currentData() == "study")
 
     def show_spots(self, spots: Cards, scale: str, *, anew: bool) -> None:

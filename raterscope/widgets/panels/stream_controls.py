@@ -29,7 +29,7 @@ FIGURE_WIDTH = 80
 
 @dataclass(frozen=True, slots=True)
 class LiveLine:
-    """What has come of a source that is watched.
+    """State of a watched source.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class LiveLine:
 
 
 class LiveControls(QWidget):
-    """What has come, when last, Pause and Stop.
+    """Arrivals of a watched source, with Pause and Stop.
 
     Signals
     -------
@@ -162,7 +162,7 @@ CHOICE_WIDTH, SIDE_BY_SIDE_FROM = 88, 400
 
 @dataclass(frozen=True, slots=True)
 class ReplayLine:
-    """Where a replay stands.
+    """State of a replay.
 
     Attributes
     ----------
@@ -337,7 +337,7 @@ WIDTH = 300
 
 
 class Offers(WrappingRow):
-    """What can be done with a stream: replay what is there, watch what comes, go on with what was stopped.
+    """Start page of a stream: replay clicks, watch a source, or resume a stopped one.
 
     Signals
     -------

@@ -30,7 +30,7 @@ FORM_WIDTH, FIRST_WIDTH, SIDE_BY_SIDE_FROM = 460, 230, 500
 
 
 class StreamPanel(QWidget):
-    """What can be done with a stream, or what is done. Space plays and pauses, Home and End go far.
+    """Panel of replay and live watching. Space plays or pauses; Home and End jump to the ends.
 
     Signals
     -------

@@ -80,7 +80,7 @@ class TasksView:
 
     @property
     def whole(self) -> int:
-        """How many tasks there are."""
+        """Number of tasks."""
         return len(self.names)
 
     @cached_property

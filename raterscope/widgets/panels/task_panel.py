@@ -319,7 +319,7 @@ CERTAIN = 0.95
 
 @dataclass(frozen=True, eq=False)
 class TaskView:
-    """What is known of one task.
+    """Votes, posterior and decision of one task.
 
     Attributes
     ----------
@@ -357,7 +357,7 @@ class TaskView:
 
     @property
     def covered(self) -> bool:
-        """Whether votes and posterior are not to be seen yet."""
+        """True while votes and posterior are hidden."""
         return self.hidden and self.decided < 0
 
     def leading(self) -> int:

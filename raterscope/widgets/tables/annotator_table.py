@@ -71,7 +71,7 @@ DOTS_FROM = 6.0
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """What is said of an annotator on each of K images, in their order.
+    """Reliability of an annotator on each of K images, in study order.
 
     Attributes
     ----------
@@ -189,12 +189,12 @@ class AnnotatorRow:
 
     @property
     def excluded(self) -> bool:
-        """Whether the annotator is left out."""
+        """True if the annotator is excluded."""
         return self.weight == 0
 
     @property
     def part(self) -> str:
-        """How much one counts, where that is less than all others do: "out", "× ½"."""
+        """Reduced weight in words: "out", "× ½"; empty for full weight."""
         if self.excluded:
             return "out"
         return "" if self.weight == 1 else f"× {part_of_one(self.weight)}"
@@ -223,7 +223,7 @@ class AnnotatorModel(RowsModel[AnnotatorRow]):
         self.arrange()
 
     def passes(self, row: AnnotatorRow) -> bool:
-        """Whether name or reason has all words."""
+        """Return True if name or reason contains all words."""
         return all(word in f"{row.name} {row.why}".casefold() for word in self._filter)
 
     def sort_key(self, row: AnnotatorRow, column: str) -> float | str:
@@ -243,7 +243,7 @@ class AnnotatorModel(RowsModel[AnnotatorRow]):
             self.dataChanged.emit(self.index(0, 0), self.index(self.rowCount() - 1, len(COLUMNS) - 1))
 
     def shown(self, annotator: int) -> bool:
-        """Whether an annotator's clicks are drawn."""
+        """Return True if an annotator's clicks are drawn."""
         return annotator == self.solo if self.solo is not None else annotator not in self.hidden
 
     def row_of(self, annotator: int) -> int:

@@ -1,4 +1,4 @@
-"""What a model of masks estimates of each rater: bias, Sigma, degrees of freedom, the local scale tau."""
+"""Table of a mask model's estimates for each rater: bias, Sigma, degrees of freedom, local scale tau."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ SIGNED = "model bias mm"
 
 @dataclass(frozen=True, slots=True)
 class ModelRow:
-    """What a model estimates of one rater; NaN where it estimates nothing such.
+    """Model estimates for one rater; NaN where the model has none.
 
     Attributes
     ----------

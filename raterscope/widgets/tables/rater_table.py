@@ -125,7 +125,7 @@ class RaterModel(RowsModel[RaterRow]):
             self.dataChanged.emit(self.index(0, 0), self.index(self.rowCount() - 1, len(HELP) - 1))
 
     def shown(self, name: str) -> bool:
-        """Whether a rater's outline is drawn."""
+        """Return True if a rater's outline is drawn."""
         return name == self.solo if self.solo is not None else name not in self.hidden
 
     def sort_key(self, row: RaterRow, column: str) -> float | str:
@@ -133,7 +133,7 @@ class RaterModel(RowsModel[RaterRow]):
         return float(row.number) if column == "rater" else row.figure(column)
 
     def known(self, column: str) -> bool:
-        """Whether a column has anything to show."""
+        """Return True if a column has any value."""
         return column == "rater" or not all(math.isnan(row.figure(column)) for row in self.rows)
 
     def row_of(self, name: str | None) -> int:

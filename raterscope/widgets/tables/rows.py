@@ -56,7 +56,7 @@ class RowsModel(QAbstractTableModel, Generic[Row]):
         raise NotImplementedError
 
     def passes(self, _row: Row) -> bool:
-        """Whether a row passes the filter."""
+        """Return True if a row passes the filter."""
         return True
 
     def set_rows(self, rows: tuple[Row, ...]) -> None:

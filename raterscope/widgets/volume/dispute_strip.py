@@ -1,4 +1,4 @@
-"""How much is disputed on each slice, beside the slices."""
+"""Strip beside the slices that shows the dispute of each slice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which values are black and which white."""
+"""Window and level of grey values: presets and automatic choice."""
 
 from __future__ import annotations
 

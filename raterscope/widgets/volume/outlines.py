@@ -28,7 +28,7 @@ Place = tuple[str, int, str]
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """What is to be outlined: where `values`, a part of the volume, cross the levels."""
+    """Values to outline: part of the volume, and the levels of its contours."""
 
     values: NDArray[np.generic]
     origin: Index

@@ -1,4 +1,4 @@
-"""What lies over a slice in every frame: cross-hair, letters, words, brush."""
+"""Painting over a slice in every frame: crosshair, letters, words, brush."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 EDGE = 12
 GAP = 9.0
-"""Of the cross-hair about the voxel, so that it is seen."""
+"""Of the crosshair about the voxel, so that it is seen."""
 
 BESIDE_BAR = 176.0
 """Where in a narrow view the letters at top and bottom are clear of title and scale bar."""

@@ -35,7 +35,7 @@ from the feet or from the front; in the sagittal plane it is the front. The top 
 
 @dataclass(frozen=True)
 class Plane:
-    """How slices across one axis of an array lie on the screen.
+    """Mapping between array axes and screen for the slices of one orientation.
 
     A place on the plane is in millimetres (pixels where the grid is not calibrated) from the upper left
     corner of the upper left voxel, x to the right and y down.
@@ -70,7 +70,7 @@ class Plane:
 
     @property
     def slices(self) -> int:
-        """How many slices there are along the normal."""
+        """Number of slices along the normal."""
         return self.shape[self.normal]
 
     @property
@@ -144,7 +144,7 @@ class Plane:
 
     @property
     def next_up(self) -> int:
-        """What to add to the index to go one slice to the head, the front or the right."""
+        """Index step of one slice toward the head, the front or the right."""
         return 1 if self.reversed[self.normal] else -1
 
     def cut(self, values: NDArray[Any], index: int) -> NDArray[Any]:

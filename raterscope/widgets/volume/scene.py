@@ -93,7 +93,7 @@ class HeatMap:
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """Where a probability lies between two levels.
+    """Area in which a probability lies between two levels.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class RegionBox:
 
 @dataclass(frozen=True, eq=False)
 class Stroke:
-    """What one stroke of brush or eraser covered.
+    """Area covered by one stroke of brush or eraser.
 
     Attributes
     ----------
@@ -268,7 +268,7 @@ class Scene:
     edit : (values, origin), optional
         The mask that is being mended.
     index : (slice, row, column)
-        Where the cross-hair is.
+        Where the crosshair is.
     tool : {"look", "brush", "eraser"}
     radius : float
         Of the brush, in millimetres.

@@ -40,7 +40,7 @@ CHIPS_ROOM = 36
 
 
 class SliceCanvas(QWidget):
-    """One slice, painted once and kept until something of it changes; cross-hair and words lie on top.
+    """One slice, painted once and kept until something of it changes; crosshair and words lie on top.
 
     Parameters
     ----------
@@ -75,17 +75,17 @@ class SliceCanvas(QWidget):
 
     @property
     def plane(self) -> Plane | None:
-        """Which plane this is."""
+        """Orientation of the slices."""
         return self._plane
 
     @property
     def viewport(self) -> Viewport:
-        """What is in sight, in the plane's units."""
+        """Visible part, in the plane's units."""
         return self._viewport
 
     @property
     def index(self) -> int:
-        """Which slice is shown."""
+        """Index of the slice shown."""
         return self._scene.index[self._plane.normal] if self._plane is not None else 0
 
     def set_large(self, large: bool) -> None:
@@ -118,7 +118,7 @@ class SliceCanvas(QWidget):
             self._set_viewport(self._viewport.framing(self._plane.extent, FIT_MARGIN))
 
     def zoom(self, factor: float, about: QPointF | None = None) -> None:
-        """Enlarge about a place of the widget, or about the cross-hair."""
+        """Enlarge about a place of the widget, or about the crosshair."""
         plane, view = self._plane, self._viewport
         if plane is None:
             return
@@ -149,7 +149,7 @@ class SliceCanvas(QWidget):
         self._set_viewport(middle.kept_on(plane.extent, FIT_MARGIN))
 
     def keep_in_sight(self) -> None:
-        """Move so that the cross-hair is in sight."""
+        """Move so that the crosshair is in sight."""
         plane, view = self._plane, self._viewport
         if plane is None or self._fitted:
             return

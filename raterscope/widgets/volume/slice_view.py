@@ -1,4 +1,4 @@
-"""One plane of a volume in use: slices, cross-hair, zoom, window, brush, by mouse or key."""
+"""One plane of a volume in use: slices, crosshair, zoom, window, brush, by mouse or key."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ class SliceView(SliceCanvas):
     the crosshair; Ctrl with the wheel, + and - zoom, 0 shows the whole; a drag with the middle button, or
     with Space held, which shows the image alone, pans; with the right button it changes the window, and a
     right click without a drag offers copies; a double click or Return makes the view large and small again.
-    With the brush, a drag draws (with Shift, it takes out), Return draws one disc at the cross-hair, [ and ]
+    With the brush, a drag draws (with Shift, it takes out), Return draws one disc at the crosshair, [ and ]
     change the size, Esc gives up a stroke. The eraser takes out, and with Shift draws.
 
     Signals
     -------
     pointed : object
-        (slice, row, column): where the cross-hair shall go.
+        (slice, row, column): where the crosshair shall go.
     enlarged : ()
     window_dragged : (float, float)
         Pixels to the right and up since the drag began.
@@ -203,7 +203,7 @@ class SliceView(SliceCanvas):
         return self.size()
 
     def paint_picture(self, painter: QPainter) -> None:
-        """Paint what is in sight, with outlines and cross-hair."""
+        """Paint what is in sight, with outlines and crosshair."""
         self._paint(painter)
 
     # Keys --------------------------------------------------------------------------------------

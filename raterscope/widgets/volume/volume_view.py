@@ -82,7 +82,7 @@ class LinkedViews(QWidget):
         self._set_grid(Grid.plain((1, 1, 1)))
 
     def _set_grid(self, grid: Grid) -> None:
-        """Show the planes of another grid, whole, its middle under the cross-hair."""
+        """Show the planes of another grid, whole, its middle under the crosshair."""
         self._scene.calibrated = grid.calibrated
         self._scene.index = (grid.shape[0] // 2, grid.shape[1] // 2, grid.shape[2] // 2)
         self._outliner.set_shapes({})
@@ -123,7 +123,7 @@ class LinkedViews(QWidget):
         return self._scene.index
 
     def go_to(self, index: Index) -> None:
-        """Move the cross-hair, held to the volume; the views follow."""
+        """Move the crosshair, held to the volume; the views follow."""
         shape = self._planes[self._native].shape
         held = [min(max(int(at), 0), size - 1) for at, size in zip(index, shape, strict=True)]
         old, new = self._scene.index, (held[0], held[1], held[2])
@@ -139,7 +139,7 @@ class LinkedViews(QWidget):
         self.crosshair_moved.emit(new)
 
     def look_at(self, origin: Index, shape: Index) -> None:
-        """Bring a part of the volume into sight in every view, the cross-hair in its middle."""
+        """Bring a part of the volume into sight in every view, the crosshair in its middle."""
         middle = [at + size // 2 for at, size in zip(origin, shape, strict=True)]
         self.go_to((middle[0], middle[1], middle[2]))
         for name in self._planes:
@@ -149,7 +149,7 @@ class LinkedViews(QWidget):
 
     @property
     def layout_name(self) -> str:
-        """Which views are in sight: "three", or the name of one."""
+        """Layout: "three", or the name of the single view."""
         return self._layout
 
     def set_layout(self, layout: str) -> None:
@@ -306,7 +306,7 @@ class VolumeView(LinkedViews):
         modality: str = "",
         window: Window | None = None,
     ) -> None:
-        """Show another volume, whole, its middle under the cross-hair; what lay over the last one goes.
+        """Show another volume, whole, its middle under the crosshair; what lay over the last one goes.
 
         Parameters
         ----------
@@ -459,7 +459,7 @@ class VolumeView(LinkedViews):
 
     @property
     def tool(self) -> str:
-        """What a drag does: "look", "brush" or "eraser"."""
+        """Tool used by a drag: "look", "brush" or "eraser"."""
         return self._scene.tool
 
     def set_tool(self, tool: Tool) -> None:

@@ -1,4 +1,4 @@
-"""Which window is in use, and a menu of others."""
+"""Chip that shows the grey-value window, with a menu of presets."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class WindowChip(QAbstractButton):
 
     @property
     def menu(self) -> QMenu:
-        """What is offered."""
+        """Menu of presets."""
         return self._menu
 
     def sizeHint(self) -> QSize:
