@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from raterscope.algorithms.progress import part
-from raterscope.app.command_line.results import failures, make_folder
-from raterscope.app.command_line.terminal import ProgressLine, has_display
+from raterscope.app.command_line.output import ProgressLine, failures, has_display, make_folder
 from raterscope.app.errors import InputError, plain
 from raterscope.app.importing import import_files
 from raterscope.app.kinds.registry import KINDS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from raterscope.app.command_line.terminal import ProgressLine, one_line
+from raterscope.app.command_line.output import ProgressLine, one_line
 from raterscope.app.papers.page import make_page
 
 __all__ = ["papers"]

@@ -154,7 +154,7 @@ def _act(arguments: list[str]) -> int:
 
 def _window(names: list[str]) -> int:
     """Open the window with files; it needs a display and Qt's libraries."""
-    from raterscope.app.command_line.terminal import has_display
+    from raterscope.app.command_line.output import has_display
     from raterscope.app.errors import InputError
 
     paths = [Path(name) for name in names]
@@ -179,7 +179,7 @@ def _window(names: list[str]) -> int:
 def _sentence(problem: Exception) -> str:
     """Say in one line what was wrong; strangers' text shall not steer the terminal."""
     from raterscope.algorithms.errors import RefusedError
-    from raterscope.app.command_line.terminal import one_line
+    from raterscope.app.command_line.output import one_line
     from raterscope.app.errors import InputError
 
     if isinstance(problem, (InputError, RefusedError, Misused)):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from raterscope.app.command_line.results import tell
-from raterscope.app.command_line.terminal import ProgressLine, one_line
+from raterscope.app.command_line.output import ProgressLine, one_line, tell
 from raterscope.app.errors import InputError, plain
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.provenance import provenance_of_report

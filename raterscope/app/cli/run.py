@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from raterscope.algorithms.progress import Watch, part
-from raterscope.app.command_line.fallback_folder import Rescued, rescued
-from raterscope.app.command_line.items import chosen
-from raterscope.app.command_line.results import failures, tell
-from raterscope.app.command_line.terminal import ProgressLine
+from raterscope.app.command_line.output import ProgressLine, Rescued, failures, rescued, tell
+from raterscope.app.command_line.selection import chosen
 from raterscope.app.errors import InputError, plain
 from raterscope.app.kinds.kind import Kind
 from raterscope.app.kinds.registry import KINDS

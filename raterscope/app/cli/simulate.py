@@ -7,8 +7,7 @@ import shlex
 import sys
 
 from raterscope.algorithms.progress import part
-from raterscope.app.command_line.results import tell, tell_files
-from raterscope.app.command_line.terminal import ProgressLine
+from raterscope.app.command_line.output import ProgressLine, tell, tell_files
 from raterscope.app.simulation.setups import find_setup
 from raterscope.app.simulation.simulate import commands_in_words, simulate, study_in
 

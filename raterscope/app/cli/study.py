@@ -10,10 +10,8 @@ from pathlib import Path
 
 from raterscope.algorithms.progress import part
 from raterscope.app import importing
-from raterscope.app.command_line.items import chosen
-from raterscope.app.command_line.questions import by_option
-from raterscope.app.command_line.results import tell
-from raterscope.app.command_line.terminal import ProgressLine, one_line
+from raterscope.app.command_line.output import ProgressLine, one_line, tell
+from raterscope.app.command_line.selection import by_option, chosen
 from raterscope.app.exports import (
     Export,
     Request,

@@ -1,16 +1,30 @@
-"""Lengths, sizes and figures in words, with the units that a grid supports."""
+"""Lengths, sizes and runs as text, with the units that a grid supports."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 from unicodedata import bidirectional
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import plain
+from raterscope.app.study import RunEntry
 
-__all__ = ["NONE", "Units", "named", "p_value", "share", "signed", "significant", "units_of"]
+__all__ = [
+    "NONE",
+    "Units",
+    "flat",
+    "named",
+    "p_value",
+    "run_in_words",
+    "share",
+    "signed",
+    "significant",
+    "units_of",
+]
+
 
 NONE = "\N{EN DASH}"
 """In the place of a figure that is not there."""
@@ -121,3 +135,17 @@ def signed(value: float, write: Callable[[float], str] | None = None, places: in
 def _places(value: float, digits: int = 3) -> int:
     """Count the decimals that a figure is written with; below 0 for tens and hundreds."""
     return min(digits - 1 - math.floor(math.log10(abs(value))), 6) if value else 0
+
+
+def run_in_words(run: RunEntry) -> str:
+    """Name a run: number, algorithm, when, how long."""
+    when = run.started.strftime("%Y-%m-%d %H:%M %Z").strip()
+    return f"run {run.id}, {plain(run.algorithm)}, {when}, {significant(run.seconds, 2)} s"
+
+
+def flat(settings: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """List settings by name, those of a part beside those of the whole."""
+    found: list[tuple[str, Any]] = []
+    for name, value in settings.items():
+        found += flat(value) if isinstance(value, dict) else [(str(name), value)]
+    return found

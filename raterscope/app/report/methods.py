@@ -9,7 +9,7 @@ from raterscope.app.errors import plain
 from raterscope.app.kinds.kind import Paragraph, ReportPart
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.page.contents import Prose, Section
-from raterscope.app.page.runs import flat
+from raterscope.app.page.units import flat
 from raterscope.app.review import Decision, ReviewState, fold
 from raterscope.app.study import RunEntry
 from raterscope.resources.bibliography import cite, cited_keys, references_text

@@ -25,7 +25,7 @@ from raterscope.app.formats.export import safe
 from raterscope.app.formats.masks.export import REGULAR
 from raterscope.app.formats.masks.naming import bare
 from raterscope.app.formats.volumes.resampling import why_not_regular
-from raterscope.app.kinds.masks.pseudonyms import case_pseudonym
+from raterscope.app.kinds.masks.exporting import case_pseudonym
 from raterscope.app.kinds.registry import exports
 from raterscope.app.provenance import Provenance
 from raterscope.app.study import Study

@@ -5,8 +5,8 @@ import shutil
 import pytest
 
 from raterscope.app.kinds.labels import command as fuse_labels
+from raterscope.app.kinds.labels import command as label_study
 from raterscope.app.kinds.labels import running
-from raterscope.app.kinds.labels import study_command as label_study
 from raterscope.app.study import Study
 from tests.app.commands import run
 from tests.app.kinds.labels.made import make_study, write_votes
@@ -58,7 +58,7 @@ def test_where_no_other_place_takes_it_either_the_reason_is_told(votes, here, tm
     study = make_study(tmp_path / "crowd.rscope", votes)
     happening(monkeypatch, running, lambda: study.rename(tmp_path / "away.rscope"))
     monkeypatch.setattr(
-        "raterscope.app.command_line.fallback_folder._others", lambda place: iter([tmp_path / "no" / "where"])
+        "raterscope.app.command_line.output._others", lambda place: iter([tmp_path / "no" / "where"])
     )
     assert refusal("run", study, "pooled").endswith("while open; put it back to go on.")
 

@@ -9,9 +9,9 @@ from PIL import Image
 
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.app.formats.records import ClickTable, PointTable
-from raterscope.app.kinds.clicks.report import pictures as click_pictures
-from raterscope.app.kinds.clicks.report.counted_image import read_counted
-from raterscope.app.kinds.clicks.report.pictures import images_found
+from raterscope.app.kinds.clicks.report import sections as click_pictures
+from raterscope.app.kinds.clicks.report.measures import read_counted
+from raterscope.app.kinds.clicks.report.sections import images_found
 from raterscope.app.kinds.clicks.running import fuse_inputs, gather, keep
 from raterscope.app.review import (
     CountingSubject,

@@ -9,8 +9,14 @@ from PIL import Image
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.formats.volumes.records import Volume
-from raterscope.app.kinds.masks.report.slices import Layer, SliceScene, colour_of, draw_slice, most_disputed
-from raterscope.app.kinds.masks.report.volumes import window_of
+from raterscope.app.kinds.masks.report.slices import (
+    Layer,
+    SliceScene,
+    colour_of,
+    draw_slice,
+    most_disputed,
+    window_of,
+)
 from tests.app.report.conftest import fuse
 
 NOTHING = Layer((0, 0, 0), np.zeros((1, 1, 1), dtype=np.float32))

@@ -20,9 +20,15 @@ from raterscope.algorithms.evaluation import RADIUS, Evaluation, compare
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import formats
 from raterscope.app.annotator_names import UnknownAnnotators
-from raterscope.app.command_line.fallback_folder import write_in_folder
-from raterscope.app.command_line.results import failures, files_and_digests, make_folder, tell, tell_files
-from raterscope.app.command_line.terminal import ProgressLine
+from raterscope.app.command_line.output import (
+    ProgressLine,
+    failures,
+    files_and_digests,
+    make_folder,
+    tell,
+    tell_files,
+    write_in_folder,
+)
 from raterscope.app.errors import InputError, counted, plain, refuse_unknown
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns
 from raterscope.app.formats.points import has_points, read_points
@@ -33,7 +39,7 @@ from raterscope.app.kinds.clicks.batch import fuse_images
 from raterscope.app.kinds.clicks.crowd_size import in_words, measure_images, write_crowd_sizes
 from raterscope.app.kinds.clicks.joining import clicks_by_image, points_by_image, scores_by_image
 from raterscope.app.kinds.clicks.reading import assign_annotators, read_point_files
-from raterscope.app.kinds.clicks.results import Results, run_record, scores_record, write_results
+from raterscope.app.kinds.clicks.result_files import Results, run_record, scores_record, write_results
 from raterscope.app.outcome import Outcome
 from raterscope.app.study import digest_of
 

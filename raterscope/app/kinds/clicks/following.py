@@ -20,7 +20,7 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import running
 from raterscope.app.formats.growing_files import Growth, Position, look
 from raterscope.app.formats.records import ClickTable, refuse_special
-from raterscope.app.kinds.clicks.results import image_record
+from raterscope.app.kinds.clicks.result_files import image_record
 from raterscope.app.kinds.clicks.running import gather
 from raterscope.app.kinds.clicks.settling import Settler
 from raterscope.app.kinds.clicks.watching import Waiting, Watched, WatchPlan, follow, waiting

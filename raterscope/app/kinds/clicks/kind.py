@@ -177,13 +177,13 @@ def _read_report_options(options: argparse.Namespace) -> dict[str, Any]:
 def _held_fixed(
     run: RunEntry, then: ReviewState, names: Mapping[tuple[str, int], str], fixed: bool
 ) -> tuple[str, str]:
-    from raterscope.app.kinds.clicks.report.part import held_fixed
+    from raterscope.app.kinds.clicks.report.sections import held_fixed
 
     return held_fixed(run, then, names, fixed)
 
 
 def _gather_report(request: ReportRequest, watch: Watch) -> ReportPart:
-    from raterscope.app.kinds.clicks.report.part import gather_part
+    from raterscope.app.kinds.clicks.report.sections import gather_part
 
     return gather_part(request, watch)
 
@@ -195,7 +195,7 @@ def _compare_runs(item: ComparedItem, differences: Differences) -> None:
 
 
 def _demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demonstrated:
-    from raterscope.app.kinds.clicks.demo import demonstrate
+    from raterscope.app.kinds.clicks.sample import demonstrate
 
     return demonstrate(folder, results, tools, watch)
 
@@ -207,13 +207,13 @@ def _about(_path: Path) -> str:
 
 
 def _write_detections(study: Study, request: Request, watch: Watch) -> list[Path]:
-    from raterscope.app.kinds.clicks.detections import export_detections
+    from raterscope.app.kinds.clicks.exporting import export_detections
 
     return export_detections(study, request, watch)
 
 
 def _write_table(study: Study, request: Request, watch: Watch) -> list[Path]:
-    from raterscope.app.kinds.clicks.study_tables import export_table
+    from raterscope.app.kinds.clicks.exporting import export_table
 
     return export_table(study, request, watch)
 
@@ -225,7 +225,7 @@ def _write_counts(study: Study, request: Request, watch: Watch) -> list[Path]:
 
 
 def _write_measurements(study: Study, request: Request, watch: Watch) -> list[Path]:
-    from raterscope.app.kinds.clicks.measurements import export_measurements
+    from raterscope.app.kinds.clicks.exporting import export_measurements
 
     return export_measurements(study, request, watch)
 

@@ -14,7 +14,7 @@ from raterscope.app import outcome, running
 from raterscope.app.kinds.clicks.batch import fuse_images
 from raterscope.app.kinds.clicks.held_fixed import held_fixed
 from raterscope.app.kinds.clicks.other_images import OtherImages, gather_others
-from raterscope.app.kinds.clicks.results import image_record
+from raterscope.app.kinds.clicks.result_files import image_record
 from raterscope.app.review import Decision, ReviewState, Weighed, fold
 from raterscope.app.study import RunEntry, Study, digest_of
 

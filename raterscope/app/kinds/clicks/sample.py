@@ -1,18 +1,41 @@
-"""The sample: simulated blood smears, the clicks of a simulated crowd, their truth, and a study of them."""
+"""The sample study of clicks: files, study, and what the demo fuses and writes of it."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
 
 from raterscope.algorithms.clicks.data import Clicks
+from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.simulation.click_crowds import click_on, gather
 from raterscope.algorithms.simulation.smears import Smear, render_smear
-from raterscope.app.sample_files import ImportFiles, made_whole, write_picture, write_rows
+from raterscope.app.kinds.clicks.accuracy import evaluate_outcomes
+from raterscope.app.kinds.clicks.command import summary_of
+from raterscope.app.kinds.clicks.result_files import Results, run_record, write_results
+from raterscope.app.kinds.clicks.running import fuse_inputs, keep
+from raterscope.app.kinds.clicks.running import gather as gather_input
+from raterscope.app.sample_files import (
+    Demonstrated,
+    ImportFiles,
+    Tools,
+    keep_once,
+    made_whole,
+    write_picture,
+    write_rows,
+)
+from raterscope.app.study import Study, digest_of
 
-__all__ = ["STUDY", "about", "make_sample", "write_files"]
+__all__ = [
+    "STUDY",
+    "about",
+    "demonstrate",
+    "make_sample",
+    "write_files",
+]
+
 
 STUDY = "sample.rscope"
 CLICKS = "simulated_clicks.csv"
@@ -102,3 +125,30 @@ def _click_rows(name: str, clicks: Clicks) -> list[tuple[str, ...]]:
 
 def _truth_rows(name: str, smear: Smear) -> list[tuple[str, ...]]:
     return [(name, f"{x:.1f}", f"{y:.1f}") for x, y in smear.parasites]
+
+
+REPORT = "clicks-report.html"
+
+
+def demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demonstrated:
+    """Make the sample of clicks where there is none yet, fuse it, write its results and a report."""
+    clock = time.perf_counter()
+    study_path = make_sample(folder, tools.import_files, watch=part(watch, 0.0, 0.6))
+    with Study.open(study_path) as study:
+        images = [entry.id for entry in study.images()]
+        inputs = gather_input(images, study, part(watch, 0.6, 0.65))
+        answer = fuse_inputs(inputs, FusionPlan(), watch=part(watch, 0.65, 0.9))
+        digest = digest_of(inputs.given)
+        keep_once(study, answer, digest, keep, part(watch, 0.9, 0.95))
+        tools.write_report(study, results / REPORT, part(watch, 0.95, 1.0))
+        radius = study.settings.matching_radius()
+        places = {name: study.truth(number).places for name, number in inputs.items.items()}
+    evaluations = evaluate_outcomes(answer.outcomes, places, radius)
+    record = run_record(
+        answer.plan, answer.outcomes.values(), started=answer.started, seconds=answer.seconds, digest=digest,
+        inputs=[{"file": STUDY, "simulated": True}], weights=inputs.weights,
+    )  # fmt: skip
+    write_results(results, Results(inputs.given, answer.outcomes, answer.plan, record, evaluations))
+    words = [f"{study_path}: simulated smears, clicked on by a simulated crowd"]
+    words += summary_of(inputs.given, answer.outcomes, evaluations, time.perf_counter() - clock, radius)
+    return Demonstrated(study_path, words, list(answer.outcomes.values()))

@@ -1,31 +1,40 @@
-"""A run's answer to a question, with the votes that it was made from, as a study has them."""
+"""Answers to a question of labels: a run's answer with its votes, and other methods beside it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.annotators.communities import Communities, all_in_words
+from raterscope.algorithms.labels.assessment import Assessment, advice, assess
+from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels
-from raterscope.algorithms.labels.fusion import LabelPlan
+from raterscope.algorithms.labels.fusion import LabelPlan, fuse
 from raterscope.algorithms.labels.rates import Rates, rates_of
 from raterscope.algorithms.labels.result import LabelResult
+from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import SettingsError
-from raterscope.app.kinds.labels.running import Question
+from raterscope.app.kinds.labels.running import Question, measured, tempering_for
+from raterscope.app.outcome import attempt
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.labels import excluded_votes, labels_of
 from raterscope.app.study.records import QuestionEntry
 from raterscope.app.study.votes import renumbered
 
 __all__ = [
+    "VOTE",
     "Answered",
     "Groups",
+    "advice_on",
     "as_it_was",
+    "assessed",
     "described",
     "groups_of",
+    "judgements",
     "names_of",
     "plan_of",
     "read_answer",
@@ -195,3 +204,73 @@ def names_of(labels: Labels, prototypes: FloatArray, basis: str, first: int = 0)
     if basis == "behaviour":
         return all_in_words(prototypes, labels.classes, labels.outputs, labels.meaning.tolist())
     return tuple(f"community {number + 1}" for number in range(first, first + len(prototypes)))
+
+
+VOTE = "majority"
+"""What models are held against."""
+
+
+def judgements(
+    question: Question,
+    plan: LabelPlan,
+    result: LabelResult,
+    *,
+    texts: Mapping[str, str] | None = None,
+    every: bool = False,
+    watch: Watch = silent,
+) -> tuple[dict[str, Assessment], list[str]]:
+    """Judge a result by the truths that were kept from it, the vote beside it.
+
+    Parameters
+    ----------
+    question : Question
+    plan : LabelPlan
+        The result's.
+    result : LabelResult
+    texts : mapping of setting to text, optional
+        What was set; the other methods take of it what they have too.
+    every : bool
+        Judge all methods.
+    watch : Watch
+
+    Returns
+    -------
+    dict of method to Assessment
+        The result's first, the vote second; empty where there is nothing to judge by.
+    list of str
+        Which methods failed and why.
+    """
+    own = assessed(result, question)
+    if own is None:
+        return {}, []
+    found, said = {plan.algorithm: own}, []
+    others = [VOTE, *(LABELLERS if every else ())]
+    others = [name for name in dict.fromkeys(others) if name != plan.algorithm]
+    for done, name in enumerate(others):
+        known = {spec.name for spec in LABELLERS[name].settings.specs()}
+        shared = {field: text for field, text in (texts or {}).items() if field in known}
+        other = replace(LabelPlan.make(name, shared), about=replace(plan.about, communities="no"))
+        step = part(watch, done / len(others), (done + 1) / len(others), f"{name}: ")
+        judged, problem, _ = attempt(partial(_judge, question, other, step))
+        if judged is not None:
+            found[name] = judged
+        elif problem:
+            said.append(f"{name} could not be compared: {problem}")
+    return found, said
+
+
+def assessed(result: LabelResult, question: Question) -> Assessment | None:
+    """Judge a result by the truths that were kept from it; None where there are none."""
+    return assess(result.fusion.posterior, measured(result, question.truth), result.fusion.classes)
+
+
+def advice_on(
+    question: Question, result: LabelResult, judged: Mapping[str, Assessment], method: str
+) -> tuple[str, ...]:
+    """Say what speaks against trusting a result; see `advice`."""
+    labels, fusion = question.labels, result.fusion
+    return advice(labels, fusion, judged.get(method), judged.get(VOTE), tempering_for(labels, fusion))
+
+
+def _judge(question: Question, plan: LabelPlan, watch: Watch) -> Assessment | None:
+    return assessed(fuse(question.labels, plan, question.truth, watch), question)

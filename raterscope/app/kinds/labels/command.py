@@ -6,7 +6,7 @@ import argparse
 import math
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,9 @@ from raterscope.algorithms.labels.rates import rates_of
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.roc_curves import FoldedCurves, FoldedSettings, subsample
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.command_line.fallback_folder import write_in_folder
-from raterscope.app.command_line.questions import asked_for, by_option
-from raterscope.app.command_line.results import (
+from raterscope.app.command_line.output import (
     LISTED,
+    ProgressLine,
     by_item,
     failures,
     files_and_digests,
@@ -29,29 +28,128 @@ from raterscope.app.command_line.results import (
     tell,
     tell_files,
     where,
+    write_in_folder,
 )
-from raterscope.app.command_line.terminal import ProgressLine
+from raterscope.app.command_line.selection import asked_for, by_option, chosen
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.labels import read_labels
 from raterscope.app.formats.labels.records import LabelTable, TrueLabels
+from raterscope.app.formats.records import STUDY_SUFFIX
 from raterscope.app.formats.tables import UnknownColumns
-from raterscope.app.kinds.labels.answers import groups_of
-from raterscope.app.kinds.labels.comparing import advice_on, judgements
+from raterscope.app.kinds.labels.answers import advice_on, groups_of, judgements, plan_of, read_answer
 from raterscope.app.kinds.labels.decision_rates import DecisionRates, follow_question
 from raterscope.app.kinds.labels.folded import fold_question
 from raterscope.app.kinds.labels.folded import in_words as folded_in_words
-from raterscope.app.kinds.labels.joining import Asked, Understanding, by_question, question_of, read_prior
-from raterscope.app.kinds.labels.results import (
+from raterscope.app.kinds.labels.reading import Asked, Understanding, by_question, question_of, read_prior
+from raterscope.app.kinds.labels.result_files import (
     QuestionOutput,
     accuracies,
     has_confusion,
     run_record,
     write_question,
 )
-from raterscope.app.kinds.labels.running import Answer, Inputs, Question, fuse_inputs
-from raterscope.app.kinds.labels.study_command import fuse_study, is_study
+from raterscope.app.kinds.labels.running import Answer, Inputs, Question, fuse_inputs, gather
+from raterscope.app.outcome import Outcome
+from raterscope.app.study import Study
 
-__all__ = ["fuse_labels", "judged_of", "notices_of", "summary_of"]
+__all__ = [
+    "fuse_labels",
+    "fuse_study",
+    "is_study",
+    "judged_of",
+    "notices_of",
+    "summary_of",
+]
+
+
+_OF_FILES = {
+    "truth": "--truth",
+    "outputs": "--outputs",
+    "classes": "--classes",
+    "stands": "--stands",
+    "prior": "--prior",
+    "annotator": "--annotator",
+    "subsample": "--subsample",
+    "mapping": "--map",
+}
+"""Options that a study has answered already."""
+
+
+def is_study(paths: Sequence[Path]) -> bool:
+    """Tell whether a study is named, by its suffix."""
+    return any(path.suffix.casefold() == STUDY_SUFFIX for path in paths)
+
+
+def fuse_study(
+    options: argparse.Namespace, plan: LabelPlan, watch: Watch
+) -> tuple[Answer, list[dict[str, object]]]:
+    """Fuse the questions of a study as its window does, or read the results of a run.
+
+    Decisions are held fixed and excluded annotators are left out. The study is not changed.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        The command line's.
+    plan : LabelPlan
+        Without effect where `options.run` names a run.
+    watch : Watch
+
+    Returns
+    -------
+    Answer
+    list of dict
+        What it is made from, for run.json.
+
+    Raises
+    ------
+    InputError
+        When other files are named beside the study, for options of files, and for unknown runs or questions.
+    """
+    path: Path = options.labels[0]
+    if len(options.labels) > 1:
+        raise InputError("is a study; expected no other file beside it", file=path)
+    given = next((option for name, option in _OF_FILES.items() if getattr(options, name)), None)
+    if given is not None:
+        raise InputError(f"is a study, which has what {given} would say; expected no {given}", file=path)
+    if options.run is not None and (options.settings or options.hold_truth or options.folds):
+        raise InputError("--run writes what was fused; expected no --set, --hold-truth or --folds beside it")
+    names = [] if options.question is None else [options.question]
+    with Study.open(path, to_read=True) as study, study.shown.only(options.run):
+        questions = [entry.id for entry in chosen(study, names, "labels", by_question=True)]
+        make_folder(options.output)
+        if options.run is not None:
+            answer = _run_shown(study, options.run, questions)
+        else:
+            answer = fuse_inputs(gather(questions, study, part(watch, 0.0, 0.2)), plan, part(watch, 0.2, 1))
+    inputs = answer.inputs
+    source = {"file": path.name, "last_decision": inputs.decision, "excluded": list(inputs.excluded)}
+    return answer, [source | ({} if options.run is None else {"run": options.run})]
+
+
+def _run_shown(study: Study, number: int, questions: Sequence[int]) -> Answer:
+    """Read the results of a run, with the votes that it was made from."""
+    run = study.run(number)
+    plan = plan_of(run) if run.kind == "labels" else None
+    if plan is None:
+        what = (
+            f"run {number} is of {run.kind}"
+            if run.kind != "labels"
+            else f"run {number} is of another version"
+        )
+        raise InputError(f"{what}; expected a run of labels", file=study.path)
+    items, given, outcomes = {}, {}, {}
+    for question in questions:
+        answered = read_answer(study, study.question(question))
+        if answered is not None:
+            name = answered.entry.name
+            items[name], given[name] = question, answered.question
+            outcomes[name] = Outcome(name, answered.result, "", "", run.seconds)
+    if not outcomes:
+        raise InputError(f"run {number} has no result for this question", file=study.path)
+    inputs = Inputs(items, given, run.known, run.imported or 0, run.excluded)
+    return Answer(plan, inputs, outcomes, run.started, run.seconds)
+
 
 _TRUE_FIELDS = {"task", "label", "truth", "question"}
 _DOUBTFUL = 0.9

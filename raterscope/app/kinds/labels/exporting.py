@@ -32,7 +32,7 @@ from raterscope.app.kinds.labels.answers import Answered, groups_of, plan_of, re
 from raterscope.app.kinds.labels.community_files import GroupedAnswer
 from raterscope.app.kinds.labels.decision_rates import follow_question, write_rates, write_rates_chart
 from raterscope.app.kinds.labels.folded import fold_question, write_charts, write_curves
-from raterscope.app.kinds.labels.results import (
+from raterscope.app.kinds.labels.result_files import (
     NEXT_VOTES,
     accuracies,
     community_columns,

@@ -182,7 +182,7 @@ def _read_report_options(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _gather_report(request: ReportRequest, watch: Watch) -> ReportPart:
-    from raterscope.app.kinds.labels.report.part import gather_part
+    from raterscope.app.kinds.labels.report.sections import gather_part
 
     return gather_part(request, watch)
 
@@ -194,7 +194,7 @@ def _compare_runs(item: ComparedItem, differences: Differences) -> None:
 
 
 def _demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demonstrated:
-    from raterscope.app.kinds.labels.demo import demonstrate
+    from raterscope.app.kinds.labels.sample import demonstrate
 
     return demonstrate(folder, results, tools, watch)
 

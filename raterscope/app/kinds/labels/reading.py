@@ -1,28 +1,283 @@
-"""Files of labels read together, and brought into a study in an order that works: votes, then truths."""
+"""Files of labels: votes joined by question, and stored in a study before truths."""
 
 from __future__ import annotations
 
+import csv
+import math
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+import numpy as np
+
+from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.errors import plain
+from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.labels import FIELDS, read_labels
 from raterscope.app.formats.labels.records import LabelTable, TrueLabels
 from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.formats.sources import Sources
 from raterscope.app.formats.tables import UnknownColumns
+from raterscope.app.kinds.labels.running import Question
 from raterscope.app.study import Study
-from raterscope.app.study.labels import add_true_labels, add_votes
+from raterscope.app.study.labels import (
+    UNNAMED,
+    add_true_labels,
+    add_votes,
+    usual_meaning,
+    widened,
+    with_classes,
+)
+from raterscope.app.study.records import Scheme
+from raterscope.app.study.votes import joined, record_of_truth, record_of_votes, take_truth
 
 __all__ = [
+    "Asked",
+    "Understanding",
     "are_of_labels",
+    "by_question",
     "likelier",
     "names_of",
+    "question_of",
     "read_label_files",
+    "read_prior",
     "store_labels",
     "tasks_of",
 ]
+
+
+_REMEDY = "--stands output=class changes it"
+_LONGEST_PRIOR = 1 << 20
+"""Bytes of a file."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question with what several files bring for it: votes, true classes."""
+
+    name: str
+    votes: tuple[LabelTable, ...]
+    truths: tuple[TrueLabels, ...] = ()
+
+
+@dataclass(frozen=True)
+class Understanding:
+    """How labels are to be understood, where somebody says so.
+
+    Attributes
+    ----------
+    outputs, classes : tuple of str
+        In order; empty for what the files have.
+    stands : tuple of pairs
+        An output, and the class that it stands for; an empty one for none.
+    prior : tuple of rows of float, optional
+        Pseudo-counts, a row a class and a number an output.
+    """
+
+    outputs: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+    stands: tuple[tuple[str, str], ...] = ()
+    prior: tuple[tuple[float, ...], ...] | None = None
+
+    def scheme(self, said: Sequence[str], truths: Sequence[TrueLabels]) -> tuple[Scheme, list[str]]:
+        """Give a question's scheme, its outputs being these, and what was taken for granted, in sentences.
+
+        Raises
+        ------
+        InputError
+            For outputs, classes or a prior that do not go together.
+        """
+        outputs = _named(self.outputs, "--outputs") or tuple(said)
+        _refuse_others(said, outputs, "was said by annotators; expected it among --outputs")
+        classes = _named(self.classes, "--classes")
+        notices: list[str] = []
+        plainly = Scheme(outputs, outputs, tuple(range(len(outputs))))
+        if classes:
+            scheme = Scheme(outputs, classes, usual_meaning(outputs, classes))
+            if not set(classes) & set(outputs) and not self.stands:
+                _, notices = with_classes(plainly, classes, _REMEDY)
+            for truth in truths:
+                _refuse_others(truth.classes, classes, "is true of a task; expected it among --classes")
+        else:
+            scheme = plainly
+            for truth in truths:
+                scheme, guessed = with_classes(scheme, truth.classes, _REMEDY)
+                notices += [] if self.stands else guessed
+        scheme = self._standing(scheme)
+        if self.prior is None:
+            return scheme, notices
+        try:
+            return replace(scheme, prior=self.prior), notices
+        except ValueError:
+            raise InputError(
+                f"the prior has {_shape(self.prior)}; expected {len(scheme.classes)} of {len(scheme.outputs)}"
+                f" numbers above 0: a row for each of {_listed(scheme.classes)}, a number for each of "
+                f"{_listed(scheme.outputs)}"
+            ) from None
+
+    def _standing(self, scheme: Scheme) -> Scheme:
+        meaning = list(scheme.meaning)
+        for output, true in self.stands:
+            if output not in scheme.outputs:
+                raise InputError(f"{plain(output)} is no output; expected one of {_listed(scheme.outputs)}")
+            if true and true not in scheme.classes:
+                raise InputError(f"{plain(true)} is no class; expected one of {_listed(scheme.classes)}")
+            meaning[scheme.outputs.index(output)] = scheme.classes.index(true) if true else OPEN
+        return replace(scheme, meaning=tuple(meaning))
+
+
+def by_question(tables: Sequence[LabelTable | TrueLabels]) -> tuple[list[Asked], list[str]]:
+    """Sort files by the question that they answer.
+
+    A file that does not name its question answers the only one that is, if they have a label in common.
+    True classes go to the question of their name, else to one that has some of their tasks: rather to one
+    that such labels are given to, then to that with the most.
+
+    Returns
+    -------
+    list of Asked
+        With votes each, in the order of first appearance.
+    list of str
+        Which truths are of no use, in sentences.
+    """
+    votes = [table for table in tables if isinstance(table, LabelTable)]
+    named = dict.fromkeys(table.question.casefold() for table in votes if table.question)
+    found: dict[str, list[LabelTable]] = {}
+    for table in votes:
+        key = (table.question or UNNAMED).casefold()
+        if not table.question and len(named) == 1:
+            (only,) = named
+            others = {name for one in votes if one.question.casefold() == only for name in one.outputs}
+            key = only if others & set(table.outputs) else key
+        found.setdefault(key, []).append(table)
+    truths: dict[str, list[TrueLabels]] = {key: [] for key in found}
+    said = []
+    tasks = {key: {name for one in those for name in one.tasks} for key, those in found.items()}
+    said_of = {key: {name for one in those for name in one.outputs} for key, those in found.items()}
+    for truth in (table for table in tables if isinstance(table, TrueLabels)):
+        key = truth.question.casefold()
+        if key not in found:
+            key = max(found, key=partial(_fit, truth, tasks, said_of), default="")
+        there = len(tasks[key].intersection(truth.tasks)) if found else 0
+        if there < len(truth):
+            lost = counted(len(truth) - there, "task")
+            said.append(f"{plain(truth.path.name)}: the truth of {lost} without votes is left out")
+        if there:
+            truths[key].append(truth)
+    asked = []
+    for key, those in found.items():
+        name = next((one.question for one in those if one.question), UNNAMED)
+        asked.append(Asked(name, tuple(those), tuple(truths[key])))
+    return asked, said
+
+
+def _fit(
+    truth: TrueLabels, tasks: Mapping[str, set[str]], said_of: Mapping[str, set[str]], key: str
+) -> tuple[bool, bool, int]:
+    """Say how well true classes fit a question; the greatest fits best."""
+    there = len(tasks[key].intersection(truth.tasks))
+    return there > 0, not said_of[key].isdisjoint(truth.classes), there
+
+
+def question_of(asked: Asked, understanding: Understanding) -> tuple[Question, list[str]]:
+    """Join the votes of a question, and its true classes; gives also what was taken for granted.
+
+    Raises
+    ------
+    InputError
+        Where the labels cannot be understood in the way that is asked for.
+    """
+    together: Scheme | None = None
+    number: dict[str, int] = {}
+    records = []
+    for table in asked.votes:
+        together = widened(together, table.outputs)
+        people = [number.setdefault(name, len(number)) for name in table.annotators]
+        records.append(record_of_votes(table, np.array(people, dtype=np.int32)))
+    assert together is not None
+    scheme, notices = understanding.scheme(together.outputs, asked.truths)
+    crowd = joined(records, scheme, len(number))
+    for truth in asked.truths:
+        take_truth(crowd, record_of_truth(truth))
+    return Question(crowd.labels(tuple(number)), crowd.truth), notices
+
+
+def read_prior(text: str) -> tuple[tuple[float, ...], ...]:
+    """Read the pseudo-counts of a confusion matrix: "0.5 0.3 0.05; 0.18 0.36 0.41", or a CSV file of them.
+
+    A file may begin with a row of the outputs' names, and its rows with the classes' names.
+
+    Raises
+    ------
+    InputError
+        Where it is neither.
+    """
+    path = Path(text)
+    rows: list[list[str]]
+    if re.fullmatch(r"[\d\s.,;eE+-]*", text) and not path.is_file():
+        rows = [re.split(r"[\s,]+", row.strip()) for row in text.split(";") if row.strip()]
+        return _numbers(rows, None)
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            content = file.read(_LONGEST_PRIOR + 1)
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is no text"
+        raise InputError(f"cannot be read as a prior: {why}", file=path) from error
+    if len(content) > _LONGEST_PRIOR:
+        raise InputError("is too long for a prior; expected a row of numbers a class", file=path)
+    rows = [row for row in csv.reader(content.splitlines()) if any(cell.strip() for cell in row)]
+    if rows and not _is_numeric(rows[0][-1]):
+        rows = rows[1:]
+    if rows and not any(_is_numeric(row[0]) for row in rows):
+        rows = [row[1:] for row in rows]
+    return _numbers(rows, path)
+
+
+def _numbers(rows: Sequence[Sequence[str]], path: Path | None) -> tuple[tuple[float, ...], ...]:
+    try:
+        prior = tuple(tuple(float(cell) for cell in row) for row in rows)
+    except ValueError as error:
+        raise InputError(
+            "a prior is rows of numbers, a row a class and a number an output, as in '2 1; 1 2'", file=path
+        ) from error
+    for number, row in enumerate(prior, 1):
+        wrong = next((value for value in row if not (value > 0 and math.isfinite(value))), None)
+        if wrong is not None:
+            raise InputError(f"row {number} of the prior has {wrong:g}; expected numbers above 0", file=path)
+    return prior
+
+
+def _is_numeric(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _named(names: tuple[str, ...], option: str) -> tuple[str, ...]:
+    if len(set(names)) != len(names):
+        raise InputError(f"{option} names one twice; expected each once, with commas between them")
+    return names
+
+
+def _refuse_others(names: Sequence[str], known: Sequence[str], what: str) -> None:
+    other = next((name for name in names if name not in known), None)
+    if other is not None:
+        raise InputError(f"{plain(other)} {what}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(plain(name, 30) for name in names[:8])
+    return shown + (f" and {len(names) - 8:,} more" if len(names) > 8 else "")
+
+
+def _shape(prior: Sequence[Sequence[float]]) -> str:
+    lengths = sorted({len(row) for row in prior})
+    return f"{counted(len(prior), 'row')} of {' or '.join(map(str, lengths)) or 'no'} numbers"
+
 
 Tables = tuple[LabelTable | TrueLabels, ...]
 

@@ -1,12 +1,15 @@
-"""The sample of labels: what a simulated crowd says of simulated cells, the truth of some, and a study."""
+"""The sample study of labels: files, study, and what the demo fuses and writes of it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.algorithms.labels.assessment import Assessment
+from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.simulation.cell_pictures import draw_cell
@@ -16,11 +19,36 @@ from raterscope.algorithms.simulation.label_crowds import (
     scoring_crowd,
     simulate_labels,
 )
-from raterscope.app.sample_files import BEGUN, ImportFiles, made_whole, write_pictures, write_rows
+from raterscope.app.command_line.output import make_folder
+from raterscope.app.kinds.labels.answers import assessed
+from raterscope.app.kinds.labels.command import summary_of
+from raterscope.app.kinds.labels.result_files import QuestionOutput, run_record, write_question
+from raterscope.app.kinds.labels.running import Answer, Inputs, digest_of, fuse_inputs, gather, keep
+from raterscope.app.sample_files import (
+    BEGUN,
+    Demonstrated,
+    ImportFiles,
+    Tools,
+    keep_once,
+    made_whole,
+    write_pictures,
+    write_rows,
+)
+from raterscope.app.study import Study
 from raterscope.app.study.labels import set_scheme
 from raterscope.app.study.records import Scheme
 
-__all__ = ["QUESTION", "STUDY", "about", "make_sample", "simulated"]
+__all__ = [
+    "METHODS",
+    "QUESTION",
+    "REPORT",
+    "STUDY",
+    "about",
+    "demonstrate",
+    "make_sample",
+    "simulated",
+]
+
 
 STUDY = "labels.rscope"
 VOTES = "simulated_votes.csv"
@@ -144,3 +172,64 @@ def _write_pictures(
         return draw_cell(task, stage, float(crowd.difficulty[task]))
 
     return write_pictures(folder, [crowd.labels.tasks[task] for task in tasks.tolist()], draw, watch)
+
+
+REPORT = "labels-report.html"
+METHODS = ("majority", "pooled", "dynibcc")
+"""The last is what the window shows."""
+
+
+def demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demonstrated:
+    """Make the sample of labels where there is none yet, fuse it, write its results and a report."""
+    study_path = make_sample(folder, tools.import_files, watch=part(watch, 0.0, 0.4))
+    with Study.open(study_path) as study:
+        inputs = gather([question.id for question in study.questions()], study, part(watch, 0.4, 0.45))
+        answers = _fused(study, inputs, part(watch, 0.45, 0.8))
+        judged = _judged(answers)
+        _write(results / "labels", answers, judged, part(watch, 0.8, 0.9))
+        tools.write_report(study, results / REPORT, part(watch, 0.9, 1.0))
+    words = [f"{study_path}: simulated cells, and what a simulated crowd says of them"]
+    shown = answers[METHODS[-1]]
+    words += summary_of(shown, shown.seconds, judged)
+    outcomes = [outcome for one in answers.values() for outcome in one.outcomes.values()]
+    return Demonstrated(study_path, words, outcomes)
+
+
+def _fused(study: Study, inputs: Inputs, watch: Watch) -> dict[str, Answer]:
+    answers = {}
+    for done, method in enumerate(METHODS):
+        step = part(watch, done / len(METHODS), (done + 1) / len(METHODS))
+        answer = answers[method] = fuse_inputs(inputs, LabelPlan.make(method), step)
+        keep_once(study, answer, digest_of(inputs.given), keep)
+    return answers
+
+
+def _judged(answers: Mapping[str, Answer]) -> dict[str, dict[str, Assessment]]:
+    """Judge every method by the truths, for each question."""
+    judged: dict[str, dict[str, Assessment]] = {}
+    for method, answer in answers.items():
+        for name, outcome in answer.outcomes.items():
+            if outcome.fusion is not None:
+                one = assessed(outcome.fusion, answer.inputs.given[name])
+                if one is not None:
+                    judged.setdefault(name, {})[method] = one
+    return judged
+
+
+def _write(
+    folder: Path,
+    answers: Mapping[str, Answer],
+    judged: Mapping[str, Mapping[str, Assessment]],
+    watch: Watch,
+) -> None:
+    """Write a folder for each method."""
+    for done, (method, answer) in enumerate(answers.items()):
+        for name, outcome in answer.outcomes.items():
+            if outcome.fusion is None:
+                continue
+            here = folder / method
+            make_folder(here)
+            record = run_record(answer, name, [{"file": STUDY, "question": name, "simulated": True}])
+            question = answer.inputs.given[name]
+            output = QuestionOutput(question, answer.plan, outcome.fusion, record, judged.get(name, {}))
+            write_question(here, output, part(watch, done / len(answers), (done + 1) / len(answers)))

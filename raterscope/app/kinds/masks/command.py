@@ -15,18 +15,18 @@ from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.report import CaseResult
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.annotator_names import TRUTH_WORD
-from raterscope.app.command_line.fallback_folder import write_in_folder
-from raterscope.app.command_line.questions import by_option
-from raterscope.app.command_line.results import (
+from raterscope.app.command_line.output import (
     LISTED,
+    ProgressLine,
     failures,
     files_and_digests,
     folders_of,
     make_folder,
     tell,
     tell_files,
+    write_in_folder,
 )
-from raterscope.app.command_line.terminal import ProgressLine
+from raterscope.app.command_line.selection import by_option
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.volumes.records import MaskTable, VolumeFile
 from raterscope.app.formats.volumes.resampling import why_not_regular
@@ -43,9 +43,8 @@ from raterscope.app.kinds.masks.rater_clusters import (
 )
 from raterscope.app.kinds.masks.raters import assign_raters
 from raterscope.app.kinds.masks.reading import MaskReading, read_mask_files, sites_of
-from raterscope.app.kinds.masks.results import CaseOutput, run_record, write_case
-from raterscope.app.kinds.masks.running import Answer, Case, Inputs, fuse_case, fuse_inputs
-from raterscope.app.kinds.masks.together import fuse_together
+from raterscope.app.kinds.masks.result_files import CaseOutput, run_record, write_case
+from raterscope.app.kinds.masks.running import Answer, Case, Inputs, fuse_case, fuse_inputs, fuse_together
 from raterscope.app.study.masks import record_of
 from raterscope.app.study.records import MaskRecord
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,17 +11,16 @@ import numpy as np
 from raterscope.algorithms.masks.data import OPEN, BoolArray, MaskFusion
 from raterscope.algorithms.masks.report import CaseResult, Report
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.coding import NOTHING_CODED, Coding
+from raterscope.app.coding import NOTHING_CODED, Coding, merged
 from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import Request, files_for
 from raterscope.app.formats.export import write_table
 from raterscope.app.formats.masks.deidentify import Deidentifier, identifying_words
 from raterscope.app.formats.masks.export import write_masks
 from raterscope.app.formats.masks.naming import bare
-from raterscope.app.formats.masks.terminology import Structure, file_names
+from raterscope.app.formats.masks.terminology import Structure, file_names, suggested
 from raterscope.app.formats.volumes.records import VolumeFile
-from raterscope.app.kinds.masks.pseudonyms import case_pseudonym, deidentifier_of, with_pseudonyms
-from raterscope.app.kinds.masks.results import (
+from raterscope.app.kinds.masks.result_files import (
     AGREEMENT,
     DISPUTES,
     Row,
@@ -32,14 +31,73 @@ from raterscope.app.kinds.masks.results import (
     products_of,
     whole,
 )
-from raterscope.app.kinds.masks.structures import codings_of
 from raterscope.app.provenance import description_of
 from raterscope.app.review import Region, fold, known_voxels
 from raterscope.app.study import ImageEntry, RunEntry, Study
-from raterscope.app.study.masks import settled_of
+from raterscope.app.study.masks import chosen_codings, imported_codings, settled_of
+from raterscope.app.study.new_study import export_key
 from raterscope.app.study.references import taken_as_even
 
-__all__ = ["export_maps", "export_table", "settled_consensus"]
+__all__ = [
+    "case_pseudonym",
+    "codings_of",
+    "deidentifier_of",
+    "export_maps",
+    "export_table",
+    "known_coding",
+    "settled_consensus",
+    "source_of",
+    "with_pseudonyms",
+]
+
+
+def codings_of(study: Study) -> Callable[[str], Coding]:
+    """Give what tells each structure's coding: as the expert chose, else as files and its name say."""
+    chosen, imported = chosen_codings(study), imported_codings(study)
+    return lambda structure: known_coding(chosen, imported, structure)
+
+
+def known_coding(chosen: Mapping[str, Coding], imported: Mapping[str, Coding], structure: str) -> Coding:
+    """Give the coding of one structure: the expert's, else what files say, else what its name suggests.
+
+    That something is tissue is what programs state where nobody chose a code: a usual name tells more.
+    """
+    if structure in chosen:
+        return chosen[structure]
+    return merged(imported.get(structure, NOTHING_CODED), suggested(structure))
+
+
+def source_of(chosen: Mapping[str, Coding], imported: Mapping[str, Coding], structure: str) -> str:
+    """Say where a structure's codes come from: "chosen", "file", "name", or "" for none."""
+    if structure in chosen:
+        return "chosen"
+    of_files, of_name = imported.get(structure, NOTHING_CODED), suggested(structure)
+    if of_files.specific or (of_files.type is not None and of_name.type is None):
+        return "file"
+    return "name" if of_name.type is not None else ""
+
+
+def deidentifier_of(study: Study) -> Deidentifier:
+    """Make the de-identifier of a study: its key, and its annotators as rater-1, rater-2 ...
+
+    Raises
+    ------
+    StudyError
+        For a study without a key; see `export_key`.
+    """
+    names = {name: f"rater-{number}" for number, name in enumerate(study.annotators(), start=1)}
+    return Deidentifier(export_key(study), names)
+
+
+def case_pseudonym(entry: ImageEntry) -> str:
+    """Name a case by its number in the study: case-001."""
+    return f"case-{entry.id:03d}"
+
+
+def with_pseudonyms(fusion: MaskFusion, by: Deidentifier) -> MaskFusion:
+    """Give a fusion whose raters have other names."""
+    return replace(fusion, annotators=tuple(by.names[name] for name in fusion.annotators))
+
 
 _COLOURS = ((230, 159, 0), (86, 180, 233), (0, 158, 115), (240, 228, 66), (0, 114, 178), (213, 94, 0))
 

@@ -139,7 +139,7 @@ def _read_report_options(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _gather_report(request: ReportRequest, watch: Watch) -> ReportPart:
-    from raterscope.app.kinds.masks.report.part import gather_part
+    from raterscope.app.kinds.masks.report.sections import gather_part
 
     return gather_part(request, watch)
 
@@ -151,7 +151,7 @@ def _compare_runs(item: ComparedItem, differences: Differences) -> None:
 
 
 def _demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demonstrated:
-    from raterscope.app.kinds.masks.demo import demonstrate
+    from raterscope.app.kinds.masks.sample import demonstrate
 
     return demonstrate(folder, results, tools, watch)
 

@@ -16,10 +16,9 @@ from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.pairs.ranking import ranks
 from raterscope.algorithms.progress import Watch, part
-from raterscope.app.command_line.fallback_folder import write_in_folder
-from raterscope.app.command_line.questions import asked_for, by_option
-from raterscope.app.command_line.results import (
+from raterscope.app.command_line.output import (
     LISTED,
+    ProgressLine,
     by_item,
     failures,
     files_and_digests,
@@ -28,16 +27,16 @@ from raterscope.app.command_line.results import (
     tell,
     tell_files,
     where,
+    write_in_folder,
 )
-from raterscope.app.command_line.terminal import ProgressLine
+from raterscope.app.command_line.selection import asked_for, by_option
 from raterscope.app.errors import InputError, counted, plain, refuse_unknown
 from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.formats.pairs.records import PairTable
 from raterscope.app.formats.pairs.true_rankings import RankingTable, read_ranking
-from raterscope.app.kinds.pairs.comparing import Beside, beside, not_promised
-from raterscope.app.kinds.pairs.joining import Asked, by_question, joined
-from raterscope.app.kinds.pairs.ranking_agreement import Agreements, agreements
-from raterscope.app.kinds.pairs.results import QuestionOutput, has_path, run_record, write_question
+from raterscope.app.kinds.pairs.answers import Agreements, Beside, agreements, beside, not_promised
+from raterscope.app.kinds.pairs.reading import Asked, by_question, joined
+from raterscope.app.kinds.pairs.result_files import QuestionOutput, has_path, run_record, write_question
 from raterscope.app.kinds.pairs.running import Answer, Inputs, fuse_inputs
 from raterscope.app.kinds.pairs.trust import trust_in_fusion
 from raterscope.app.study.pairs import placed

@@ -123,7 +123,7 @@ def _annotators_of(study: Study, item: int, run: RunEntry) -> Iterable[str | Non
 
 
 def _gather_report(request: ReportRequest, watch: Watch) -> ReportPart:
-    from raterscope.app.kinds.pairs.report.part import gather_part
+    from raterscope.app.kinds.pairs.report.sections import gather_part
 
     return gather_part(request, watch)
 
@@ -135,7 +135,7 @@ def _compare_runs(item: ComparedItem, differences: Differences) -> None:
 
 
 def _demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demonstrated:
-    from raterscope.app.kinds.pairs.demo import demonstrate
+    from raterscope.app.kinds.pairs.sample import demonstrate
 
     return demonstrate(folder, results, tools, watch)
 

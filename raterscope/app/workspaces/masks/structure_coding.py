@@ -20,7 +20,7 @@ from raterscope.app.formats.masks.terminology import (
     usual_category,
 )
 from raterscope.app.jobs import Jobs
-from raterscope.app.kinds.masks.structures import known_coding, source_of
+from raterscope.app.kinds.masks.exporting import known_coding, source_of
 from raterscope.app.review import Decision, StructureSubject
 from raterscope.app.study import Study
 from raterscope.app.study.masks import chosen_codings, imported_codings

@@ -13,8 +13,8 @@ from raterscope.algorithms.clicks.grouping import grouping_notice
 from raterscope.algorithms.clicks.stopping import changed
 from raterscope.app.formats.records import ClickTable
 from raterscope.app.kinds.clicks.other_images import others_in_words
-from raterscope.app.kinds.clicks.report.counted_image import read_counted
-from raterscope.app.kinds.clicks.report.section import clicks_section
+from raterscope.app.kinds.clicks.report.measures import read_counted
+from raterscope.app.kinds.clicks.report.sections import clicks_section
 from raterscope.app.kinds.clicks.running import Answer, fuse_inputs, gather, keep
 from raterscope.app.page.contents import Notices
 from raterscope.app.report.methods import methods_section

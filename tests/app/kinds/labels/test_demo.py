@@ -6,8 +6,7 @@ import json
 import pytest
 
 from raterscope.app.importing import import_files
-from raterscope.app.kinds.labels.demo import METHODS, REPORT, demonstrate
-from raterscope.app.kinds.labels.sample import QUESTION, make_sample
+from raterscope.app.kinds.labels.sample import METHODS, QUESTION, REPORT, demonstrate, make_sample
 from raterscope.app.report import write_report
 from raterscope.app.sample_files import Tools
 from raterscope.app.study import Study

@@ -8,13 +8,14 @@ import pytest
 from PIL import Image
 
 from raterscope.app.importing import import_files
-from raterscope.app.kinds.pairs.demo import REPORT, demonstrate
 from raterscope.app.kinds.pairs.sample import (
     COMPARISONS,
     PICTURES,
     QUESTION,
+    REPORT,
     STUDY,
     about,
+    demonstrate,
     make_sample,
     simulated,
 )

@@ -15,7 +15,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.disputes import matters_in_words
 from raterscope.app.errors import plain
 from raterscope.app.kinds.clicks.parasitaemia import SOURCE, field_of, note_of, tell
-from raterscope.app.kinds.clicks.report.counted_image import CountedImage
+from raterscope.app.kinds.clicks.report.measures import CountedImage
 from raterscope.app.page.contents import Table, shortened
 from raterscope.app.page.units import NONE, share, significant
 from raterscope.app.review import Measures, Weighed

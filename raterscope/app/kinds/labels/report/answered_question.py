@@ -16,10 +16,18 @@ from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.kinds.labels.answers import Answered, Groups, groups_of, plan_of, read_answer
-from raterscope.app.kinds.labels.comparing import VOTE, advice_on, judgements
+from raterscope.app.kinds.labels.answers import (
+    VOTE,
+    Answered,
+    Groups,
+    advice_on,
+    groups_of,
+    judgements,
+    plan_of,
+    read_answer,
+)
 from raterscope.app.kinds.labels.exporting import Settled, settled
-from raterscope.app.kinds.labels.results import accuracies
+from raterscope.app.kinds.labels.result_files import accuracies
 from raterscope.app.kinds.labels.running import measured
 from raterscope.app.page.contents import Picture
 from raterscope.app.page.pictures import photograph

@@ -17,8 +17,7 @@ from raterscope.algorithms.pairs.selection import draw_shares
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.errors import plain
-from raterscope.app.kinds.pairs.comparing import Beside, beside
-from raterscope.app.kinds.pairs.ranking_agreement import Agreements, agreements
+from raterscope.app.kinds.pairs.answers import Agreements, Beside, agreements, beside
 from raterscope.app.review.tasks import Judged
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.pairs import pairs_of, true_ranking_of

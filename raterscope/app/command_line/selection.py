@@ -1,15 +1,24 @@
-"""Which images or questions of a study a command is about."""
+"""Selection of items and questions by the command line, and the options that answer open questions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Protocol, TypeVar
 
+from raterscope.app.annotator_names import UnknownAnnotators
 from raterscope.app.errors import InputError, plain
+from raterscope.app.formats import UnknownColumns
+from raterscope.app.formats.volumes.resampling import OtherGrid
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.places import Names
 from raterscope.app.study.records import Item
 
-__all__ = ["chosen"]
+__all__ = [
+    "asked_for",
+    "by_option",
+    "chosen",
+]
 
 
 def chosen(
@@ -52,3 +61,40 @@ def _unknown(study: Study, what: str, item: str, entries: Sequence[Item]) -> Inp
     known = ", ".join(plain(one.name, 40) for one in entries[:5])
     more = f" and {len(entries) - 5:,} more" if len(entries) > 5 else ""
     return InputError(f"holds no {what} {plain(item)}; it holds {known}{more}", file=study.path)
+
+
+class Named(Protocol):
+    """A question."""
+
+    @property
+    def name(self) -> str:
+        """What is asked."""
+
+
+Asked = TypeVar("Asked", bound=Named)
+
+
+def asked_for(asked: list[Asked], question: str | None) -> list[Asked]:
+    """Choose the question of that name, whatever its case; without a name, all."""
+    if question is None:
+        return asked
+    found = [one for one in asked if one.name.casefold() == question.casefold()]
+    if not found:
+        known = ", ".join(plain(one.name, 40) for one in asked[:8])
+        raise InputError(f"there is no question {plain(question)}; expected one of {known}")
+    return found
+
+
+@contextlib.contextmanager
+def by_option() -> Iterator[None]:
+    """Say by which option is told what a file leaves open."""
+    try:
+        yield
+    except UnknownColumns as unknown:
+        raise InputError(f"{unknown.what}, by --map column=field", file=unknown.file) from unknown
+    except UnknownAnnotators as unknown:
+        words = f"{unknown.what}; tell by --annotator NAME, or by --naming how names are made up, as in "
+        raise InputError(words + "{item}_{annotator}", file=unknown.file) from unknown
+    except OtherGrid as other:
+        words = "; --resample takes it there" if other.resamplable else ""
+        raise InputError(other.what + words, file=other.file) from other

@@ -1,11 +1,16 @@
-"""The detections of a study for the next program: what the expert decided has the last word."""
+"""Exports of a study of clicks: detections, annotators, clicks and measurements."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 
+import numpy as np
+
+from raterscope.algorithms.clicks.fusion import pool_rates
 from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
@@ -13,12 +18,28 @@ from raterscope.app.exports import Request, files_for
 from raterscope.app.formats.export import write_table
 from raterscope.app.formats.masks.naming import bare
 from raterscope.app.formats.points.writing import Detection, OnImage, write_coco, write_geojson, write_layer
-from raterscope.app.kinds.clicks.results import DETECTIONS, SCORED_DETECTIONS, detection_rows
+from raterscope.app.kinds.clicks.result_files import (
+    ANNOTATORS,
+    CLICKS,
+    DETECTIONS,
+    SCORED_DETECTIONS,
+    TIMED_CLICKS,
+    annotator_rows,
+    click_rows,
+    detection_rows,
+    judged,
+)
+from raterscope.app.kinds.clicks.running import counted_in
 from raterscope.app.provenance import description_of
-from raterscope.app.review import Measures, Spot, fold, match, read_measures
+from raterscope.app.review import Measures, Spot, Weighed, fold, match, read_measures
 from raterscope.app.study import ImageEntry, RunEntry, Study
 
-__all__ = ["export_detections"]
+__all__ = [
+    "export_detections",
+    "export_measurements",
+    "export_table",
+]
+
 
 Row = Sequence[object]
 
@@ -113,3 +134,110 @@ def _with_verdict(row: list[object], spot: Spot | None) -> Row:
         row[_X], row[_Y] = spot.x, spot.y
         row[_DETECTED] = int(spot.verdict != "rejected")
     return [*row, spot.verdict]
+
+
+def export_table(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
+    """Write a table of a study; of each image the run shown counts. See `exports.Writer`."""
+    watch(0.0, f"writing {request.what}")
+    return [_TABLES[request.what](study, request.path)]
+
+
+def _write_annotators(study: Study, path: Path) -> Path:
+    """Write the annotators, with as how much of one each counted in the last run; the excluded at 0."""
+    fusions, names, runs = [], [], []
+    for entry, (run, fusion) in _results(study):
+        runs.append(run)
+        fusions.append(fusion)
+        names.append(study.clicks(entry.id, run).annotators)
+    if not fusions:
+        raise InputError(
+            "has no run yet that tells of annotators; `raterscope run` makes one", file=study.path
+        )
+    counted = counted_in(max(runs, key=attrgetter("id")), study.decisions())
+    people, rates = pool_rates(fusions, names)
+    told = dict(zip(people, annotator_rows(people, rates), strict=True))
+    untold = [None] * (len(ANNOTATORS) - 1)
+    rows = []
+    for name in dict.fromkeys([*told, *counted]):
+        how = counted.get(name, Weighed(1.0, ""))
+        rows.append((*told.get(name, (name, *untold)), f"{how.weight:g}", how.reason))
+    return write_table(path, (*ANNOTATORS, "weight", "reason"), rows)
+
+
+def _write_clicks(study: Study, path: Path) -> Path:
+    entries = study.images()
+    timed = any(study.clicks(entry.id).time is not None for entry in entries)
+    rows = (row for entry in entries for row in _click_rows(study, entry, timed))
+    return write_table(path, TIMED_CLICKS if timed else CLICKS, rows)
+
+
+def _click_rows(study: Study, entry: ImageEntry, timed: bool) -> Iterator[Row]:
+    clicks, result = study.clicks(entry.id), study.shown.result(entry.id)
+    inlier, cluster, vote = judged(None, clicks.annotator, 0.0)
+    if result is not None:
+        run, fusion = result
+        threshold = run.settings.get("assignment", {}).get("outlier_threshold", 0.5)
+        there = len(study.clicks(entry.id, replace(run, excluded=())))  # later imports stand behind
+        used = np.arange(len(clicks)) < there
+        used &= np.array([clicks.annotators[who] not in run.excluded for who in clicks.annotator], dtype=bool)
+        fused = study.clicks(entry.id, run).annotator
+        inlier[used], cluster[used], vote[used] = judged(fusion, fused, threshold)
+    return click_rows(entry.name, clicks, inlier, cluster, vote, timed=timed)
+
+
+def _results(study: Study) -> Iterator[tuple[ImageEntry, tuple[RunEntry, Fusion]]]:
+    for entry in study.images():
+        result = study.shown.result(entry.id)
+        if result is not None:
+            yield entry, result
+
+
+_TABLES: dict[str, Callable[[Study, Path], Path]] = {
+    "annotators": _write_annotators,
+    "clicks": _write_clicks,
+}
+
+
+_MEASUREMENT_COLUMNS = (
+    "image", "number", "shape", "length_px", "area_px2", "um_per_px", "length_um", "area_um2", "who", "at",
+    "points",
+)  # fmt: skip
+
+
+def export_measurements(study: Study, request: Request, watch: Watch = silent) -> list[Path]:
+    """Write what was drawn and measured, a row each. See `exports.Writer`.
+
+    A length is that of the line or of the outline; points are x y pairs in pixels.
+
+    Raises
+    ------
+    InputError
+        When nothing was measured.
+    """
+    watch(0.0, "writing measurements")
+    decisions = study.decisions()
+    measures = read_measures(decisions, fold(decisions))
+    entries = [entry for entry in study.images() if not request.items or entry.id in request.items]
+    rows = [row for entry in entries for row in _rows(entry, measures)]
+    if not rows:
+        raise InputError("holds no measurements yet; they are drawn in the window", file=study.path)
+    return [write_table(request.path, _MEASUREMENT_COLUMNS, rows)]
+
+
+def _rows(entry: ImageEntry, measures: Measures) -> Iterator[Sequence[object]]:
+    size = measures.pixel_size(entry.id, entry.pixel_size)
+    for shape in measures.shapes.get(entry.id, ()):
+        made, area = shape.made, shape.area
+        yield (
+            entry.name,
+            shape.subject.number,
+            "outline" if area is not None else "line",
+            round(shape.length, 3),
+            None if area is None else round(area, 3),
+            size,
+            None if size is None else round(shape.length * size, 6),
+            None if size is None or area is None else round(area * size**2, 6),
+            made.who,
+            None if made.at is None else made.at.isoformat(timespec="milliseconds"),
+            " ".join(f"{x:.2f},{y:.2f}" for x, y in shape.points.tolist()),
+        )
