@@ -74,7 +74,7 @@ def test_accuracies_changes_rings_and_exclusions_agree(path, tmp_path, capsys):
     found = copies(scene.labels, scene.fusion)
     assert [tuple(scene.labels.annotators[one] for one in group) for group in found.groups()] == [RING]
     assert {name for name, row in rows.items() if row["copies"] == "1"} == set(RING)
-    assert annotator_detail.in_words(found).startswith("3 annotators may copy")
+    assert annotator_detail.copying_in_words(found).startswith("3 annotators may copy")
     ring = next(one for one in scene.fusion.notices if "may copy from each other" in one)
     for sentence in (tired, ring):
         assert all(sentence in " ".join(one.split()) for one in (record, notices))
