@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from raterscope.algorithms.clicks import FusionPlan, fuse
-from raterscope.algorithms.clicks.asking import whom_to_ask
+from raterscope.algorithms.clicks.active_learning import whom_to_ask
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.experience import Experience, experience_of
 from raterscope.algorithms.clicks.results import Fusion

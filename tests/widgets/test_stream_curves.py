@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 
-from raterscope.algorithms.clicks.history import StreamHistory
-from raterscope.algorithms.clicks.stopping import StoppingSettings
+from raterscope.algorithms.clicks.stopping import StoppingSettings, StreamHistory
 from raterscope.widgets import theme
 from raterscope.widgets.figures.stream_charts import chance_in_words, falling_scale, firm_from, round_up
 from raterscope.widgets.figures.stream_curves import StreamCurves, StreamTruth

@@ -6,8 +6,7 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication, QPushButton, QScrollArea, QStyle, QStyleOptionComboBox
 
-from raterscope.algorithms.clicks.history import StreamHistory
-from raterscope.algorithms.clicks.stopping import StoppingSettings
+from raterscope.algorithms.clicks.stopping import StoppingSettings, StreamHistory
 from raterscope.widgets.panels.stream_panel import LiveLine, ReplayLine, StreamPanel
 from tests.reading import visible_words
 

@@ -19,8 +19,7 @@ References
 """
 
 from raterscope.algorithms.clicks.catalogue import CLUSTERERS, DETECTORS
-from raterscope.algorithms.clicks.data import Clicks, ClicksError, KnownSpots
-from raterscope.algorithms.clicks.ellipses import ellipses
+from raterscope.algorithms.clicks.data import Clicks, ClicksError, KnownSpots, ellipses
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse, learn_from_each_other, pool_rates
 from raterscope.algorithms.clicks.results import AnnotatorRates, Clustering, Detection, Fusion, Trace, Votes
 

@@ -1,22 +1,118 @@
-"""The crowd model of one image: components, annotators and who marked what."""
+"""The crowd model of one image and its fit, with clicks sorted into the cells of a grid."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from raterscope.algorithms.clicks._grid import Cells
-from raterscope.algorithms.clicks.data import BoolArray, FloatArray, IntArray
+from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.results import Clustering, Trace
+from raterscope.algorithms.progress import Watch
 
 if TYPE_CHECKING:
     from raterscope.algorithms.clicks._crowd_kernels import Hands, Pairs, Parts, Rules
 
-__all__ = ["NEAR", "Crowd", "CrowdModel"]
+
+__all__ = [
+    "NEAR",
+    "Cells",
+    "Crowd",
+    "CrowdModel",
+    "fit_crowd",
+    "sort_into_cells",
+]
+
+
+MAXIMUM_CELLS = 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """N clicks about their centre, sorted by cell and, within a cell, by place.
+
+    Attributes
+    ----------
+    x, y : (N,) float64
+        Place less `centre`.
+    annotator : (N,) int64
+        Place of the annotator among their sorted names.
+    rank : (R,) int64
+        That place, for the annotators as they were given.
+    weights : (R,) float64
+        How much of an annotator each of them counts as, in the order of their names; empty where all count
+        fully.
+    order : (N,) int64
+        Row among the clicks that were given.
+    centre : (x, y)
+    start : (cells + 1,) int64
+        First click of each cell, row by row.
+    grid : (5,) float64
+        Left, top, side, columns, rows.
+    """
+
+    x: FloatArray
+    y: FloatArray
+    annotator: IntArray
+    rank: IntArray
+    weights: FloatArray
+    order: IntArray
+    centre: FloatArray
+    start: IntArray
+    grid: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    @property
+    def worth(self) -> FloatArray:
+        """(R,) the weights, or ones."""
+        return self.weights if len(self.weights) else np.ones(len(self.rank))
+
+
+def sort_into_cells(clicks: Clicks, side: float, tick: Callable[[], None] = lambda: None) -> Cells:
+    """Sort clicks into cells of about the given side, pixels.
+
+    The clicks are centred first: squares of coordinates near 1e7 would cancel. Annotators are numbered by
+    name and clicks at one place are sorted by it, so that the order of neither makes a difference. `tick`
+    is called between the steps.
+    """
+    centre = np.array([np.median(clicks.x), np.median(clicks.y)])
+    x, y = clicks.x - centre[0], clicks.y - centre[1]
+    left, top, width, height = float(x.min()), float(y.min()), float(np.ptp(x)), float(np.ptp(y))
+    most = min(MAXIMUM_CELLS, 4 * len(x) + 16)
+    side = max(side, np.sqrt(width * height / most), width / most, height / most, 1e-300)
+    columns, rows = int(width / side) + 1, int(height / side) + 1
+    cell = np.minimum((y - top) / side, rows - 1).astype(np.int64) * columns
+    cell += np.minimum((x - left) / side, columns - 1).astype(np.int64)
+    rank = np.empty(len(clicks.annotators), dtype=np.int64)
+    rank[sorted(range(len(rank)), key=clicks.annotators.__getitem__)] = np.arange(len(rank))
+    annotator = rank[clicks.annotator]
+    key = _key(cell, (x - left) / side, (y - top) / side, annotator)
+    tick()
+    order = np.argsort(key)
+    tick()
+    start = np.zeros(columns * rows + 1, dtype=np.int64)
+    np.cumsum(np.bincount(cell, minlength=columns * rows), out=start[1:])
+    grid = np.array([left, top, side, columns, rows], dtype=np.float64)
+    weights = np.empty(0) if clicks.weights is None else clicks.weights[np.argsort(rank)]
+    return Cells(
+        x[order], y[order], annotator[order], rank, weights, order.astype(np.int64), centre, start, grid
+    )
+
+
+def _key(cell: IntArray, x: FloatArray, y: FloatArray, annotator: IntArray) -> NDArray[np.uint64]:
+    """Pack cell, place within it and annotator into one number: it sorts four times as fast as four."""
+    key = cell.astype(np.uint64) << np.uint64(42)
+    for value, shift in ((x, 28), (y, 14)):
+        key |= ((value % 1.0) * 2**14).astype(np.uint64) << np.uint64(shift)
+    return np.asarray(key | (annotator % 2**14).astype(np.uint64))
+
 
 SPACING = 2.0
 """Components begin at clicks so many scatters apart: closer objects are hardly told apart."""
@@ -84,8 +180,7 @@ class Crowd:
     """The crowd model of one image: components, annotators and who marked what, as far as is known."""
 
     def __init__(self, cells: Cells, annotators: int, area: float, model: CrowdModel) -> None:
-        from raterscope.algorithms.clicks._crowd_kernels import Parts
-        from raterscope.algorithms.clicks._near_kernels import Marks
+        from raterscope.algorithms.clicks._crowd_kernels import Marks, Parts
 
         self.cells, self.model, self.uniform = cells, model, 1 / area
         self.marks = Marks(cells.x, cells.y, cells.annotator, cells.start, cells.grid)
@@ -120,7 +215,7 @@ class Crowd:
 
     def crowded(self, rows: IntArray, tick: Callable[[], None]) -> tuple[IntArray, FloatArray]:
         """Choose, of some clicks, those where clicks of several annotators are; say how crowded they are."""
-        from raterscope.algorithms.clicks._near_kernels import choose, crowding
+        from raterscope.algorithms.clicks._crowd_kernels import choose, crowding
 
         count = np.zeros(len(self.cells))
         for begin in range(0, len(rows), 50_000):
@@ -149,7 +244,7 @@ class Crowd:
 
     def near(self, places: FloatArray, reach: float) -> IntArray:
         """Find the clicks within reach of some places."""
-        from raterscope.algorithms.clicks._near_kernels import gather
+        from raterscope.algorithms.clicks._crowd_kernels import gather
 
         all_of_them = np.ones(len(places), dtype=np.bool_)
         first, last, clicks = np.empty(len(places), np.int64), np.empty(len(places), np.int64), self.click
@@ -168,8 +263,7 @@ class Crowd:
 
     def gather(self, tick: Callable[[], None]) -> None:
         """List the clicks near each component."""
-        from raterscope.algorithms.clicks._crowd_kernels import Pairs
-        from raterscope.algorithms.clicks._near_kernels import gather
+        from raterscope.algorithms.clicks._crowd_kernels import Pairs, gather
 
         self.compact()
         first, last = (np.empty(len(self), dtype=np.int64) for _ in range(2))
@@ -300,7 +394,7 @@ class Crowd:
 
         Where some count as part of one, that is who count less than `SEVERAL`.
         """
-        from raterscope.algorithms.clicks._near_kernels import SEVERAL
+        from raterscope.algorithms.clicks._crowd_kernels import SEVERAL
 
         rows = np.flatnonzero((self.total > 1) & (self.nearest >= 0))
         number, annotators = len(self.parts.weight), len(self.ability)
@@ -365,3 +459,98 @@ def _shared(ability: FloatArray, worth: FloatArray) -> tuple[FloatArray, IntArra
     rounded = np.exp(np.rint(8 * np.log(ability)) / 8)
     values, place = np.unique(rounded, return_inverse=True)
     return values, place, np.bincount(place, worth).astype(np.float64)
+
+
+def fit_crowd(
+    cells: Cells, annotators: int, area: float, model: CrowdModel, watch: Watch
+) -> tuple[Clustering, Crowd]:
+    """Fit the crowd model from components wherever clicks agree, down to those that the evidence is for.
+
+    Rounds follow each other: EM over all components with the annotators' hands fixed, the trial removal of
+    each component, and the renewal of what is known of the annotators. They end when a round removes
+    nothing. Within a round every removal raises the evidence.
+
+    Parameters
+    ----------
+    cells : Cells
+    annotators : int
+        R.
+    area : float
+        Of the image.
+    model : CrowdModel
+    watch : Watch
+    """
+    crowd = Crowd(cells, annotators, area, model)
+    done, words = 0.0, "choosing where clusters begin"
+
+    def tick() -> None:
+        watch(done, words)
+
+    crowd.seed(tick)
+    initial = max(len(crowd), 1)
+    objective: list[float] = []
+    components: list[int] = []
+    removed: list[bool] = []
+
+    def note(value: float, *, forced: bool = False) -> None:
+        objective.append(value)
+        components.append(len(crowd))
+        removed.append(forced)
+
+    crowd.set_rules()
+    crowd.gather(tick)
+    words = f"fitting {len(crowd)} components"
+    crowd.sweep(2, tick, renew=False)
+    crowd.sweep(5, tick)
+    crowd.survey(tick)
+    crowd.learn()
+    converged, value = False, -math.inf
+    for turn in range(model.max_rounds):
+        words = f"fitting {len(crowd)} components"
+        crowd.gather(tick)
+        crowd.set_rules()
+        crowd.sweep(2, tick, renew=False)
+        crowd.sweep(3, tick)
+        crowd.survey(tick)
+        crowd.set_rules()
+        value = crowd.evidence
+        note(value)
+        start, width = done, (0.9 - done) * (0.6 if turn == 0 else 0.4)
+
+        def tell(gain: float, position: int, start: float = start, width: float = width) -> None:
+            nonlocal done, value
+            done = start + width * position / initial
+            value += gain
+            if gain:
+                note(value, forced=True)
+            watch(
+                done, f"removing the weakest of {len(crowd)} components", objective=value,
+                partial=partial(crowd.result, Trace.none()),
+            )  # fmt: skip
+
+        gone = crowd.prune(tell)
+        done = max(done, start + width)
+        crowd.sweep(2, tick)
+        crowd.survey(tick)
+        crowd.learn()
+        tick()
+        lonely = crowd.drop_lonely()
+        tick()
+        converged = gone == 0 and not lonely and turn > 1
+        if converged:
+            break
+    words = f"fitting {len(crowd)} components"
+    settled = False
+    while not settled:
+        crowd.gather(tick)
+        crowd.set_rules()
+        crowd.sweep(2, tick, renew=False)
+        crowd.sweep(6, tick)
+        crowd.survey(tick)
+        settled = not crowd.drop_lonely()
+    note(crowd.evidence)
+    trace = Trace(
+        np.array(objective), np.array(components, dtype=np.int64), np.array(removed, dtype=bool),
+        len(objective) - 1, converged,
+    )  # fmt: skip
+    return crowd.result(trace), crowd

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from raterscope.algorithms.clicks._near_kernels import by_worth
+from raterscope.algorithms.clicks._crowd_kernels import by_worth
 from raterscope.algorithms.compiling import Array, compiled
 
 __all__ = ["count_own", "count_pairs", "density_pairs", "maximise", "mix"]

@@ -24,7 +24,7 @@ from typing import Literal
 
 import numpy as np
 
-from raterscope.algorithms.clicks._grid import Cells
+from raterscope.algorithms.clicks._crowd import Cells
 from raterscope.algorithms.clicks.data import BoolArray, FloatArray, IntArray
 from raterscope.algorithms.clicks.results import Clustering, Trace
 from raterscope.algorithms.progress import Watch

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray, KnownSpots
-from raterscope.algorithms.clicks.partition import floored
+from raterscope.algorithms.clicks.hard_clustering import floored
 from raterscope.algorithms.clicks.results import Clustering
 from raterscope.algorithms.settings import Settings, number
 

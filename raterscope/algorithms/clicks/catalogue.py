@@ -5,9 +5,16 @@ from __future__ import annotations
 from raterscope.algorithms.catalogue import Algorithm
 from raterscope.algorithms.clicks.cem import CEMSettings, cem
 from raterscope.algorithms.clicks.dem import DEMSettings, dem
-from raterscope.algorithms.clicks.density import DBSCANSettings, HDBSCANSettings, dbscan, hdbscan
-from raterscope.algorithms.clicks.hac import HACSettings, hac
-from raterscope.algorithms.clicks.kmeans import KMeansSettings, kmeans
+from raterscope.algorithms.clicks.hard_clustering import (
+    DBSCANSettings,
+    HACSettings,
+    HDBSCANSettings,
+    KMeansSettings,
+    dbscan,
+    hac,
+    hdbscan,
+    kmeans,
+)
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
 from raterscope.algorithms.clicks.recursive import RecursiveSettings, recursive
 from raterscope.algorithms.clicks.voting import MajoritySettings, ShareSettings, majority, share

@@ -1,20 +1,58 @@
-"""How many structures an image has, as its posteriors say it.
+"""Counts of structures from posteriors, and parasitaemia as microscopists report it.
 
 A crowd's spots are real or not, each by its posterior (OEM-DEM paper, eq. 25), so that their number has the
-Poisson binomial distribution. The posteriors themselves are known within intervals only, since the annotators
-are; the same annotators are behind all of them, so what is not known is taken to move all posteriors of an
-image the same way, on the scale of their logits. That is the cautious choice: errors that were independent
-would not widen the number's distribution at all.
+Poisson binomial distribution. The posteriors themselves are known within intervals only, since the
+annotators are; the same annotators are behind all of them, so what is not known is taken to move all
+posteriors of an image the same way, on the scale of their logits. That is the cautious choice: errors that
+were independent would not widen the number's distribution at all.
+
+The formulas are those of the World Health Organization [who2010]_, [who2016]_: parasites per microlitre of
+blood = parasites counted x leukocytes per microlitre / leukocytes counted, with 8,000 leukocytes per
+microlitre where they were not counted, and on a thin film infected red cells / red cells counted, which
+times the red cells per microlitre is a density again; 5,000,000 are assumed where they were not counted (as
+in [dhorda2020]_, table 3). Where the film's thickness is known, parasites / volume examined says the same
+without cells.
+
+What is not known comes from two sides. How many parasites there are in what was looked at is known as a
+distribution over whole numbers, since a detection may be none; a rate given a number has the distribution
+that Jeffreys' prior gives it: gamma for a count in a volume, the ratio of two gammas for two counts in one
+volume, beta for a share. An interval is that of the mixture.
+
+References
+----------
+.. [who2010] World Health Organization, "Basic malaria microscopy, part I: Learner's guide", 2nd edition,
+   World Health Organization (2010).
+.. [who2016] World Health Organization, "Malaria parasite counting", Malaria microscopy standard operating
+   procedure MM-SOP-09 (2016).
+.. [dhorda2020] M. Dhorda, E. H. Ba, J. K. Baird, J. Barnwell, D. Bell, J. Y. Carter et al., "Towards
+   harmonization of microscopy methods for malaria clinical research studies", Malaria Journal 19 (2020) 324,
+   doi:10.1186/s12936-020-03352-z.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 
-from raterscope.algorithms.clicks._finding import marks_of
+from raterscope.algorithms.clicks._prospects import marks_of
 from raterscope.algorithms.clicks.data import FloatArray
 
-__all__ = ["count_distribution", "expected_count"]
+__all__ = [
+    "LEUKOCYTES_PER_MICROLITRE",
+    "RED_CELLS_PER_MICROLITRE",
+    "Rate",
+    "count_distribution",
+    "dispersion",
+    "expected_count",
+    "infected_share",
+    "per_field",
+    "per_leukocyte",
+    "per_volume",
+    "volume_of",
+]
+
 
 SURE = 1e-12
 AT_ONCE = 256
@@ -97,3 +135,244 @@ def _number_of(chance: FloatArray) -> FloatArray:
 def _logit(share: FloatArray) -> FloatArray:
     inside = np.clip(share, SURE, 1 - SURE)
     return np.asarray(np.log(inside) - np.log1p(-inside))
+
+
+LEUKOCYTES_PER_MICROLITRE = 8000.0
+"""What the World Health Organization assumes where a patient's leukocytes were not counted."""
+
+RED_CELLS_PER_MICROLITRE = 5e6
+"""What is assumed where a patient's red cells were not counted."""
+
+_CUBIC_MICROMETRES = 1e9
+"""In a microlitre."""
+
+_TAIL = 0.025
+_NEGLIGIBLE = 1e-12
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A rate with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def dispersion(counts: FloatArray) -> float:
+    """Tell how many times the counts of fields vary as much as by chance alone.
+
+    Parameters
+    ----------
+    counts : (n,) float64
+        Parasites expected on each field.
+
+    Returns
+    -------
+    float
+        Variance over mean, which a Poisson distribution has at 1; at least 1, and 1 for fewer than two
+        fields.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(dispersion(np.array([3.0, 9.0, 2.0, 10.0])), 2)
+    2.78
+    """
+    counts = np.asarray(counts, dtype=np.float64)
+    if len(counts) < 2 or not counts.mean() > 0:
+        return 1.0
+    return max(1.0, float(counts.var(ddof=1) / counts.mean()))
+
+
+def per_field(chance: FloatArray, fields: int, spread: float = 1.0) -> Rate:
+    """Give the mean number of parasites on a field.
+
+    Parasites lie in clumps and films are of uneven thickness; a count that varies `spread` times as much as
+    by chance tells as much as one that is so many times smaller (quasi-Poisson).
+
+    Parameters
+    ----------
+    chance : (m + 1,) float64
+        Probability that there are 0 ... m parasites on all fields together.
+    fields : int
+    spread : float
+        See `dispersion`.
+
+    Raises
+    ------
+    ValueError
+        Without a field.
+    """
+    return _per_amount(chance, float(fields), spread, "fields")
+
+
+def per_volume(chance: FloatArray, microlitres: float, spread: float = 1.0) -> Rate:
+    """Give the parasites per microlitre of what was examined.
+
+    Parameters
+    ----------
+    chance : (M,) float64
+        Of each detection to be a parasite.
+    microlitres : float
+        What was looked at; see `volume_of`.
+    spread : float
+        As of `per_field`.
+
+    Raises
+    ------
+    ValueError
+        Without a volume.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rate = per_volume(np.array([0.9, 0.8, 1.0]), microlitres=0.1)
+    >>> round(rate.value)
+    10
+    """
+    return _per_amount(chance, microlitres, spread, "volume")
+
+
+def per_leukocyte(chance: FloatArray, leukocytes: float, times: float = 1.0, spread: float = 1.0) -> Rate:
+    """Give the parasites for so many leukocytes: 200, or those of a microlitre.
+
+    Leukocytes are counted too: their number varies by chance as that of parasites does.
+
+    Parameters
+    ----------
+    chance : (m + 1,) float64
+        Probability that there are 0 ... m parasites where the leukocytes were counted.
+    leukocytes : float
+        Counted.
+    times : float
+        Leukocytes that the parasites are told for.
+    spread : float
+        Of the parasites, see `dispersion`.
+
+    Raises
+    ------
+    ValueError
+        Without a leukocyte.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> chance = np.zeros(51)
+    >>> chance[50] = 1.0  # exactly 50 parasites
+    >>> rate = per_leukocyte(chance, leukocytes=200, times=8000)
+    >>> round(rate.value), round(rate.low), round(rate.high)
+    (2000, 1457, 2708)
+    """
+    from scipy.special import betainc
+
+    _refuse(leukocytes, "leukocytes")
+
+    def below(ratio: float, number: FloatArray) -> FloatArray:
+        # The gamma of the parasites, in units of the spread, over that of the leukocytes.
+        ratio /= spread
+        return np.asarray(betainc(number / spread + 0.5, leukocytes + 0.5, ratio / (1 + ratio)))
+
+    found = _rate(chance, below, 1 / leukocytes)
+    return Rate(found.value * times, found.low * times, found.high * times)
+
+
+def infected_share(chance: FloatArray, red_cells: float, spread: float = 1.0) -> Rate:
+    """Give the share of red cells that are infected, each counted once, on a thin film.
+
+    Parameters
+    ----------
+    chance : (m + 1,) float64
+        Probability that 0 ... m of the red cells are infected.
+    red_cells : float
+        Counted, infected ones included.
+    spread : float
+        Of the parasites, see `dispersion`; the cells tell as much as so many times fewer (quasi-binomial).
+
+    Raises
+    ------
+    ValueError
+        Where there are fewer red cells than infected ones are expected.
+    """
+    from scipy.special import betainc
+
+    chance = np.asarray(chance, dtype=np.float64)
+    expected = float(chance @ np.arange(len(chance)))
+    if not red_cells >= max(expected, 1.0):
+        raise ValueError(
+            f"{red_cells:g} red cells were counted; expected at least the {expected:.0f} infected"
+        )
+
+    def below(share: float, number: FloatArray) -> FloatArray:
+        healthy = np.maximum(red_cells - number, 0.0)
+        return np.asarray(betainc(number / spread + 0.5, healthy / spread + 0.5, min(share, 1.0)))
+
+    found = _rate(chance, below, 1 / red_cells)
+    return Rate(found.value, found.low, min(found.high, 1.0))
+
+
+def volume_of(area: float, thickness: float) -> float:
+    """Give the microlitres in an area, square micrometres, of a film of some thickness, micrometres.
+
+    Examples
+    --------
+    >>> volume_of(area=100_000, thickness=2)
+    0.0002
+    """
+    return area * thickness / _CUBIC_MICROMETRES
+
+
+def _per_amount(chance: FloatArray, amount: float, spread: float, what: str) -> Rate:
+    from scipy.special import gammainc
+
+    _refuse(amount, what)
+
+    def below(rate: float, number: FloatArray) -> FloatArray:
+        return np.asarray(gammainc(number / spread + 0.5, rate * amount / spread))
+
+    return _rate(chance, below, 1 / amount)
+
+
+def _refuse(amount: float, what: str) -> None:
+    if not 0 < amount < np.inf:
+        raise ValueError(f"{what} of {amount}; expected more than 0")
+
+
+def _rate(chance: FloatArray, below: Callable[[float, FloatArray], FloatArray], unit: float) -> Rate:
+    """Take the mean, and the ends of the mixture's interval.
+
+    Parameters
+    ----------
+    below : callable
+        ``below(rate, numbers)`` gives the probability of a lesser rate for each number of parasites.
+    unit : float
+        The rate that one parasite stands for.
+    """
+    chance = np.asarray(chance, dtype=np.float64)
+    number = np.flatnonzero(chance > _NEGLIGIBLE).astype(np.float64)
+    weight = chance[number.astype(np.int64)]
+    weight /= weight.sum()
+    value = float(weight @ number) * unit
+    # Nothing found is no ground for a rate above nothing: as is usual with this prior, it then begins at 0.
+    nothing = float(weight[number == 0].sum())
+    low = 0.0 if nothing >= _TAIL else _where(below, number, weight, _TAIL, value, unit)
+    return Rate(value, low, _where(below, number, weight, 1 - _TAIL, value, unit))
+
+
+def _where(
+    below: Callable[[float, FloatArray], FloatArray],
+    number: FloatArray,
+    weight: FloatArray,
+    share: float,
+    value: float,
+    unit: float,
+) -> float:
+    from scipy.optimize import brentq
+
+    def missing(rate: float) -> float:
+        return float(weight @ below(rate, number)) - share
+
+    high = max(2 * value, 4 * unit)
+    while missing(high) < 0:
+        high *= 2
+    return float(brentq(missing, 0.0, high, xtol=unit * 1e-6))

@@ -18,8 +18,7 @@ from raterscope.algorithms.clicks.cem import CEMSettings
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.dem import DEMSettings
 from raterscope.algorithms.clicks.fusion import FusionPlan, conclude
-from raterscope.algorithms.clicks.hac import HACSettings
-from raterscope.algorithms.clicks.kmeans import KMeansSettings
+from raterscope.algorithms.clicks.hard_clustering import HACSettings, KMeansSettings
 from raterscope.algorithms.clicks.oem import OEMSettings
 from raterscope.algorithms.clicks.results import Clustering, Fusion
 from raterscope.algorithms.clicks.stream import StreamPlan, StreamSettings, advance, begin

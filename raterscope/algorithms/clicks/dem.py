@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from raterscope.algorithms.clicks._honesty import Honesty, honesty_of
+from raterscope.algorithms.clicks._structure_share import Honesty, honesty_of
 from raterscope.algorithms.clicks._vote_model import (
     BELIEVED,
     EDGE,

@@ -15,7 +15,10 @@ from typing import Self
 
 import numpy as np
 
-from raterscope.algorithms.clicks._lessons import (
+from raterscope.algorithms.clicks._vote_model import Looks, Prior, Problem, log_odds, odds_of_votes
+from raterscope.algorithms.clicks.data import FloatArray, IntArray
+from raterscope.algorithms.clicks.dem import DEMSettings, problem_of
+from raterscope.algorithms.clicks.learning import (
     SPREAD,
     Advice,
     Image,
@@ -27,9 +30,6 @@ from raterscope.algorithms.clicks._lessons import (
     usual_allure,
     ways_of,
 )
-from raterscope.algorithms.clicks._vote_model import Looks, Prior, Problem, log_odds, odds_of_votes
-from raterscope.algorithms.clicks.data import FloatArray, IntArray
-from raterscope.algorithms.clicks.dem import DEMSettings, problem_of
 from raterscope.algorithms.clicks.results import Fusion, Votes
 from raterscope.algorithms.progress import Watch, silent
 

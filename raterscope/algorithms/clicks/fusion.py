@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.catalogue import Algorithm
-from raterscope.algorithms.clicks._rates import interval, precision_of
 from raterscope.algorithms.clicks.assignment import (
     AssignmentSettings,
     assign,
@@ -27,7 +26,15 @@ from raterscope.algorithms.clicks.dem import DEMSettings, decide, problem_of
 from raterscope.algorithms.clicks.experience import Experience, informed
 from raterscope.algorithms.clicks.learning import can_learn, learn
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
-from raterscope.algorithms.clicks.results import AnnotatorRates, Clustering, Detection, Fusion, Votes
+from raterscope.algorithms.clicks.results import (
+    AnnotatorRates,
+    Clustering,
+    Detection,
+    Fusion,
+    Votes,
+    interval,
+    precision_of,
+)
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, SettingsError
 

@@ -1,4 +1,10 @@
-"""Clicks that keep coming: OEM-DEM goes on from where it stood (OEM-DEM paper, section 6 and Algorithm 3)."""
+"""Clicks that keep coming: OEM-DEM goes on from where it stood (OEM-DEM paper, section 6 and Algorithm 3).
+
+A stream follows each image from step to step, with what other images said of the annotators at an earlier
+time. What it came to therefore depends on the order in which clicks came. To settle, each image is fused
+from its clicks alone and all images learn from each other, as in `raterscope.algorithms.clicks.fusion`: the
+answer is that of a fusion, whatever the order was, and the streams go on from there.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +15,33 @@ from typing import Any, Self
 
 import numpy as np
 
-from raterscope.algorithms.clicks._stream_crowd import CrowdMemory, fit_anew, follow
-from raterscope.algorithms.clicks._stream_path import go_on
-from raterscope.algorithms.clicks._vote_model import Problem, State, carried
+from raterscope.algorithms.clicks._streaming import CrowdMemory, fit_anew, follow, go_on
+from raterscope.algorithms.clicks._vote_model import Problem, State, carried, climb
 from raterscope.algorithms.clicks.assignment import AssignmentSettings
 from raterscope.algorithms.clicks.data import Clicks, ClicksError, FloatArray, IntArray
 from raterscope.algorithms.clicks.dem import DEMSettings, highest, judge_alone, problem_of, starts_of
 from raterscope.algorithms.clicks.experience import Experience, informed
-from raterscope.algorithms.clicks.fusion import FusionPlan, conclude
+from raterscope.algorithms.clicks.fusion import FusionPlan, conclude, learn_from_each_other
 from raterscope.algorithms.clicks.learning import can_learn
 from raterscope.algorithms.clicks.oem import OEMSettings, oem, weighs_evidence
 from raterscope.algorithms.clicks.results import Clustering, Detection, Fusion, Votes
+from raterscope.algorithms.clicks.stopping import votes_on
 from raterscope.algorithms.evaluation import match
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, SettingsError, choice, number
 
-__all__ = ["StreamMemory", "StreamPlan", "StreamSettings", "StreamState", "advance", "begin"]
+__all__ = [
+    "StreamMemory",
+    "StreamPlan",
+    "StreamSettings",
+    "StreamState",
+    "advance",
+    "afresh",
+    "begin",
+    "can_settle",
+    "settle",
+]
+
 
 Starts = Mapping[str, FloatArray | State]
 
@@ -371,3 +388,61 @@ class _Detector:
         ascent, self.start = highest(problem, begun, self.settings, part(watch, 0.0, 0.6))
         self.came_to = ascent.state
         return judge_alone(problem, ascent, begun, self.settings, part(watch, 0.6, 1.0))
+
+
+def can_settle(plan: StreamPlan) -> bool:
+    """Tell whether streams of this plan are settled: not Algorithm 3 as published, nor carried reliabilities.
+
+    Both make an image's answer depend on what came before.
+    """
+    return plan.stream.update != "printed" and not plan.clustering.carry_reliability
+
+
+def afresh(
+    clicks: Clicks, plan: StreamPlan, before: StreamState | None = None, watch: Watch = silent
+) -> StreamState:
+    """Fuse all clicks of an image by themselves, as `fuse` does; the step is that of the state before."""
+    state = begin(clicks, plan, watch)
+    return state if before is None else replace(state, step=before.step)
+
+
+def settle(
+    clicks: Sequence[Clicks],
+    alone: Sequence[StreamState],
+    plan: StreamPlan,
+    watch: Watch = silent,
+    *,
+    others: Sequence[tuple[Clicks, Fusion]] = (),
+) -> list[StreamState]:
+    """Let images that were fused by themselves learn from each other, and be streams again.
+
+    Parameters
+    ----------
+    clicks : sequence of Clicks
+    alone : sequence of StreamState
+        Of each image, as `afresh` gives it.
+    plan : StreamPlan
+    watch : Watch
+    others : sequence of (Clicks, Fusion), optional
+        Images that are not followed, and what was made of them by the same plan: they teach too.
+
+    Returns
+    -------
+    list of StreamState
+        Their decisions are those of a fusion of all the images.
+    """
+    fusions = learn_from_each_other(
+        [*clicks, *(one for one, _ in others)],
+        [*(state.fusion for state in alone), *(one for _, one in others)],
+        plan.fusion,
+        part(watch, 0.0, 0.9),
+    )
+    settled = []
+    for done, (own, state, fusion) in enumerate(zip(clicks, alone, fusions, strict=False)):
+        part(watch, 0.9, 1.0)(done / len(alone), "settling")
+        problem = problem_of(votes_on(own, fusion), plan.detection)
+        start = np.clip(fusion.detection.posterior, 0, 1)
+        votes = climb(problem, start, 1, 0.0, silent).state if fusion is not state.fusion else None
+        memory = state.memory if votes is None else replace(state.memory, votes=votes)
+        settled.append(replace(state, fusion=fusion, memory=memory))
+    return settled

@@ -17,8 +17,7 @@ from raterscope.algorithms.clicks.cem import CEMSettings, cem
 from raterscope.algorithms.clicks.crowd_size import first_annotators
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
-from raterscope.algorithms.clicks.hac import HACSettings, hac
-from raterscope.algorithms.clicks.kmeans import kmeans
+from raterscope.algorithms.clicks.hard_clustering import HACSettings, hac, kmeans
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
 from raterscope.algorithms.clicks.results import Clustering, Fusion
 from raterscope.algorithms.clicks.stream import StreamPlan, advance, begin

@@ -21,7 +21,7 @@ from raterscope.algorithms.clicks.decision_streams import (
 )
 from raterscope.algorithms.clicks.dem import DEMSettings, dem
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
-from raterscope.algorithms.clicks.kmeans import kmeans
+from raterscope.algorithms.clicks.hard_clustering import kmeans
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
 from raterscope.algorithms.clicks.voting import majority
 from raterscope.algorithms.evaluation import evaluate

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QObject, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPen, QPixmap
 
-from raterscope.algorithms.clicks.ellipses import ellipses
+from raterscope.algorithms.clicks.data import ellipses
 from raterscope.figures.colours import ANNOTATOR_COLOURS, ANNOTATOR_SYMBOLS
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.marks import ClickMarks, DetectionMarks, GridIndex

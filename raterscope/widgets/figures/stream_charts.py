@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen, QPolygonF
 
-from raterscope.algorithms.clicks.history import StreamHistory
-from raterscope.algorithms.clicks.stopping import StoppingSettings, changed_of_late
+from raterscope.algorithms.clicks.stopping import StoppingSettings, StreamHistory, changed_of_late
 from raterscope.figures.table import Column, PlotTable
 from raterscope.text.numbers import count, estimate, figure, percent
 from raterscope.widgets import theme

@@ -8,8 +8,7 @@ from PySide6.QtCore import QPointF, QRectF, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from raterscope.algorithms.clicks.history import StreamHistory
-from raterscope.algorithms.clicks.stopping import StoppingSettings
+from raterscope.algorithms.clicks.stopping import StoppingSettings, StreamHistory
 from raterscope.figures.table import PlotTable
 from raterscope.text.numbers import count
 from raterscope.widgets import theme

@@ -12,7 +12,7 @@ from PySide6.QtCore import QModelIndex, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QTabWidget, QVBoxLayout, QWidget
 
-from raterscope.algorithms.clicks.ellipses import ellipses
+from raterscope.algorithms.clicks.data import ellipses
 from raterscope.text.numbers import part_of_one
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.annotation_layers import state_style

@@ -6,8 +6,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
-from raterscope.algorithms.clicks.history import StreamHistory
-from raterscope.algorithms.clicks.stopping import StoppingSettings
+from raterscope.algorithms.clicks.stopping import StoppingSettings, StreamHistory
 from raterscope.text.numbers import count
 from raterscope.widgets import theme
 from raterscope.widgets.figures.stream_charts import outlook_in_words, state_in_words

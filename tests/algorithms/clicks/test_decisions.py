@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from raterscope.algorithms.clicks import FusionPlan, KnownSpots, Votes, fuse, learn_from_each_other
-from raterscope.algorithms.clicks.negatives import absence_notice, decision_notice
+from raterscope.algorithms.clicks.robustness import absence_notice, decision_notice
 from raterscope.algorithms.simulation.click_crowds import separated_crowd
 from tests.algorithms.clicks.crowds import made
 from tests.algorithms.clicks.test_learning import run_of, together

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.clicks import Clicks, FusionPlan, fuse
-from raterscope.algorithms.clicks.exclusion import NO_CLUSTER, changed_decisions, same_clusters
+from raterscope.algorithms.clicks.robustness import NO_CLUSTER, changed_decisions, same_clusters
 
 SPOTS = ((30, 30), (80, 40), (40, 90), (95, 95))
 

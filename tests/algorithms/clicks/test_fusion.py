@@ -18,9 +18,8 @@ from raterscope.algorithms.clicks import (
     fuse,
     pool_rates,
 )
-from raterscope.algorithms.clicks._rates import precision_of
-from raterscope.algorithms.clicks.hac import HACSettings
-from raterscope.algorithms.clicks.results import AnnotatorRates
+from raterscope.algorithms.clicks.hard_clustering import HACSettings
+from raterscope.algorithms.clicks.results import AnnotatorRates, precision_of
 from raterscope.algorithms.evaluation import evaluate
 from raterscope.algorithms.settings import SettingsError
 from raterscope.algorithms.simulation.click_crowds import separated_crowd

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse, learn_from_each_other
-from raterscope.algorithms.clicks.grouping import (
+from raterscope.algorithms.clicks.robustness import (
     depends_on_grouping,
     grouping_notice,
     run_notices,

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.clicks import FusionPlan, fuse
-from raterscope.algorithms.clicks._scatter import learn_habits
 from raterscope.algorithms.clicks._vote_model import climb
 from raterscope.algorithms.clicks.dem import DEMSettings, dem, problem_of
 from raterscope.algorithms.clicks.fusion import learn_from_each_other
+from raterscope.algorithms.clicks.oem import learn_habits
 from raterscope.algorithms.clicks.stream import advance, begin
 from raterscope.algorithms.evaluation import evaluate
 from raterscope.algorithms.progress import silent

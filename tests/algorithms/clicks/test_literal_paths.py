@@ -20,14 +20,14 @@ FLOOR = 0.3
 
 def k_means_as_in_section_3_1(points, count):
     """Use the centroids of scikit-learn, with clicks in the order in which they are sorted by the grid."""
-    from raterscope.algorithms.clicks._seeding import k_means
+    from raterscope.algorithms.clicks.oem import k_means
 
     return k_means(points, np.ones(len(points)), count, 0)
 
 
 def beginning(clicks, count):
     """Choose the means and Sigma0 as section 3.1 does; the order of clicks only affects rounding."""
-    from raterscope.algorithms.clicks._grid import sort_into_cells
+    from raterscope.algorithms.clicks._crowd import sort_into_cells
 
     variance = np.mean([np.var(clicks.x, ddof=1), np.var(clicks.y, ddof=1)]) / 200
     cells = sort_into_cells(clicks, 3 * math.sqrt(variance))
@@ -174,7 +174,7 @@ def test_the_theses_cem_follows_equations_2_14_to_2_17():
     clicks = separated_crowd(20, seed=5).clicks
     settings = CEMSettings(version="thesis", max_iterations=1, click_scatter=20.0, initial_clusters=30)
     found = cem(clicks, settings)
-    from raterscope.algorithms.clicks._grid import sort_into_cells
+    from raterscope.algorithms.clicks._crowd import sort_into_cells
 
     cells = sort_into_cells(clicks, 60.0)
     start = k_means_as_in_section_3_1(np.column_stack([cells.x, cells.y]), 30) + cells.centre

@@ -7,11 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from raterscope.algorithms.clicks._grid import sort_into_cells
+from raterscope.algorithms.clicks._crowd import sort_into_cells
 from raterscope.algorithms.clicks._path import Path, walk
-from raterscope.algorithms.clicks._scatter import learn_habits
 from raterscope.algorithms.clicks.data import Clicks
-from raterscope.algorithms.clicks.oem import oem
+from raterscope.algorithms.clicks.oem import learn_habits, oem
 from raterscope.algorithms.progress import silent
 from raterscope.algorithms.simulation.click_crowds import overlapping_crowd, separated_crowd
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from raterscope.algorithms.clicks.parasitaemia import (
+from raterscope.algorithms.clicks.counting import (
     LEUKOCYTES_PER_MICROLITRE,
     dispersion,
     infected_share,

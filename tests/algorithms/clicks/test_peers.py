@@ -8,9 +8,18 @@ from scipy.cluster.hierarchy import fclusterdata
 from sklearn.cluster import DBSCAN, HDBSCAN, KMeans
 
 from raterscope.algorithms.clicks import CLUSTERERS, ClicksError
-from raterscope.algorithms.clicks.density import DBSCANSettings, HDBSCANSettings, dbscan, hdbscan
-from raterscope.algorithms.clicks.hac import LARGEST, HACSettings, hac
-from raterscope.algorithms.clicks.kmeans import KMeansSettings, kmeans, usual_count
+from raterscope.algorithms.clicks.hard_clustering import (
+    LARGEST,
+    DBSCANSettings,
+    HACSettings,
+    HDBSCANSettings,
+    KMeansSettings,
+    dbscan,
+    hac,
+    hdbscan,
+    kmeans,
+    usual_count,
+)
 from raterscope.algorithms.progress import Cancelled
 from raterscope.algorithms.simulation.click_crowds import separated_crowd
 from tests.algorithms.clicks.crowds import made

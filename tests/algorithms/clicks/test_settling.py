@@ -10,9 +10,8 @@ import pytest
 
 from raterscope.algorithms.clicks.experience import experience_of, experiences_of
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse, isolation_notice, learn_from_each_other
-from raterscope.algorithms.clicks.settling import afresh, can_settle, settle
 from raterscope.algorithms.clicks.stopping import changed
-from raterscope.algorithms.clicks.stream import StreamPlan, advance, begin
+from raterscope.algorithms.clicks.stream import StreamPlan, advance, afresh, begin, can_settle, settle
 from raterscope.algorithms.simulation.click_crowds import click_on, gather
 from raterscope.algorithms.simulation.smears import render_smear
 from tests.algorithms.clicks.crowds import in_order, until

@@ -10,12 +10,12 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 from raterscope.algorithms.clicks import FusionPlan, KnownSpots, fuse
-from raterscope.algorithms.clicks._finding import found, found_later, marks_of
-from raterscope.algorithms.clicks._honesty import Honesty
-from raterscope.algorithms.clicks.history import StreamHistory
+from raterscope.algorithms.clicks._prospects import found, found_later, marks_of
+from raterscope.algorithms.clicks._structure_share import Honesty
 from raterscope.algorithms.clicks.stopping import (
     Outlook,
     StoppingSettings,
+    StreamHistory,
     changed,
     is_firm,
     outlook,

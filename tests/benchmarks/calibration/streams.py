@@ -17,12 +17,17 @@ import numpy as np
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.experience import experiences_of
 from raterscope.algorithms.clicks.fusion import fuse, learn_from_each_other
-from raterscope.algorithms.clicks.grouping import grouping_notice, with_halves
-from raterscope.algorithms.clicks.history import StreamHistory
 from raterscope.algorithms.clicks.results import Fusion
-from raterscope.algorithms.clicks.settling import afresh, settle
-from raterscope.algorithms.clicks.stopping import Outlook, StoppingSettings, changed, is_firm, outlook
-from raterscope.algorithms.clicks.stream import StreamPlan, advance, begin
+from raterscope.algorithms.clicks.robustness import grouping_notice, with_halves
+from raterscope.algorithms.clicks.stopping import (
+    Outlook,
+    StoppingSettings,
+    StreamHistory,
+    changed,
+    is_firm,
+    outlook,
+)
+from raterscope.algorithms.clicks.stream import StreamPlan, advance, afresh, begin, settle
 from tests.algorithms.clicks.crowds import in_order, quantius, until
 from tests.algorithms.clicks.test_settling import smears as sparse
 from tests.benchmarks.calibration import Row

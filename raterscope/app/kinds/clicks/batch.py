@@ -17,8 +17,8 @@ from raterscope.algorithms.clicks.fusion import (
     learns_across_images,
     renew_known,
 )
-from raterscope.algorithms.clicks.grouping import with_halves
 from raterscope.algorithms.clicks.results import Clustering, Fusion
+from raterscope.algorithms.clicks.robustness import with_halves
 from raterscope.algorithms.progress import Watch, part, silent, wrapping
 from raterscope.app.outcome import Outcome, attempt
 from raterscope.app.workers import in_processes, processors

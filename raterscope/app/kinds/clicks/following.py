@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from raterscope.algorithms.clicks.asking import NextAnnotators, next_images, whom_to_ask
+from raterscope.algorithms.clicks.active_learning import NextAnnotators, next_images, whom_to_ask
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.experience import Experience, experience_of
 from raterscope.algorithms.clicks.results import Fusion

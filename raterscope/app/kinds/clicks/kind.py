@@ -137,7 +137,7 @@ def _summarise(
     answer: Any, study: Study, _options: argparse.Namespace, seconds: float, _watch: Watch
 ) -> Summary:
     from raterscope.algorithms.clicks.fusion import isolation_notice
-    from raterscope.algorithms.clicks.grouping import run_notices
+    from raterscope.algorithms.clicks.robustness import run_notices
     from raterscope.app.kinds.clicks.command import summary_of
     from raterscope.app.kinds.clicks.other_images import others_in_words
 

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from raterscope.algorithms.clicks.counting import count_distribution
-from raterscope.algorithms.clicks.data import FloatArray
-from raterscope.algorithms.clicks.parasitaemia import (
+from raterscope.algorithms.clicks.counting import (
     LEUKOCYTES_PER_MICROLITRE,
     RED_CELLS_PER_MICROLITRE,
     Rate,
+    count_distribution,
     dispersion,
     infected_share,
     per_field,
@@ -22,6 +21,7 @@ from raterscope.algorithms.clicks.parasitaemia import (
     per_volume,
     volume_of,
 )
+from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, counted, plain

@@ -13,9 +13,15 @@ import numpy as np
 
 from raterscope.algorithms.clicks.data import PROGRAM, Clicks, FloatArray, KnownSpots
 from raterscope.algorithms.clicks.experience import Experience
-from raterscope.algorithms.clicks.history import StreamHistory
 from raterscope.algorithms.clicks.results import Fusion
-from raterscope.algorithms.clicks.stopping import Outlook, StoppingSettings, changed, is_firm, outlook
+from raterscope.algorithms.clicks.stopping import (
+    Outlook,
+    StoppingSettings,
+    StreamHistory,
+    changed,
+    is_firm,
+    outlook,
+)
 from raterscope.algorithms.clicks.stream import StreamPlan, StreamState, advance, begin
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, SettingsError, integer

@@ -7,7 +7,7 @@ from functools import partial
 
 from PySide6.QtCore import QObject
 
-from raterscope.algorithms.clicks.asking import NextAnnotators, whom_to_ask
+from raterscope.algorithms.clicks.active_learning import NextAnnotators, whom_to_ask
 from raterscope.algorithms.clicks.experience import experience_of
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.progress import Watch

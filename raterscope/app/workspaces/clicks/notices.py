@@ -12,9 +12,13 @@ from functools import partial
 from PySide6.QtCore import QObject
 
 from raterscope.algorithms.clicks.fusion import FusionPlan, isolation_notice
-from raterscope.algorithms.clicks.grouping import grouping_notice
-from raterscope.algorithms.clicks.negatives import absence_notice, decision_notice, score_notice
 from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.clicks.robustness import (
+    absence_notice,
+    decision_notice,
+    grouping_notice,
+    score_notice,
+)
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs

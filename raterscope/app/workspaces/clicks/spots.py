@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 
 from raterscope.algorithms.clicks.data import FloatArray
-from raterscope.algorithms.clicks.grouping import depends_on_grouping
 from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.clicks.robustness import depends_on_grouping
 from raterscope.app import review
 from raterscope.app.disputes import DISPUTED
 from raterscope.app.study.outlines import Answers

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.clicks import Clicks, FusionPlan
-from raterscope.algorithms.clicks.grouping import grouping_notice
+from raterscope.algorithms.clicks.robustness import grouping_notice
 from raterscope.algorithms.clicks.stopping import changed
 from raterscope.app.formats.records import ClickTable
 from raterscope.app.kinds.clicks.other_images import others_in_words

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from raterscope.algorithms.clicks.grouping import grouping_notice
-from raterscope.algorithms.clicks.negatives import absence_notice, decision_notice
+from raterscope.algorithms.clicks.robustness import absence_notice, decision_notice, grouping_notice
 from raterscope.app.workspaces.clicks.notices import DECIDED, GROUPED, NOTE
 from raterscope.app.workspaces.clicks.spots import spots_of, why
 from tests.app.driving import idle

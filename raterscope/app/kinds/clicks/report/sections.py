@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from PIL import Image, ImageDraw
 
-from raterscope.algorithms.clicks.grouping import run_notices
+from raterscope.algorithms.clicks.robustness import run_notices
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.convergence import of_clicks
 from raterscope.app.errors import InputError, counted, plain

@@ -1,18 +1,29 @@
 """Share of clusters that are structures among those that look like one, by share of votes and image.
 
-The vote model explains clusters by structures, artefacts and chance meetings. It fits almost any votes, so a
-cluster with the looks of a structure may still be none. The chance h that it is one grows with the share s of
-the crowd that marked it, and differs by image i: logit h = a + u + b z, where z is logit s between -3 and 3,
-a the level of the run, u that of the image. Priors: a ~ N(4.5, 1), u ~ N(0, 1), b ~ N(1.5, .5^2) above 0,
-so that more votes never count against a structure. Wider priors follow a poor crowd faster, but let one or
-two rejections of disputed clusters unsettle a good one.
+The vote model explains clusters by structures, artefacts and chance meetings. It fits almost any votes, so
+a cluster with the looks of a structure may still be none. The chance h that it is one grows with the share
+s of the crowd that marked it, and differs by image i: logit h = a + u + b z, where z is logit s between -3
+and 3, a the level of the run, u that of the image. Priors: a ~ N(4.5, 1), u ~ N(0, 1), b ~ N(1.5, .5^2)
+above 0, so that more votes never count against a structure. Wider priors follow a poor crowd faster, but
+let one or two rejections of disputed clusters unsettle a good one.
 
-A run may also hold no structure at all: a ~ N(-4, 1) and b ~ N(0, .5^2), see `_absence`; or far fewer than
-its votes let expect: a ~ N(1, 1.5^2). The prior probabilities of such runs are small, and rejections without
-acceptances make them large.
+A run may also hold no structure at all: a ~ N(-4, 1) and b ~ N(0, .5^2); or far fewer than its votes let
+expect: a ~ N(1, 1.5^2). The prior probabilities of such runs are small, and rejections without acceptances
+make them large.
 
-Decisions of the expert teach a, u and b, see `_reviewing`. Where a program's scores are given, the posterior
-by votes is multiplied by their likelihood ratio, see `_scores`. All sums run over a grid.
+Decisions of the expert teach a, u and b (see `_observers`). Where a program's scores are given, the
+posterior by votes is multiplied by their likelihood ratio. All sums run over a grid.
+
+Votes tell a run of artefacts alone from one with structures only by how the clusters' votes are
+distributed. Where artefacts alone draw clicks, shares follow a Beta distribution that falls. The prior
+probability of such a run is multiplied by the likelihood ratio of the votes' histogram under that
+distribution, to a power (see `_vote_model`).
+
+Images that are known to hold no structure show how many artefacts of an image look like structures. Those
+of other images are taken to be about as many: the logarithm of their number is normal about that of the
+controls, with the variance of what was counted and of the images' differences (`DIFFER`). Images that are
+known to hold structures exclude a run of artefacts alone: the probability that none of their clusters is
+one is exp(-sum of the posteriors).
 
 References
 ----------
@@ -28,23 +39,170 @@ from functools import lru_cache
 
 import numpy as np
 
-from raterscope.algorithms.clicks._absence import absent_probability
-from raterscope.algorithms.clicks._controls import known_shares
-from raterscope.algorithms.clicks._reviewing import (
+from raterscope.algorithms.clicks._observers import (
     WRONG,
     WRONG_PRIOR,
     Review,
+    ScoredClusters,
+    fit_scores,
+    gather_scores,
     habit_prior,
     log_likelihood,
     reviews_of,
     selected_probability,
 )
-from raterscope.algorithms.clicks._scores import ScoredClusters, fit_scores, gather_scores
-from raterscope.algorithms.clicks._vote_model import Ascent, Problem, looks
+from raterscope.algorithms.clicks._vote_model import BELIEVED, Ascent, Prior, Problem, looks
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.progress import Watch, silent
 
-__all__ = ["Honesty", "honesty_of"]
+__all__ = [
+    "Honesty",
+    "absent_probability",
+    "honesty_of",
+    "known_shares",
+    "log_ratio",
+]
+
+
+ABSENT = 0.05
+"""Prior probability that a run holds no structure, where votes fit artefacts alone."""
+
+BELIEVED_VOTES = 0.5
+"""Power of the likelihood ratio of the votes' histogram."""
+
+ARTEFACTS = ((1.0, 3.0), (1.0, 5.0), (1.0, 9.0), (2.0, 6.0), (4.0, 12.0))
+"""Beta distributions that the share of annotators may have that artefacts draw."""
+
+FOUND = 3
+"""Votes from which on nearly every artefact is a cluster; those of the lowest class never count."""
+
+BINS = 10
+"""Classes of the share of votes in the histogram."""
+
+
+def absent_probability(problems: Sequence[Problem]) -> float:
+    """Give the prior probability that a run holds no structure, from how its votes are distributed."""
+    ratio = log_ratio([one.count for one in problems], [one.crowd for one in problems])
+    odds = ABSENT / (1 - ABSENT) * np.exp(min(BELIEVED_VOTES * ratio, 0.0))
+    return float(odds / (1 + odds))
+
+
+def log_ratio(counts: Sequence[FloatArray], crowds: Sequence[float]) -> float:
+    """Compare artefacts alone with the histogram itself as an explanation of a run's numbers of votes.
+
+    The histogram has a parameter for each class; half of one is taken off its log likelihood for each. The
+    votes of a larger crowd count as those of `BELIEVED` annotators.
+
+    Parameters
+    ----------
+    counts : sequence of (M,) float64
+        Annotators who marked each cluster of each image.
+    crowds : sequence of float
+        All annotators of each.
+    """
+    seen, expected = np.zeros(BINS), np.zeros((len(ARTEFACTS), BINS))
+    for count, crowd in zip(counts, crowds, strict=True):
+        whole = int(min(max(round(crowd), 1), BELIEVED))
+        votes = np.clip(np.rint(count * whole / max(crowd, 1.0)), 0, whole).astype(np.int64)
+        fewest = min(max(FOUND, -(-whole // BINS)), whole)
+        votes = votes[votes >= fewest]
+        if len(votes):
+            number = np.arange(fewest, whole + 1)
+            classes = np.minimum(number * BINS // whole, BINS - 1)
+            seen += np.bincount(np.minimum(votes * BINS // whole, BINS - 1), minlength=BINS)
+            for row, shape in enumerate(ARTEFACTS):
+                chance = _chance(number, whole, shape)
+                expected[row] += len(votes) * np.bincount(classes, chance, minlength=BINS)
+    filled = seen > 0
+    if not filled.any():
+        return 0.0
+    fit = np.log(np.maximum(expected[:, filled], TINY)) @ seen[filled]
+    return float(fit.max() - seen[filled] @ np.log(seen[filled])) + (np.count_nonzero(filled) - 1) / 2
+
+
+def _chance(number: np.ndarray, whole: int, shape: tuple[float, float]) -> FloatArray:
+    """Give the probability of each of some numbers of votes on an artefact, which sum to one."""
+    from scipy.special import betaln, gammaln
+
+    log = betaln(shape[0] + number, shape[1] + whole - number)
+    log += gammaln(whole + 1) - gammaln(number + 1) - gammaln(whole - number + 1)
+    chance = np.exp(log - log.max())
+    return np.asarray(chance / chance.sum())
+
+
+CASES = 20.0
+"""Clusters that the expected share of structures weighs where its uncertainty is not set."""
+
+MOST_CASES = 1e4
+"""Clusters that it weighs at most."""
+
+DIFFER = 0.2
+"""Variance of the log number of artefacts that look like structures, from image to image."""
+
+COUNTED = 0.5
+"""Added to the numbers of such artefacts, as by Jeffreys' prior of a Poisson rate."""
+
+
+def known_shares(
+    problems: Sequence[Problem], looks: Sequence[FloatArray], chances: Sequence[FloatArray]
+) -> FloatArray:
+    """Give the log probability (A, B) of what is known of the run, by level and slope.
+
+    Parameters
+    ----------
+    problems : sequence of Problem
+        Of the images.
+    looks : sequence of (M,) float64
+        Probability that each cluster looks like a structure, had nothing been decided.
+    chances : sequence of (A, B, M) float64
+        Chance that a cluster that looks like a structure is one.
+    """
+    structures = [chance @ look for chance, look in zip(chances, looks, strict=True)]
+    zero = np.zeros(chances[0].shape[:2]) if chances else np.zeros((1, 1))
+    return _expected(problems, structures, zero) + _controls(problems, looks, structures, zero)
+
+
+def _expected(problems: Sequence[Problem], structures: Sequence[FloatArray], zero: FloatArray) -> FloatArray:
+    prior = next((one.prior for one in problems if one.prior.expected is not None), None)
+    total = sum(len(problem.count) for problem in problems)
+    if prior is None or prior.expected is None or not total:
+        return zero
+    mean = np.clip(sum(structures, zero) / total, TINY, 1 - TINY)
+    share = prior.expected
+    return np.asarray(_cases(prior) * (share * np.log(mean) + (1 - share) * np.log1p(-mean)))
+
+
+def _cases(prior: Prior) -> float:
+    """Give the clusters that the expected share weighs: as a Beta distribution as wide as is set."""
+    if prior.expected is None or prior.expected_error is None:
+        return CASES
+    variance = (prior.expected_error / 1.96) ** 2
+    return float(np.clip(prior.expected * (1 - prior.expected) / variance - 1, 1.0, MOST_CASES))
+
+
+def _controls(
+    problems: Sequence[Problem],
+    looks: Sequence[FloatArray],
+    structures: Sequence[FloatArray],
+    zero: FloatArray,
+) -> FloatArray:
+    negative = [float(look.sum()) for one, look in zip(problems, looks, strict=True) if one.control is False]
+    value = zero
+    for one, present in zip(problems, structures, strict=True):
+        if one.control:
+            value = value + np.log(-np.expm1(-np.maximum(present, TINY)))
+    others = [
+        float(look.sum()) - present
+        for one, look, present in zip(problems, looks, structures, strict=True)
+        if one.control is not False
+    ]
+    if not negative or not others:
+        return value
+    usual, seen = np.mean(negative) + COUNTED, sum(negative) + COUNTED
+    artefacts = np.maximum(sum(others, zero), 0) / len(others) + COUNTED
+    variance = 1 / seen + DIFFER / len(negative) + DIFFER / len(others)
+    return np.asarray(value - 0.5 * np.log(artefacts / usual) ** 2 / variance)
+
 
 STEP = 0.4
 """Distance between nodes of the level."""

@@ -1,9 +1,9 @@
-"""Which image needs another annotator most, and whom: the wrong decisions that his clicks would set right.
+"""Active learning: the image and the annotator whose clicks would correct most decisions.
 
 A decision is wrong where a structure is not detected, or a detection is none. An annotator sets right what
 the votes were in doubt about, and finds with others what nobody had found; his stray clicks make wrong
-detections besides. All three are expected from his rates, as other images tell them, and from what is held of
-the image, see `raterscope.algorithms.clicks.stopping`.
+detections besides. All three are expected from his rates, as other images tell them, and from what is held
+of the image, see `raterscope.algorithms.clicks.stopping`.
 """
 
 from __future__ import annotations

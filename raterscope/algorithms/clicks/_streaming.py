@@ -11,15 +11,27 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from raterscope.algorithms.clicks._crowd import NEAR, Crowd, CrowdModel
-from raterscope.algorithms.clicks._grid import sort_into_cells
-from raterscope.algorithms.clicks._scatter import Habits
+from raterscope.algorithms.clicks._crowd import NEAR, Crowd, CrowdModel, sort_into_cells
+from raterscope.algorithms.clicks._path import State, walk_from
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray
-from raterscope.algorithms.clicks.oem import OEMSettings, begin_reliability, crowd_model, fit_evidence
+from raterscope.algorithms.clicks.oem import (
+    Habits,
+    OEMSettings,
+    begin_reliability,
+    crowd_model,
+    fit_evidence,
+    path_of,
+)
 from raterscope.algorithms.clicks.results import Clustering, Trace
 from raterscope.algorithms.progress import Watch
 
-__all__ = ["CrowdMemory", "fit_anew", "follow"]
+__all__ = [
+    "CrowdMemory",
+    "fit_anew",
+    "follow",
+    "go_on",
+]
+
 
 AROUND = 2.0
 """Components open within so many scatters of a new click."""
@@ -207,3 +219,63 @@ def _remembered(crowd: Crowd, habits: Habits) -> CrowdMemory:
         crowd.parts.weight[alive], crowd.parts.support[alive], crowd.offset[rank], crowd.precision[rank],
         crowd.ability[rank], crowd.outliers[rank], habits,
     )  # fmt: skip
+
+
+FRACTION = 1 / 8
+"""Weight of a new component, of the smallest weight before."""
+
+
+def go_on(
+    marks: Clicks,
+    before: Clustering,
+    components: int,
+    settings: OEMSettings,
+    watch: Watch,
+    known: FloatArray | None = None,
+) -> tuple[Clustering, IntArray]:
+    """Cluster all clicks from eqs. 35 to 37 on.
+
+    Parameters
+    ----------
+    marks : Clicks
+        First those that were clustered before.
+    before : Clustering
+    components : int
+        Its first components are taken up.
+    settings : OEMSettings
+    watch : Watch
+    known : (R,) float64, optional
+        The p0 of annotators who are new, see `oem`; that of the settings where it is NaN.
+
+    Returns
+    -------
+    clustering : Clustering
+    origin : (M,) int64
+        Where each component stood before; -1 for one that began at a new click.
+    """
+    new, scatter = marks.points[len(before.inlier) :], before.scatter
+    cells = sort_into_cells(marks, 3 * scatter)
+    old = before.covariance[:components]
+    covariance = np.concatenate(
+        [
+            np.column_stack([old[:, 0, 0], old[:, 0, 1], old[:, 1, 1]]),
+            np.tile([scatter**2, 0.0, scatter**2], (len(new), 1)),
+        ]
+    )
+    weight = before.weight[:components]
+    least = FRACTION * float(weight.min()) if components else 1.0
+    weight = np.concatenate([weight, np.full(len(new), least)])
+    reliability = np.empty(len(marks.annotators))
+    reliability[cells.rank] = begin_reliability(known, settings, len(marks.annotators))
+    judged = np.flatnonzero(np.isfinite(before.reliability))
+    reliability[cells.rank[judged]] = before.reliability[judged]
+    state = State(
+        np.concatenate([before.mean[:components], new]) - cells.centre,
+        covariance,
+        weight / max(float(weight.sum()), 1e-300),
+        reliability,
+        np.concatenate([np.arange(components), np.full(len(new), -1)]),
+    )
+    path = path_of(settings, scatter)
+    clustering, best = walk_from(cells, 1 / marks.area, state, path, scatter, watch)
+    return clustering, best.origin

@@ -1,0 +1,384 @@
+"""Clustering without a model of annotators: k-means, hierarchical clustering, DBSCAN and HDBSCAN.
+
+References
+----------
+.. [ester1996] M. Ester, H.-P. Kriegel, J. Sander and X. Xu, "A density-based algorithm for discovering
+   clusters in large spatial databases with noise", Proceedings of the Second International Conference on
+   Knowledge Discovery and Data Mining (1996).
+.. [campello2013] R. J. G. B. Campello, D. Moulavi and J. Sander, "Density-based clustering based on
+   hierarchical density estimates", Advances in Knowledge Discovery and Data Mining, Lecture Notes in
+   Computer Science 7819 (2013) 160-172, doi:10.1007/978-3-642-37456-2_14.
+.. [lloyd1982] S. P. Lloyd, "Least squares quantization in PCM", IEEE Transactions on Information Theory 28
+   (1982) 129-137, doi:10.1109/TIT.1982.1056489.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from raterscope.algorithms.clicks.data import BoolArray, Clicks, ClicksError, FloatArray, IntArray
+from raterscope.algorithms.clicks.results import Clustering, Trace
+from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.settings import Settings, choice, integer, number, switch
+
+__all__ = [
+    "DBSCANSettings",
+    "HACSettings",
+    "HDBSCANSettings",
+    "KMeansSettings",
+    "clustering_of_labels",
+    "dbscan",
+    "floored",
+    "hac",
+    "hdbscan",
+    "kmeans",
+    "usual_count",
+]
+
+
+FLOOR = 0.25
+"""Least variance of a cluster along any axis, as a share of the squared scatter of all clusters."""
+
+
+def clustering_of_labels(clicks: Clicks, labels: IntArray) -> Clustering:
+    """Describe clusters by their members.
+
+    Means and covariances are those of the members, each by the weight of its annotator; a covariance's
+    eigenvalues are kept above a floor, since two or three clicks may lie on a line. Clicks of no cluster are
+    outliers.
+
+    Parameters
+    ----------
+    clicks : Clicks
+    labels : (N,) int
+        Cluster of each click, below zero for none. Any numbering.
+
+    Returns
+    -------
+    Clustering
+        In the order of the labels, without those that have no clicks.
+    """
+    labels = np.asarray(labels, dtype=np.int64)
+    member = labels >= 0
+    _, index = np.unique(labels[member], return_inverse=True)
+    worth = clicks.worth[clicks.annotator[member]]
+    size = np.bincount(index, worth).astype(np.float64)
+    points = clicks.points
+    mean = np.column_stack([np.bincount(index, worth * column) / size for column in points[member].T])
+    offset = points[member] - mean[index]
+    products = (offset[:, 0] ** 2, offset[:, 0] * offset[:, 1], offset[:, 1] ** 2)
+    xx, xy, yy = (np.bincount(index, worth * product) / size for product in products)
+    covariance = np.stack([np.stack([xx, xy], axis=-1), np.stack([xy, yy], axis=-1)], axis=-2)
+    scatter = _scatter(xx + yy, size, clicks)
+    return Clustering(
+        mean=mean,
+        covariance=floored(covariance, FLOOR * scatter**2),
+        weight=size / (float(size.sum()) or 1.0),
+        inlier=member.astype(np.float64),
+        nearest=_nearest(points, mean, labels, member, index),
+        reliability=_reliability(clicks, member),
+        scatter=scatter if len(mean) else np.nan,
+        trace=Trace.none(),
+    )
+
+
+def _scatter(variance: FloatArray, size: FloatArray, clicks: Clicks) -> float:
+    """Pool the standard deviation along an axis over clusters; where it is zero, 0.1 % of the image."""
+    freedom = 2 * np.sum(np.maximum(size - 1, 0))
+    pooled = np.sqrt(np.sum(variance * size) / freedom) if freedom else 0.0
+    return float(pooled) if pooled > 0 else 1e-3 * float(np.sqrt(clicks.area))
+
+
+def floored(covariance: FloatArray, floor: float) -> FloatArray:
+    """Raise the variances of (M, 2, 2) covariances along their axes to a least, in pixels squared."""
+    values, vectors = np.linalg.eigh(covariance)
+    raised: FloatArray = np.einsum("mij,mj,mkj->mik", vectors, np.maximum(values, floor), vectors)
+    return raised
+
+
+def _nearest(
+    points: FloatArray, mean: FloatArray, labels: IntArray, member: BoolArray, index: IntArray
+) -> IntArray:
+    from scipy.spatial import cKDTree
+
+    nearest = np.full(len(labels), -1, dtype=np.int64)
+    nearest[member] = index
+    if len(mean) and not member.all():
+        nearest[~member] = cKDTree(mean).query(points[~member])[1]
+    return nearest
+
+
+def _reliability(clicks: Clicks, member: BoolArray) -> FloatArray:
+    counts = clicks.counts()
+    inliers = np.bincount(clicks.annotator, member, minlength=len(counts))
+    return np.where(counts > 0, inliers / np.maximum(counts, 1), np.nan)
+
+
+ROUNDED = 1 + 1e-9
+"""Times which sums of weights reach a whole number that rounding kept them from."""
+
+
+@dataclass(frozen=True)
+class DBSCANSettings(Settings):
+    """Settings of `dbscan`; the defaults are those of Zooniverse's point reducer."""
+
+    reach: float = number(5.0, "Reach", "Two clicks this near are neighbours.", unit="px", minimum=1e-9)
+    least_neighbours: int = integer(
+        3, "Least neighbours", "Clicks within reach, its own included, that make a click a cluster's core.",
+        minimum=1,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class HDBSCANSettings(Settings):
+    """Settings of `hdbscan`; the defaults are those of Zooniverse's point reducer."""
+
+    least_clicks: int = integer(5, "Least clicks", "Fewer clicks than this make no cluster.", minimum=2)
+    least_neighbours: int = integer(
+        3, "Least neighbours", "The distance to this neighbour, itself the first, measures density.",
+        minimum=1,
+    )  # fmt: skip
+    single_cluster: bool = switch(
+        False, "Single cluster", "All clicks may turn out to be one cluster.", advanced=True
+    )  # fmt: skip
+
+
+def dbscan(clicks: Clicks, settings: DBSCANSettings | None = None, watch: Watch = silent) -> Clustering:
+    """Join clicks that have enough neighbours; the rest are outliers.
+
+    A neighbour counts by the weight of its annotator.
+
+    Parameters
+    ----------
+    clicks : Clicks
+    settings : DBSCANSettings, optional
+    watch : Watch
+
+    Returns
+    -------
+    Clustering
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.click_crowds import separated_crowd
+    >>> crowd = separated_crowd(20, seed=3)
+    >>> len(dbscan(crowd.clicks))
+    17
+    """
+    settings = DBSCANSettings() if settings is None else settings
+    if not len(clicks):
+        return clustering_of_labels(clicks, np.empty(0, dtype=np.int64))
+    from sklearn.cluster import DBSCAN
+
+    watch(0.0, f"joining {len(clicks)} clicks")
+    points = clicks.points - np.median(clicks.points, axis=0)
+    worth = clicks.worth[clicks.annotator] * ROUNDED
+    found = DBSCAN(eps=settings.reach, min_samples=settings.least_neighbours).fit(points, sample_weight=worth)
+    watch(1.0, "joined")
+    return clustering_of_labels(clicks, found.labels_.astype(np.int64))
+
+
+def hdbscan(clicks: Clicks, settings: HDBSCANSettings | None = None, watch: Watch = silent) -> Clustering:
+    """Keep the clusters that last over many densities; the rest are outliers.
+
+    Weights of annotators do not change which clicks belong together; they count in a cluster's centre and
+    shape, and in what is detected.
+
+    Parameters
+    ----------
+    clicks : Clicks
+    settings : HDBSCANSettings, optional
+    watch : Watch
+
+    Returns
+    -------
+    Clustering
+        Empty where there are fewer clicks than make a cluster.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.click_crowds import separated_crowd
+    >>> crowd = separated_crowd(20, seed=3)
+    >>> len(hdbscan(crowd.clicks))
+    16
+    """
+    settings = HDBSCANSettings() if settings is None else settings
+    if len(clicks) < max(settings.least_clicks, settings.least_neighbours):
+        return clustering_of_labels(clicks, np.full(len(clicks), -1, dtype=np.int64))
+    from sklearn.cluster import HDBSCAN
+
+    watch(0.0, f"joining {len(clicks)} clicks")
+    points = clicks.points - np.median(clicks.points, axis=0)
+    found = HDBSCAN(
+        min_cluster_size=settings.least_clicks,
+        min_samples=settings.least_neighbours,
+        allow_single_cluster=settings.single_cluster,
+        copy=True,
+    ).fit(points)
+    watch(1.0, "joined")
+    return clustering_of_labels(clicks, found.labels_.astype(np.int64))
+
+
+@dataclass(frozen=True)
+class KMeansSettings(Settings):
+    """Settings of `kmeans`."""
+
+    clusters: int | None = integer(
+        None, "Clusters", "Left open: twice the mean clicks of an annotator, as the paper takes.", minimum=1
+    )  # fmt: skip
+    restarts: int = integer(
+        3, "Restarts", "Runs from other starts; the tightest is kept.", minimum=1, maximum=100, advanced=True
+    )  # fmt: skip
+    max_iterations: int = integer(100, "Iterations", "Most iterations of a run.", minimum=1, advanced=True)
+    seed: int = integer(0, "Seed", "Of the starts.", minimum=0, maximum=2**31 - 1, advanced=True)
+
+
+def usual_count(clicks: Clicks) -> int:
+    """Give twice the mean clicks of the annotators who clicked, no more than there are places to be."""
+    worth, counts = clicks.worth, clicks.counts()
+    clicked = float(worth[counts > 0].sum())
+    wanted = max(1, round(2 * float((worth * counts).sum()) / (clicked or 1.0)))
+    return min(wanted, len(np.unique(clicks.points, axis=0)))
+
+
+def kmeans(clicks: Clicks, settings: KMeansSettings | None = None, watch: Watch = silent) -> Clustering:
+    """Part the clicks into a given number of clusters, each click to the nearest centre.
+
+    There are no outliers: every click is an inlier. A click counts by the weight of its annotator.
+
+    Parameters
+    ----------
+    clicks : Clicks
+    settings : KMeansSettings, optional
+    watch : Watch
+
+    Returns
+    -------
+    Clustering
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.click_crowds import separated_crowd
+    >>> crowd = separated_crowd(20, seed=3)
+    >>> len(kmeans(crowd.clicks, KMeansSettings(clusters=15)))
+    15
+    """
+    settings = KMeansSettings() if settings is None else settings
+    if not len(clicks):
+        return clustering_of_labels(clicks, np.empty(0, dtype=np.int64))
+    points = clicks.points - np.median(clicks.points, axis=0)
+    count = usual_count(clicks)
+    if settings.clusters is not None:
+        count = min(settings.clusters, len(np.unique(points, axis=0)))
+    best, labels = np.inf, np.zeros(len(clicks), dtype=np.int64)
+    for run in range(settings.restarts):
+        share = part(watch, run / settings.restarts, (run + 1) / settings.restarts)
+        loss, found = _lloyd(clicks, points, count, settings, settings.seed + run, share)
+        if loss < best:
+            best, labels = loss, found
+    return clustering_of_labels(clicks, labels)
+
+
+def _lloyd(
+    clicks: Clicks, points: FloatArray, count: int, settings: KMeansSettings, seed: int, watch: Watch
+) -> tuple[float, IntArray]:
+    from scipy.spatial import cKDTree
+    from sklearn.cluster import kmeans_plusplus
+
+    watch(0.0, f"choosing {count} centres")
+    worth = clicks.worth[clicks.annotator]
+    centre, _ = kmeans_plusplus(points, count, sample_weight=worth, random_state=seed)
+    labels = np.full(len(points), -1, dtype=np.int64)
+    for iteration in range(settings.max_iterations):
+        distance, nearest = cKDTree(centre).query(points)
+        loss = float(np.sum(worth * distance**2))
+        if np.array_equal(nearest, labels):
+            break
+        labels = nearest.astype(np.int64)
+        size = np.bincount(labels, worth, minlength=count)
+        filled = size > 0
+        for axis in range(2):
+            total = np.bincount(labels, worth * points[:, axis], minlength=count)
+            centre[filled, axis] = total[filled] / size[filled]
+        watch(
+            (iteration + 1) / settings.max_iterations,
+            f"moving {count} centres",
+            objective=-loss,
+            partial=partial(clustering_of_labels, clicks, labels),
+        )
+    return loss, labels
+
+
+LARGEST = 15_000
+"""Most clicks: the distances between all pairs take 0.9 GB then."""
+
+
+@dataclass(frozen=True)
+class HACSettings(Settings):
+    """Settings of `hac`."""
+
+    linkage: str = choice(
+        "ward", "Linkage", "What counts as the distance of two clusters; with nearest, chains merge.",
+        {"ward": "growth of variance", "average": "mean", "complete": "farthest", "single": "nearest"},
+    )  # fmt: skip
+    cut: float | None = number(
+        None, "Cut", "Clusters farther apart than this are not merged. Left open, merging stops at the "
+        "number of clusters.", unit="px", minimum=0.0,
+    )  # fmt: skip
+    clusters: int | None = integer(
+        None, "Clusters", "Used where the cut is open. Left open: twice the mean clicks of an annotator.",
+        minimum=1,
+    )  # fmt: skip
+
+
+def hac(clicks: Clicks, settings: HACSettings | None = None, watch: Watch = silent) -> Clustering:
+    """Merge the two nearest clusters again and again.
+
+    There are no outliers: every click is an inlier. Weights of annotators do not change which clicks are
+    merged, for a link between two clicks is there or not; they count in a cluster's centre and shape, in how
+    many clusters are usual, and in what is detected.
+
+    Parameters
+    ----------
+    clicks : Clicks
+    settings : HACSettings, optional
+    watch : Watch
+
+    Returns
+    -------
+    Clustering
+
+    Raises
+    ------
+    ClicksError
+        For more clicks than memory allows: it grows with their square.
+
+    Examples
+    --------
+    >>> from raterscope.algorithms.simulation.click_crowds import separated_crowd
+    >>> crowd = separated_crowd(20, seed=3)
+    >>> len(hac(crowd.clicks))
+    30
+    """
+    settings = HACSettings() if settings is None else settings
+    if len(clicks) > LARGEST:
+        raise ClicksError(
+            f"{len(clicks)} clicks are too many for hierarchical clustering, whose memory grows with their "
+            f"square; expected at most {LARGEST}."
+        )
+    if len(clicks) < 2:
+        return clustering_of_labels(clicks, np.zeros(len(clicks), dtype=np.int64))
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import pdist
+
+    watch(0.0, f"merging {len(clicks)} clicks")
+    tree = linkage(pdist(clicks.points - np.median(clicks.points, axis=0)), settings.linkage)
+    if settings.cut is None:
+        labels = fcluster(tree, settings.clusters or usual_count(clicks), criterion="maxclust")
+    else:
+        labels = fcluster(tree, settings.cut, criterion="distance")
+    watch(1.0, "merged")
+    return clustering_of_labels(clicks, labels.astype(np.int64))

@@ -1,0 +1,348 @@
+"""Robustness of decisions: to exclusions, to the grouping of images, and to runs without structures.
+
+Images that are fused together teach each other what the annotators mark (see `learning`). Where few
+structures stand among many artefacts, and annotators differ from image to image, that decides which
+clusters are structures: half of the images may come to other decisions than all of them. So the images are
+fused again in halves, in two ways, and the decisions that differ are counted and named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.clicks._observers import FEWEST
+from raterscope.algorithms.clicks._structure_share import BELIEVED_VOTES, log_ratio
+from raterscope.algorithms.clicks.data import BoolArray, Clicks, IntArray
+from raterscope.algorithms.clicks.dem import DEMSettings
+from raterscope.algorithms.clicks.fusion import FusionPlan, learn_from_each_other, learns_across_images
+from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.progress import Watch, part, silent
+
+__all__ = [
+    "NO_CLUSTER",
+    "ChangedDecisions",
+    "absence_notice",
+    "changed_decisions",
+    "decision_notice",
+    "depends_on_grouping",
+    "grouping_notice",
+    "run_notices",
+    "same_clusters",
+    "score_notice",
+    "with_halves",
+]
+
+
+NO_CLUSTER = -1
+
+
+@dataclass(frozen=True, eq=False)
+class ChangedDecisions:
+    """Places that are held for a structure in one of two fusions of an image only, the surest changes first.
+
+    Attributes
+    ----------
+    before, after : (K,) int64
+        The cluster there in the fusion with all clicks and in that with fewer; `NO_CLUSTER` where it has
+        none. One of the two is detected and the other is not.
+    """
+
+    before: IntArray
+    after: IntArray
+
+    def __len__(self) -> int:
+        return len(self.before)
+
+
+def changed_decisions(before: Fusion, after: Fusion, kept: NDArray[np.bool_]) -> ChangedDecisions:
+    """Compare two fusions of an image, detected or not, cluster by cluster.
+
+    Parameters
+    ----------
+    before : Fusion
+        Of N clicks.
+    after : Fusion
+        Of those that were kept, in the same order.
+    kept : (N,) bool
+    """
+    there = same_clusters(before, after, kept)
+    old, new = before.detection, after.detection
+    gone = there == NO_CLUSTER
+    then = np.where(gone, False, new.detected[there]) if len(new.detected) else np.zeros(len(there), bool)
+    changed = np.flatnonzero(old.detected != then)
+    fresh = np.setdiff1d(np.flatnonzero(new.detected), there)
+    pairs = np.concatenate(
+        [
+            np.column_stack([changed, there[changed]]),
+            np.column_stack([np.full(len(fresh), NO_CLUSTER), fresh]),
+        ]
+    ).astype(np.int64)
+    first = np.where(pairs[:, 0] == NO_CLUSTER, 0.0, _at(old.posterior, pairs[:, 0]))
+    second = np.where(pairs[:, 1] == NO_CLUSTER, 0.0, _at(new.posterior, pairs[:, 1]))
+    pairs = pairs[np.argsort(-np.abs(second - first), kind="stable")]
+    return ChangedDecisions(before=pairs[:, 0], after=pairs[:, 1])
+
+
+def same_clusters(before: Fusion, after: Fusion, kept: NDArray[np.bool_]) -> IntArray:
+    """Find every cluster again in another fusion of the image: those are one that have most clicks in common.
+
+    Clicks count by their probability to be no outliers in both, and each cluster is found once at most, so
+    that the clicks in common are as many as can be.
+
+    Parameters
+    ----------
+    before, after, kept
+        As `changed_decisions` takes them.
+
+    Returns
+    -------
+    (M,) int64
+        For each cluster of `before` that of `after`, `NO_CLUSTER` where no click is common.
+
+    Raises
+    ------
+    ValueError
+        Where the clicks are not those of the fusions.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    if len(kept) != len(before.mark) or int(kept.sum()) != len(after.mark):
+        raise ValueError(
+            f"{int(kept.sum())} of {len(kept)} clicks are kept; the fusions are of "
+            f"{len(before.mark)} and {len(after.mark)}"
+        )
+    one, other = before.mark[kept], after.mark
+    was, becomes = before.clustering.nearest[one], after.clustering.nearest[other]
+    inlier = before.clustering.inlier[one] * after.clustering.inlier[other]
+    some = (was >= 0) & (becomes >= 0)
+    common = np.zeros((len(before.clustering), len(after.clustering)))
+    np.add.at(common, (was[some], becomes[some]), inlier[some])
+    found = np.full(len(common), NO_CLUSTER, dtype=np.int64)
+    rows, columns = linear_sum_assignment(common, maximize=True)
+    shared = common[rows, columns] > 0
+    found[rows[shared]] = columns[shared]
+    return found
+
+
+def _at(values: NDArray[np.float64], places: IntArray) -> NDArray[np.float64]:
+    """Take values; what stands for `NO_CLUSTER` is not looked at."""
+    return values[places] if len(values) else np.zeros(len(places))
+
+
+LEAST = 0.2
+"""Likelihood ratio of artefacts alone, tempered, from which on the notice is given."""
+
+FEWEST_SPOTS = 5
+"""Spots from which on scores can contradict votes."""
+
+MISSED = 0.25
+"""Share of the detected spots on which a program that agrees has a detection, at least."""
+
+CHANCE = 0.001
+"""Probability by chance of an order of the scores that contradicts the votes."""
+
+AGAINST = 0.25
+"""Probability of a decision by the votes up to which the decision contradicts them."""
+
+FEWEST_AGAINST = 2
+"""Decisions against the votes from which on a notice is given."""
+
+
+def decision_notice(fusions: Sequence[Fusion]) -> str | None:
+    """Say how many decisions contradict the votes; None where no more do than the posteriors let expect.
+
+    Parameters
+    ----------
+    fusions : sequence of Fusion
+        Of all images of the run.
+    """
+    from scipy.stats import poisson
+
+    decided = 0
+    against, expected = 0, 0.0
+    for one in fusions:
+        chance = one.detection.undecided
+        known = (one.verdict >= 0) & ((one.verdict == 0) | (one.votes >= FEWEST))
+        if chance.size:
+            posterior = chance[known]
+            right = np.where(one.verdict[known] == 1, posterior, 1 - posterior)
+            least = np.minimum(posterior, 1 - posterior)
+            decided += len(right)
+            against += int((right <= AGAINST).sum())
+            expected += float(least[least <= AGAINST].sum())
+    if against < FEWEST_AGAINST or poisson.sf(against - 1, expected) > CHANCE:
+        return None
+    return (
+        f"{against:,} of {decided:,} decisions contradict the votes, {expected:.1f} are expected. Either "
+        "annotators share mistakes, or some decisions are wrong. Check these decisions. They hold for their "
+        "own spots; the more of them seem wrong, the less they change other spots."
+    )
+
+
+def absence_notice(fusions: Sequence[Fusion]) -> str | None:
+    """Say that the detections of a run may all be artefacts; None where votes or decisions rule that out.
+
+    Parameters
+    ----------
+    fusions : sequence of Fusion
+        Of all images of the run.
+    """
+    detected = sum(int((one.detection.detected & (one.verdict < 0)).sum()) for one in fusions)
+    accepted = any(bool(((one.verdict == 1) & (one.votes >= FEWEST)).any()) for one in fusions)
+    ratio = log_ratio([one.votes.astype(np.float64) for one in fusions], [len(one.marked) for one in fusions])
+    if accepted or not detected or np.exp(min(BELIEVED_VOTES * ratio, 0.0)) < LEAST:
+        return None
+    scored = any(one.score is not None for one in fusions)
+    alone = "votes alone do not tell, nor do scores of a program" if scored else "votes alone do not tell"
+    return (
+        f"Undecided detections: {detected:,}. All of them may be artefacts: so few annotators agree on each "
+        f"that {alone}. Decide some spots, name control images, or set the expected share of structures."
+    )
+
+
+def score_notice(fusions: Sequence[Fusion]) -> str | None:
+    """Say that the scores of a program contradict the votes; None where they do not, or there are none.
+
+    They do where most spots that are detected have no detection of the program, or where those with high
+    scores are detected less often than those with low ones, beyond chance.
+
+    Parameters
+    ----------
+    fusions : sequence of Fusion
+        Of all images of the run.
+    """
+    from scipy.stats import mannwhitneyu
+
+    scored = [(one.score, one.detection.detected) for one in fusions if one.score is not None]
+    if not scored:
+        return None
+    score, detected = (np.concatenate(column) for column in zip(*scored, strict=True))
+    found, number = np.isfinite(score), int(detected.sum())
+    both, advice = int((found & detected).sum()), "Decide some spots, or exclude the scores."
+    if number >= FEWEST_SPOTS and both < MISSED * number:
+        return (
+            f"The program has a detection on {both:,} of {number:,} detected spots: scores and votes "
+            f"contradict each other. {advice}"
+        )
+    high, low = score[found & detected], score[found & ~detected]
+    if min(len(high), len(low)) < FEWEST_SPOTS or mannwhitneyu(high, low, alternative="less").pvalue > CHANCE:
+        return None
+    return (
+        "Spots with high scores are detected less often than those with low scores: scores and votes "
+        f"contradict each other. Higher scores must mean more probably a structure. {advice}"
+    )
+
+
+WAYS = 2
+"""Ways in which the images are divided into halves."""
+
+LIMIT = 0.02
+"""Share of the detections above which decisions that differ, on the mean of the ways, are announced."""
+
+FEWEST_DRAWS = 20
+"""Draws for the intervals of posteriors, which are not used here."""
+
+
+def with_halves(
+    clicks: Sequence[Clicks],
+    alone: Sequence[Fusion],
+    learnt: Sequence[Fusion],
+    plan: FusionPlan,
+    watch: Watch = silent,
+) -> list[Fusion]:
+    """Add to fusions what would be detected, were half of the images fused at a time.
+
+    Parameters
+    ----------
+    clicks : sequence of Clicks
+        Of each image.
+    alone : sequence of Fusion
+        Of each image by itself.
+    learnt : sequence of Fusion
+        Of all images together, see `learn_from_each_other`.
+    plan : FusionPlan
+        By which both were made.
+    watch : Watch
+
+    Returns
+    -------
+    list of Fusion
+        `learnt` with `Fusion.halves`; the same for any order of the images and of the clicks. Unchanged with
+        a plan that does not learn across images.
+    """
+    settings = plan.detection
+    if len(clicks) < 2 or not isinstance(settings, DEMSettings) or not learns_across_images(plan):
+        return list(learnt)
+    quick = replace(plan, detection=replace(settings, interval_draws=FEWEST_DRAWS))
+    order = sorted(range(len(clicks)), key=lambda image: _content(clicks[image]))
+    ways = [way for way in range(WAYS) if len(order) > 1 << way]
+    detected: list[list[BoolArray]] = [[] for _ in order]
+    for way in ways:
+        for half in (0, 1):
+            chosen = [image for rank, image in enumerate(order) if (rank >> way) % 2 == half]
+            begin = (way + half / 2) / len(ways)
+            fused = learn_from_each_other(
+                [clicks[image] for image in chosen],
+                [alone[image] for image in chosen],
+                quick,
+                part(watch, begin, begin + 0.5 / len(ways)),
+            )
+            for image, fusion in zip(chosen, fused, strict=True):
+                detected[image].append(fusion.detection.detected)
+    return [replace(fusion, halves=np.array(found)) for fusion, found in zip(learnt, detected, strict=True)]
+
+
+def depends_on_grouping(fusion: Fusion) -> BoolArray:
+    """Tell of each cluster, (M,), whether another half of the images would decide otherwise on it."""
+    detected = fusion.detection.detected
+    halves = fusion.halves if len(fusion.halves) else detected[None]
+    return np.asarray((halves != detected).any(axis=0))
+
+
+def grouping_notice(fusions: Sequence[Fusion]) -> str | None:
+    """Say how many decisions of a run depend on which images are fused together; None where few do.
+
+    Parameters
+    ----------
+    fusions : sequence of Fusion
+        Of all images of the run, as `with_halves` gives them.
+    """
+    known = [fusion for fusion in fusions if len(fusion.halves)]
+    if not known:
+        return None
+    detected = sum(int(fusion.detection.detected.sum()) for fusion in known)
+    by_halves = np.sum([fusion.halves.sum(axis=1) for fusion in known], axis=0)
+    differ = sum(int((fusion.halves != fusion.detection.detected).sum()) for fusion in known) / len(by_halves)
+    if differ <= LIMIT * max(detected, 1):
+        return None
+    low, high = int(by_halves.min()), int(by_halves.max())
+    spots = sum(int(depends_on_grouping(fusion).sum()) for fusion in known)
+    found = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    are = "decision depends" if spots == 1 else "decisions depend"
+    return (
+        f"{spots:,} {are} on which images are fused together: {detected:,} structures were detected, but "
+        f"{found} where half of the images are fused at a time. Votes alone do not settle these spots; each "
+        "says so under its votes. Fuse all images together, add images of the same annotators, and review "
+        "these spots."
+    )
+
+
+def run_notices(fusions: Sequence[Fusion]) -> list[str]:
+    """Give all notices on a run: see `absence_notice`, `decision_notice`, `score_notice`, `grouping_notice`.
+
+    Parameters
+    ----------
+    fusions : sequence of Fusion
+        Of all images of the run.
+    """
+    givers = (absence_notice, decision_notice, score_notice, grouping_notice)
+    notices = [give(fusions) for give in givers]
+    return [notice for notice in notices if notice is not None]
+
+
+def _content(clicks: Clicks) -> tuple[tuple[str, ...], bytes, bytes]:
+    return tuple(sorted(clicks.annotators)), np.sort(clicks.x).tobytes(), np.sort(clicks.y).tobytes()
