@@ -246,8 +246,9 @@ def test_the_crop_of_a_spot_leaves_with_its_ellipse(qtbot):
     assert (middle.red(), middle.green(), middle.blue()) == (200, 40, 40)
 
 
-def test_the_curves_leave_as_they_are_chosen():
+def test_the_curves_leave_as_they_are_chosen(qtbot):
     plot = FIGURES["curves"]()
+    qtbot.addWidget(plot)
     plot.set_kind("precision-recall")
     assert plot.table().columns == ("curve", "sensitivity", "precision")
     assert list(plot.table().rows())[1] == ("OEM", math.sqrt(0.1), 0.95)
