@@ -286,24 +286,27 @@ def selected_probability(habits: FloatArray) -> float:
 def log_likelihood(review: Review, level: FloatArray, slope: FloatArray, habits: int) -> FloatArray:
     """Give the log probability of an image's review: (C, B, E, H), with C levels and B slopes.
 
-    Of what was left, wrong decisions are taken at their mean share: they hardly bear on it.
+    Of what was left, the wrong decisions of careful experts are taken at their mean share: they hardly bear
+    on it.
     """
     every = (HABITS[:, None, :] * RECORDED[:, None]).reshape(-1, 2)
     record = every if habits > 1 else np.ones((1, 2))
     decided = np.zeros((len(level), len(slope), len(WRONG), 1))
-    left = np.zeros((len(level), len(slope), 1, habits))
+    left = np.zeros((len(level), len(slope), len(WRONG) - len(CAREFUL) + 1, habits))
+    share = np.append(CAREFUL.mean(), WRONG[len(CAREFUL) :])[:, None]
     for place, look, outcome, times in zip(
         review.place, review.look, review.outcome, review.times, strict=True
     ):
         chance = (look / (1 + np.exp(-(level[:, None] + slope * place))))[:, :, None, None]
         if outcome < 0:
-            judged = chance * (1 - 2 * CAREFUL.mean()) + CAREFUL.mean()
+            judged = chance * (1 - 2 * share) + share
             left += times * np.log1p(-(record[:, 0] * judged + record[:, 1] * (1 - judged)))
         else:
             judged = chance * (1 - 2 * WRONG[:, None]) + WRONG[:, None]
             decided += times * np.log(judged if outcome else 1 - judged)
             left += times * np.log(record[:, 1 - outcome])
-    return np.asarray(decided + left)
+    of_careful = np.maximum(np.arange(len(WRONG)) - len(CAREFUL) + 1, 0)
+    return np.asarray(decided + left[:, :, of_careful])
 
 
 APART = np.array([0.0, 0.35, 0.7, 1.2, 1.8, 2.5, 3.3])
