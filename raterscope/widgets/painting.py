@@ -1,4 +1,11 @@
-"""Painting of words, bars, annotator glyphs, and colour maps."""
+"""Painting of words, bars, annotator glyphs, and colour maps.
+
+References
+----------
+.. [nunez2018] J. R. Nuñez, C. R. Anderton and R. S. Renslow, "Optimizing colormaps with consideration for
+   color vision deficiency to enable accurate interpretation of scientific data", PLoS ONE 13 (2018) e0199239,
+   doi:10.1371/journal.pone.0199239.
+"""
 
 from __future__ import annotations
 
