@@ -71,7 +71,6 @@ class SideCounts(ScaledPanel):
     def show_sides(self, view: SidesView | None) -> None:
         """Show annotators, or that there are none yet; who is selected stays."""
         self.figure.show_sides(view)
-        self.header.set_aside("" if view is None else "dashed: as often")
         self.set_filled(view is not None)
 
     def set_flagged(self, flagged: NDArray[np.bool_], behaviour: NDArray[np.integer]) -> None:
@@ -85,6 +84,7 @@ class _Dots(ScaledFigure):
     def __init__(self) -> None:
         super().__init__("Left and right choices", (0.0, 0.0, 0.0, 0.0))
         set_lengths(self, minimumWidth=150, minimumHeight=120)
+        self.setToolTip("On the dashed line: left as often as right")
         self._view: SidesView | None = None
         self._flagged = np.empty(0, bool)
         self._behaviour = np.empty(0, np.int8)
