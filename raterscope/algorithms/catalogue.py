@@ -72,7 +72,7 @@ class Plan:
 
     @classmethod
     def of(cls, name: str) -> Algorithm:
-        """Give an algorithm by its name.
+        """Return an algorithm by its name.
 
         Raises
         ------
@@ -110,5 +110,5 @@ class Plan:
         return cls(name, cls.of(name).settings.from_dict(settings))
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the plan, ready for JSON."""
+        """Return the plan, ready for JSON."""
         return {"algorithm": self.algorithm, "settings": self.settings.as_dict()}

@@ -1,4 +1,4 @@
-"""What is wrong with what an algorithm was given, in one sentence."""
+"""Errors in the data or settings of an algorithm, each as one sentence for people."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def match(found: FloatArray, truth: FloatArray, radius: float) -> Matching:
 
 
 def true_detections(found: FloatArray, posterior: FloatArray, truth: FloatArray, radius: float) -> BoolArray:
-    """Say which detections are true, the surer ones first served.
+    """Return which detections are true, the surer ones first served.
 
     Whatever the threshold, the detections above it that are called true are as many as can be matched one to
     one, as `match` would: detections that can be matched together form a matroid, and taking the surest first
@@ -156,7 +156,7 @@ def true_detections(found: FloatArray, posterior: FloatArray, truth: FloatArray,
 
 
 def points_of(places: FloatArray) -> FloatArray:
-    """Give places as rows of x and y, (n, 2), where there are none too."""
+    """Return places as rows of x and y, (n, 2), where there are none too."""
     return np.asarray(places, dtype=np.float64).reshape(-1, 2)
 
 
@@ -179,7 +179,7 @@ def _pairs(found: FloatArray, truth: FloatArray, radius: float) -> tuple[IntArra
 def _augment(
     start: int, reach: Mapping[int, Sequence[int]], holder: dict[int, int], held: dict[int, int]
 ) -> bool:
-    """Give `start` a true point, moving earlier detections to others that they reach; breadth first.
+    """Return `start` a true point, moving earlier detections to others that they reach; breadth first.
 
     `holder` maps true points to detections and `held` the other way round.
     """
@@ -270,7 +270,7 @@ class Curves:
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Whether a posterior of p is right in a share p of cases, in bins of equal width.
+    """Calibration of posteriors: the share of true cases in bins of equal width.
 
     Attributes
     ----------

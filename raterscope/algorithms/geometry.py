@@ -10,7 +10,7 @@ __all__ = ["area_of", "crosses_itself", "length_of", "simplified"]
 
 
 def length_of(points: FloatArray, *, closed: bool = False) -> float:
-    """Give the length of a line through K points, or of the outline that returns to the first.
+    """Return the length of a line through K points, or of the outline that returns to the first.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def length_of(points: FloatArray, *, closed: bool = False) -> float:
 
 
 def area_of(points: FloatArray) -> float:
-    """Give the area within an outline of K corners that does not cross itself (Gauss's formula).
+    """Return the area within an outline of K corners that does not cross itself (Gauss's formula).
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def area_of(points: FloatArray) -> float:
 
 
 def crosses_itself(points: FloatArray) -> bool:
-    """Tell whether two sides of a closed outline of K corners cross, so that it has no one inside.
+    """Return whether two sides of a closed outline of K corners cross, so that it has no one inside.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How an algorithm reports progress, and where it is cancelled."""
+"""Progress and cancellation of algorithms."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Cancelled(Exception):  # noqa: N818 - it is no error
 
 
 class Watch(Protocol):
-    """What an algorithm calls at least every 100 ms of work."""
+    """Callback that an algorithm calls at least every 100 ms of work."""
 
     def __call__(
         self,
@@ -98,7 +98,7 @@ def part(watch: Watch, start: float, stop: float, prefix: str = "") -> Watch:
 
 
 def repeating(watch: Watch) -> tuple[Watch, Look]:
-    """Give a watch, and a look that repeats its last report.
+    """Return a watch, and a look that repeats its last report.
 
     A partial result looks by it whether it is still wanted, and the progress stays where it was.
     """

@@ -29,7 +29,7 @@ class SettingsError(RefusedError):
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What is known of one setting.
+    """Description of one setting.
 
     `default` None means that the value may be left open, which `left_open` says in a word: the algorithm
     learns it or takes the usual, as `help` says.
@@ -108,7 +108,7 @@ class Spec:
         return int(value) if self.kind == "integer" else float(value)
 
     def range_in_words(self) -> str:
-        """Say the range: "0 to 1", "at least 1"."""
+        """Describe the range: "0 to 1", "at least 1"."""
         unit = f" {self.unit}" if self.unit else ""
         if math.isinf(self.maximum) and math.isinf(self.minimum):
             return f"a number{unit}"
@@ -119,7 +119,7 @@ class Spec:
         return f"{written(self.minimum)} to {written(self.maximum)}{unit}"
 
     def in_words(self, value: Any) -> str:
-        """Say a value as a person reads it."""
+        """State a value as a person reads it."""
         if value is None:
             return self.left_open
         if self.kind == "switch":
@@ -275,11 +275,11 @@ class Settings:
                 raise SettingsError(f"{name} is not a setting here; expected one of {', '.join(known)}.")
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the values, ready for JSON."""
+        """Return the values, ready for JSON."""
         return dataclasses.asdict(self)
 
     def in_words(self) -> str:
-        """Say every setting, for the methods section: "click scatter 2 px, lower bound 0"."""
+        """State every setting, for the methods section: "click scatter 2 px, lower bound 0"."""
         return ", ".join(
             f"{spec.label.lower()} {spec.in_words(getattr(self, spec.name))}" for spec in self.specs()
         )

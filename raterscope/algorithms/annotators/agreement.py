@@ -45,7 +45,7 @@ MISSING = -1
 
 @dataclass(frozen=True, eq=False)
 class MaskAgreement:
-    """How far raters agree voxel by voxel, background included.
+    """Agreement of raters voxel by voxel, background included.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class MaskAgreement:
 
 
 def cohen_kappa(a: ArrayLike, b: ArrayLike, weight: ArrayLike | None = None) -> float:
-    """Give (observed - expected) / (1 - expected) agreement of two raters with their own rates of labels.
+    """Return (observed - expected) / (1 - expected) agreement of two raters with their own rates of labels.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def cohen_kappa(a: ArrayLike, b: ArrayLike, weight: ArrayLike | None = None) -> 
 
 
 def fleiss_kappa(ratings: ArrayLike, weight: ArrayLike | None = None) -> float:
-    """Give Fleiss' kappa: agreeing pairs of ratings, beyond what all raters' common rates of labels give.
+    """Return Fleiss' kappa: agreeing pairs of ratings, beyond what all raters' common rates of labels give.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def fleiss_kappa(ratings: ArrayLike, weight: ArrayLike | None = None) -> float:
 
 
 def krippendorff_alpha(ratings: ArrayLike, weight: ArrayLike | None = None) -> float:
-    """Give Krippendorff's alpha for nominal labels, 1 - observed / expected disagreement.
+    """Return Krippendorff's alpha for nominal labels, 1 - observed / expected disagreement.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ BoolArray = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class ClickAgreement:
-    """What every two of R annotators make of the clusters that both could have marked.
+    """Agreement of every two of R annotators on the clusters that both could have marked.
 
     Attributes
     ----------
@@ -246,7 +246,7 @@ class ClickAgreement:
     kappa: FloatArray
 
     def standing(self, measure: FloatArray) -> FloatArray:
-        """Give each annotator's mean agreement with the others, weighted by the clusters in common, (R,).
+        """Return each annotator's mean agreement with the others, weighted by the clusters in common, (R,).
 
         NaN for who has nothing in common with anybody.
         """

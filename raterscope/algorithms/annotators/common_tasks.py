@@ -65,7 +65,7 @@ class CommonTaskSettings(FactorisationSettings):
 
 @dataclass(frozen=True, eq=False)
 class CommonTasks:
-    """Which annotators worked on which tasks.
+    """Tasks that each annotator worked on.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class CommonTasks:
         return self.did.T.tocsr()
 
     def links(self, annotators: slice) -> Float32Array:
-        """Give the links of some annotators to all, (A, M): equation 34, and 0 to oneself.
+        """Return the links of some annotators to all, (A, M): equation 34, and 0 to oneself.
 
         The tasks in common over the mean number of tasks of the two; a task counts once, however often it
         was labelled.
@@ -96,7 +96,7 @@ class CommonTasks:
         return np.asarray(common)
 
     def of(self, annotators: NDArray[np.int64]) -> CommonTasks:
-        """Give those annotators alone, (m,) rows of the M, in that order."""
+        """Return those annotators alone, (m,) rows of the M, in that order."""
         return CommonTasks(self.did[annotators], self.tasks[annotators])
 
 
@@ -219,7 +219,7 @@ def common_task_communities(
 
 
 def _network(those: CommonTasks, watch: Watch) -> Any:
-    """Give the links as a sparse array; of many annotators the closest of each, from either end."""
+    """Return the links as a sparse array; of many annotators the closest of each, from either end."""
     from scipy.sparse import csr_array
 
     count = len(those.tasks)

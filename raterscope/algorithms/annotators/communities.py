@@ -231,7 +231,7 @@ def _avoided(matrix: FloatArray, outputs: Sequence[str]) -> str:
 
 
 def _is_swapped(matrix: FloatArray, stands: NDArray[np.bool_]) -> bool:
-    """Tell whether every class is mostly said to be another, each another one."""
+    """Return whether every class is mostly said to be another, each another one."""
     share = matrix @ stands.T.astype(np.float64)
     likeliest = share.argmax(axis=1)
     return bool(
@@ -293,7 +293,7 @@ class CommunitySettings(FactorisationSettings):
 
 @dataclass(frozen=True, eq=False)
 class Communities:
-    """Who behaves alike: M of all annotators in C communities.
+    """Annotators of similar behaviour: M of all annotators in C communities.
 
     Attributes
     ----------
@@ -338,7 +338,7 @@ class Communities:
         return np.bincount(self.community, minlength=self.count)
 
     def central(self, votes: ArrayLike) -> NDArray[np.int32]:
-        """Give the most central member of each community, (C,): who takes part in it most.
+        """Return the most central member of each community, (C,): who takes part in it most.
 
         The paper shows this annotator's confusion matrix as the community's prototype (section 5, Fig. 3);
         `prototype` is the members' mean, which also holds where all take part alike.
@@ -355,7 +355,7 @@ class Communities:
         return self.members[np.array(best, dtype=np.int64)]
 
     def of(self, annotators: int) -> NDArray[np.int16]:
-        """Give the community of each of so many annotators, (M,); -1 for those who were not grouped."""
+        """Return the community of each of so many annotators, (M,); -1 for those who were not grouped."""
         every = np.full(annotators, -1, dtype=np.int16)
         every[self.members] = self.community
         return every
@@ -428,7 +428,7 @@ def communities(
 
 
 def numbered(share: Float32Array, matrices: FloatArray) -> tuple[NDArray[np.int16], Float32Array, FloatArray]:
-    """Give communities numbers by size; those in which nobody takes part most are left out.
+    """Return communities numbers by size; those in which nobody takes part most are left out.
 
     Parameters
     ----------
@@ -466,7 +466,7 @@ class _Similarity:
         return similarity_of_roots(rows, self.centre, self.classes, self.scale)
 
     def network(self) -> Float32Array:
-        """Give the cells' own network."""
+        """Return the cells' own network."""
         network = self(self.centre)
         return (network + network.T) / np.float32(2)
 

@@ -1,4 +1,4 @@
-"""How communities of annotators change over time (the dynamic combination paper, sections 9 and 10)."""
+"""Changes of communities of annotators over time (the dynamic combination paper, sections 9 and 10)."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ class CommunitiesOverTime:
         return 1 + max((int(each.max()) for each in self.identity if len(each)), default=-1)
 
     def of(self, moment: int) -> NDArray[np.int16]:
-        """Give the lasting number of every annotator's community at a moment, (K,), -1 for none."""
+        """Return the lasting number of every annotator's community at a moment, (K,), -1 for none."""
         every = np.full(self.annotators, -1, dtype=np.int16)
         now = self.moments[moment]
         every[now.members] = self.identity[moment][now.community]
         return every
 
     def path(self, number: int) -> tuple[IntArray, FloatArray]:
-        """Give the moments at which a community is there, (n,), and its prototypes then, (n, J, L)."""
+        """Return the moments at which a community is there, (n,), and its prototypes then, (n, J, L)."""
         at = [
             (t, int(np.flatnonzero(each == number)[0]))
             for t, each in enumerate(self.identity)
@@ -79,12 +79,12 @@ class CommunitiesOverTime:
         return result, np.array(matrices).reshape(len(at), *shape)
 
     def latest(self) -> FloatArray:
-        """Give the last prototype of each lasting number, (count, J, L), to name them by."""
+        """Return the last prototype of each lasting number, (count, J, L), to name them by."""
         last = [self.path(number)[1][-1] for number in range(self.count)]
         return np.array(last).reshape(len(last), *(self.moments[0].prototype.shape[1:] if last else (0, 0)))
 
     def told(self, names: Sequence[str], moments: Sequence[str] = ()) -> tuple[str, ...]:
-        """Say what happened, a sentence an event.
+        """Describe what happened, a sentence an event.
 
         Parameters
         ----------
@@ -204,7 +204,7 @@ def _events(
     old_number: NDArray[np.int16],
     new_number: NDArray[np.int16],
 ) -> list[tuple[int, int, int, int]]:
-    """Say of those unmatched whence most of their members came, or where they went; it may be from none."""
+    """Find where most members of unmatched communities came from or went to; this may be none."""
     stayed, known = {old for old, _ in match}, {new for _, new in match}
     events = []
     for old in range(len(old_number)):
@@ -221,5 +221,5 @@ def _events(
 
 
 def _most(counts: IntArray) -> int:
-    """Give where more than half are, -1 where there is no such place."""
+    """Return where more than half are, -1 where there is no such place."""
     return int(counts.argmax()) if counts.size and 2 * counts.max() > counts.sum() > 0 else -1

@@ -441,7 +441,7 @@ def _likeness(network: Network) -> Callable[[int], FloatArray]:
 
 
 def modularity(links: NDArray[np.float64]) -> float:
-    """Give the share of links within communities, less what chance gives to annotators of so many links.
+    """Return the share of links within communities, less what chance gives to annotators of so many links.
 
     Parameters
     ----------
@@ -485,7 +485,7 @@ def between_communities(network: Any, community: NDArray[Any], count: int) -> ND
 
 
 def louvain(network: Any, seed: int = 0) -> NDArray[np.int64]:
-    """Give the community of every annotator, (M,), numbered from 0, by scikit-network's Louvain.
+    """Return the community of every annotator, (M,), numbered from 0, by scikit-network's Louvain.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ _CHUNK = 100
 
 
 def roots_of(mean: ArrayLike) -> Float32Array:
-    """Give the square roots of confusion matrices, a row each: (M, J, L) to (M, J * L).
+    """Return the square roots of confusion matrices, a row each: (M, J, L) to (M, J * L).
 
     Half the squared distance of two such rows is the sum over the classes of their Hellinger distances.
 
@@ -56,7 +56,7 @@ def roots_of(mean: ArrayLike) -> Float32Array:
 
 
 def fitting_scale(roots: Float32Array, classes: int, watch: Watch = silent) -> float:
-    """Give the scale that fits a crowd: `SCALE`, or less where even those who are most alike lie apart.
+    """Return the scale that fits a crowd: `SCALE`, or less where even those who are most alike lie apart.
 
     The distance adds up over the classes, and the fewer votes there are of each, the more of it is chance:
     with eight classes and 60 votes two annotators of one behaviour lie so far apart that at `SCALE` each
@@ -87,7 +87,7 @@ def fitting_scale(roots: Float32Array, classes: int, watch: Watch = silent) -> f
 def similarity_of_roots(
     left: Float32Array, right: Float32Array, classes: int, scale: float = SCALE
 ) -> Float32Array:
-    """Give the similarity of every row of `left`, (A, J * L), to every one of `right`, (B, J * L); (A, B).
+    """Return the similarity of every row of `left`, (A, J * L), to every one of `right`, (B, J * L); (A, B).
 
     `classes` is J; with a larger `scale` the unlike are less alike, see `hellinger_similarity`.
     """
@@ -96,7 +96,7 @@ def similarity_of_roots(
 
 
 def hellinger_similarity(mean: ArrayLike, scale: float = SCALE) -> Float32Array:
-    """Give exp(-scale * distance), 1 for two annotators whose expected confusion matrices are the same.
+    """Return exp(-scale * distance), 1 for two annotators whose expected confusion matrices are the same.
 
     The distance is that of equations 32 and 33 of the dynamic combination paper: over the classes, the sum of
     1 - sum_l sqrt(pi_jl pi'_jl). That is the *squared* Hellinger distance, so small that with a scale of
@@ -137,7 +137,7 @@ def hellinger_similarity(mean: ArrayLike, scale: float = SCALE) -> Float32Array:
 
 @dataclass(frozen=True, eq=False)
 class CaseAgreement:
-    """How alike the raters of one case are.
+    """Similarity of the raters of one case.
 
     Attributes
     ----------
@@ -193,7 +193,7 @@ class RaterTree:
     notices: tuple[str, ...] = ()
 
     def cut(self, height: float) -> tuple[tuple[str, ...], ...]:
-        """Give the groups that are joined at or below a height, in the order of the leaves."""
+        """Return the groups that are joined at or below a height, in the order of the leaves."""
         group = [{at} for at in range(len(self.names))]
         top = list(range(len(self.names)))
         for left, right, joined, _ in self.linkage:
@@ -208,7 +208,7 @@ class RaterTree:
 
 
 def same_consensus(responsibilities: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Give the share of one case for `CaseAgreement`: 1 where two raters follow the same consensus, else 0.
+    """Return the share of one case for `CaseAgreement`: 1 where two raters follow the same consensus, else 0.
 
     A rater is counted with the consensus of the highest responsibility, as in the paper's section 4.3.
 

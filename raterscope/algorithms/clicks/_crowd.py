@@ -141,7 +141,7 @@ VISITS = 400_000
 
 @dataclass(frozen=True)
 class CrowdModel:
-    """How the crowd is modelled.
+    """Parameters of the crowd model.
 
     Attributes
     ----------

@@ -178,7 +178,7 @@ class Hands(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """What is fixed while components move.
+    """Values that are fixed while components move.
 
     Whether objects are marked once, the squared scatter, pseudo-clicks of a covariance's prior and its floor,
     the gate (squared Mahalanobis distance), the logarithm of the objects' density, the mean support of a
@@ -285,7 +285,7 @@ def sweep(
 
 @compiled(error_model="numpy")
 def _value(m: int, marks: Marks, parts: Parts, pairs: Pairs, hands: Hands, rules: Rules) -> float:
-    """Give one component's own part of the log evidence."""
+    """Return one component's own part of the log evidence."""
     value, total, support = 0.0, 0.0, 0.0
     for b in range(len(hands.ability)):
         odds = hands.ability[b, 0] * parts.weight[m]

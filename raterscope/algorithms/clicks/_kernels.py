@@ -152,7 +152,7 @@ def maximise(
     support: Array,
     spread: Array,
 ) -> None:
-    """Give each component the mean and covariance of its share of the clicks: eqs. 13 and 14.
+    """Return each component the mean and covariance of its share of the clicks: eqs. 13 and 14.
 
     One component after the other, so that the clicks of one that eq. 15 annihilates are there for the next.
 

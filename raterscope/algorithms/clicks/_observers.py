@@ -201,7 +201,7 @@ def _review(
 def _passed(
     known: Sequence[BoolArray], truth: Sequence[FloatArray], chance: Sequence[FloatArray]
 ) -> list[FloatArray]:
-    """Give the probability that the expert passed each cluster, going from the most disputed to the least.
+    """Return the probability that the expert passed each cluster, going from the most disputed to the least.
 
     It is zero for decided clusters. The ways weigh by their description lengths.
 
@@ -257,7 +257,7 @@ def _in_order(known: BoolArray, distance: FloatArray) -> tuple[float, float]:
 
 
 def _in_no_order(known: BoolArray, distance: FloatArray) -> float:
-    """Give the description length of decided clusters that were chosen among all, or among the disputed."""
+    """Return the description length of decided clusters that were chosen among all, or among the disputed."""
     from scipy.special import betaln
 
     disputed = distance <= DISPUTED
@@ -269,7 +269,7 @@ def _in_no_order(known: BoolArray, distance: FloatArray) -> float:
 
 
 def habit_prior(reviews: Sequence[Review | None]) -> FloatArray:
-    """Give the log prior probability (H,) of the habits; one for all where nothing was left."""
+    """Return the log prior probability (H,) of the habits; one for all where nothing was left."""
     if not any((one.outcome < 0).any() for one in reviews if one is not None):
         return np.zeros(1)
     return np.asarray(np.repeat(np.log(USUAL / len(RECORDED)), len(RECORDED)))
@@ -284,7 +284,7 @@ def selected_probability(habits: FloatArray) -> float:
 
 
 def log_likelihood(review: Review, level: FloatArray, slope: FloatArray, habits: int) -> FloatArray:
-    """Give the log probability of an image's review: (C, B, E, H), with C levels and B slopes.
+    """Return the log probability of an image's review: (C, B, E, H), with C levels and B slopes.
 
     Of what was left, the wrong decisions of careful experts are taken at their mean share: they hardly bear
     on it.
@@ -440,7 +440,7 @@ def fit_scores(clusters: ScoredClusters, posterior: FloatArray) -> ScoreFit:
 def _densities(
     clusters: ScoredClusters, chance: FloatArray
 ) -> Iterator[tuple[float, FloatArray, FloatArray]]:
-    """Give each node's prior, and the log densities (N,) on structures and on others, over that on all."""
+    """Return each node's prior, and the log densities (N,) on structures and on others, over that on all."""
     from scipy.special import log_ndtr, ndtr
 
     share, place, between = _places(clusters, chance)
@@ -470,7 +470,7 @@ def _densities(
 
 
 def _prior() -> FloatArray:
-    """Give the prior probability of the nodes of e, d and c, and of nothing, for which c makes no odds."""
+    """Return the prior probability of the nodes of e, d and c, and of nothing, for which c makes no odds."""
     telling = np.outer([0.4, 0.2, 0.2, 0.2], [0.25, *[0.125] * 6])
     telling[0, 0] = 0.0
     telling *= (1 - NOTHING) / telling.sum()
@@ -479,7 +479,7 @@ def _prior() -> FloatArray:
 
 
 def _places(clusters: ScoredClusters, chance: FloatArray) -> tuple[float, FloatArray, float]:
-    """Give the share of structures, where votes (N,) lie among others, and where structures do."""
+    """Return the share of structures, where votes (N,) lie among others, and where structures do."""
     worth, place = clusters.worth, clusters.place
     share = float(np.clip(chance @ worth / worth.sum(), 1e-4, 1 - 1e-4))
     middle, square = [], 0.0
@@ -492,7 +492,7 @@ def _places(clusters: ScoredClusters, chance: FloatArray) -> tuple[float, FloatA
 
 
 def _quantiles(rank: FloatArray, share: float, apart: float) -> FloatArray:
-    """Give the scores at ranks, for a share of structures and a distance."""
+    """Return the scores at ranks, for a share of structures and a distance."""
     from scipy.special import ndtr
 
     whole = share * ndtr(PLACES - apart) + (1 - share) * ndtr(PLACES)

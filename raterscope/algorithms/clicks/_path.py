@@ -50,7 +50,7 @@ Form = Literal["corrected", "thesis", "refreshed", "literal"]
 
 @dataclass(frozen=True)
 class Path:
-    """How a path is walked.
+    """Rules of a path of EM.
 
     Attributes
     ----------
@@ -321,7 +321,7 @@ def _kept(state: State, keep: BoolArray) -> State:
 
 
 def _about(spread: FloatArray, support: FloatArray, moved: State, state: State) -> FloatArray:
-    """Give sums of squares about the state's own means, from those about the means it would move to."""
+    """Return sums of squares about the state's own means, from those about the means it would move to."""
     shift = moved.mean - state.mean
     products = np.column_stack([shift[:, 0] ** 2, shift[:, 0] * shift[:, 1], shift[:, 1] ** 2])
     return np.asarray(spread + support[:, None] * products)

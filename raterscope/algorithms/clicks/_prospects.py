@@ -68,7 +68,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 
 def joining(mean: FloatArray, scatter: float) -> FloatArray:
-    """Give the chance that a further click on each of M structures joins the others, by the nearest one."""
+    """Return the chance that a further click on each of M structures joins the others, by the nearest one."""
     from scipy.spatial import cKDTree
 
     if len(mean) < 2 or not scatter > 0:
@@ -79,7 +79,7 @@ def joining(mean: FloatArray, scatter: float) -> FloatArray:
 
 
 def marks_of(rate: FloatArray) -> FloatArray:
-    """Give the chance of every number of marks, exactly: the Poisson binomial distribution.
+    """Return the chance of every number of marks, exactly: the Poisson binomial distribution.
 
     Parameters
     ----------
@@ -99,13 +99,13 @@ def marks_of(rate: FloatArray) -> FloatArray:
 
 
 def found(joins: FloatArray, marks: FloatArray) -> FloatArray:
-    """Give the chance that clustering finds a structure with so many marks."""
+    """Return the chance that clustering finds a structure with so many marks."""
     chance: FloatArray = 1 - (1 - joins) ** np.maximum(marks - 1, 0)
     return np.clip(chance, EDGE, 1 - EDGE)
 
 
 def found_later(joins: FloatArray, annotators: int, more: int, crowd: float | None = None) -> FloatArray:
-    """Give the chance that a structure is found now and with more annotators.
+    """Return the chance that a structure is found now and with more annotators.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def found_later(joins: FloatArray, annotators: int, more: int, crowd: float | No
 
 
 def unseen(rate: FloatArray, joins: FloatArray, worth: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Give the chance that a structure is not found, and that an annotator marks it all the same.
+    """Return the chance that a structure is not found, and that an annotator marks it all the same.
 
     With the chance of joining q and s = 1 - q, it is not found with probability s^(v - 1) when it has v
     marks, and surely when it has none; so sums over v are values of the marks' generating function. The mark
@@ -299,14 +299,14 @@ def crowd_of(problem: Problem, fusion: Fusion) -> Crowd:
 
 
 def rates_at(odds: FloatArray, shift: FloatArray) -> FloatArray:
-    """Give the chance (R, K) of a mark by annotators of these odds on structures at nodes of ease."""
+    """Return the chance (R, K) of a mark by annotators of these odds on structures at nodes of ease."""
     rate: FloatArray = 1 / (1 + np.exp(-(odds[:, None] + shift)))
     return rate
 
 
 @dataclass(frozen=True, eq=False)
 class Ahead:
-    """What newcomers are expected to change on an image of M clusters.
+    """Expected changes by further annotators on an image of M clusters.
 
     Attributes
     ----------
@@ -441,19 +441,19 @@ def ahead(crowd: Crowd, outset: Outset, newcomers: Newcomers, threshold: float) 
 
 
 def _votes(problem: Problem) -> IntArray:
-    """Give the whole number of annotators who marked each cluster, as they count: (M,)."""
+    """Return the whole number of annotators who marked each cluster, as they count: (M,)."""
     return np.rint(problem.count).astype(np.int64)
 
 
 def _loose(fusion: Fusion, problem: Problem) -> float:
-    """Give the marks of an annotator that are part of no cluster, on average."""
+    """Return the marks of an annotator that are part of no cluster, on average."""
     marks, rows = problem.worth * fusion.rates.clicks, fusion.rates.clicks > 0
     reliability = np.nan_to_num(fusion.clustering.reliability[rows])
     return float((marks[rows] * (1 - reliability)).sum()) / (problem.crowd or 1.0)
 
 
 def _blurred(fusion: Fusion) -> float:
-    """Give the structures that clustering has run together, where most annotators marked many more.
+    """Return the structures that clustering has run together, where most annotators marked many more.
 
     That is when it has taken the scatter of structures for the scatter of clicks; with each further annotator
     it may find its way.
@@ -464,7 +464,7 @@ def _blurred(fusion: Fusion) -> float:
 
 
 def _telling(crowd: Crowd, newcomers: Newcomers, threshold: float) -> FloatArray:
-    """Give the chance that so many marks make a detection of what is no cluster yet: (R + k + 1,).
+    """Return the chance that so many marks make a detection of what is no cluster yet: (R + k + 1,).
 
     What they tell depends on whose marks they are: their log odds vary as the annotators' do.
     """
@@ -502,7 +502,7 @@ def _levels(fusion: Fusion) -> tuple[FloatArray, IntArray]:
 
 
 def _donors(problem: Problem, level: IntArray, levels: int) -> FloatArray:
-    """Tell which clusters stand for structures that were not found, by chance of joining: (Q, M), 0 or 1.
+    """Return which clusters stand for structures that were not found, by chance of joining: (Q, M), 0 or 1.
 
     Not those that the expert added: the crowd has not found them.
     """
@@ -533,7 +533,7 @@ def after_marks(crowd: Crowd, newcomers: Newcomers) -> tuple[FloatArray, FloatAr
 
 
 def _choices(more: int) -> FloatArray:
-    """Give the logarithm of how many ways there are to choose so many of the newcomers: (k + 1,)."""
+    """Return the logarithm of how many ways there are to choose so many of the newcomers: (k + 1,)."""
     from scipy.special import betaln
 
     number = np.arange(more + 1.0)
@@ -541,7 +541,7 @@ def _choices(more: int) -> FloatArray:
 
 
 def _artefact(crowd: Crowd, more: int) -> FloatArray:
-    """Give the log probability of newcomers' marks, were the cluster an artefact: (M, k + 1)."""
+    """Return the log probability of newcomers' marks, were the cluster an artefact: (M, k + 1)."""
     from scipy.special import betaln
 
     first, second = crowd.problem.prior.artefact

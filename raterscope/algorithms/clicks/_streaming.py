@@ -45,7 +45,7 @@ TRIALS = 4
 
 @dataclass(frozen=True, eq=False)
 class CrowdMemory:
-    """What the crowd model came to, besides its clustering: M components and R annotators.
+    """State of the crowd model besides its clustering: M components and R annotators.
 
     Attributes
     ----------
@@ -205,7 +205,7 @@ def _open(crowd: Crowd, new: FloatArray, tick: Callable[[], None]) -> int:
 
 
 def _within(reach: float, places: FloatArray, others: FloatArray) -> BoolArray:
-    """Say which places have one of the others within reach."""
+    """Return which places have one of the others within reach."""
     from scipy.spatial import cKDTree
 
     if not len(others) or not len(places):

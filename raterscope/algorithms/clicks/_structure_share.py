@@ -81,7 +81,7 @@ BINS = 10
 
 
 def absent_probability(problems: Sequence[Problem]) -> float:
-    """Give the prior probability that a run holds no structure, from how its votes are distributed."""
+    """Return the prior probability that a run holds no structure, from how its votes are distributed."""
     ratio = log_ratio([one.count for one in problems], [one.crowd for one in problems])
     odds = ABSENT / (1 - ABSENT) * np.exp(min(BELIEVED_VOTES * ratio, 0.0))
     return float(odds / (1 + odds))
@@ -121,7 +121,7 @@ def log_ratio(counts: Sequence[FloatArray], crowds: Sequence[float]) -> float:
 
 
 def _chance(number: np.ndarray, whole: int, shape: tuple[float, float]) -> FloatArray:
-    """Give the probability of each of some numbers of votes on an artefact, which sum to one."""
+    """Return the probability of each of some numbers of votes on an artefact, which sum to one."""
     from scipy.special import betaln, gammaln
 
     log = betaln(shape[0] + number, shape[1] + whole - number)
@@ -146,7 +146,7 @@ COUNTED = 0.5
 def known_shares(
     problems: Sequence[Problem], looks: Sequence[FloatArray], chances: Sequence[FloatArray]
 ) -> FloatArray:
-    """Give the log probability (A, B) of what is known of the run, by level and slope.
+    """Return the log probability (A, B) of what is known of the run, by level and slope.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ def _expected(problems: Sequence[Problem], structures: Sequence[FloatArray], zer
 
 
 def _cases(prior: Prior) -> float:
-    """Give the clusters that the expected share weighs: as a Beta distribution as wide as is set."""
+    """Return the clusters that the expected share weighs: as a Beta distribution as wide as is set."""
     if prior.expected is None or prior.expected_error is None:
         return CASES
     variance = (prior.expected_error / 1.96) ** 2
@@ -265,15 +265,15 @@ class Honesty:
     before: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
 
     def mean(self, share: FloatArray) -> FloatArray:
-        """Give the expected h at shares of votes, of any shape."""
+        """Return the expected h at shares of votes, of any shape."""
         return self._moment(share, 1)
 
     def undecided(self, share: FloatArray) -> FloatArray:
-        """Give the expected h at shares of votes, had nothing been decided."""
+        """Return the expected h at shares of votes, had nothing been decided."""
         return replace(self, weight=self.before).mean(share)
 
     def deviation(self, share: FloatArray) -> FloatArray:
-        """Give the standard deviation of h at shares of votes."""
+        """Return the standard deviation of h at shares of votes."""
         variance = self._moment(share, 2) - self._moment(share, 1) ** 2
         return np.asarray(np.sqrt(np.maximum(variance, 0)))
 
@@ -299,7 +299,7 @@ class Honesty:
         return SUM[level], SLOPE[slope]
 
     def place(self, share: FloatArray) -> FloatArray:
-        """Give z at shares of votes."""
+        """Return z at shares of votes."""
         inside = np.clip(share, TINY, 1 - TINY)
         return np.asarray(np.clip(np.log(inside / (1 - inside)) + self.shift, SHARE[0], SHARE[-1]))
 
@@ -381,7 +381,7 @@ def _common(
     spread: FloatArray,
     watch: Watch,
 ) -> FloatArray:
-    """Give the posterior (A, B, E, H) of what all images share.
+    """Return the posterior (A, B, E, H) of what all images share.
 
     Decisions teach EM too, which then expects them. So which kind of run it is follows from what EM expected
     before the decisions, and the rest from what it left unexplained. That takes clusters to be independent
@@ -416,7 +416,7 @@ def _whole(prior: FloatArray) -> tuple[int, ...]:
 
 
 def _weighed(review: Review, spread: FloatArray, habits: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Give the likelihood of a review by level of the image, and of the run, and the log of their scale."""
+    """Return the likelihood of a review by level of the image, and of the run, and the log of their scale."""
     log = log_likelihood(review, SUM, SLOPE, habits)
     scale = log.max(axis=0)
     likely = np.exp(log - scale)
@@ -424,7 +424,7 @@ def _weighed(review: Review, spread: FloatArray, habits: int) -> tuple[FloatArra
 
 
 def _spread() -> FloatArray:
-    """Give the probability of each level of an image given that of the run: (A, C)."""
+    """Return the probability of each level of an image given that of the run: (A, C)."""
     offset = _normal(OFFSET, 0.0, 1.0)
     spread = np.zeros((len(LEVEL), len(SUM)))
     for row in range(len(LEVEL)):
@@ -433,7 +433,7 @@ def _spread() -> FloatArray:
 
 
 def _blurred(spread: FloatArray, common: FloatArray) -> FloatArray:
-    """Give the probability of level and slope of an image without decisions: (C, B)."""
+    """Return the probability of level and slope of an image without decisions: (C, B)."""
     weight = spread.T @ common
     return np.asarray(weight / weight.sum())
 
@@ -443,7 +443,7 @@ def _known(
     places: Sequence[FloatArray],
     undecided: Sequence[FloatArray] | None,
 ) -> FloatArray:
-    """Give the log probability (A, B) of what is known besides votes and decisions."""
+    """Return the log probability (A, B) of what is known besides votes and decisions."""
     problems = [problem for problem, _ in judged]
     if all(one.prior.expected is None and one.control is None for one in problems):
         return np.zeros((len(LEVEL), len(SLOPE)))
@@ -485,7 +485,7 @@ def _shift(problem: Problem, ascent: Ascent) -> float:
 
 @lru_cache(maxsize=1)
 def _chances() -> FloatArray:
-    """Give h at all nodes: (C x B, nodes of the share)."""
+    """Return h at all nodes: (C x B, nodes of the share)."""
     chance = 1 / (1 + np.exp(-(SUM[:, None, None] + SLOPE[:, None] * SHARE)))
     return np.asarray(chance.reshape(-1, len(SHARE)))
 

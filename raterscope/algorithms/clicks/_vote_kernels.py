@@ -19,7 +19,7 @@ def _softplus(value: float) -> float:
 
 @compiled(error_model="numpy")
 def _omitted(odds: Array, chance: Array, shift: Array, worth: Array, quiet: Array) -> float:
-    """Give the log probability that nobody marks by chance; add a structure's, node by node, to `quiet`."""
+    """Return the log probability that nobody marks by chance; add a structure's, node by node, to `quiet`."""
     product, missed = 1.0, 0.0
     if len(worth):
         for r in range(len(odds)):
@@ -135,7 +135,7 @@ def held(
     hit: Array, miss: Array, quiet: Array, false: Array, odds: Array, chance: Array, weights: Array,
     shares: Array,
 ) -> float:  # fmt: skip
-    """Give the log prior: of annotators' rates, all (R,) float64, and of shares with as many weights."""
+    """Return the log prior: of annotators' rates, all (R,) float64, and of shares with as many weights."""
     value = 0.0
     for k in range(len(weights)):
         if weights[k] > 0.0:

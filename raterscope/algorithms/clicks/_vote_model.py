@@ -66,7 +66,7 @@ BELIEVED = 64.0
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """What is held before the votes are seen, as counts of votes or clusters.
+    """Prior of the vote model, as counts of votes or clusters.
 
     Attributes
     ----------
@@ -172,7 +172,7 @@ class Looks:
 
 @dataclass(frozen=True, eq=False)
 class Ascent:
-    """Where EM came to from one start."""
+    """Result of EM from one start."""
 
     looks: Looks
     state: State
@@ -207,13 +207,13 @@ def make_problem(votes: Votes, prior: Prior) -> Problem:
 
 
 def without_decisions(problem: Problem) -> Problem:
-    """Give the votes as they are with nothing known of the clusters."""
+    """Return the votes as they are with nothing known of the clusters."""
     unknown = np.zeros(len(problem.known), dtype=np.bool_)
     return replace(problem, known=unknown, truth=np.zeros(len(unknown)), viewed=None)
 
 
 def votes_lost(problem: Problem, ascent: Ascent, undecided: Ascent) -> float:
-    """Give the log probability of the votes that EM gave up to fit the decisions on an image.
+    """Return the log probability of the votes that EM gave up to fit the decisions on an image.
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ def climb(
 
 
 def _entropy(now: Looks) -> float:
-    """Give the entropy of what is hidden, in natural units, summed over clusters."""
+    """Return the entropy of what is hidden, in natural units, summed over clusters."""
     from scipy.special import entr
 
     return float(entr(now.structure).sum() + entr(now.artefact).sum() + entr(now.chance).sum())
@@ -322,7 +322,7 @@ def looks(problem: Problem, state: State, clamped: bool = True) -> tuple[Looks, 
 def odds_of_votes(
     problem: Problem, odds: FloatArray, chance: FloatArray, shift: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Give the log probability of each cluster's votes.
+    """Return the log probability of each cluster's votes.
 
     (M, K) as a structure at each node (eq. 22) and (M,) by chance (eq. 21).
     """
@@ -369,14 +369,14 @@ def _maximise(problem: Problem, now: Looks, state: State) -> State:
 
 
 def _shares(counts: FloatArray) -> FloatArray:
-    """Give the shares of structures and chance, neither at zero for good (eq. 27)."""
+    """Return the shares of structures and chance, neither at zero for good (eq. 27)."""
     total = float(counts.sum())
     present = min(max(float(counts[0]) / total, EDGE), 1 - EDGE) if total > 0 else 0.5
     return np.array([present, 0.0, 1 - present])
 
 
 def _rate(right: FloatArray, wrong: FloatArray) -> FloatArray:
-    """Give right / (right + wrong), one half for 0/0, off the edges."""
+    """Return right / (right + wrong), one half for 0/0, off the edges."""
     whole = right + wrong
     rate: FloatArray = np.full(len(whole), 0.5)
     np.divide(right, whole, out=rate, where=whole > 0)

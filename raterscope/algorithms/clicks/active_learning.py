@@ -68,7 +68,7 @@ class NextAnnotators:
         return len(self.annotators)
 
     def why(self, row: int) -> str:
-        """Say in a sentence what an annotator is expected to do."""
+        """State in a sentence what an annotator is expected to do."""
         gain = self.gain[row]
         decisions = "decision" if f"{gain:.1f}" == "1.0" else "decisions"
         return (
@@ -186,27 +186,27 @@ def _known(crowd: Crowd, here: Sequence[str], names: Sequence[str], experience: 
 
 
 def _reliability(names: Sequence[str], experience: Experience) -> FloatArray:
-    """Give the expected share of an annotator's marks that are part of a cluster."""
+    """Return the expected share of an annotator's marks that are part of a cluster."""
     rows = experience.rows(names)
     inliers, outliers = experience.inliers[rows], experience.outliers[rows]
     return np.asarray(1 - (outliers + FAIR * _usual_share(experience)) / (inliers + outliers + FAIR))
 
 
 def _usual_share(experience: Experience) -> float:
-    """Give the share of all marks that are part of no cluster, half a mark added to both kinds."""
+    """Return the share of all marks that are part of no cluster, half a mark added to both kinds."""
     return float(
         (experience.outliers.sum() + 0.5) / (experience.inliers.sum() + experience.outliers.sum() + 1)
     )
 
 
 def _risk(crowd: Crowd, posterior: FloatArray) -> FloatArray:
-    """Give the chance that each cluster's decision is wrong; none where the truth is known."""
+    """Return the chance that each cluster's decision is wrong; none where the truth is known."""
     known = crowd.problem.known.reshape(-1, *[1] * (posterior.ndim - 1))
     return np.where(known, 0.0, np.minimum(posterior, 1 - posterior))
 
 
 def _gain(crowd: Crowd, outset: Outset, newcomer: Newcomers, threshold: float) -> float:
-    """Give the wrong decisions that a newcomer is expected to set right, less those that he makes."""
+    """Return the wrong decisions that a newcomer is expected to set right, less those that he makes."""
     come, posterior = after_marks(crowd, newcomer)
     before = _risk(crowd, crowd.posterior).sum()
     after = (come * _risk(crowd, posterior)).sum()

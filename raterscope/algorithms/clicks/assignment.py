@@ -56,7 +56,7 @@ class AssignmentSettings(Settings):
 def votes_of(
     clicks: Clicks, clustering: Clustering, threshold: float = 0.5, coverage: float = 1.0
 ) -> BoolArray:
-    """Say which clicks are votes for their nearest cluster (OEM-DEM paper, section 4).
+    """Return which clicks are votes for their nearest cluster (OEM-DEM paper, section 4).
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def votes_of(
 def assign(
     clicks: Clicks, clustering: Clustering, threshold: float = 0.5, coverage: float = 1.0
 ) -> BoolArray:
-    """Say which annotator marked which cluster (OEM-DEM paper, eq. 20).
+    """Return which annotator marked which cluster (OEM-DEM paper, eq. 20).
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def cluster_scores(clicks: Clicks, clustering: Clustering) -> FloatArray | None:
 
 
 def stray_chance(clicks: Clicks, clustering: Clustering) -> tuple[FloatArray | None, float]:
-    """Say how probably an outlier of each annotator falls on a given place, were outliers uniform.
+    """Describe how probably an outlier of each annotator falls on a given place, were outliers uniform.
 
     Parameters
     ----------
@@ -259,7 +259,7 @@ def _with_appended(
 
 
 def _scatter(clicks: Clicks, clustering: Clustering) -> float:
-    """Give the click scatter; without one, the clusters' usual size; without clusters, from the image's."""
+    """Return the click scatter; without one, the clusters' usual size; without clusters, from the image's."""
     if np.isfinite(clustering.scatter) and clustering.scatter > 0:
         return clustering.scatter
     if len(clustering):

@@ -65,7 +65,7 @@ _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 
 
 def expected_count(posterior: FloatArray, low: FloatArray, high: FloatArray) -> tuple[float, float, float]:
-    """Give the expected number of structures among M spots, and a 95 % interval of their number.
+    """Return the expected number of structures among M spots, and a 95 % interval of their number.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def expected_count(posterior: FloatArray, low: FloatArray, high: FloatArray) -> 
 
 
 def count_distribution(posterior: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Give the chance of every number of structures among M spots.
+    """Return the chance of every number of structures among M spots.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def count_distribution(posterior: FloatArray, low: FloatArray, high: FloatArray)
 
 
 def _number_of(chance: FloatArray) -> FloatArray:
-    """Give the distribution of the number: of many spots that of the sum of its halves' numbers."""
+    """Return the distribution of the number: of many spots that of the sum of its halves' numbers."""
     if len(chance) <= AT_ONCE:
         return marks_of(chance)
     from scipy.signal import fftconvolve
@@ -160,7 +160,7 @@ class Rate:
 
 
 def dispersion(counts: FloatArray) -> float:
-    """Tell how many times the counts of fields vary as much as by chance alone.
+    """Return how many times the counts of fields vary as much as by chance alone.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def dispersion(counts: FloatArray) -> float:
 
 
 def per_field(chance: FloatArray, fields: int, spread: float = 1.0) -> Rate:
-    """Give the mean number of parasites on a field.
+    """Return the mean number of parasites on a field.
 
     Parasites lie in clumps and films are of uneven thickness; a count that varies `spread` times as much as
     by chance tells as much as one that is so many times smaller (quasi-Poisson).
@@ -208,7 +208,7 @@ def per_field(chance: FloatArray, fields: int, spread: float = 1.0) -> Rate:
 
 
 def per_volume(chance: FloatArray, microlitres: float, spread: float = 1.0) -> Rate:
-    """Give the parasites per microlitre of what was examined.
+    """Return the parasites per microlitre of what was examined.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ def per_volume(chance: FloatArray, microlitres: float, spread: float = 1.0) -> R
 
 
 def per_leukocyte(chance: FloatArray, leukocytes: float, times: float = 1.0, spread: float = 1.0) -> Rate:
-    """Give the parasites for so many leukocytes: 200, or those of a microlitre.
+    """Return the parasites for so many leukocytes: 200, or those of a microlitre.
 
     Leukocytes are counted too: their number varies by chance as that of parasites does.
 
@@ -278,7 +278,7 @@ def per_leukocyte(chance: FloatArray, leukocytes: float, times: float = 1.0, spr
 
 
 def infected_share(chance: FloatArray, red_cells: float, spread: float = 1.0) -> Rate:
-    """Give the share of red cells that are infected, each counted once, on a thin film.
+    """Return the share of red cells that are infected, each counted once, on a thin film.
 
     Parameters
     ----------
@@ -312,7 +312,7 @@ def infected_share(chance: FloatArray, red_cells: float, spread: float = 1.0) ->
 
 
 def volume_of(area: float, thickness: float) -> float:
-    """Give the microlitres in an area, square micrometres, of a film of some thickness, micrometres.
+    """Return the microlitres in an area, square micrometres, of a film of some thickness, micrometres.
 
     Examples
     --------

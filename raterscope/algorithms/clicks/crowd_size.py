@@ -62,7 +62,7 @@ DETECTORS_PUBLISHED: dict[str, tuple[str, Settings]] = {
 
 @dataclass(frozen=True)
 class CrowdSizeSettings(Settings):
-    """Which crowds are drawn, and by what they are judged."""
+    """Settings of the curves: the crowds that are drawn, and the measures."""
 
     fewest: int = integer(5, "Fewest annotators", "Of the smallest crowd.", minimum=1)
     most: int | None = integer(
@@ -88,7 +88,7 @@ class CrowdSizeSettings(Settings):
 
 @dataclass(frozen=True, eq=False)
 class CrowdSizeCurve:
-    """How one method does with K sizes of crowd.
+    """Performance of one method with K sizes of crowd.
 
     Attributes
     ----------
@@ -143,14 +143,14 @@ def first_annotators(clicks: Clicks, order: Sequence[int], count: int) -> Clicks
 
 
 def crowd_sizes(settings: CrowdSizeSettings, annotators: int) -> tuple[int, ...]:
-    """Give the sizes of crowd that are measured where an image has up to so many annotators."""
+    """Return the sizes of crowd that are measured where an image has up to so many annotators."""
     most = annotators if settings.most is None else min(settings.most, annotators)
     fewest = min(settings.fewest, most)
     return tuple(dict.fromkeys(np.linspace(fewest, most, settings.crowds).round().astype(int).tolist()))
 
 
 def methods_of(plan: FusionPlan, *, published: bool) -> dict[str, dict[str, FusionPlan]]:
-    """Give the plans by the name of their clustering, and by that of the method after detection.
+    """Return the plans by the name of their clustering, and by that of the method after detection.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def measure_crowd_sizes(
 
 
 def _streams(plan: FusionPlan, *, published: bool) -> dict[tuple[str, str], StreamPlan]:
-    """Give the plans of streams by the names of their clustering and of the method after detection."""
+    """Return the plans of streams by the names of their clustering and of the method after detection."""
     found = {}
     if isinstance(plan.clustering, OEMSettings) and isinstance(plan.detection, DEMSettings):
         found[STREAM, STREAM] = StreamPlan(plan.clustering, plan.detection, plan.assignment)

@@ -264,7 +264,7 @@ def _frozen(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def ellipses(covariance: NDArray[np.floating[Any]], coverage: float = 0.95) -> FloatArray:
-    """Give the ellipse about each centre that holds a share of a component's clicks.
+    """Return the ellipse about each centre that holds a share of a component's clicks.
 
     Parameters
     ----------

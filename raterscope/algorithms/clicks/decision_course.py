@@ -74,7 +74,7 @@ class Decisions:
 
 @dataclass(frozen=True, eq=False)
 class DecisionCourse:
-    """What the methods estimate after each of T steps.
+    """Estimates of the methods after each of T steps.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class DecisionCourse:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """How right a course is, by clusters whose truth is known.
+    """Accuracy of a course on clusters whose truth is known.
 
     Attributes
     ----------
@@ -308,7 +308,7 @@ def _course(
 
 
 def _intervals(state: DecisionState, settings: DecisionSettings) -> tuple[FloatArray, FloatArray]:
-    """Give the ends of both rates' intervals, (2, R) each: Beta distributions, with the prior's votes."""
+    """Return the ends of both rates' intervals, (2, R) each: Beta distributions, with the prior's votes."""
     votes = 1.0 if settings.as_printed else settings.strength
     right = 0.5 if settings.as_printed else settings.strength * settings.expected_rate
     found = []
@@ -320,7 +320,7 @@ def _intervals(state: DecisionState, settings: DecisionSettings) -> tuple[FloatA
 
 
 def _places(course: DecisionCourse) -> np.ndarray:
-    """Give where each annotator stands in the states, whose annotators are in the order of joining."""
+    """Return where each annotator stands in the states, whose annotators are in the order of joining."""
     places = np.empty(len(course.order), dtype=np.int64)
     places[course.order] = np.arange(len(course.order))
     return np.minimum(places, len(course.states[-1].yes) - 1)

@@ -62,7 +62,7 @@ class DecisionSettings(Settings):
 
 @dataclass(frozen=True, eq=False)
 class DecisionState:
-    """What is held of R annotators and M clusters after some steps.
+    """State of R annotators and M clusters after some steps.
 
     Attributes
     ----------
@@ -245,7 +245,7 @@ def batch_em(
 def map_rule(
     state: DecisionState, sensitivity: FloatArray, specificity: FloatArray, prevalence: float
 ) -> FloatArray:
-    """Give the (M,) posteriors of whoever knows the rates: no rule errs less (thesis, eq. 3.12).
+    """Return the (M,) posteriors of whoever knows the rates: no rule errs less (thesis, eq. 3.12).
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ def map_rule(
 
 
 def log_posterior(state: DecisionState, settings: DecisionSettings | None = None) -> float:
-    """Give the log posterior of a state's parameters; as printed, the log likelihood (thesis, eq. 3.9)."""
+    """Return the log posterior of a state's parameters; as printed, the log likelihood (thesis, eq. 3.9)."""
     settings = settings or DecisionSettings()
     present, absent = _logs(state)
     sensitivity, specificity, mu = (

@@ -246,14 +246,14 @@ def unselected(problem: Problem, ascent: Ascent, undecided: Looks, selected: flo
 
 
 def undecided_posterior(votes: Votes, settings: DEMSettings, watch: Watch) -> FloatArray:
-    """Give the posteriors (M,) of an image by its votes alone, had nothing been decided on it."""
+    """Return the posteriors (M,) of an image by its votes alone, had nothing been decided on it."""
     return posterior_by_votes(votes, settings, watch, decided=False)
 
 
 def posterior_by_votes(
     votes: Votes, settings: DEMSettings, watch: Watch, *, decided: bool = True
 ) -> FloatArray:
-    """Give the posteriors (M,) of an image by its votes and, if `decided`, decisions, without scores."""
+    """Return the posteriors (M,) of an image by its votes and, if `decided`, decisions, without scores."""
     problem = problem_of(replace(votes, score=None), settings)
     if not decided:
         problem = without_decisions(problem)
@@ -292,7 +292,7 @@ def highest(
 
 
 def knows_artefacts(votes: Votes, settings: DEMSettings) -> bool:
-    """Tell whether the crowd's prior is asked for, and the votes have what it needs."""
+    """Return whether the crowd's prior is asked for, and the votes have what it needs."""
     return settings.prior == "crowd" and votes.stray is not None and votes.places > 0
 
 
@@ -304,7 +304,7 @@ def problem_of(votes: Votes, settings: DEMSettings) -> Problem:
 def judge(
     problem: Problem, ascent: Ascent, settings: DEMSettings, honesty: Honesty, watch: Watch
 ) -> Detection:
-    """Give posteriors and annotators' rates with intervals; `honesty` as `honesty_of` estimates it."""
+    """Return posteriors and annotators' rates with intervals; `honesty` as `honesty_of` estimates it."""
     prior, crowd = problem.prior, problem.prior.places > 0
     present = ascent.looks.present
     look = honesty.scored(present * honesty.mean(problem.count / (problem.crowd or 1.0)))
@@ -362,7 +362,7 @@ def _prior(votes: Votes, settings: DEMSettings, crowd: bool) -> Prior:
 
 
 def starts_of(votes: Votes, start: str) -> dict[str, FloatArray]:
-    """Give the posteriors, (M,), to begin with that a setting of `start` asks for, by name (eqs. 32-34)."""
+    """Return the posteriors, (M,), to begin with that a setting of `start` asks for, by name (eqs. 32-34)."""
     starts: dict[str, FloatArray] = {}
     if start in {"best", "paper", "share"}:
         starts["share"] = votes.share

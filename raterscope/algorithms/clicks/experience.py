@@ -1,4 +1,4 @@
-"""What earlier images say of annotators, for images whose first clicks are still to come.
+"""Experience with annotators from earlier images, for images without clicks so far.
 
 What is known of annotators feeds the priors of detection on the next image. The OEM-DEM paper (section 4)
 starts the clustering of the next image with the reliabilities of eq. 12 instead, see
@@ -44,7 +44,7 @@ ROUNDS = 5
 
 @dataclass(frozen=True, eq=False)
 class Experience:
-    """What I images say of A annotators, as expected votes.
+    """Expected votes of A annotators on I images.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Experience:
 
     @classmethod
     def none(cls) -> Self:
-        """Give what is held before the first image."""
+        """Return what is held before the first image."""
         nobody, lures = np.empty(0), len(SPREAD)
         return cls(
             (), 0, nobody, nobody, np.empty((0, NODES)), np.empty((0, lures)), nobody, nobody,
@@ -94,7 +94,7 @@ class Experience:
         return len(self.annotators)
 
     def rows(self, names: Sequence[str]) -> IntArray:
-        """Give the row of each of n names, (n,); -1 for who is not known."""
+        """Return the row of each of n names, (n,); -1 for who is not known."""
         index = {name: row for row, name in enumerate(self.annotators)}
         return np.array([index.get(name, -1) for name in names], dtype=np.int64)
 
@@ -252,7 +252,7 @@ def _gather(
 
 
 def informed(problem: Problem, annotators: Sequence[str], experience: Experience) -> Problem:
-    """Give an image the prior that experience makes.
+    """Return an image the prior that experience makes.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class FusionPlan:
-    """Which algorithms fuse the clicks of an image, with which settings.
+    """Algorithms that fuse the clicks of an image, with their settings.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class FusionPlan:
         return cls(values["algorithm"], values["detector"], made[0], made[1], _assignment(made[2]))
 
     def as_dict(self) -> dict[str, Any]:
-        """Give names and values, ready for JSON."""
+        """Return names and values, ready for JSON."""
         return {
             "algorithm": self.algorithm,
             "detector": self.detector,
@@ -137,7 +137,7 @@ class FusionPlan:
         }
 
     def in_words(self) -> str:
-        """Say the plan, for the methods section of a report."""
+        """Describe the plan, for the methods section of a report."""
         clusterer, detector = CLUSTERERS[self.algorithm], DETECTORS[self.detector]
         return (
             f"Clicks were clustered by {clusterer.title} ({clusterer.source}; "
@@ -149,7 +149,7 @@ class FusionPlan:
 
 
 def _with_departures(settings: Settings) -> str:
-    """Say settings, and how they make the algorithm differ from its source."""
+    """State settings, and how they make the algorithm differ from its source."""
     if not isinstance(settings, (OEMSettings, CEMSettings, DEMSettings, AssignmentSettings)):
         return settings.in_words()
     return f"{settings.in_words()}; differences from the paper: {', '.join(settings.departures())}"
@@ -218,7 +218,7 @@ def _cluster(marks: Clicks, plan: FusionPlan, reliability: Mapping[str, float], 
 
 
 def carries_reliability(plan: FusionPlan) -> bool:
-    """Tell whether the reliabilities of one image start the clustering of the next."""
+    """Return whether the reliabilities of one image start the clustering of the next."""
     return isinstance(plan.clustering, OEMSettings) and plan.clustering.carry_reliability
 
 
@@ -261,13 +261,13 @@ def conclude(
 
 
 def learns_across_images(plan: FusionPlan) -> bool:
-    """Tell whether images that are fused with this plan teach each other, see `learn_from_each_other`."""
+    """Return whether images that are fused with this plan teach each other, see `learn_from_each_other`."""
     settings = plan.detection
     return isinstance(settings, DEMSettings) and settings.prior == "crowd" and settings.learn_across_images
 
 
 def isolation_notice(plan: FusionPlan, fused: int, there: int) -> str | None:
-    """Say that images were fused without others that could have taught them; None where none could.
+    """State that images were fused without others that could have taught them; None where none could.
 
     Parameters
     ----------
@@ -463,7 +463,7 @@ def _rates(marks: IntArray, inliers: FloatArray, hit: FloatArray, miss: FloatArr
 
 
 def _common(right: FloatArray, wrong: FloatArray) -> tuple[float, float]:
-    """Give a prior of two votes about the mean of all annotators."""
+    """Return a prior of two votes about the mean of all annotators."""
     whole = float(np.sum(right) + np.sum(wrong))
     mean = (float(np.sum(right)) + 0.5) / (whole + 1)
     return 2 * mean, 2 * (1 - mean)

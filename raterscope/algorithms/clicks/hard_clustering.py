@@ -237,7 +237,7 @@ class KMeansSettings(Settings):
 
 
 def usual_count(clicks: Clicks) -> int:
-    """Give twice the mean clicks of the annotators who clicked, no more than there are places to be."""
+    """Return twice the mean clicks of the annotators who clicked, no more than there are places to be."""
     worth, counts = clicks.worth, clicks.counts()
     clicked = float(worth[counts > 0].sum())
     wanted = max(1, round(2 * float((worth * counts).sum()) / (clicked or 1.0)))

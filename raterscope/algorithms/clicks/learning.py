@@ -94,7 +94,7 @@ class Image:
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """What is expected of R annotators: their marks on structures and artefacts, and how many of these.
+    """Expected marks of R annotators on structures and artefacts, and the numbers of these.
 
     The numbers are by node of ease; of an image (K,) and (L,), of the run's annotators (R, K) and (R, L).
     """
@@ -107,7 +107,7 @@ class Tally:
 
 @dataclass(frozen=True, eq=False)
 class Allure:
-    """How artefacts draw all R annotators of the run: log odds of a mark at node 0, share at each node."""
+    """Attraction of artefacts for all R annotators: log odds of a mark at node 0, share at each node."""
 
     lure: FloatArray  # (R,)
     spread: FloatArray  # (L,)
@@ -115,7 +115,7 @@ class Allure:
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """What the other images say of an image's R annotators, and how it differs from them.
+    """Prior of an image's R annotators from the other images, and the image's difference from them.
 
     Attributes
     ----------
@@ -142,7 +142,7 @@ class Lesson:
 
 @dataclass(frozen=True, eq=False)
 class Advice:
-    """What other images say for one of R annotators, and how much that weighs.
+    """Prior of one of R annotators from other images, and its weight.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ class Advice:
 
 
 def usual_allure(annotators: int) -> Allure:
-    """Give what is held of artefacts before the votes are seen."""
+    """Return what is held of artefacts before the votes are seen."""
     return Allure(np.full(annotators, LURE), _usual_spread())
 
 
@@ -186,7 +186,7 @@ def tally_of(image: Image, now: Looks, allure: Allure) -> Tally:
 
 
 def _drawn(problem: Problem, lure: FloatArray, spread: FloatArray) -> FloatArray:
-    """Give the log probability of each cluster's votes and each node, were it an artefact: (M, L).
+    """Return the log probability of each cluster's votes and each node, were it an artefact: (M, L).
 
     As far as the votes are believed.
     """
@@ -209,7 +209,7 @@ def pooled(images: Sequence[Image], tallies: Sequence[Tally], annotators: int) -
 
 
 def taught(images: Sequence[Image], tallies: Sequence[Tally], run: Tally, watch: Watch) -> list[Problem]:
-    """Give every image the prior that the others make."""
+    """Return every image the prior that the others make."""
     structures = _summed([tally.structures for tally in tallies])
     artefacts = _summed([tally.artefacts for tally in tallies])
     lessons, votes, clusters = lessons_of(images, tallies, run, watch)
@@ -241,7 +241,7 @@ def lessons_of(
 
 
 def advised(problem: Problem, advice: Advice) -> Problem:
-    """Give an image the prior that others make."""
+    """Return an image the prior that others make."""
     own, seen = problem.prior, advice.seen
     chance = 1 / (1 + np.exp(-advice.odds))
     weight = np.maximum(own.hit + own.miss + advice.votes * seen / (advice.votes + seen), EDGE)
@@ -281,7 +281,7 @@ def _lesson(image: Image, tally: Tally, run: Tally, share: FloatArray) -> Lesson
 
 
 def ways_of(prior: Prior, tally: Tally) -> tuple[FloatArray, FloatArray]:
-    """Give the log odds, at node 0, of each annotator's mark on a structure and on an artefact."""
+    """Return the log odds, at node 0, of each annotator's mark on a structure and on an artefact."""
     nobody = np.zeros(len(tally.hits))
     odds = log_odds(tally.hits, tally.structures, prior.shift, (prior.hit, prior.miss), nobody)
     return odds, _lure(tally.lured, tally.artefacts)
@@ -333,14 +333,14 @@ def _weight_of_clusters(
 
 
 def _blended(nodes: FloatArray, usual: FloatArray, weight: float) -> FloatArray:
-    """Give the share at each node, with what is usual counted as so many clusters."""
+    """Return the share at each node, with what is usual counted as so many clusters."""
     counts = np.maximum(nodes, 0) + weight * usual
     shares: FloatArray = counts / counts.sum()
     return shares
 
 
 def _usual_spread() -> FloatArray:
-    """Give the shares of artefacts at the nodes that make the share of annotators a Beta(1, 3)."""
+    """Return the shares of artefacts at the nodes that make the share of annotators a Beta(1, 3)."""
     share = 1 / (1 + np.exp(-(LURE + SPREAD)))
     density = share * (1 - share) ** 3
     return np.asarray(density / density.sum(), dtype=np.float64)
@@ -362,7 +362,7 @@ STEPS = 8
 
 @dataclass(frozen=True, eq=False)
 class Verdicts:
-    """Where the rounds came to from one start."""
+    """Result of the rounds from one start."""
 
     score: float
     problems: list[Problem]
@@ -370,7 +370,7 @@ class Verdicts:
 
 
 def can_learn(votes: Votes, settings: DEMSettings) -> bool:
-    """Tell whether an image can teach others and be taught: with the crowd's prior, and with clusters."""
+    """Return whether an image can teach others and be taught: with the crowd's prior, and with clusters."""
     return settings.learn_across_images and knows_artefacts(votes, settings) and votes.marked.shape[1] > 0
 
 
@@ -549,7 +549,7 @@ def _rounds(
 
 
 def _score(problems: Sequence[Problem], ascents: Sequence[Ascent]) -> float:
-    """Give the log likelihood of all votes; minus infinity where artefacts draw more than structures."""
+    """Return the log likelihood of all votes; minus infinity where artefacts draw more than structures."""
     drawn = np.zeros((2, 2))
     for problem, ascent in zip(problems, ascents, strict=True):
         seen = np.array([ascent.looks.present, ascent.looks.artefact])
@@ -559,7 +559,7 @@ def _score(problems: Sequence[Problem], ascents: Sequence[Ascent]) -> float:
 
 
 def _vote_likelihood(problems: Sequence[Problem], ascents: Sequence[Ascent]) -> float:
-    """Give the log likelihood of all votes and decisions, each image's predicted by the others."""
+    """Return the log likelihood of all votes and decisions, each image's predicted by the others."""
     score = 0.0
     for problem, ascent in zip(problems, ascents, strict=True):
         prior, none = problem.prior, np.zeros(len(problem.prior.hit))

@@ -110,7 +110,7 @@ PENALTIES = {"quarter": "L/4, the paper's", "half": "L/2, the thesis's"}
 
 @dataclass(frozen=True)
 class MixtureSettings(Settings):
-    """What OEM and CEM have in common. Left open, the click scatter is learnt."""
+    """Settings that OEM and CEM share. Without a value, the click scatter is estimated from the data."""
 
     click_scatter: float | None = number(
         None, "Click scatter", "Standard deviation of a click about its object along an axis. Left open, it "
@@ -277,19 +277,19 @@ def oem(
 
 
 def begin_reliability(known: FloatArray | None, settings: OEMSettings, annotators: int) -> FloatArray:
-    """Give every annotator's p0, (R,): what is known, and that of the settings where it is NaN."""
+    """Return every annotator's p0, (R,): what is known, and that of the settings where it is NaN."""
     if known is None:
         return np.full(annotators, settings.initial_reliability)
     return np.clip(np.where(np.isnan(known), settings.initial_reliability, known), *WITHIN)
 
 
 def weighs_evidence(settings: OEMSettings) -> bool:
-    """Tell whether the crowd model is fitted, or Algorithm 1 walked."""
+    """Return whether the crowd model is fitted, or Algorithm 1 walked."""
     return settings.criterion == "evidence" and not settings.as_printed
 
 
 def path_of(settings: OEMSettings, scatter: float) -> Path:
-    """Say how Algorithm 1 is walked when clicks scatter so far, pixels."""
+    """Describe how Algorithm 1 is walked when clicks scatter so far, pixels."""
     return make_path(
         settings,
         scatter,
@@ -403,7 +403,7 @@ def walk_path(
 
 
 def _variance(clicks: Clicks) -> float:
-    """Give the mean of the variances of x and y, each click by how much its annotator counts."""
+    """Return the mean of the variances of x and y, each click by how much its annotator counts."""
     worth = clicks.worth[clicks.annotator, None]
     number = float(worth.sum())
     if number <= 1:
@@ -414,7 +414,7 @@ def _variance(clicks: Clicks) -> float:
 
 
 def empty_clustering(annotators: int) -> Clustering:
-    """Give the clustering of no clicks by R annotators."""
+    """Return the clustering of no clicks by R annotators."""
     return Clustering(
         np.empty((0, 2)), np.empty((0, 2, 2)), np.empty(0), np.empty(0), np.empty(0, dtype=np.int64),
         np.full(annotators, np.nan), float("nan"), Trace.none(),
@@ -439,7 +439,7 @@ MEDIAN_OF_RAYLEIGH = math.sqrt(2 * math.log(2))
 
 @dataclass(frozen=True)
 class Habits:
-    """How a crowd clicks.
+    """Habits of a crowd: its scatter, and repeated clicks on one object.
 
     Attributes
     ----------
@@ -562,14 +562,14 @@ def _sample(clicks: Clicks) -> IntArray:
 
 
 def _median(values: IntArray, worth: FloatArray) -> float:
-    """Give the median of values that count by how much they are worth."""
+    """Return the median of values that count by how much they are worth."""
     order = np.argsort(values, kind="stable")
     below = np.cumsum(worth[order]) - worth[order] / 2
     return float(np.interp(worth.sum() / 2, below, values[order]))
 
 
 def _of_some(clicks: Clicks, shuffled: FloatArray) -> IntArray:
-    """Give the clicks of some annotators of a large crowd, chosen as if at random by where they clicked."""
+    """Return the clicks of some annotators of a large crowd, chosen as if at random by where they clicked."""
     counts = clicks.counts()
     lot = np.bincount(clicks.annotator, shuffled, minlength=len(counts)) % 1
     order = np.lexsort((counts, lot, counts == 0))
@@ -580,6 +580,6 @@ def _of_some(clicks: Clicks, shuffled: FloatArray) -> IntArray:
 
 
 def _shuffled(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Give every place a number as if at random, which neighbours do not share."""
+    """Return every place a number as if at random, which neighbours do not share."""
     turned = np.sin(x * 12.9898 + y * 78.233) * 43758.5453
     return np.asarray(turned - np.floor(turned), dtype=np.float64)

@@ -132,7 +132,7 @@ def carried(previous: Looks, origin: IntArray) -> Looks:
 
 
 def _until(votes: Votes, turn: int) -> Votes:
-    """Give the votes of the first annotators."""
+    """Return the votes of the first annotators."""
     stray, worth = (None if one is None else one[:turn] for one in (votes.stray, votes.worth))
     return replace(votes, marked=votes.marked[:turn], stray=stray, worth=worth)
 

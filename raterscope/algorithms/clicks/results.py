@@ -29,7 +29,7 @@ the posteriors of a good crowd little. Before any decision, annotators are unkno
 
 
 def interval(right: FloatArray, wrong: FloatArray, prior: float, other: float) -> FloatArray:
-    """Give mean, 2.5 and 97.5 percent of a Beta posterior; NaN where nothing was seen.
+    """Return mean, 2.5 and 97.5 percent of a Beta posterior; NaN where nothing was seen.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ Record = TypeVar("Record", "Clustering", "Detection", "AnnotatorRates")
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """What an iteration did, for the plot of the objective.
+    """Record of an iteration, for the plot of the objective.
 
     Attributes
     ----------
@@ -229,7 +229,7 @@ class Votes:
 
 @dataclass(frozen=True, eq=False)
 class Detection:
-    """What the votes say of M clusters and R annotators.
+    """Detection from votes: posteriors of M clusters and rates of R annotators.
 
     Attributes
     ----------
@@ -273,7 +273,7 @@ def _no_rates() -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class AnnotatorRates:
-    """What is said of R annotators, with 95 % intervals; NaN where nothing can be said.
+    """Rates of R annotators, with 95 % intervals; NaN where they cannot be estimated.
 
     Attributes
     ----------
@@ -334,7 +334,7 @@ class Fusion:
             object.__setattr__(self, "rates", replace(rates, precision=precision, specificity=_no_rates()))
 
     def _bounded(self) -> bool:
-        """Tell whether votes and bounds fit; results from untrusted files may not."""
+        """Return whether votes and bounds fit; results from untrusted files may not."""
         found = self.detection
         bounds = (found.posterior_low, found.posterior_high)
         fitting = all(one.shape == found.posterior.shape for one in bounds)

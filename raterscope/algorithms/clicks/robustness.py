@@ -153,7 +153,7 @@ FEWEST_AGAINST = 2
 
 
 def decision_notice(fusions: Sequence[Fusion]) -> str | None:
-    """Say how many decisions contradict the votes; None where no more do than the posteriors let expect.
+    """Describe how many decisions contradict the votes; None where no more do than the posteriors let expect.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def decision_notice(fusions: Sequence[Fusion]) -> str | None:
 
 
 def absence_notice(fusions: Sequence[Fusion]) -> str | None:
-    """Say that the detections of a run may all be artefacts; None where votes or decisions rule that out.
+    """State that the detections of a run may all be artefacts; None where votes or decisions rule that out.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def absence_notice(fusions: Sequence[Fusion]) -> str | None:
 
 
 def score_notice(fusions: Sequence[Fusion]) -> str | None:
-    """Say that the scores of a program contradict the votes; None where they do not, or there are none.
+    """State that the scores of a program contradict the votes; None where they do not, or there are none.
 
     They do where most spots that are detected have no detection of the program, or where those with high
     scores are detected less often than those with low ones, beyond chance.
@@ -304,7 +304,7 @@ def depends_on_grouping(fusion: Fusion) -> BoolArray:
 
 
 def grouping_notice(fusions: Sequence[Fusion]) -> str | None:
-    """Say how many decisions of a run depend on which images are fused together; None where few do.
+    """Describe how many decisions of a run depend on which images are fused together; None where few do.
 
     Parameters
     ----------

@@ -83,7 +83,7 @@ class StreamHistory:
 
     @classmethod
     def none(cls) -> Self:
-        """Give the history before the first step."""
+        """Return the history before the first step."""
         whole, real = np.empty(0, dtype=np.int64), np.empty(0)
         three, truth = np.empty((0, 3)), np.empty(0, dtype=bool)
         return cls(whole, whole, whole, whole, real, real, three, three, truth, truth)
@@ -98,7 +98,7 @@ class StreamHistory:
         return len(self.annotators)
 
     def until(self, end: int) -> Self:
-        """Give the steps before one."""
+        """Return the steps before one."""
         return type(self)(**{one.name: getattr(self, one.name)[:end] for one in fields(self)})
 
     def then(self, **step: Any) -> Self:
@@ -155,7 +155,7 @@ class StoppingSettings(Settings):
 
 @dataclass(frozen=True, eq=False)
 class Outlook:
-    """What k more annotators would change on an image of M clusters.
+    """Expected changes by k more annotators on an image of M clusters.
 
     A decision changes when a detection appears or vanishes.
 
@@ -214,7 +214,7 @@ def outlook(
     *,
     experience: Experience | None = None,
 ) -> Outlook:
-    """Say what more annotators would change on an image.
+    """Describe what more annotators would change on an image.
 
     They are drawn from the crowd as the votes let know it, structures and artefacts as the vote model holds
     them; the numbers of marks that they may make are summed over, nothing is drawn.
@@ -262,7 +262,7 @@ def outlook(
 
 
 def is_firm(outlook: Outlook, history: StreamHistory, settings: StoppingSettings) -> bool:
-    """Tell whether an image's decisions are firm: no more annotators are needed.
+    """Return whether an image's decisions are firm: no more annotators are needed.
 
     The first step at which few changes are expected is one at which they are underestimated, more often than
     not. So by the rule of the share, the decisions that the last annotators changed must be few as well: as
@@ -319,7 +319,7 @@ def changed(before: Fusion, after: Fusion) -> int:
 
 
 def _scatter(fusion: Fusion) -> float:
-    """Give the click scatter; of clusterings that have none, the usual size of a cluster."""
+    """Return the click scatter; of clusterings that have none, the usual size of a cluster."""
     scatter, covariance = fusion.clustering.scatter, fusion.clustering.covariance
     if np.isfinite(scatter) or not len(covariance):
         return float(np.nan_to_num(scatter))
@@ -368,7 +368,7 @@ def _beta(part: float, rest: float, variance: float) -> FloatArray:
 def crowd_on(
     clicks: Clicks, fusion: Fusion, detection: Settings, experience: Experience | None = None
 ) -> Crowd:
-    """Give the vote model of an image where its detections are; the usual one for detectors without any."""
+    """Return the vote model of an image where its detections are; the usual one for detectors without any."""
     settings = detection if isinstance(detection, DEMSettings) else DEMSettings()
     votes = votes_on(clicks, fusion)
     problem = problem_of(votes, settings)
@@ -378,7 +378,7 @@ def crowd_on(
 
 
 def votes_on(clicks: Clicks, fusion: Fusion) -> Votes:
-    """Give the votes that a fusion of clicks was judged by."""
+    """Return the votes that a fusion of clicks was judged by."""
     marks, clustering = _marks(clicks, fusion), fusion.clustering
     stray, viewed = stray_chance(marks, clustering), viewed_clusters(marks, clustering, fusion.verdict)
     return Votes(
@@ -388,7 +388,7 @@ def votes_on(clicks: Clicks, fusion: Fusion) -> Votes:
 
 
 def _marks(clicks: Clicks, fusion: Fusion) -> Clicks:
-    """Give the merged marks again, which are numbered in the order of their first clicks."""
+    """Return the merged marks again, which are numbered in the order of their first clicks."""
     rows = np.flatnonzero(np.diff(np.maximum.accumulate(fusion.mark), prepend=-1))
     return replace(clicks, x=clicks.x[rows], y=clicks.y[rows], annotator=clicks.annotator[rows], time=None)
 
@@ -403,5 +403,5 @@ def newcomers_of(crowd: Crowd, number: int) -> Newcomers:
 
 
 def threshold_of(detection: Settings) -> float:
-    """Give the posterior from which on a cluster is detected."""
+    """Return the posterior from which on a cluster is detected."""
     return detection.detection_threshold if isinstance(detection, DEMSettings) else 0.5

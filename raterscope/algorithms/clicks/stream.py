@@ -69,7 +69,7 @@ class StreamSettings(Settings):
 
 @dataclass(frozen=True)
 class StreamPlan:
-    """How a stream of clicks is fused: by OEM and DEM, with which settings.
+    """Plan of a stream of clicks: the settings of OEM and DEM.
 
     The paper's own form needs a criterion of Algorithm 1: eq. 16 takes the evidence's place there.
 
@@ -130,11 +130,11 @@ class StreamPlan:
         return cls(plan.clustering, plan.detection, plan.assignment, stream)
 
     def as_dict(self) -> dict[str, Any]:
-        """Give names and values, ready for JSON."""
+        """Return names and values, ready for JSON."""
         return {**self.fusion.as_dict(), "stream": self.stream.as_dict()}
 
     def in_words(self) -> str:
-        """Say the plan, for the methods section of a report."""
+        """Describe the plan, for the methods section of a report."""
         return (
             f"{self.fusion.in_words()} Clicks came one after the other and were fused as they came (OEM-DEM "
             f"paper, Algorithm 3; {self.stream.in_words()})."
@@ -143,7 +143,7 @@ class StreamPlan:
 
 @dataclass(frozen=True, eq=False)
 class StreamMemory:
-    """What a step leaves for the next, besides its fusion.
+    """Memory of a stream from step to step, besides its fusion.
 
     Attributes
     ----------
@@ -175,7 +175,7 @@ class StreamMemory:
 
 @dataclass(frozen=True, eq=False)
 class StreamState:
-    """Where a stream stands.
+    """State of a stream.
 
     Attributes
     ----------
@@ -192,7 +192,7 @@ class StreamState:
 
     @property
     def refreshed(self) -> bool:
-        """Whether the step clustered all clicks anew."""
+        """True if the step clustered all clicks anew."""
         return self.memory.refreshed
 
 
@@ -299,7 +299,7 @@ def advance(
 def _carried_reliability(
     clicks: Clicks, plan: StreamPlan, experience: Experience | None
 ) -> FloatArray | None:
-    """Give annotators' p0 from other images, NaN where these say nothing; None unless it is carried on."""
+    """Return annotators' p0 from other images, NaN where these say nothing; None unless it is carried on."""
     if experience is None or not plan.clustering.carry_reliability:
         return None
     return experience.reliability(clicks.annotators)

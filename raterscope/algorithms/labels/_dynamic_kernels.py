@@ -43,7 +43,7 @@ _BUFFER = 1 << 18
 
 @compiled()
 def digamma(x: float) -> float:
-    """Give the derivative of log Gamma(x), x above 0."""
+    """Return the derivative of log Gamma(x), x above 0."""
     product, slope = 1.0, 0.0
     while x < 8.0:  # Gamma(x) = Gamma(x + 1) / x
         slope = slope * x + product
@@ -152,7 +152,7 @@ def _smooth(
 
 @compiled()
 def _share_out(logit: Array, variance: Array, shown: Array) -> None:
-    """Give each row the Dirichlet distribution that says what the outputs' Beta distributions say.
+    """Return each row the Dirichlet distribution that says what the outputs' Beta distributions say.
 
     Its means are theirs, pi = odds / (1 + odds), scaled to add up to one. Its total sets the sum of the
     outputs' variances, pi (1 - pi) / total, to that of the Beta distributions, (pi (1 - pi))^2 times the
@@ -466,7 +466,7 @@ def _adjoint(chance: Array, gain: Array, moved: Array, lead: Array, spread: Arra
 
 @compiled()
 def _smoothed(state: Array, covariance: Array, lead: Array, spread: Array, j: int) -> tuple[float, float]:
-    """Give the odds of an output given class j, and the variance of their logarithm (eqs. 63, 64)."""
+    """Return the odds of an output given class j, and the variance of their logarithm (eqs. 63, 64)."""
     classes = len(state)
     logit, variance = state[j], covariance[j, j]
     for i in range(classes):

@@ -233,7 +233,7 @@ def expect_two(
 
 @compiled()
 def _tail(x: float) -> float:
-    """Give what Stirling's formula of log Gamma(x) leaves, x at least `FAR`."""
+    """Return what Stirling's formula of log Gamma(x) leaves, x at least `FAR`."""
     y = 1.0 / (x * x)
     return (
         1 / 12
@@ -243,7 +243,7 @@ def _tail(x: float) -> float:
 
 @compiled()
 def _gammas(x: float) -> tuple[float, float]:
-    """Give the derivative of log Gamma(x), and log Gamma(x) itself; x above 0."""
+    """Return the derivative of log Gamma(x), and log Gamma(x) itself; x above 0."""
     product, slope = 1.0, 0.0
     while x < FAR:  # Gamma(x) = Gamma(x + 1) / x
         slope = slope * x + product
@@ -262,7 +262,7 @@ def _gammas(x: float) -> tuple[float, float]:
 
 @compiled()
 def _risen(prior: float, count: float) -> tuple[float, float]:
-    """Give the derivative of log Gamma at prior + count, and by how much log Gamma rose up to there.
+    """Return the derivative of log Gamma at prior + count, and by how much log Gamma rose up to there.
 
     From a large prior on the two values are as good as equal: their difference has a form of its own.
     """
@@ -580,7 +580,7 @@ def mean_of_samples(mean: Array, chance: Array, count: int) -> tuple[float, floa
 def log_joint(
     prior: Array, prior_rows: Array, share: float, cells: Array, rows: Array, shares: Array
 ) -> float:
-    """Give ln p(t, c | alpha_0, nu_0), eq. 1 with the confusion matrices and shares integrated out."""
+    """Return ln p(t, c | alpha_0, nu_0), eq. 1 with the confusion matrices and shares integrated out."""
     annotators, outputs, classes = cells.shape
     total = math.lgamma(classes * share) - math.lgamma(classes * share + shares.sum())
     for j in range(classes):

@@ -63,7 +63,7 @@ class NextVotes:
 
 
 def information(posterior: FloatArray, rates: FloatArray) -> FloatArray:
-    """Give the information to expect of annotators' votes on tasks: what doubt there is, less what remains.
+    """Return the information to expect of annotators' votes on tasks: what doubt there is, less what remains.
 
     With m = p . pi^(k), the distribution of the next output, it is H(m) - sum_j p_j H(pi_j^(k)).
 
@@ -93,7 +93,7 @@ def next_votes(
     annotators: Collection[str] | None = None,
     watch: Watch = silent,
 ) -> NextVotes:
-    """Say which votes to ask for next.
+    """Return which votes to ask for next.
 
     Nobody is asked for a second vote on a task, nor for more than a tenth of all (with fewer than ten
     annotators, for more than an equal share). Taken one after the other, each is the most telling that is
@@ -148,7 +148,7 @@ def next_votes(
 
 
 def _entropy(chances: FloatArray) -> FloatArray:
-    """Give the entropy along the last axis, bits."""
+    """Return the entropy along the last axis, bits."""
     terms = np.maximum(chances, np.finfo(np.float64).tiny)
     np.log2(terms, out=terms)
     terms *= chances

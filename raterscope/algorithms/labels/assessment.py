@@ -65,7 +65,7 @@ class ClassCurve:
 
 @dataclass(frozen=True, eq=False)
 class Assessment:
-    """How good posteriors are on the tasks whose class is known.
+    """Quality of posteriors on the tasks whose class is known.
 
     Attributes
     ----------
@@ -163,7 +163,7 @@ def assess(posterior: FloatArray, truth: ClassArray, classes: tuple[str, ...]) -
 
 
 def wilson(hits: float, many: int, level: float = 0.95) -> tuple[float, float]:
-    """Give the Wilson score interval of a share; NaN of nothing.
+    """Return the Wilson score interval of a share; NaN of nothing.
 
     References
     ----------
@@ -319,7 +319,7 @@ def advice(
     tempering: Tempering | None = None,
     rates: Rates | None = None,
 ) -> tuple[str, ...]:
-    """Say in plain sentences what speaks against trusting a fusion, and what would help.
+    """State in plain sentences what speaks against trusting a fusion, and what would help.
 
     Looked at are: votes a task; annotators; votes of an annotator for each class; classes that seem to have
     changed places, or annotators who are mostly worse than chance, while no truth is known; rates of right
@@ -403,7 +403,7 @@ def _of_the_truth(model: Assessment | None, vote: Assessment | None, pooled: boo
 
 
 def _mean_probability(model: Assessment) -> float:
-    """Give the mean probability of the most probable classes."""
+    """Return the mean probability of the most probable classes."""
     bins = model.calibration
     filled = bins.count > 0
     return float(bins.posterior[filled] @ bins.count[filled]) / model.judged

@@ -76,5 +76,5 @@ LABELLERS: dict[str, Algorithm] = {
 
 
 def labeller_title(name: str) -> str:
-    """Say the algorithm of that name as people do; one of another version as it is written."""
+    """Describe the algorithm of that name as people do; one of another version as it is written."""
     return LABELLERS[name].title if name in LABELLERS else name

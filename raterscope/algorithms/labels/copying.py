@@ -72,7 +72,7 @@ class FairConsensus:
     def without(
         self, pair: tuple[int, int], task: NDArray[np.integer], labels: tuple[NDArray[np.integer], ...]
     ) -> FloatArray:
-        """Give the probabilities on some tasks, (n, J), without a pair's votes and their fellow suspects'.
+        """Return the probabilities on some tasks, (n, J), without a pair's votes and their fellow suspects'.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ def suspects(
 
 
 def _rings(pairs: NDArray[np.int32], linked: NDArray[np.bool_], people: int) -> NDArray[np.int64]:
-    """Give the sets of annotators who are linked to most of each other; -1 for all others."""
+    """Return the sets of annotators who are linked to most of each other; -1 for all others."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
@@ -421,7 +421,7 @@ def copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Copyin
 def _common(
     one: int, other: int, start: NDArray[np.int64], task: NDArray[np.integer], said: NDArray[np.integer]
 ) -> tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.integer]]:
-    """Give the tasks that two annotators voted on, and both votes on each."""
+    """Return the tasks that two annotators voted on, and both votes on each."""
     mine, theirs = slice(start[one], start[one + 1]), slice(start[other], start[other + 1])
     both, here, there = np.intersect1d(task[mine], task[theirs], assume_unique=True, return_indices=True)
     return both, said[mine][here], said[theirs][there]
@@ -442,7 +442,7 @@ def _agreements(
 
 
 def _log_posterior(labels: Labels, fusion: LabelFusion, rates: FloatArray) -> tuple[FloatArray, float]:
-    """Give the logarithm of a posterior from which votes can be taken away, and what each counts for.
+    """Return the logarithm of a posterior from which votes can be taken away, and what each counts for.
 
     An opinion pool and shares of votes are no products of likelihoods. They are also less sure than the
     posterior of independent votes, so that independent annotators would seem to agree too often. The classes

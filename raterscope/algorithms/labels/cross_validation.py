@@ -165,7 +165,7 @@ def _folds(truth: ClassArray, judged: NDArray[np.int64], folds: int, seed: int) 
 
 @dataclass(frozen=True, eq=False)
 class ExclusionPreview:
-    """What comes of leaving annotators out.
+    """Effect of an exclusion of annotators.
 
     Attributes
     ----------

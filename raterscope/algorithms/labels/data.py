@@ -199,7 +199,7 @@ class Labels:
 
 
 def default_prior(labels: Labels) -> FloatArray:
-    """Give the pseudo-counts that are taken where nothing else is said, (J, L).
+    """Return the pseudo-counts that are taken where nothing else is said, (J, L).
 
     One of every output, and one more of those that stand for the class: 1 + I where outputs are classes.
     Symmetric pseudo-counts would let the classes change places.
@@ -219,7 +219,7 @@ def default_prior(labels: Labels) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class LabelTrace:
-    """How an iteration went.
+    """Record of an iteration.
 
     Attributes
     ----------
@@ -240,7 +240,7 @@ class LabelTrace:
 
 @dataclass(frozen=True, eq=False)
 class Confusion:
-    """What is known of every annotator's confusion matrix: a Dirichlet distribution a row.
+    """Confusion matrix of every annotator: a Dirichlet distribution a row.
 
     Attributes
     ----------
@@ -253,17 +253,17 @@ class Confusion:
     prior: FloatArray
 
     def mean(self) -> FloatArray:
-        """Give the expected probabilities of the outputs, (K, J, L)."""
+        """Return the expected probabilities of the outputs, (K, J, L)."""
         return np.asarray(self.alpha / self.alpha.sum(axis=2, keepdims=True))
 
     def counts(self) -> FloatArray:
-        """Give the expected numbers of votes behind them, (K, J, L)."""
+        """Return the expected numbers of votes behind them, (K, J, L)."""
         return np.maximum(self.alpha - self.prior, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Drift:
-    """How the annotators' confusion matrices moved, a step a vote.
+    """Drift of the annotators' confusion matrices, a step a vote.
 
     Attributes
     ----------
@@ -280,7 +280,7 @@ class Drift:
     alpha: NDArray[np.float32]
 
     def steps(self, annotator: int) -> slice:
-        """Give the steps of an annotator."""
+        """Return the steps of an annotator."""
         return slice(int(self.start[annotator]), int(self.start[annotator + 1]))
 
 
@@ -329,7 +329,7 @@ class LabelFusion:
     power: float = 1.0
 
     def label(self) -> ClassArray:
-        """Give the most probable class of every task, (N,); of equal ones the first."""
+        """Return the most probable class of every task, (N,); of equal ones the first."""
         return np.asarray(self.posterior.argmax(axis=1), dtype=np.int16)
 
     def entropy(self) -> FloatArray:

@@ -72,7 +72,7 @@ class RowsOverTime:
 
 @dataclass(frozen=True, eq=False)
 class Aligned:
-    """How much was known of each row after each of S votes.
+    """Rows of confusion matrices after each of S votes.
 
     Attributes
     ----------
@@ -84,14 +84,14 @@ class Aligned:
     informed: FloatArray
 
     def step(self, true: int, votes: float) -> int:
-        """Give the first step at which a class has had so many votes; the last one where it never has."""
+        """Return the first step at which a class has had so many votes; the last one where it never has."""
         found = int(np.searchsorted(self.informed[:, true], votes - 1e-9))
         return max(min(found, len(self.informed) - 1), 0)
 
 
 @dataclass(frozen=True, eq=False)
 class ChangePoint:
-    """Where a row of a confusion matrix changed for good, or until the next such point.
+    """Change point of a row of a confusion matrix, valid until the next one.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class ChangePoint:
     after: FloatArray
 
     def in_words(self, outputs: tuple[str, ...]) -> str:
-        """Say what changed the most: "says cat less often, 0.90 before and 0.20 after"."""
+        """Describe what changed the most: "says cat less often, 0.90 before and 0.20 after"."""
         most = int(np.abs(self.after - self.before).argmax())
         how = "more" if self.after[most] > self.before[most] else "less"
         before, after = self.before[most], self.after[most]
@@ -123,7 +123,7 @@ class ChangePoint:
 
 
 def row_over_time(drift: Drift, annotator: int, level: float = 0.95) -> RowsOverTime:
-    """Give an annotator's confusion matrix after each vote, with credible intervals.
+    """Return an annotator's confusion matrix after each vote, with credible intervals.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def aligned(drift: Drift, labels: Labels, fusion: LabelFusion, annotator: int) -
 
 
 def at(fusion: LabelFusion, *, share: float | None = None, votes: int | None = None) -> Confusion:
-    """Give every annotator's confusion matrix at a moment.
+    """Return every annotator's confusion matrix at a moment.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ def _changes(weights: FloatArray, steps: NDArray[np.int64], true: int) -> list[C
 
 
 def _split(counts: FloatArray, first: int, last: int) -> Iterator[tuple[int, float]]:
-    """Give where votes `first` to `last` fall apart, and the evidence; `counts` is of those before each."""
+    """Return where votes `first` to `last` fall apart, and the evidence; `counts` is of those before each."""
     from scipy.special import logsumexp
 
     waiting = [(first, last)]
@@ -284,7 +284,7 @@ def _split(counts: FloatArray, first: int, last: int) -> Iterator[tuple[int, flo
 
 
 def _marginal(counts: FloatArray) -> FloatArray:
-    """Give the logarithm of the marginal likelihood of (..., L) counts under Jeffreys' prior."""
+    """Return the logarithm of the marginal likelihood of (..., L) counts under Jeffreys' prior."""
     from scipy.special import gammaln
 
     outputs = counts.shape[-1]
@@ -414,7 +414,7 @@ class Constancy:
     after: FloatArray
 
     def changed(self) -> NDArray[np.int64]:
-        """Give those who changed at the level `FALSE_ALARMS`, those who changed most first."""
+        """Return those who changed at the level `FALSE_ALARMS`, those who changed most first."""
         named = np.flatnonzero(self.p < FALSE_ALARMS)  # NaN is not
         size = np.abs(self.after - self.before)[named]
         return np.asarray(named[np.lexsort((self.p[named], -size))])
@@ -469,7 +469,7 @@ def constancy(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Con
 
 
 def _tested(values: FloatArray) -> tuple[float, int]:
-    """Give the statistic of a series, and the split at which the means differ most."""
+    """Return the statistic of a series, and the split at which the means differ most."""
     many = len(values)
     places = np.clip(np.rint(_SPLITS * many), 1, many - 1).astype(np.int64)
     deviation = float(values.std())
@@ -481,7 +481,7 @@ def _tested(values: FloatArray) -> tuple[float, int]:
 
 
 def _statistic(z: FloatArray) -> FloatArray:
-    """Give the logarithm of the weighted mean of exp(z^2 / 2) over splits, (n, splits); z > 0 is a fall."""
+    """Return the logarithm of the weighted mean of exp(z^2 / 2) over splits, (n, splits); z > 0 is a fall."""
     half = np.square(z) / 2
     most = half.max(axis=1, keepdims=True)
     weight = np.where(z > 0, _FALLS, 1 - _FALLS) * _WEIGHTS
@@ -521,7 +521,7 @@ def changes_in_words(found: Constancy, labels: Labels) -> tuple[str, ...]:
 
 @cache
 def _null() -> FloatArray:
-    """Give the sorted statistics of Brownian bridges."""
+    """Return the sorted statistics of Brownian bridges."""
     rng = np.random.default_rng(0)
     gaps = np.diff(np.concatenate([[0.0], _SPLITS, [1.0]]))
     walk = (rng.standard_normal((_SAMPLES, len(gaps))) * np.sqrt(gaps)).cumsum(axis=1)

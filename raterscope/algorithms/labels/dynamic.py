@@ -309,7 +309,7 @@ class _Run:
         return confusion, Drift(self._steps.start, self._steps.vote, alpha)
 
     def shares(self, nu: FloatArray) -> FloatArray:
-        """Give the expected shares of the classes, (J,)."""
+        """Return the expected shares of the classes, (J,)."""
         total = nu + self._total()
         return np.asarray(total / total.sum())
 

@@ -97,7 +97,7 @@ class _Problem:
 
 @dataclass(frozen=True, eq=False)
 class _Start:
-    """Where a start ended."""
+    """Result of one start."""
 
     joint: FloatArray
     bounds: list[float]
@@ -327,7 +327,7 @@ def _run(
 def _expected(
     problem: _Problem, total: FloatArray, counts: FloatArray
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Give the expected logarithms of shares and rates, and their part of the lower bound."""
+    """Return the expected logarithms of shares and rates, and their part of the lower bound."""
     by_class = total.reshape(-1, problem.subtypes)
     share, bound = _dirichlet(problem.shares, by_class.sum(axis=1), axis=0)
     prior = np.full(by_class.shape, _SUBTYPE_STRENGTH / problem.subtypes)
@@ -337,7 +337,7 @@ def _expected(
 
 
 def _dirichlet(prior: FloatArray, counts: FloatArray, axis: int) -> tuple[FloatArray, float]:
-    """Give the expected logarithms of Dirichlet distributed shares, and minus their divergence."""
+    """Return the expected logarithms of Dirichlet distributed shares, and minus their divergence."""
     from scipy.special import digamma, gammaln
 
     alpha = prior + counts

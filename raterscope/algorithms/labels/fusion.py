@@ -214,7 +214,7 @@ _FORMER_COUNT = "foretold"
 
 @dataclass(frozen=True)
 class QuestionSettings(Settings):
-    """What is made of a question around the algorithm: its known truths, its votes, its annotators."""
+    """Settings of a question beside the algorithm: its known truths, its votes, its annotators."""
 
     truths: str = choice(
         "measure",
@@ -268,7 +268,7 @@ class QuestionSettings(Settings):
     )  # fmt: skip
 
     def by_behaviour(self) -> CommunitySettings:
-        """Give the settings of communities by behaviour."""
+        """Return the settings of communities by behaviour."""
         settings = CommunitySettings(
             method=self.community_method, least_votes=self.community_least, most_votes=self.community_most,
             scale=self.community_scale, as_printed=self.community_as_printed,
@@ -277,7 +277,7 @@ class QuestionSettings(Settings):
         return settings if evidence is None else replace(settings, evidence=evidence)
 
     def by_common_tasks(self) -> CommonTaskSettings:
-        """Give the settings of communities by common tasks."""
+        """Return the settings of communities by common tasks."""
         return CommonTaskSettings(
             method=self.community_method, least_tasks=max(self.community_least, 1),
             most_tasks=self.community_most, evidence=self.community_evidence,
@@ -287,7 +287,7 @@ class QuestionSettings(Settings):
 
 @dataclass(frozen=True)
 class LabelPlan(Plan):
-    """Which algorithm of `LABELLERS` fuses labels, with which settings; see `Plan`.
+    """Algorithm of `LABELLERS` that fuses labels, with its settings; see `Plan`.
 
     Attributes
     ----------
@@ -330,11 +330,11 @@ class LabelPlan(Plan):
         return replace(super().from_dict(values), about=QuestionSettings.from_dict(about))
 
     def as_dict(self) -> dict[str, Any]:
-        """Give the plan, ready for JSON."""
+        """Return the plan, ready for JSON."""
         return super().as_dict() | {"about": self.about.as_dict()}
 
     def in_words(self) -> str:
-        """Say the plan, for the methods section."""
+        """Describe the plan, for the methods section."""
         algorithm = LABELLERS[self.algorithm]
         return (
             f"Labels were fused by {algorithm.title} ({algorithm.source}): {self.settings.in_words()}. "

@@ -76,7 +76,7 @@ class _Votes:
 
 @dataclass(eq=False)
 class _Chain:
-    """Where the sampler stands; see the kernels."""
+    """State of the sampler; see the kernels."""
 
     tasks: NDArray[np.int64]
     state: ClassArray

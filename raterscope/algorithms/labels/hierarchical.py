@@ -130,7 +130,7 @@ class Fit:
     shares: FloatArray
 
     def rates(self) -> FloatArray:
-        """Give the expected probabilities of the outputs, (K, L, J)."""
+        """Return the expected probabilities of the outputs, (K, L, J)."""
         rates = self.strength * self.base + self.counts
         return np.asarray(rates / rates.sum(axis=1, keepdims=True))
 

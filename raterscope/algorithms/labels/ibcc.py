@@ -67,7 +67,7 @@ _T = TypeVar("_T")
 
 
 class Rule(Protocol):
-    """How annotators' rates and classes' shares follow from the tasks.
+    """Update of annotators' rates and classes' shares from the tasks.
 
     Both methods overwrite logarithms and give their part of the objective without the tasks' entropy.
     """
@@ -87,7 +87,7 @@ class Rule(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Alternated:
-    """What the iterations end with.
+    """Result of the iterations.
 
     Attributes
     ----------
@@ -236,7 +236,7 @@ class _Passes:
         return sum(entropy for entropy, _ in found) + self._settle(), max(change for _, change in found)
 
     def so_far(self, trace: LabelTrace) -> Alternated:
-        """Give what the passes have come to; the next one overwrites the posterior and the counts."""
+        """Return what the passes have come to; the next one overwrites the posterior and the counts."""
         votes = self._votes
         counts = self._counts[0].reshape(votes.annotators, votes.outputs, votes.classes)
         return Alternated(self._posterior, counts.transpose(0, 2, 1), self._total[0].copy(), trace)

@@ -140,7 +140,7 @@ def sharpened(
 
 
 def _coverage(known: FloatArray, others: FloatArray) -> FloatArray:
-    """Give the share of known tasks by confidence, relative to that of all tasks and at most 1, by bin."""
+    """Return the share of known tasks by confidence, relative to that of all tasks and at most 1, by bin."""
     kernel = np.exp(-0.5 * np.square((_BINS[:, None] - _BINS) / _WIDTH))
     edges = np.append(_BINS - (_BINS[1] - _BINS[0]) / 2, np.inf)
     edges[0] = -np.inf
@@ -184,7 +184,7 @@ def _log_powers(known: FloatArray, truth: ClassArray, covered: FloatArray) -> Fl
 
 
 def _confidence(posterior: FloatArray) -> FloatArray:
-    """Give the logit of the most probable class."""
+    """Return the logit of the most probable class."""
     most = np.clip(posterior.max(axis=1, initial=0.0), 1e-6, 1 - 1e-6)
     return np.asarray(np.log(most / (1 - most)))
 
@@ -321,7 +321,7 @@ def _categories(probability: FloatArray, generator: np.random.Generator) -> NDAr
 
 
 def _probability(found: float, independent: FloatArray, dependent: FloatArray) -> float:
-    """Give the probability of independence, given the crowd's gain and those of simulated crowds.
+    """Return the probability of independence, given the crowd's gain and those of simulated crowds.
 
     Gains of a kind are t distributed. A dependent crowd's mean gain lies anywhere between those of the
     mixture model and of independent annotators.
@@ -337,7 +337,7 @@ def _probability(found: float, independent: FloatArray, dependent: FloatArray) -
 
 
 def _density(value: float, centre: FloatArray, spread: FloatArray) -> FloatArray:
-    """Give Student's t density up to a constant."""
+    """Return Student's t density up to a constant."""
     place = (value - centre) / spread
     return np.asarray((1.0 + place * place / _FREEDOM) ** (-(_FREEDOM + 1.0) / 2.0) / spread)
 
@@ -391,7 +391,7 @@ class _Pool:
         self.weight += weight
 
     def answer(self, tasks: NDArray[np.int64] | slice = slice(None)) -> FloatArray:
-        """Give the mean of the logarithmic and the linear pool."""
+        """Return the mean of the logarithmic and the linear pool."""
         answer = _normalised(self.logs[tasks] / self.weight)
         answer += self.shares[tasks] / self.weight
         answer /= answer.sum(axis=1, keepdims=True)

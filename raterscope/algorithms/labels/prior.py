@@ -32,7 +32,7 @@ REPEATS = {
 
 @dataclass(frozen=True)
 class LabelSettings(Settings):
-    """What every method without time needs to know."""
+    """Settings of every method without time."""
 
     repeats: Literal["all", "first", "last"] = choice(
         "all", "Repeated votes", "What an annotator's several votes on one task count for.", REPEATS
@@ -41,7 +41,7 @@ class LabelSettings(Settings):
 
 @dataclass(frozen=True)
 class PriorSettings(Settings):
-    """What is taken for granted of every annotator, and of the classes (alpha_0 and nu_0 of the paper)."""
+    """Prior of every annotator, and of the classes (alpha_0 and nu_0 of the paper)."""
 
     prior_strength: float | None = number(
         None, "Prior strength",
@@ -62,7 +62,7 @@ class PriorSettings(Settings):
 
 
 def prior_of(labels: Labels, settings: PriorSettings) -> FloatArray:
-    """Give the pseudo-counts of a confusion matrix that the settings mean, (J, L).
+    """Return the pseudo-counts of a confusion matrix that the settings mean, (J, L).
 
     The prior accuracy is shared equally among the outputs that stand for a class, the rest among the others.
     A class that no output stands for has equal pseudo-counts, as has one that all outputs stand for.
@@ -117,7 +117,7 @@ class TaskVotes:
     outputs: int
 
     def unpacked(self) -> tuple[NDArray[np.int32], NDArray[np.int16]]:
-        """Give annotator and output of each vote, two (V,)."""
+        """Return annotator and output of each vote, two (V,)."""
         return (self.pair // self.outputs).astype(np.int32), (self.pair % self.outputs).astype(np.int16)
 
 
@@ -163,7 +163,7 @@ def by_task(labels: Labels, watch: Watch = silent) -> TaskVotes:
 
 
 def standing(labels: Labels, prior: FloatArray) -> FloatArray:
-    """Say how much of a vote each output is for each class, (L, J).
+    """Describe how much of a vote each output is for each class, (L, J).
 
     An output counts for the class of which it is most often said according to the prior. Where several are
     equal in that, it counts for what it stands for if that is one of them; else for each of them in equal

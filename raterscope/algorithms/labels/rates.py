@@ -38,7 +38,7 @@ _MANY = 1e5
 
 
 def credible(confusion: Confusion, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-    """Give the credible interval of every entry of every confusion matrix.
+    """Return the credible interval of every entry of every confusion matrix.
 
     One entry of a row that is Dirichlet distributed has a Beta distribution with parameters alpha_jl and
     sum_m alpha_jm - alpha_jl; the interval leaves out as much below as above.
@@ -62,7 +62,7 @@ def credible(confusion: Confusion, level: float = 0.95) -> tuple[FloatArray, Flo
 def accuracy_of(
     confusion: Confusion, shares: FloatArray, meaning: ClassArray, level: float = 0.95
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Give the share of right votes to expect of every annotator, on tasks with the classes' own shares.
+    """Return the share of right votes to expect of every annotator, on tasks with the classes' own shares.
 
     It is sum_j share_j p_j, p_j being the probability in row j of the outputs that stand for class j. Rows
     are independent and each p_j is Beta distributed, so that mean and variance of the sum are exact; the
@@ -106,7 +106,7 @@ def crowd(confusion: Confusion) -> FloatArray:
 
 
 def difference_from_crowd(confusion: Confusion, votes: NDArray[np.int64]) -> FloatArray:
-    """Give every annotator's expected probabilities minus the crowd's, (K, J, L).
+    """Return every annotator's expected probabilities minus the crowd's, (K, J, L).
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def difference_from_crowd(confusion: Confusion, votes: NDArray[np.int64]) -> Flo
 
 
 def beta_quantile(first: FloatArray, second: FloatArray, at: float) -> FloatArray:
-    """Give a quantile of Beta distributions; where the second parameter is 0, the share is one."""
+    """Return a quantile of Beta distributions; where the second parameter is 0, the share is one."""
     from scipy.special import betaincinv
 
     certain = second <= 0.0
@@ -134,13 +134,13 @@ def beta_quantile(first: FloatArray, second: FloatArray, at: float) -> FloatArra
 
 
 def _beta_interval(first: FloatArray, second: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-    """Give the ends, which leave out as much below as above."""
+    """Return the ends, which leave out as much below as above."""
     tail = (1.0 - level) / 2.0
     return beta_quantile(first, second, tail), beta_quantile(first, second, 1.0 - tail)
 
 
 def _near_normal(first: FloatArray, second: FloatArray, at: float) -> FloatArray:
-    """Give a quantile by the expansion of Cornish and Fisher to the skewness."""
+    """Return a quantile by the expansion of Cornish and Fisher to the skewness."""
     from scipy.special import ndtri
 
     whole = first + second
@@ -233,7 +233,7 @@ class Rates:
         return np.asarray((self.counts + self.strength * self.prior) / total)
 
     def interval(self, level: float = _LEVEL) -> tuple[FloatArray, FloatArray]:
-        """Give the ends of the interval of every entry, two (K, J, L).
+        """Return the ends of the interval of every entry, two (K, J, L).
 
         The variance has three parts: sampling, doubt of the labels, and doubt that errors of the consensus
         share (`_shared`). The interval is that of a Beta distribution with this mean and variance, widened
@@ -263,18 +263,18 @@ class Rates:
         return np.asarray((self.right + centre * strength) / (self.votes + strength))
 
     def accuracy_interval(self, level: float = _LEVEL) -> tuple[FloatArray, FloatArray]:
-        """Give the ends of the interval of every accuracy, two (K,)."""
+        """Return the ends of the interval of every accuracy, two (K,)."""
         mean, total = self.accuracy, self.votes + self.skill[1]
         variance = mean * (1 - mean) / (total + 1) + self.right_doubt / np.square(total)
         variance += _shared(mean, self.right_doubt / total, self.concentration)
         return _widened(mean, variance, total, level, 0.5)
 
     def accuracies(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Give every annotator's accuracy with its interval, three (K,)."""
+        """Return every annotator's accuracy with its interval, three (K,)."""
         return (self.accuracy, *self.accuracy_interval())
 
     def chosen(self, annotators: NDArray[np.integer]) -> Rates:
-        """Give the rates of some annotators, each by themselves."""
+        """Return the rates of some annotators, each by themselves."""
         return Rates(
             self.counts[annotators], self.doubt[annotators], self.prior[annotators], self.strength,
             self.votes[annotators], self.given[annotators], self.right[annotators],
@@ -439,7 +439,7 @@ def _summed(labels: Labels, values: FloatArray) -> FloatArray:
 
 
 def _cautious(labels: Labels, posterior: FloatArray) -> FloatArray:
-    """Give the mean of the posterior and the smoothed vote (votes + 1/J) / (n + 1); known tasks stay so."""
+    """Return the mean of the posterior and the smoothed vote (votes + 1/J) / (n + 1); known tasks stay so."""
     assert labels.meaning is not None
     tasks, classes = posterior.shape
     meant = labels.meaning[labels.label]
@@ -477,7 +477,7 @@ def _skill(right: FloatArray, votes: FloatArray) -> tuple[float, float]:
 def _prior(
     counts: FloatArray, stands: NDArray[np.bool_], there: NDArray[np.bool_], skill: FloatArray
 ) -> FloatArray:
-    """Give what is to be expected of every row before its own votes are looked at, (K, J, L)."""
+    """Return what is to be expected of every row before its own votes are looked at, (K, J, L)."""
     from scipy.special import expit, logit
 
     classes, outputs = stands.shape
@@ -502,7 +502,7 @@ def _prior(
 
 
 def _strength(counts: FloatArray, prior: FloatArray) -> float:
-    """Give the strength of the rows' prior that makes their votes most likely."""
+    """Return the strength of the rows' prior that makes their votes most likely."""
     from scipy.special import gammaln
 
     outputs = counts.shape[2]
@@ -522,7 +522,7 @@ def _strength(counts: FloatArray, prior: FloatArray) -> float:
 
 
 def _shared(mean: FloatArray, common: FloatArray, concentration: FloatArray) -> FloatArray:
-    """Give the variance by errors of the consensus that several votes share.
+    """Return the variance by errors of the consensus that several votes share.
 
     `common` is how far the rate would move if all doubtful labels were wrong in the same direction. An
     annotator's own errors of this kind average out over a group, by `concentration`; the crowd's do not.
@@ -540,7 +540,7 @@ def _shared(mean: FloatArray, common: FloatArray, concentration: FloatArray) -> 
 def _widened(
     mean: FloatArray, variance: FloatArray, total: FloatArray, level: float, half: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Give the interval of a Beta distribution with a mean and variance, widened by `half` votes."""
+    """Return the interval of a Beta distribution with a mean and variance, widened by `half` votes."""
     possible = mean * (1 - mean)
     variance = np.minimum(variance, 0.99 * possible)
     certain = possible <= 1e-12

@@ -28,7 +28,7 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class LabelResult:
-    """What a run says of one question.
+    """Result of a run on one question.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ def counted(labels: Labels, posterior: FloatArray, prior: FloatArray) -> Confusi
 
 
 def unsettled(trace: LabelTrace) -> list[str]:
-    """Say that an iteration ended before it settled, if it did."""
+    """State that an iteration ended before it settled, if it did."""
     if trace.converged:
         return []
     return [

@@ -149,7 +149,7 @@ _LEVEL = 0.95
 
 @dataclass(frozen=True)
 class FoldedSettings(Settings):
-    """Which methods are compared, on which tasks and in how many folds."""
+    """Settings of the comparison: methods, tasks and the number of folds."""
 
     methods: str = choice("all", "Methods", "Which are compared.", METHODS)
     folds: int = integer(
@@ -178,7 +178,7 @@ class FoldedSettings(Settings):
 
 @dataclass(frozen=True, eq=False)
 class FoldedMethod:
-    """What one method predicts of the tasks whose truth was kept from it.
+    """Predictions of one method for held-out tasks.
 
     Attributes
     ----------
@@ -204,16 +204,16 @@ class FoldedMethod:
     posterior: FloatArray
 
     def areas(self, true: int | None = None) -> FloatArray:
-        """Give the AUC of each fold, of a class or the mean of classes; NaN where there is none."""
+        """Return the AUC of each fold, of a class or the mean of classes; NaN where there is none."""
         return np.array([_area(one, true) for one in self.by_fold])
 
     def area(self, true: int | None = None) -> tuple[float, float, float]:
-        """Give the pooled AUC with its interval, of a class or by default the mean of classes."""
+        """Return the pooled AUC with its interval, of a class or by default the mean of classes."""
         at = -1 if true is None else true
         return _area(self.pooled, true), float(self.low[at]), float(self.high[at])
 
     def average(self, true: int) -> tuple[FloatArray, FloatArray]:
-        """Give the vertical average of the folds' ROC curves of a class, see `mean_curve`."""
+        """Return the vertical average of the folds' ROC curves of a class, see `mean_curve`."""
         curves = [one.curves[true] for one in self.by_fold if one is not None]
         known = [(one.false_positive_rate, one.sensitivity) for one in curves if math.isfinite(one.area)]
         return mean_curve(known) if known else (np.empty(0), np.empty(0))
@@ -248,12 +248,12 @@ class FoldedCurves:
 
     @property
     def truths(self) -> int:
-        """How many tasks have a known truth."""
+        """Number of tasks with a known truth."""
         return len(self.truth)
 
     @property
     def folds(self) -> int:
-        """How many folds there are."""
+        """Number of folds."""
         return int(self.fold.max(initial=-1)) + 1
 
     @property
@@ -371,7 +371,7 @@ def judge_folds(
 def area_interval(
     posterior: FloatArray, truth: ClassArray, level: float = _LEVEL
 ) -> tuple[FloatArray, FloatArray]:
-    """Give the intervals of the AUC of each class against the rest, then of their mean.
+    """Return the intervals of the AUC of each class against the rest, then of their mean.
 
     The variance is DeLong's, of the placements of all tasks ([delong1988]_), for the mean of classes with
     their covariances; the interval is symmetric for the logit of the AUC. Where the classes are parted
@@ -420,7 +420,7 @@ def area_interval(
 
 
 def mean_area(areas: Sequence[float] | FloatArray, level: float = _LEVEL) -> tuple[float, float, float]:
-    """Give the mean of the folds' AUC with Student's interval; NaN of nothing.
+    """Return the mean of the folds' AUC with Student's interval; NaN of nothing.
 
     It takes the folds for independent, which they are not quite: the runs share truths.
     """
@@ -454,7 +454,7 @@ def _area(found: Assessment | None, true: int | None) -> float:
 
 
 def _placements(score: FloatArray, true: NDArray[np.bool_]) -> tuple[float, FloatArray, float] | None:
-    """Give the AUC, what each task adds to its error, and the size of the smaller group."""
+    """Return the AUC, what each task adds to its error, and the size of the smaller group."""
     from scipy.stats import rankdata
 
     present = int(true.sum())

@@ -66,13 +66,13 @@ class Tempering:
 
     @property
     def dependent(self) -> bool:
-        """Whether annotators err on the same tasks, more than by chance."""
+        """True if annotators err on the same tasks, more than by chance."""
         power, gain = _DEPENDENT
         return self.power <= power and self.gain >= gain
 
 
 def is_modelled(fusion: LabelFusion) -> bool:
-    """Whether it is by a model with a prior of the annotators, which can be tempered."""
+    """Return whether the method models annotators with a prior, which can be tempered."""
     algorithm = LABELLERS.get(fusion.algorithm)
     return algorithm is not None and issubclass(algorithm.settings, PriorSettings)
 
@@ -145,7 +145,7 @@ def tempered(labels: Labels, fusion: LabelFusion, power: float) -> LabelFusion:
 
 
 def _held_out(labels: Labels, fusion: LabelFusion) -> NDArray[np.int64]:
-    """Give the votes that are predicted, task by task."""
+    """Return the votes that are predicted, task by task."""
     tells = (fusion.known == OPEN) & (labels.votes_of_tasks() > 1)
     every = -(-int(labels.votes_of_tasks()[tells].sum()) // _PREDICTED)
     if every > 1:
@@ -155,7 +155,7 @@ def _held_out(labels: Labels, fusion: LabelFusion) -> NDArray[np.int64]:
 
 
 def _alpha_of(labels: Labels, fusion: LabelFusion, rows: NDArray[np.int64]) -> FloatArray:
-    """Give the Dirichlet parameters of each vote's annotator at that vote, (n, J, L), for overwriting."""
+    """Return the Dirichlet parameters of each vote's annotator at that vote, (n, J, L), for overwriting."""
     if fusion.drift is None:
         return fusion.confusion.alpha[labels.annotator[rows]].astype(np.float64)
     step = np.empty(len(labels), dtype=np.int64)
@@ -164,7 +164,7 @@ def _alpha_of(labels: Labels, fusion: LabelFusion, rows: NDArray[np.int64]) -> F
 
 
 def _expected_logs(alpha: FloatArray, said: NDArray[np.integer]) -> FloatArray:
-    """Give the expected logarithms of the rates of what was said, (n, J) (eq. 23)."""
+    """Return the expected logarithms of the rates of what was said, (n, J) (eq. 23)."""
     from scipy.special import digamma
 
     own = alpha[np.arange(len(alpha)), :, said]

@@ -181,7 +181,7 @@ def mean_score(labels: Labels, settings: LabelSettings | None = None, watch: Wat
 
 
 def shares_of_votes(labels: Labels, watch: Watch = silent) -> FloatArray:
-    """Give the share of each class among the votes of every task, (N, J).
+    """Return the share of each class among the votes of every task, (N, J).
 
     A known task has 0 and 1; one without votes that stand for a class has the mean of the others.
 

@@ -30,7 +30,7 @@ _ROUNDING = 1e-6
 
 
 def ascending(keys: NDArray[np.uint32], look: Look) -> Int64Array:
-    """Give the numbers of (N,) keys in ascending order, equal ones as they come: a radix sort."""
+    """Return the numbers of (N,) keys in ascending order, equal ones as they come: a radix sort."""
     from raterscope.algorithms.masks import _flood_kernels as kernels
 
     order = np.arange(len(keys))
@@ -51,7 +51,7 @@ def cores_of(
     places: Int64Array, depth: Float32Array, shape: Box, tolerance: float, height: float, radius: float,
     points: Callable[[Int64Array], FloatArray], look: Look,
 ) -> tuple[Int32Array, int]:  # fmt: skip
-    """Give each voxel deeper than the tolerance the number of its core, from 1 on; others 0.
+    """Return each voxel deeper than the tolerance the number of its core, from 1 on; others 0.
 
     A core has one peak in depth within the radius, and its slopes. A peak stands out by `height` from the
     saddles to deeper ones.
@@ -170,7 +170,7 @@ def nearest_cores(
     places: Int64Array, cores: Int32Array, shape: Box, steps: tuple[float, float], slices_at: FloatArray,
     reach: float, look: Look,
 ) -> Int32Array:  # fmt: skip
-    """Give each voxel the number of the core nearest to it, the lower one of two as near; 0 beyond `reach`.
+    """Return each voxel the number of the core nearest to it, the lower one of two as near; 0 beyond `reach`.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ _NODES = 401
 
 
 def ratio(order: float, x: FloatArray) -> FloatArray:
-    """Give D_(-order-2)(x) / D_(-order-1)(x) of parabolic cylinder functions by Lentz's algorithm.
+    """Return D_(-order-2)(x) / D_(-order-1)(x) of parabolic cylinder functions by Lentz's algorithm.
 
     The three-term recurrence D_(p+1) - x D_p + p D_(p-1) = 0 makes it the continued fraction
     1 / (x + (order + 2) / (x + (order + 3) / (x + ...))).
@@ -99,7 +99,7 @@ def moments(power: float, nu: float, precision: FloatArray) -> tuple[FloatArray,
 
 
 def _second(power: float, nu: float, x: FloatArray) -> FloatArray:
-    """Give E[z^2] times the precision, for x = nu over the root of the precision (A.14)."""
+    """Return E[z^2] times the precision, for x = nu over the root of the precision (A.14)."""
     near = x < _NEAREST
     found = np.empty(len(x))
     upper = ratio(power + 1, x[~near])

@@ -24,7 +24,7 @@ _ROUNDING = 1e-6
 
 
 def _offsets() -> Array:
-    """Give the 26 neighbours, the nearest first; (26, 3)."""
+    """Return the 26 neighbours, the nearest first; (26, 3)."""
     every = np.argwhere(np.ones((3, 3, 3))) - 1
     steps = (every**2).sum(axis=1)
     order = np.argsort(steps, kind="stable")
@@ -117,7 +117,7 @@ def join(
 
 @compiled()
 def settle_roots(parent: Array, begin: int, end: int, out: Array) -> None:
-    """Give the root of each voxel from `begin` to `end`, -1 for one that is in no tree."""
+    """Return the root of each voxel from `begin` to `end`, -1 for one that is in no tree."""
     for i in range(begin, end):
         out[i] = -1 if parent[i] < 0 else _root(parent, i)
 
@@ -291,7 +291,7 @@ def nearest_across_slices(
     square: Array, cores: Array, slices_at: Array, far: float, places: Array, begin: int, end: int,
     out: Array,
 ) -> None:  # fmt: skip
-    """Give the nearest core of each listed voxel across all slices, 0 for none within the root of `far`.
+    """Return the nearest core of each listed voxel across all slices, 0 for none within the root of `far`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which raters of one image follow the same outline: the evidence for every grouping.
+"""Groups of raters who follow the same outline in one image: the evidence for every grouping.
 
 Rater p's signed distances are the outline of the rater's group plus an error of the rater's own. Under one
 common outline the errors of any two raters are independent, so that the squared difference of two raters is
@@ -53,7 +53,7 @@ Labels = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class RaterErrors:
-    """What the search for groups needs of an image.
+    """Errors of the raters of an image, for the search for groups.
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ def _effective_places(
     spacing: tuple[float, float, float],
     watch: Watch,
 ) -> float:
-    """Give the number of independent places: summed variance, squared, by summed squared covariances.
+    """Return the number of independent places: summed variance, squared, by summed squared covariances.
 
     The covariance of two voxels is the product of their standard deviations, over all raters, and a
     correlation that depends on their distance, until that has died out.
@@ -246,7 +246,7 @@ def group_raters(errors: RaterErrors, most: int, watch: Watch) -> list[Grouping]
 
 
 def _splits(products: FloatArray, members: Labels) -> Iterator[BoolArray]:
-    """Give the splits of some raters into two that part them most."""
+    """Return the splits of some raters into two that part them most."""
     size = len(members)
     if size < 2:
         return
@@ -331,7 +331,7 @@ def evidence(errors: RaterErrors, groups: Labels) -> Grouping:
 
 
 def _least_apart(products: FloatArray, groups: Labels) -> float:
-    """Give the smallest squared difference between two groups' means; infinite for one group."""
+    """Return the smallest squared difference between two groups' means; infinite for one group."""
     share = np.eye(groups.max() + 1)[groups]
     means = (share / share.sum(axis=0)).T
     between = means @ products @ means.T

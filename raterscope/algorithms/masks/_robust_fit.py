@@ -103,7 +103,7 @@ _CHUNK_OF_BUMPS = 500_000
 def bumps(
     size: int, step: float, spacing: float, radius: float, positions: FloatArray | None = None
 ) -> FloatArray:
-    """Give Gaussian bumps along an axis, unnormalised, the first at voxel 0; (size, bumps).
+    """Return Gaussian bumps along an axis, unnormalised, the first at voxel 0; (size, bumps).
 
     size : voxels; step, spacing, radius : mm, from voxel to voxel, from bump to bump, and standard deviation;
     positions : (size,) mm, of voxels that are not even.
@@ -171,7 +171,7 @@ class SpatialPrior:
         update_together([self], [t], [total], look)
 
     def _misfit(self, t: Float32Array | FloatArray, look: Look) -> float:
-        """Give the sum of squares of a map about the prior's."""
+        """Return the sum of squares of a map about the prior's."""
         rest = 0.0
         for begin in range(0, t.size, _CHUNK_OF_BUMPS):
             look()
@@ -190,7 +190,7 @@ class SpatialPrior:
         )
 
     def bound(self) -> float:
-        """Give what the prior and q(W) add to the lower bound after `update` (B.11, B.13, B.16)."""
+        """Return what the prior and q(W) add to the lower bound after `update` (B.11, B.13, B.16)."""
         return self._bound
 
     def _project(self, t: Float32Array | FloatArray, look: Look) -> FloatArray:
@@ -393,7 +393,7 @@ def fit(state: Fit, iterations: int, tolerance: float, watch: Watch, partial: Ca
 
 
 def settled(objective: list[float], tolerance: float) -> bool:
-    """Tell whether the last step changed the bound by no more than a share of it."""
+    """Return whether the last step changed the bound by no more than a share of it."""
     return len(objective) > 1 and abs(objective[-1] - objective[-2]) <= tolerance * abs(objective[-1])
 
 
@@ -465,7 +465,7 @@ def _update(state: Fit, sums: FloatArray, totals: FloatArray, look: Look) -> flo
 
 
 def _constants(kind: int, rater: FloatArray) -> FloatArray:
-    """Give what the log density (its scales integrated out) has beside what depends on the maps."""
+    """Return what the log density (its scales integrated out) has beside what depends on the maps."""
     from scipy.special import gammaln
 
     nu = rater[3]
@@ -522,7 +522,7 @@ def _learn_dof(state: Fit, look: Look) -> None:
 
 
 def covariance(kind: int, sigma: FloatArray, nu: FloatArray, most: float) -> FloatArray:
-    """Give the covariance that belongs to Sigma, in its unit: comparable between likelihoods.
+    """Return the covariance that belongs to Sigma, in its unit: comparable between likelihoods.
 
     Sigma itself for the Gaussian, 8 Sigma for Laplace. Student's t and the double Pareto have none with two
     degrees of freedom or fewer (else nu / (nu - 2) Sigma and 2 nu² / ((nu - 1) (nu - 2)) Sigma): theirs is

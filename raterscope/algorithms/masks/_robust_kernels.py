@@ -44,7 +44,7 @@ def merge(
     bits: Array, state: Array, begin: int, end: int, table: Array, first: Array, count: Array, row: Array,
     used: int,
 ) -> Array:  # fmt: skip
-    """Give equal columns of (P, N) `bits` and (N,) `state` the same number in `row`; open addressing.
+    """Return equal columns of (P, N) `bits` and (N,) `state` the same number in `row`; open addressing.
 
     table (2^k,) int32, -1 where free; first, count (2^(k-1),). Gives the numbers used and where it stopped:
     before `end` if the table is half full.
@@ -90,7 +90,7 @@ def merge(
 
 @compiled(error_model="numpy", fastmath=_MATH)
 def _distances(data: Array, t: Array, s: Array, b: float, sb: float, sigma: float, out: Array) -> None:
-    """Give the expected squared Mahalanobis distance E of one rater at the columns of a block."""
+    """Return the expected squared Mahalanobis distance E of one rater at the columns of a block."""
     inverse = 1 / sigma
     for i in range(len(t)):
         rest = np.float64(data[i]) - np.float64(t[i]) - b
@@ -113,7 +113,7 @@ def _tabulated(e: float, table: Array) -> Array:
 
 @compiled(error_model="numpy", fastmath=_MATH)
 def _log_density(kind: int, e: Array, weight: Array, nu: float, table: Array) -> float:
-    """Give the log density that is left when the scales are integrated out, without its constant."""
+    """Return the log density that is left when the scales are integrated out, without its constant."""
     total = 0.0
     if kind == GAUSSIAN:
         for i in range(len(e)):
@@ -161,7 +161,7 @@ def _precisions(kind: int, e: Array, sigma: float, nu: float, table: Array) -> N
 
 @compiled(error_model="numpy")
 def _above_zero(mean: float, deviation: float) -> Array:
-    """Give mean, variance and entropy of a normal variable that is known to be above 0."""
+    """Return mean, variance and entropy of a normal variable that is known to be above 0."""
     alpha = -mean / deviation
     if alpha > _FAR_TAIL:
         square = alpha * alpha
@@ -296,7 +296,7 @@ def spectrum(
 def shares(
     kind: int, data: Array, rater: Array, t: Array, s: Array, begin: int, end: int, out: Array, table: Array
 ) -> None:
-    """Give each rater's share of the precision in (P, C) uint8 at some columns, 255 in all at each."""
+    """Return each rater's share of the precision in (P, C) uint8 at some columns, 255 in all at each."""
     raters = len(data)
     kept = np.empty((raters, BLOCK))
     for start in range(begin, end, BLOCK):
@@ -324,7 +324,7 @@ def shares(
 def taus(
     kind: int, data: Array, rater: Array, t: Array, s: Array, begin: int, end: int, out: Array, table: Array
 ) -> None:
-    """Give E[tau] in (P, end - begin) float32 at some columns; arguments as of `shares`."""
+    """Return E[tau] in (P, end - begin) float32 at some columns; arguments as of `shares`."""
     kept = np.empty(BLOCK)
     for start in range(begin, end, BLOCK):
         stop = min(end, start + BLOCK)

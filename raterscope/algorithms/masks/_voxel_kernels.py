@@ -112,7 +112,7 @@ def mark_occupied(values: Array, slices: Array, rows: Array, columns: Array) -> 
 
 @compiled(error_model="numpy")
 def along_columns(mask: Array, step: float, far: float, out: Array) -> None:
-    """Give the squared distance (mm) to the next voxel of the other kind in the row, above 0 inside.
+    """Return the squared distance (mm) to the next voxel of the other kind in the row, above 0 inside.
 
     mask (Y, X) uint8, out (Y, X) float32; `far` where it is beyond its root or there is none.
     """
@@ -149,7 +149,7 @@ def _lower(here: Array, there: Array, added: float, best: Array) -> None:
 
 @compiled(error_model="numpy")
 def _settled(row: Array, far: np.float32) -> int:
-    """Give 1 or -1 where the whole row is that far inside or outside, else 0."""
+    """Return 1 or -1 where the whole row is that far inside or outside, else 0."""
     value = row[0]
     if abs(value) < far:
         return 0

@@ -133,7 +133,7 @@ _SHRINK = 2.0
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """What the spread of P raters says about outlines of one structure, on a part of the grid.
+    """Calibrated outlines of one structure from the spread of P raters, on a part of the grid.
 
     Attributes
     ----------
@@ -197,15 +197,15 @@ class Calibration:
 
     @property
     def assumed(self) -> bool:
-        """Whether offset and correlation are those that are assumed, and not estimated."""
+        """True if offset and correlation are those that are assumed, and not estimated."""
         return self.correlation == CORRELATION and not self.offset
 
     def another_rater(self) -> Float32Array:
-        """Give the probability that another rater of this crowd includes the voxel, (Z, Y, X)."""
+        """Return the probability that another rater of this crowd includes the voxel, (Z, Y, X)."""
         return student(self.ratio, self.dof, self.curve)
 
     def true_outline(self) -> Float32Array:
-        """Give the probability that the true outline includes the voxel, (Z, Y, X).
+        """Return the probability that the true outline includes the voxel, (Z, Y, X).
 
         Masks alone identify neither the raters' common offset nor the correlation of their errors. Without
         gold cases it is assumed that there is no common offset, and that the truth is hardly nearer to the
@@ -219,26 +219,26 @@ class Calibration:
         return found
 
     def part(self, box: tuple[slice, ...]) -> Calibration:
-        """Give the same on a part of the maps."""
+        """Return the same on a part of the maps."""
         first, rows, columns = (at + (place.start or 0) for at, place in zip(self.origin, box, strict=True))
         settled = None if self.settled is None else self.settled[box]
         origin = first, rows, columns
         return replace(self, origin=origin, ratio=self.ratio[box], scale=self.scale[box], settled=settled)
 
     def unsettled(self) -> Calibration:
-        """Give the same as if the expert had settled nothing."""
+        """Return the same as if the expert had settled nothing."""
         return replace(self, settled=None)
 
     def error_share(self, correlation: float) -> float:
-        """Give the variance of the mean's error against the truth over the squared `scale`."""
+        """Return the variance of the mean's error against the truth over the squared `scale`."""
         return (correlation + (1 - correlation) / self.raters) / (1 + 1 / self.raters)
 
     def half_width(self, level: float = 0.95) -> Float32Array:
-        """Give the half-width, mm, of the band that holds another rater's outline, (Z, Y, X)."""
+        """Return the half-width, mm, of the band that holds another rater's outline, (Z, Y, X)."""
         return np.asarray(self.scale * np.float32(self.multiplier(level)), dtype=np.float32)
 
     def notices(self) -> tuple[str, ...]:
-        """Say what the numbers rest on, a sentence each."""
+        """Describe what the numbers rest on, a sentence each."""
         said = ["The band holds at each place by itself; of a long outline some part leaves it."]
         if self.raters == 2:
             said.append(
@@ -261,13 +261,13 @@ class Calibration:
         return tuple(said)
 
     def multiplier(self, level: float) -> float:
-        """Give the multiplier of the scale for one of `LEVELS`."""
+        """Return the multiplier of the scale for one of `LEVELS`."""
         return self.multipliers[LEVELS.index(level)]
 
 
 @dataclass(frozen=True, eq=False)
 class Distances:
-    """How far each voxel is from each rater's outline.
+    """Distance of each voxel from each rater's outline.
 
     Attributes
     ----------
@@ -405,7 +405,7 @@ def _curve_moved(found: Sequence[Calibration]) -> tuple[float, float]:
 
 
 def log_loss(chance: NDArray[Any], right: BoolArray, weight: FloatArray | float = 1.0) -> float:
-    """Give the negative log likelihood; no probability counts as nearer than 0.001 to 0 or 1."""
+    """Return the negative log likelihood; no probability counts as nearer than 0.001 to 0 or 1."""
     chance = np.clip(chance, 1e-3, 1 - 1e-3)
     return -float(np.sum(weight * np.log(np.where(right, chance, 1 - chance))))
 
@@ -415,17 +415,17 @@ def _log_default(raters: int) -> FloatArray:
 
 
 def default_multipliers(raters: int) -> tuple[float, float, float]:
-    """Give the multipliers of the development data for a number of raters."""
+    """Return the multipliers of the development data for a number of raters."""
     return _MULTIPLIERS[min(max(raters, 2), max(_MULTIPLIERS))]
 
 
 def default_curve(raters: int) -> tuple[float, float]:
-    """Give the shift and slope of the development data for a number of raters; see `Calibration.curve`."""
+    """Return the shift and slope of the development data for a number of raters; see `Calibration.curve`."""
     return _CURVE[min(max(raters, 2), max(_CURVE))]
 
 
 def student(ratio: NDArray[Any], dof: float, curve: tuple[float, float] = (0.0, 1.0)) -> Float32Array:
-    """Give Student's distribution function at shift + slope x ratio."""
+    """Return Student's distribution function at shift + slope x ratio."""
     steps, chance = _student_table(dof)
     shift, slope = curve
     return np.asarray(np.interp(ratio, (steps - shift) / slope, chance), dtype=np.float32)
@@ -565,7 +565,7 @@ def judge_gold(
 def _losses(
     found: Sequence[Calibration], truths: Sequence[BoolArray | None]
 ) -> tuple[list[tuple[Calibration, Near]], float, FloatArray]:
-    """Give the gold cases, the median scale near their outlines, and losses, (G, offsets, correlations)."""
+    """Return the gold cases, the median scale near their outlines, and losses, (G, offsets, correlations)."""
     gold = [(one, _sample(one, truth)) for one, truth in zip(found, truths, strict=True) if truth is not None]
     gold = [(one, near) for one, near in gold if len(near[0])]
     typical = float(np.median([np.median(scale) for _, (_, scale, _) in gold])) if gold else 1.0
@@ -580,7 +580,7 @@ def _losses(
 
 
 def _estimate(losses: FloatArray) -> tuple[float, float]:
-    """Give the offset, in median scales, and the correlation."""
+    """Return the offset, in median scales, and the correlation."""
     cases = len(losses)
     if cases < 2:
         return 0.0, CORRELATION
@@ -597,7 +597,7 @@ def _estimate(losses: FloatArray) -> tuple[float, float]:
 
 
 def _error(values: FloatArray, assumed: float) -> float:
-    """Give the squared standard error of the mean of G values whose variance is assumed to begin with."""
+    """Return the squared standard error of the mean of G values whose variance is assumed to begin with."""
     cases = len(values)
     variance = float(values.var(ddof=1)) * (cases - 1) + assumed * _VARIANCE_CASES
     return variance / (cases - 1 + _VARIANCE_CASES) / cases

@@ -69,7 +69,7 @@ class ContinuousSTAPLESettings(Settings):
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """What the estimation needs to know of all voxels.
+    """Moments of all voxels, for the estimation.
 
     Attributes
     ----------

@@ -48,7 +48,7 @@ class MasksError(RefusedError):
 
 @dataclass(frozen=True, eq=False)
 class Masks:
-    """What P raters marked on one image or volume, on a part of its grid.
+    """Masks of P raters on one image or volume, on a part of its grid.
 
     Attributes
     ----------
@@ -146,7 +146,7 @@ class Masks:
         return cut_positions(self.slice_positions, self.origin[0], self.shape[0])
 
     def volumes(self, values: NDArray[Any]) -> FloatArray:
-        """Give the cubic millimetres of (..., Z, Y, X) marks or shares on the part; (...)."""
+        """Return the cubic millimetres of (..., Z, Y, X) marks or shares on the part; (...)."""
         return volumes_of(values, self.spacing, self.slice_positions, self.origin[0])
 
     def without(self, annotators: set[str]) -> Masks:
@@ -181,7 +181,7 @@ class Settled:
 
 @dataclass(frozen=True, eq=False)
 class MaskTrace:
-    """How an iteration went.
+    """Record of an iteration.
 
     Attributes
     ----------
@@ -305,21 +305,21 @@ class MaskFusion:
         return cut_positions(self.slice_positions, self.origin[0], self.shape[0])
 
     def volumes(self, values: NDArray[Any]) -> FloatArray:
-        """Give the cubic millimetres of (..., Z, Y, X) marks or shares on the part; (...)."""
+        """Return the cubic millimetres of (..., Z, Y, X) marks or shares on the part; (...)."""
         return volumes_of(values, self.spacing, self.slice_positions, self.origin[0])
 
     def doubt(self) -> Float32Array:
-        """Give 1 where a voxel may as well belong as not, 0 where it is certain; (S, Z, Y, X)."""
+        """Return 1 where a voxel may as well belong as not, 0 where it is certain; (S, Z, Y, X)."""
         return np.asarray(1.0 - np.abs(2.0 * self.probability - 1.0), dtype=np.float32)
 
 
 def cut_positions(positions: FloatArray | None, first: int, count: int) -> FloatArray | None:
-    """Give the positions of some slices; None where all are even."""
+    """Return the positions of some slices; None where all are even."""
     return None if positions is None else positions[first : first + count]
 
 
 def marked(values: NDArray[Any]) -> BoolArray:
-    """Tell which voxels are marked: probabilities above one half, labels above 0, in the shape given."""
+    """Return which voxels are marked: probabilities above one half, labels above 0, in the shape given."""
     if values.dtype == np.bool_:
         return values
     return np.asarray(values > (0.5 if values.dtype.kind == "f" else 0))

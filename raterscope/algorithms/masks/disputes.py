@@ -1,4 +1,4 @@
-"""Where raters and consensus part, as the few regions that a person would want to look at.
+"""Disputed regions: the few where raters and consensus differ most.
 
 Around every outline there is a rim in which raters differ by a voxel or two; nobody wants to settle that. A
 region is disputed where some rater's outline is farther from the consensus's than a tolerance in mm.
@@ -99,7 +99,7 @@ class Dispute:
     away: tuple[float, ...] = ()
 
     def voxels(self) -> BoolArray:
-        """Give the region within its box; (Z, Y, X)."""
+        """Return the region within its box; (Z, Y, X)."""
         z, y, x = self.shape
         return np.unpackbits(self.bits, count=z * y * x).reshape(self.shape).astype(np.bool_)
 
@@ -140,34 +140,34 @@ class _Scene:
 
     @property
     def slices_at(self) -> FloatArray:
-        """Where the slices are, mm."""
+        """Positions of the slices, mm."""
         if self.positions is not None:
             return self.positions
         return np.asarray(np.arange(len(self.consensus)) * self.fusion.spacing[0], dtype=np.float64)
 
     def volume(self, slices: IntArray, shares: Float32Array | None = None) -> float:
-        """Give the cubic millimetres of voxels by their slices, or of their shares."""
+        """Return the cubic millimetres of voxels by their slices, or of their shares."""
         each = np.bincount(slices, shares, minlength=len(self.thickness))
         return float(each @ self.thickness) * self.fusion.spacing[1] * self.fusion.spacing[2]
 
     def volume_of(self, mask: BoolArray) -> float:
-        """Give the cubic millimetres of a mask on the box."""
+        """Return the cubic millimetres of a mask on the box."""
         each = np.count_nonzero(mask, axis=(1, 2)).astype(np.float64)
         return float(each @ self.thickness) * self.fusion.spacing[1] * self.fusion.spacing[2]
 
     def at(self, places: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Give slices, rows and columns of flat indices of the box."""
+        """Return slices, rows and columns of flat indices of the box."""
         z, y, x = np.unravel_index(places, self.shape)
         return z, y, x
 
     def points(self, places: IntArray) -> FloatArray:
-        """Give the positions of voxels, (N, 3) mm."""
+        """Return the positions of voxels, (N, 3) mm."""
         z, y, x = self.at(places)
         _, row, column = self.fusion.spacing
         return np.asarray(np.stack([self.slices_at[z], y * row, x * column], axis=1), dtype=np.float64)
 
     def sampled(self, values: NDArray[Value], places: IntArray) -> NDArray[Value]:
-        """Give a map of the fusion, (Z, Y, X), at voxels of the box; 0 where it has nothing."""
+        """Return a map of the fusion, (Z, Y, X), at voxels of the box; 0 where it has nothing."""
         at = [
             each + (here - there)
             for each, here, there in zip(self.at(places), self.origin, self.fusion.origin, strict=True)
@@ -228,7 +228,7 @@ def disputes(
 def tolerance_of(
     consensus: BoolArray, spacing: tuple[float, float, float], volume: float | None = None
 ) -> float:
-    """Give the difference of outlines, in mm, that is not worth a look, by the consensus, (Z, Y, X).
+    """Return the difference of outlines, in mm, that is not worth a look, by the consensus, (Z, Y, X).
 
     It is 1.5 mm, or 1.5 times the side of a voxel in the plane, or 8 % of `radius_of`, whichever is most.
     """
@@ -238,7 +238,7 @@ def tolerance_of(
 def least_volume(
     tolerance: float, spacing: tuple[float, float, float], volume: float, *, flat: bool
 ) -> float:
-    """Give the volume below which a region is not worth a look.
+    """Return the volume below which a region is not worth a look.
 
     It is 2 % of the consensus's volume, or a ball (of an image: a disc) whose radius is the tolerance,
     whichever is more.
@@ -250,7 +250,7 @@ def least_volume(
 def radius_of(
     consensus: BoolArray, spacing: tuple[float, float, float], volume: float | None = None
 ) -> float:
-    """Give the radius (mm) of a ball as large as a mask, in an image of a disc.
+    """Return the radius (mm) of a ball as large as a mask, in an image of a disc.
 
     `volume` is the mask's in mm³, where its slices are uneven.
     """
@@ -346,7 +346,7 @@ def _scene(
 
 
 def _thicknesses(fusion: MaskFusion) -> FloatArray:
-    """Give the slabs of all slices of the image, mm."""
+    """Return the slabs of all slices of the image, mm."""
     if fusion.slice_positions is None:
         return np.full(fusion.frame[0], fusion.spacing[0])
     bounds = slab_bounds(fusion.slice_positions, fusion.spacing[0])
@@ -444,7 +444,7 @@ def _disputed(scene: _Scene, beyond_depth: Float32Array, look: Look) -> _Dispute
 
 
 def _thickness(marked: BoolArray, scene: _Scene, flat: bool, look: Look) -> Float32Array:
-    """Give each voxel's distance (mm) to where nobody marks, which is all beyond the box."""
+    """Return each voxel's distance (mm) to where nobody marks, which is all beyond the box."""
     edge = ((0, 0) if flat else (1, 1), (1, 1), (1, 1))
     positions, spacing = scene.positions, scene.fusion.spacing
     if positions is not None and not flat:

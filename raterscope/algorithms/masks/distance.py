@@ -28,7 +28,7 @@ def signed_distance(
     look: Look = no_look,
     positions: FloatArray | None = None,
 ) -> Float32Array:
-    """Give each voxel's Euclidean distance to the boundary of a mask, above 0 inside.
+    """Return each voxel's Euclidean distance to the boundary of a mask, above 0 inside.
 
     The distance is that to the nearest voxel of the other kind, centre to centre, less half of the smallest
     side of a voxel: of two neighbours across the boundary, it lies midway. Nothing is known beyond the edge
@@ -161,7 +161,7 @@ def domain(masks: Masks, margin: float, look: Look = no_look) -> Masks:
 
 
 def occupied(masks: Masks, look: Look = no_look) -> tuple[Box, Box] | None:
-    """Give the first voxel and the one past the last that any rater marked or that is settled as marked.
+    """Return the first voxel and the one past the last that any rater marked or that is settled as marked.
 
     `look` is called now and then, and may raise what is to end the work.
     """

@@ -31,7 +31,7 @@ _BY_THEMSELVES = ("mixture", "pstaple", "continuous-staple")
 
 @dataclass(frozen=True)
 class MaskPlan(Plan):
-    """Which algorithm of `FUSERS` fuses masks, with which settings; see `Plan`."""
+    """Algorithm of `FUSERS` that fuses masks, with its settings; see `Plan`."""
 
     catalogue = FUSERS
     noun = "algorithm for masks"
@@ -40,7 +40,7 @@ class MaskPlan(Plan):
     settings: Settings = field(default_factory=LaplaceSettings)
 
     def in_words(self) -> str:
-        """Say the plan, for the methods section."""
+        """Describe the plan, for the methods section."""
         algorithm, words = FUSERS[self.algorithm], self.settings.in_words()
         if isinstance(self.settings, (RobustSettings, MixtureSettings)):
             words += f"; differences from the paper: {', '.join(self.settings.departures())}"

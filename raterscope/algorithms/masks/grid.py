@@ -1,4 +1,4 @@
-"""Where voxels lie in a patient."""
+"""Positions of voxels in a patient."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ class Grid:
 
     @cached_property
     def gaps(self) -> tuple[tuple[int, int], ...]:
-        """Where slices are missing: (the slice before the gap, how many are missing).
+        """Gaps between slices: (the slice before the gap, number of missing slices).
 
         Empty where the distances vary otherwise: slices are missing where most distances are the nominal
         one, and the others are whole multiples of it that do not follow each other.
@@ -222,16 +222,16 @@ class Grid:
         return np.arange(self.shape[0], dtype=np.float64)
 
     def levels(self, place: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Give (..., 3) places along the axis that the slices follow, mm: z of axial slices."""
+        """Return (..., 3) places along the axis that the slices follow, mm: z of axial slices."""
         sign = np.sign(self.normal[np.argmax(np.abs(self.normal))])
         return np.asarray(np.asarray(place, dtype=float) @ self.normal * sign)
 
     def heights(self, place: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Give the millimetres along the normal from the first slice to (..., 3) places."""
+        """Return the millimetres along the normal from the first slice to (..., 3) places."""
         return np.asarray((np.asarray(place, dtype=float) - self.matrix[:3, 3]) @ self.normal)
 
     def slice_at(self, height: float) -> int | None:
-        """Give the slice nearest to a height (mm along the normal); None where no slab holds it."""
+        """Return the slice nearest to a height (mm along the normal); None where no slab holds it."""
         nearest = int(np.argmin(np.abs(self.positions - height)))
         low, high = self.bounds[nearest]
         room = _EVEN * self.spacing[0]
@@ -244,7 +244,7 @@ class Grid:
         return np.asarray(((np.asarray(place, dtype=float) - first) @ np.linalg.inv(axes).T)[:, :2])
 
     def same_as(self, other: Grid) -> bool:
-        """Tell whether both are the same lattice at the same place, to a hundredth of a voxel.
+        """Return whether both are the same lattice at the same place, to a hundredth of a voxel.
 
         Two shapes that are alike and of which one is not calibrated count as the same.
         """
@@ -261,7 +261,7 @@ class Grid:
         return bool(away <= _SAME_PLACE * min(min(self.spacing), min(other.spacing)))
 
     def part(self, origin: tuple[int, int, int], shape: tuple[int, int, int]) -> Grid:
-        """Give the grid of a part that begins at the voxel `origin`."""
+        """Return the grid of a part that begins at the voxel `origin`."""
         matrix = self.matrix.copy()
         matrix[:3, 3] = self.to_patient(np.array(origin, dtype=float))
         offsets = None
@@ -271,7 +271,7 @@ class Grid:
         return Grid.from_matrix(shape, matrix, calibrated=self.calibrated, slice_offsets=offsets)
 
     def letters(self, axis: int) -> tuple[str, str]:
-        """Give the patient's sides at the low and the high end of an axis (0 slice, 1 row, 2 column).
+        """Return the patient's sides at the low and the high end of an axis (0 slice, 1 row, 2 column).
 
         R right, L left, A front, P back, S head, I feet; empty where the grid is not calibrated.
         """
@@ -283,7 +283,7 @@ class Grid:
         return (low, high) if direction[nearest] > 0 else (high, low)
 
     def in_words(self) -> str:
-        """Say the shape and spacing: "160 x 500 x 500, 1 x 0.5 x 0.5 mm"."""
+        """Describe the shape and spacing: "160 x 500 x 500, 1 x 0.5 x 0.5 mm"."""
         sizes = self.shape[1:] if self.flat else self.shape
         words = " x ".join(str(size) for size in sizes)
         if not self.calibrated:
@@ -298,7 +298,7 @@ class Grid:
 
 
 def describe_slices(grid: Grid) -> tuple[str, ...]:
-    """Say what is missing or uneven about a grid's slices, a sentence each; empty for an even grid."""
+    """Describe what is missing or uneven about a grid's slices, a sentence each; empty for an even grid."""
     found = []
     tilted = not grid.flat and grid.tilt > _TILTED
     if grid.gaps:
@@ -330,7 +330,7 @@ def describe_slices(grid: Grid) -> tuple[str, ...]:
 
 
 def gaps_between(positions: NDArray[np.float64], nominal: float) -> tuple[tuple[int, int], ...]:
-    """Give (the slice before, how many are missing) for each gap; see `Grid.gaps`."""
+    """Return (the slice before, how many are missing) for each gap; see `Grid.gaps`."""
     ratio = np.diff(positions) / nominal
     whole = np.rint(ratio)
     if not len(whole) or np.abs(ratio - whole).max() > _WHOLE or whole.min() < 1:
@@ -343,7 +343,7 @@ def gaps_between(positions: NDArray[np.float64], nominal: float) -> tuple[tuple[
 
 
 def slab_bounds(positions: NDArray[np.float64], nominal: float) -> NDArray[np.float64]:
-    """Give where each slice's slab begins and ends, (slices, 2) mm; see `Grid.bounds`."""
+    """Return where each slice's slab begins and ends, (slices, 2) mm; see `Grid.bounds`."""
     count = len(positions)
     half = np.diff(positions) / 2 if count > 1 else np.array([nominal / 2])
     if gaps_between(positions, nominal):

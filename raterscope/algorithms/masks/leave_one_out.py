@@ -63,7 +63,7 @@ class Smoother:
             self._across = (near / taps.sum()).astype(np.float32)
 
     def coarser(self, *, in_plane: bool = False) -> Smoother:
-        """Give the same for sums over pairs of voxels along each axis, or along rows and columns alone."""
+        """Return the same for sums over pairs of voxels along each axis, or along rows and columns alone."""
         a, b, c = self._spacing
         positions = self._positions
         if in_plane:
@@ -106,7 +106,7 @@ def _bands(shape: tuple[int, ...], axis: int) -> Iterator[tuple[slice, ...]]:
 def spread(
     away: Float32Array, clip: float, smooth: Smoother, look: Look
 ) -> tuple[Float32Array, Float32Array]:
-    """Give the mean of (P, Z, Y, X) distances, and the scale of another one's.
+    """Return the mean of (P, Z, Y, X) distances, and the scale of another one's.
 
     The neighbourhood is smoothed on pairs of rows and columns, and interpolated between these.
     """
@@ -165,7 +165,7 @@ def _unpaired(values: Float32Array, axis: int, size: int) -> Float32Array:
 
 
 def crossings(mask: NDArray[np.bool_], ratio: NDArray[Any]) -> FloatArray:
-    """Give |ratio| where the boundary of a mask crosses the lines between neighbouring voxels."""
+    """Return |ratio| where the boundary of a mask crosses the lines between neighbouring voxels."""
     found = [np.abs(ratio[one] + ratio[other]) / 2 for one, other in neighbours(mask)]
     return np.concatenate(found).astype(np.float64) if found else np.empty(0)
 
@@ -174,7 +174,7 @@ Places = tuple[NDArray[np.intp], ...]
 
 
 def neighbours(mask: NDArray[np.bool_]) -> Iterator[tuple[Places, Places]]:
-    """Give the pairs of neighbouring voxels between which the boundary of a mask runs, axis by axis."""
+    """Return the pairs of neighbouring voxels between which the boundary of a mask runs, axis by axis."""
     for axis in range(3):
         size = mask.shape[axis]
         along = np.moveaxis(mask, axis, 0)
@@ -249,7 +249,7 @@ def leave_out(
         near /= (coarse(weight, look) + FEW) * np.float32(people - 2)
 
         def ratio(at: Places, p: int = p, near: Float32Array = near) -> Float32Array:
-            """Give m over scale of the others at some voxels."""
+            """Return m over scale of the others at some voxels."""
             own, others = away[p][at], mean[at]
             square = -factor * (own - others) ** 2
             for layer in away:

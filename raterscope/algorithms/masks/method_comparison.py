@@ -118,7 +118,7 @@ class MethodComparison:
     problems: tuple[tuple[str, str], ...] = ()
 
     def table(self, measure: str) -> FloatArray:
-        """Give a figure of every pair of masks, in the order of `agreement`; NaN where both are empty."""
+        """Return a figure of every pair of masks, in the order of `agreement`; NaN where both are empty."""
         found = np.asarray(getattr(self.agreement, measure))
         return np.where(np.isnan(self.agreement.dice), math.nan, found)
 
@@ -260,7 +260,7 @@ def signed_ranks(values: FloatArray, baseline: FloatArray) -> float:
 
 
 def quartiles(values: FloatArray) -> tuple[float, float, float, float, float]:
-    """Give the five numbers of a box plot.
+    """Return the five numbers of a box plot.
 
     Parameters
     ----------

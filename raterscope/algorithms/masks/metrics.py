@@ -1,4 +1,4 @@
-"""How far two masks agree: overlap, volume and the distance of their surfaces.
+"""Agreement of two masks: overlap, volume and the distance of their surfaces.
 
 For masks A (judged) and B (the reference) the overlap measures are counts of voxels. A surface is the voxels
 of a mask that share a face with a voxel outside it (6-connectivity, within the only slice of an image 4), and
@@ -169,7 +169,7 @@ class _Scene:
 
 
 def dice(a: BoolArray, b: BoolArray) -> float:
-    """Give 2 |A and B| / (|A| + |B|) of two masks, (Z, Y, X); NaN where both are empty.
+    """Return 2 |A and B| / (|A| + |B|) of two masks, (Z, Y, X); NaN where both are empty.
 
     Examples
     --------
@@ -182,7 +182,7 @@ def dice(a: BoolArray, b: BoolArray) -> float:
 
 
 def _dice(a: _Shape, b: _Shape, first: BoolArray, second: BoolArray) -> float:
-    """Give what `dice` does of two shapes and their masks."""
+    """Return what `dice` does of two shapes and their masks."""
     whole = a.size + b.size
     return 2.0 * int(np.count_nonzero(first & second)) / whole if whole else float("nan")
 
@@ -205,7 +205,7 @@ def distance_to(
     positions: FloatArray | None = None,
     look: Look = no_look,
 ) -> Float32Array:
-    """Give each voxel's exact distance (mm) to the nearest marked one, inf where none is; (Z, Y, X).
+    """Return each voxel's exact distance (mm) to the nearest marked one, inf where none is; (Z, Y, X).
 
     `positions`, (Z,) mm, are those of slices at uneven distances. `look` is called at least once for each
     million voxels of each axis, and may raise what ends the work.
@@ -315,7 +315,7 @@ def pairwise(masks: Masks, structure: int = 0, watch: Watch = silent) -> RaterAg
 def against_and_pairwise(
     masks: Masks, reference: BoolArray | MaskFusion, structure: int = 0, watch: Watch = silent
 ) -> tuple[tuple[Comparison, ...], RaterAgreement]:
-    """Give what `against` and `pairwise` give, and measure each rater's surface once."""
+    """Return what `against` and `pairwise` give, and measure each rater's surface once."""
     scene = _cropped(masks, structure, watch, _reference(masks, reference, structure))
     shapes = _shapes(scene, part(watch, 0.0, 0.6))
     compared = _compared(scene, shapes, partial(watch, 0.6, "comparing to the reference"))
@@ -446,7 +446,7 @@ def _shape(mask: BoolArray, spacing: Spacing, positions: FloatArray | None, look
 
 
 def _distances(a: _Shape, b: _Shape) -> tuple[float, float, float]:
-    """Give Hausdorff, HD95 and mean surface distance."""
+    """Return Hausdorff, HD95 and mean surface distance."""
     if not a.size or not b.size:
         away = 0.0 if a.size == b.size else float("inf")
         return away, away, away

@@ -240,7 +240,7 @@ def _log_density(state: MulticlassFit, squares: FloatArray) -> FloatArray:
 
 
 def _constants(kind: int, size: int, nu: FloatArray) -> FloatArray:
-    """Give what the log density has beside `_log_density` and half the log determinant of Sigma."""
+    """Return what the log density has beside `_log_density` and half the log determinant of Sigma."""
     from scipy.special import gammaln
 
     none = np.zeros_like(nu)
@@ -372,7 +372,7 @@ def _learn_dof(state: MulticlassFit, report: Callable[[float], None]) -> None:
 
 
 def shares(state: MulticlassFit, look: Look) -> tuple[Float32Array, Float32Array]:
-    """Give what q(T) rests on at each column.
+    """Return what q(T) rests on at each column.
 
     Returns
     -------
@@ -394,7 +394,7 @@ def shares(state: MulticlassFit, look: Look) -> tuple[Float32Array, Float32Array
 
 
 def covariance_factor(kind: int, size: int, nu: FloatArray) -> FloatArray:
-    """Give what Sigma is multiplied by for the covariance; infinite where the tails are too heavy."""
+    """Return what Sigma is multiplied by for the covariance; infinite where the tails are too heavy."""
     if kind == 0:
         return np.ones_like(nu)
     if kind == 1:

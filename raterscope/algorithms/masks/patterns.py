@@ -67,7 +67,7 @@ class Patterns:
         return slices, rows, columns
 
     def counted_over(self, voxels: int) -> IntArray:
-        """Give `count`, (M,), on a larger domain of so many voxels, in which all else is background."""
+        """Return `count`, (M,), on a larger domain of so many voxels, in which all else is background."""
         count = self.count.copy()
         count[0] += voxels - int(count.sum())
         return count
@@ -78,7 +78,7 @@ class Patterns:
 
 
 def labels_of(masks: Masks) -> LabelArray:
-    """Give each rater's label at each voxel, 0 the background; (P, Z, Y, X).
+    """Return each rater's label at each voxel, 0 the background; (P, Z, Y, X).
 
     A probability counts as marked above one half, and among several structures where it is above that of
     each other structure and of the background.
@@ -228,7 +228,7 @@ def spread_rows(row: IntArray, values: NDArray[Value], look: Look) -> NDArray[Va
 def _merged(
     labels: LabelArray, known: NDArray[np.int8] | None, classes: int, look: Look
 ) -> tuple[IntArray, LabelArray]:
-    """Give each voxel its row in a table of distinct labels; the first column is the settled class."""
+    """Return each voxel its row in a table of distinct labels; the first column is the settled class."""
     from raterscope.algorithms.masks._voxel_kernels import count_codes, pack
 
     row = np.zeros(labels.shape[1:], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What is said of a fusion besides its maps: how raters stand to it and to each other, and where to look."""
+"""Report on a fusion besides its maps: agreement of raters with it and each other, and disputed regions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _REACH, _REACH_VOXELS = 20.0, 10.0
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What is said of the fusion of one structure of P raters.
+    """Report on the fusion of one structure of P raters.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Report:
     tau: FloatArray | None = None
 
     def chances_wrong(self, fusion: MaskFusion) -> list[float]:
-        """Give the probability that the consensus is wrong in each disputed region, the mean of its voxels.
+        """Return the probability that the consensus is wrong in each disputed region, the mean of its voxels.
 
         It is that of the true outline; without a calibration there are none.
         """
@@ -89,7 +89,7 @@ def _chance_wrong(region: Dispute, fusion: MaskFusion, calibration: Calibration)
 
 @dataclass(frozen=True, eq=False)
 class CaseResult:
-    """What a run says of one image: for each structure by itself, its fusion and what is said of it."""
+    """Result of a run on one image: for each structure, its fusion and the report on it."""
 
     fusions: tuple[MaskFusion, ...]
     reports: tuple[Report, ...]

@@ -63,7 +63,7 @@ STARTS = {"mean": "mean of the raters", "median": "median of the raters"}
 
 @dataclass(frozen=True)
 class RobustSettings(Settings):
-    """What the four likelihoods have in common."""
+    """Settings that the four likelihoods share."""
 
     clip: float = number(
         2.763, "Clip", "Distances count no further than this. The default is the logit of 1 - 10⁻⁶ at a "
@@ -295,7 +295,7 @@ def gdp_likelihood(settings: GDPSettings, size: int) -> Likelihood:
 
 
 def distances(masks: Masks, settings: RobustSettings, watch: Watch = silent) -> Float32Array:
-    """Give each rater's signed distances, (P, Z, Y, X), mm; of probabilities their logit over the slope.
+    """Return each rater's signed distances, (P, Z, Y, X), mm; of probabilities their logit over the slope.
 
     Raises
     ------
@@ -317,7 +317,7 @@ def distances(masks: Masks, settings: RobustSettings, watch: Watch = silent) -> 
 
 
 def side_length(spacing: tuple[float, float, float], shape: Box) -> float:
-    """Give h, the side of a voxel that boundaries are quantised to: the root mean square along the axes."""
+    """Return h, the side of a voxel that boundaries are quantised to: the root mean square along the axes."""
     sides = spacing[1:] if shape[0] == 1 else spacing
     return math.sqrt(sum(side**2 for side in sides) / len(sides))
 
@@ -440,7 +440,7 @@ def _result(name: str, masks: Masks, found: Fit, slope: float, look: Look) -> Ma
 
 
 def _scatter(found: Fit, here: slice) -> NDArray[Any]:
-    """Give the squared standard error of the mean of the raters' distances without biases, by column."""
+    """Return the squared standard error of the mean of the raters' distances without biases, by column."""
     data, count = found.columns.data[:, here], len(found.columns.data)
     mean = found.t[here].astype(np.float32)
     total = np.zeros(data.shape[1], dtype=np.float32)

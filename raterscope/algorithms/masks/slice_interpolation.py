@@ -87,13 +87,13 @@ def _moved(canvas: BoolArray, shift: FloatArray) -> BoolArray:
 
 
 def _signed(canvas: BoolArray, spacing: tuple[float, float, float]) -> FloatArray:
-    """Give the signed distance, above 0 inside; of two neighbours across the outline, it lies midway."""
+    """Return the signed distance, above 0 inside; of two neighbours across the outline, it lies midway."""
     out, inside = (distance_to(each[None], spacing)[0].astype(np.float64) for each in (canvas, ~canvas))
     return np.asarray(inside - out)
 
 
 def skipped_slices(masks: Masks) -> tuple[str, ...]:
-    """Say which slices a rater left empty between slices that the rater marked, where most others marked.
+    """Return which slices a rater left empty between slices that the rater marked, where most others marked.
 
     Fusion takes an empty slice for background; a slice that was forgotten looks the same.
 

@@ -157,7 +157,7 @@ def staple(masks: Masks, settings: STAPLESettings | None = None, watch: Watch = 
 
 
 def _decided(posterior: FloatArray | Float32Array, look: Look) -> tuple[Float32Array, BoolArray]:
-    """Give the structures' probabilities, and where each is the most probable class; (S, ...)."""
+    """Return the structures' probabilities, and where each is the most probable class; (S, ...)."""
     shape = (posterior.shape[-1] - 1, *posterior.shape[:-1])
     every = posterior.reshape(-1, posterior.shape[-1])
     inside = np.empty((shape[0], len(every)), dtype=np.float32)
@@ -186,13 +186,13 @@ def counted_voxels(masks: Masks, patterns: Patterns, domain: str, margin: float)
 
 
 def background_in_words(masks: Masks, voxels: int, domain: str) -> str:
-    """Say over how much of the image the background was counted; a flat one has pixels."""
+    """State over how much of the image the background was counted; a flat one has pixels."""
     noun = "pixels" if (masks.frame or masks.shape)[0] == 1 else "voxels"
     return f"The background was counted over {voxels:,} {noun} ({DOMAINS[domain]})."
 
 
 def rates(theta: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Give (S, P) sensitivities and specificities of each structure from confusion matrices.
+    """Return (S, P) sensitivities and specificities of each structure from confusion matrices.
 
     Parameters
     ----------
@@ -438,7 +438,7 @@ def pstaple(masks: Masks, settings: PSTAPLESettings | None = None, watch: Watch 
 
 
 def _votes(masks: Masks, structure: int, settings: PSTAPLESettings, watch: Watch) -> Float32Array:
-    """Give each rater's probability of one structure; (P, Z, Y, X)."""
+    """Return each rater's probability of one structure; (P, Z, Y, X)."""
     out = np.empty((len(masks.values), *masks.shape), dtype=np.float32)
     for p, values in enumerate(masks.values):
         look = partial(watch, p / len(out), f"measuring distances of {masks.annotators[p]}")

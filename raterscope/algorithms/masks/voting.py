@@ -116,7 +116,7 @@ def _mean(masks: Masks, ties_in: bool, watch: Watch) -> MaskFusion:
 
 
 def _decide(share: FloatArray | Float32Array, ties_in: bool) -> tuple[BoolArray, BoolArray]:
-    """Tell which structure has the most, and where a structure has as much as another class; (..., K)."""
+    """Return which structure has the most, and where a structure has as much as another class; (..., K)."""
     inside = share[..., 1:]
     best = inside.max(axis=-1, keepdims=True)
     background = share[..., :1]
@@ -127,7 +127,7 @@ def _decide(share: FloatArray | Float32Array, ties_in: bool) -> tuple[BoolArray,
 
 
 def _agreement(patterns: Patterns, mask: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """Give the raters' (S, P) shares of the consensus that they mark, and of the rest that they do not."""
+    """Return the raters' (S, P) shares of the consensus that they mark, and of the rest that they do not."""
     rates = []
     for s in range(patterns.classes - 1):
         marked = patterns.labels == s + 1

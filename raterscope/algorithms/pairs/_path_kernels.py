@@ -24,7 +24,7 @@ _STILL = 1e-11
 
 
 class State(NamedTuple):
-    """Where a path is; m columns.
+    """State of a path of m columns.
 
     Attributes
     ----------

@@ -47,5 +47,5 @@ PATHS: dict[str, Algorithm] = {
 
 
 def path_title(name: str) -> str:
-    """Say the path of that name as people do; one of another version as it is written."""
+    """Describe the path of that name as people do; one of another version as it is written."""
     return PATHS[name].title if name in PATHS else name

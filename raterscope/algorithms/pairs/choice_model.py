@@ -80,11 +80,11 @@ class ChoiceModel:
         return len(self.slope)
 
     def mean(self, e: FloatArray) -> FloatArray:
-        """Give the mean choice at linear predictors."""
+        """Return the mean choice at linear predictors."""
         return e if self.graded else np.tanh(0.5 * e)
 
     def change(self, mean: FloatArray) -> FloatArray:
-        """Give the derivative of the mean choice by the linear predictor, from the mean."""
+        """Return the derivative of the mean choice by the linear predictor, from the mean."""
         return np.ones_like(mean) if self.graded else 0.5 * (1.0 - mean * mean)
 
     def total(self, value: FloatArray) -> FloatArray:
@@ -92,11 +92,11 @@ class ChoiceModel:
         return totals(self.start, value)
 
     def each(self, value: FloatArray) -> FloatArray:
-        """Give every choice the value of its annotator; (E,)."""
+        """Return every choice the value of its annotator; (E,)."""
         return np.repeat(value, np.diff(self.start))
 
     def spread(self, difference: FloatArray, slope: FloatArray, bias: FloatArray | None = None) -> FloatArray:
-        """Give the linear predictor of every choice from differences of scores."""
+        """Return the linear predictor of every choice from differences of scores."""
         e = self.each(slope)
         e *= difference
         if bias is not None:
@@ -104,7 +104,7 @@ class ChoiceModel:
         return e
 
     def difference(self) -> FloatArray:
-        """Give the difference of the scores behind every choice."""
+        """Return the difference of the scores behind every choice."""
         return np.asarray(self.score[self.left] - self.score[self.right])
 
 
@@ -182,7 +182,7 @@ def improve_slopes(model: ChoiceModel, difference: FloatArray, slope: FloatArray
 
 
 def _information(model: ChoiceModel) -> tuple[FloatArray, FloatArray]:
-    """Give the weight of every choice in the information of the scores, and its pull on them."""
+    """Return the weight of every choice in the information of the scores, and its pull on them."""
     mean = model.mean(model.spread(model.difference(), model.slope, model.bias))
     pull = model.each(model.precision * model.slope)
     weight = model.each(model.precision * model.slope * model.slope)
@@ -203,7 +203,7 @@ def _improve_scores(model: ChoiceModel, watch: Watch) -> None:
 
 
 def _laplacian(model: ChoiceModel, weight: FloatArray) -> FloatArray:
-    """Give the information of the scores as a matrix, with the ridge."""
+    """Return the information of the scores as a matrix, with the ridge."""
     n = model.items
     links = sums(model.left * n + model.right, weight, n * n)
     links = links.reshape(n, n)
@@ -216,7 +216,7 @@ def _laplacian(model: ChoiceModel, weight: FloatArray) -> FloatArray:
 def _solver(
     model: ChoiceModel, weight: FloatArray, watch: Watch, *, once: bool = False
 ) -> Callable[[FloatArray], FloatArray]:
-    """Give a function that solves for the scores: information x = right side, for columns."""
+    """Return a function that solves for the scores: information x = right side, for columns."""
     from scipy.linalg import cho_factor, cho_solve
 
     if model.items > _DENSE:
@@ -280,7 +280,7 @@ def _conjugate_gradients(
 
 @dataclass(frozen=True, eq=False)
 class Scoring:
-    """What the scores of the items are without each annotator's own choices.
+    """Scores of the items without each annotator's own choices.
 
     Attributes
     ----------

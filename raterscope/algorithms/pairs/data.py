@@ -137,7 +137,7 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False)
 class PairFusion:
-    """Who is biased to a side, and the ranking before and after; numbered as in the `Pairs`.
+    """Annotators biased to a side, and the ranking before and after; numbered as in the `Pairs`.
 
     The model is choice = score of the left item - score of the right one + bias of the annotator + noise
     (section 2): a bias above 0 prefers the left side.

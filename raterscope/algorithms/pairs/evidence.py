@@ -45,7 +45,7 @@ _GOOD, _UGLY, _BAD, _UNDECIDABLE = range(len(BEHAVIOURS))
 
 
 def side_share(pairs: Pairs) -> FloatArray:
-    """Give the share of the side that each annotator chose more often, ties left out.
+    """Return the share of the side that each annotator chose more often, ties left out.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def behaviours(pairs: Pairs, flagged: BoolArray, decidable: BoolArray | None = N
 
 
 def one_sided(pairs: Pairs, least: int = LEAST) -> BoolArray:
-    """Tell whose answers are all of one side, flagged or not.
+    """Return whose answers are all of one side, flagged or not.
 
     They are not accused by that: who saw the better item on the left five times is good. But where a crowd
     agrees so well that no noise is left, no test can tell a bias, and they are to be looked at.
@@ -99,7 +99,7 @@ def one_sided(pairs: Pairs, least: int = LEAST) -> BoolArray:
 
 
 def match(pairs: Pairs, score: FloatArray) -> FloatArray:
-    """Give the match ratio of each annotator: the share of answers that go with the ranking (section 3.3).
+    """Return the match ratio of each annotator: the share of answers that go with the ranking (section 3.3).
 
     Ties of the annotator are left out; two items of equal score go half with either answer.
 
@@ -121,7 +121,7 @@ def match(pairs: Pairs, score: FloatArray) -> FloatArray:
 
 
 def crowd_match(pairs: Pairs, score: FloatArray) -> float:
-    """Give the match ratio of all answers together, with the n items' scores, (n,); NaN without any."""
+    """Return the match ratio of all answers together, with the n items' scores, (n,); NaN without any."""
     agreed, decided = _agreement(pairs, score)
     return float(agreed.sum() / decided.sum()) if decided.any() else float("nan")
 
@@ -183,11 +183,11 @@ class PairIndex:
     tied: IndexArray
 
     def of(self, annotator: int) -> IndexArray:
-        """Give the c comparisons of an annotator, (c,), by number, in the order of time."""
+        """Return the c comparisons of an annotator, (c,), by number, in the order of time."""
         return self.by_annotator[self.annotator_start[annotator] : self.annotator_start[annotator + 1]]
 
     def between(self, one: int, other: int) -> IndexArray:
-        """Give the c comparisons of two items, (c,), by number; none if there are none."""
+        """Return the c comparisons of two items, (c,), by number; none if there are none."""
         key = min(one, other) * len(self.pairs.items) + max(one, other)
         at = int(np.searchsorted(self.key, key))
         if at == len(self.key) or self.key[at] != key:
@@ -197,7 +197,7 @@ class PairIndex:
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """How often the left side was chosen among some comparisons.
+    """Counts of choices of the left side among some comparisons.
 
     Attributes
     ----------
@@ -269,7 +269,7 @@ class Speaking:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What is shown of one annotator.
+    """Evidence on one annotator.
 
     Attributes
     ----------

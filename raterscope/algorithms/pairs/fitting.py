@@ -92,7 +92,7 @@ def of_data(pairs: Pairs, component: IndexArray, untested: NDArray[np.int8], lea
 
 
 def of_noise(pairs: Pairs, residual: float, freedom: int, tested: int) -> list[str]:
-    """Tell where there is too little noise to test against, or too few comparisons."""
+    """Return where there is too little noise to test against, or too few comparisons."""
     result = []
     if tested and residual == 0.0:
         result.append(
@@ -141,7 +141,7 @@ def of_selection(settings: PairSettings, tested: int, flagged: BoolArray, by_t_t
 
 
 def of_flips(q_value: FloatArray, crowd_p: float, settings: PairSettings) -> list[str]:
-    """Say where the test of the whole crowd keeps annotators from being flagged."""
+    """Describe where the test of the whole crowd keeps annotators from being flagged."""
     held = int((np.nan_to_num(q_value, nan=1.0) <= settings.rate).sum())
     if crowd_p <= settings.gate or not held:
         return []
@@ -153,7 +153,7 @@ def of_flips(q_value: FloatArray, crowd_p: float, settings: PairSettings) -> lis
 
 
 def of_sides(words: str) -> list[str]:
-    """Say that sides were not drawn at random, on which the rate of the flip test rests."""
+    """State that sides were not drawn at random, on which the rate of the flip test rests."""
     if not words:
         return []
     return [
@@ -375,7 +375,7 @@ def _flips(pairs: Pairs, untested: NDArray[np.int8], settings: PairSettings, wat
 
 
 def _untested(small: Grams, told: BoolArray, count: NDArray[np.int64]) -> NDArray[np.int8]:
-    """Say who is not tested, and why; (p,)."""
+    """Describe who is not tested, and why; (p,)."""
     untested = np.full(len(count), _TOO_FEW, dtype=np.int8)
     untested[count == 0] = _NO_COMPARISONS
     alone = np.diagonal(small.gram) <= _NOTHING * small.count
@@ -392,7 +392,7 @@ def _statistics(
     settings: PairSettings,
     watch: Watch,
 ) -> FloatArray:
-    """Give W of every draw, (D, m); 0 where no noise is left, whose round-off would select everybody."""
+    """Return W of every draw, (D, m); 0 where no noise is left, whose round-off would select everybody."""
     if not len(problem.tested) or found.residual == 0.0:
         return np.zeros((settings.draws, len(problem.tested)))
     gap = gaps(problem.gram, settings.knockoffs, part(watch, 0.0, 0.1))
@@ -410,14 +410,14 @@ def _statistics(
 
 
 def _spread(value: FloatArray, tested: NDArray[np.int64], many: int) -> FloatArray:
-    """Give everybody a value: NaN for those who were not tested."""
+    """Return everybody a value: NaN for those who were not tested."""
     result = np.full(many, np.nan)
     result[tested] = value
     return result
 
 
 def _in_units(path: Path, problem: Scaled, many: int) -> NDArray[np.float32]:
-    """Give the path in the units of the choices."""
+    """Return the path in the units of the choices."""
     result = np.zeros((len(path.at), many), dtype=np.float32)
     result[:, problem.tested] = path.value / problem.length
     return result

@@ -160,7 +160,7 @@ class FlipTest:
     apart: int = 0
 
     def detectable(self, probability: float) -> FloatArray:
-        """Give the smallest bias that is found in 9 of 10 cases, (p,), in the units of `bias`.
+        """Return the smallest bias that is found in 9 of 10 cases, (p,), in the units of `bias`.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ class _Reach:
         return totals(self.start, value)
 
     def score(self, bias: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Give the sum of the residuals under biases, (p,), and its variance."""
+        """Return the sum of the residuals under biases, (p,), and its variance."""
         mean = self.at + bias[self.owner]
         if self.graded:
             rest = self.sums(self.choice - self.count * mean)
@@ -412,7 +412,7 @@ def _clipped(model: ChoiceModel, rest: FloatArray) -> FloatArray:
 
 
 def _added_variance(model: ChoiceModel, known: Scoring, slope: FloatArray, change: FloatArray) -> FloatArray:
-    """Give what errors of the scores add to the variance of the sum of residuals, (p,).
+    """Return what errors of the scores add to the variance of the sum of residuals, (p,).
 
     It is g'Cov(s)g for the derivative g of the sum by the scores, less what random sides would give.
     """
@@ -437,7 +437,7 @@ def _added_variance(model: ChoiceModel, known: Scoring, slope: FloatArray, chang
 
 
 def _random_sides(model: ChoiceModel, known: Scoring, value: FloatArray) -> FloatArray:
-    """Give the mean of g'Cov(s)g over random sides: the variance of each difference alone, added up."""
+    """Return the mean of g'Cov(s)g over random sides: the variance of each difference alone, added up."""
     n = model.items
     low, high = np.minimum(model.left, model.right), np.maximum(model.left, model.right)
     result = np.zeros(len(value))
@@ -490,7 +490,7 @@ def _reach(model: ChoiceModel, at: FloatArray, effect: float, flips: FloatArray,
 
 
 def _beyond(model: ChoiceModel, at: FloatArray, effect: float, wider: FloatArray, watch: Watch) -> FloatArray:
-    """Give the largest probability under a bias up to the minimum effect, by signs of shifted residuals."""
+    """Return the largest probability under a bias up to the minimum effect, by signs of shifted residuals."""
     limit = effect if model.graded else 2 * float(np.arctanh(effect))
     sums_at, chances = [], []
     for bias in (limit, -limit):

@@ -15,7 +15,7 @@ __all__ = ["PairPlan", "fuse"]
 
 @dataclass(frozen=True)
 class PairPlan(Plan):
-    """Which of `PATHS` finds biased annotators, with which settings; see `Plan`."""
+    """Path of `PATHS` that finds biased annotators, with its settings; see `Plan`."""
 
     catalogue = PATHS
     noun = "path for pairs"
@@ -24,7 +24,7 @@ class PairPlan(Plan):
     settings: Settings = field(default_factory=PairSettings)
 
     def in_words(self) -> str:
-        """Say the plan, for the methods section."""
+        """Describe the plan, for the methods section."""
         path = PATHS[self.algorithm]
         return f"Biased annotators were found by {path.title} ({path.source}): {self.settings.in_words()}."
 

@@ -36,7 +36,7 @@ _SMALL = 500
 
 @dataclass(frozen=True, eq=False)
 class Grams:
-    """What is left of E comparisons once the scores of the items have been projected out.
+    """Gram matrices of E comparisons, with the scores of the items projected out.
 
     With H the projector onto the columns of delta0 (section 2.3), A'(I - H)A is G and A'(I - H)Y the pull.
 
@@ -180,7 +180,7 @@ def factors(
 
 
 def item_sums(pairs: Pairs, value: FloatArray) -> FloatArray:
-    """Give delta0' times a value of each comparison, (n,)."""
+    """Return delta0' times a value of each comparison, (n,)."""
     count = len(pairs.items)
     result = np.zeros(count)
     result += np.bincount(pairs.left, weights=value, minlength=count)
@@ -240,7 +240,7 @@ def scaled(small: Grams) -> tuple[Scaled, BoolArray]:
 
 
 def _regular(gram: FloatArray) -> bool:
-    """Say whether no column is next to a mixture of those before it."""
+    """Return whether no column is next to a mixture of those before it."""
     from scipy.linalg import LinAlgError, cholesky
 
     try:

@@ -130,7 +130,7 @@ def _climb(gram: FloatArray, s: FloatArray, slope: float, weight: float, watch: 
 
 @dataclass(frozen=True, eq=False)
 class Knockoffs:
-    """What draws of knockoffs are made of; no column of them is ever built.
+    """Parts shared by all draws of knockoffs; no column of them is ever built.
 
     Attributes
     ----------
@@ -282,7 +282,7 @@ class SortedDraws:
         return result
 
     def shares(self, cut: FloatArray) -> FloatArray:
-        """Tell which share of the draws selects each annotator at their cuts; see `shares`."""
+        """Return which share of the draws selects each annotator at their cuts; see `shares`."""
         chosen = self.statistic >= cut[:, None].astype(self.statistic.dtype)
         result = np.asarray(chosen.mean(axis=0), dtype=np.float64)
         result[self.untested] = np.nan
@@ -338,7 +338,7 @@ def cuts(statistic: NDArray[np.floating[Any]], rate: float, plus: bool = True) -
 
 
 def shares(statistic: NDArray[np.floating[Any]], rate: float, plus: bool = True) -> FloatArray:
-    """Tell which share of the draws selects each annotator at a rate, from W alone and without refitting.
+    """Return which share of the draws selects each annotator at a rate, from W alone and without refitting.
 
     Parameters
     ----------
@@ -356,7 +356,7 @@ def shares(statistic: NDArray[np.floating[Any]], rate: float, plus: bool = True)
 
 
 def selected(shares: FloatArray, share: float) -> BoolArray:
-    """Tell who of p annotators is flagged, (p,): those of whom `shares`, (p,), are `share` or more."""
+    """Return who of p annotators is flagged, (p,): those of whom `shares`, (p,), are `share` or more."""
     return np.asarray(shares >= share - 1e-9)
 
 
@@ -440,7 +440,7 @@ def own_noise(
 
 
 def _sums(person: IndexArray, pairs: Pairs, value: FloatArray, many: int) -> FloatArray:
-    """Give the annotators' columns times delta0, (m, n), each comparison weighed."""
+    """Return the annotators' columns times delta0, (m, n), each comparison weighed."""
     items = len(pairs.items)
     result = np.zeros((many + 1) * items)
     result += np.bincount(person * items + pairs.left, weights=value, minlength=len(result))

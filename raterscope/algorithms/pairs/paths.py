@@ -49,7 +49,7 @@ class Path:
 
 
 class Way(Protocol):
-    """How a path is followed: alone for all to see, or with knockoffs for where they come in."""
+    """Method of a path: followed alone, or with knockoffs for their entry times."""
 
     def follow(self, gram: FloatArray, pull: FloatArray, watch: Watch = silent) -> Path:
         """Follow the whole path of m columns of length 1 without knockoffs.

@@ -66,7 +66,7 @@ def sums(owner: NDArray[np.integer], value: NDArray[Any], many: int) -> FloatArr
 
 
 def starts_of(owner: NDArray[np.integer], many: int) -> NDArray[np.int64]:
-    """Give where the values of each of so many owners begin, (many + 1,), of values sorted by owner."""
+    """Return where the values of each of so many owners begin, (many + 1,), of values sorted by owner."""
     return np.searchsorted(owner, np.arange(many + 1)).astype(np.int64)
 
 
@@ -83,7 +83,7 @@ def totals(start: NDArray[np.int64], value: NDArray[Any]) -> FloatArray:
 
 
 def groups_of(component: IndexArray) -> list[NDArray[np.int64]]:
-    """Give the items of each component; those below 0 are of none."""
+    """Return the items of each component; those below 0 are of none."""
     order = np.argsort(component, kind="stable")
     order = order[component[order] >= 0]
     return np.split(order, np.flatnonzero(np.diff(component[order])) + 1) if len(order) else []
@@ -132,7 +132,7 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class Linked:
-    """What scores rest on, whoever is biased: most of the work.
+    """Part of the scores that does not depend on who is biased: most of the work.
 
     Attributes
     ----------
@@ -155,7 +155,7 @@ class Linked:
 
 
 def components(pairs: Pairs) -> IndexArray:
-    """Tell which items comparisons link: the number of each one's component, that of most items first.
+    """Return which items comparisons link: the number of each one's component, that of most items first.
 
     Returns
     -------
@@ -313,7 +313,7 @@ def _biased_sums(pairs: Pairs, who: BoolArray) -> _BiasedSums:
 
 
 def _normal(pairs: Pairs) -> tuple[Any, FloatArray]:
-    """Give the Laplacian without its diagonal, as counts of comparisons, and delta0'y."""
+    """Return the Laplacian without its diagonal, as counts of comparisons, and delta0'y."""
     count = len(pairs.items)
     links = table(pairs.left, pairs.right, (count, count))
     pull = np.bincount(pairs.left, weights=pairs.choice, minlength=count).astype(np.float64)
@@ -350,7 +350,7 @@ def _pseudo_inverse(links: Any, items: NDArray[np.int64], watch: Watch, fraction
 
 
 def _symmetric_inverse(gram: FloatArray, scale: float, watch: Watch) -> tuple[FloatArray, FloatArray]:
-    """Give the pseudo-inverse, and the vectors that have none."""
+    """Return the pseudo-inverse, and the vectors that have none."""
     gram = (gram + gram.T) / 2
     value, vector = wait_watching(
         lambda: np.linalg.eigh(gram), watch, 0.85, "estimating biases", small=len(gram) <= _SMALL
@@ -361,7 +361,7 @@ def _symmetric_inverse(gram: FloatArray, scale: float, watch: Watch) -> tuple[Fl
 
 
 def _quantile(freedom: int) -> float:
-    """Give the half width of the interval in standard errors, of Student's t."""
+    """Return the half width of the interval in standard errors, of Student's t."""
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, 0.5 + _LEVEL / 2)) if freedom > 0 else float("nan")
@@ -394,7 +394,7 @@ def ranks(score: FloatArray, component: IndexArray) -> IndexArray:
 
 
 def inconsistency(pairs: Pairs, component: IndexArray, score: FloatArray | None = None) -> float:
-    """Tell how much of the choices no ranking explains; `hodge.consistency` tells why.
+    """Return how much of the choices no ranking explains; `hodge.consistency` tells why.
 
     Parameters
     ----------

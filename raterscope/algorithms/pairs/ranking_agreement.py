@@ -109,7 +109,7 @@ def consistency(pairs: Pairs, component: IndexArray, score: FloatArray, watch: W
 
 
 def _flows(pairs: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArray, FloatArray]:
-    """Give the pairs that were compared, the lower number first, how often, and the mean choice of it."""
+    """Return the pairs that were compared, the lower number first, how often, and the mean choice of it."""
     from scipy.sparse import coo_array
 
     count = len(pairs.items)
@@ -155,7 +155,7 @@ def _triangles(
 def _round_triangles(
     flow: FloatArray, count: FloatArray, triangles: tuple[NDArray[np.int64], ...], watch: Watch
 ) -> float:
-    """Give the sum of squares of the part that goes round triangles, by conjugate gradients."""
+    """Return the sum of squares of the part that goes round triangles, by conjugate gradients."""
     near, far, opposite = triangles
     if not len(near):
         return 0.0
@@ -195,7 +195,7 @@ BEST = (1, 3, 5, 10)
 
 @dataclass(frozen=True, eq=False)
 class TrueRanking:
-    """What is known of the order of n items.
+    """Known ranking of n items.
 
     Attributes
     ----------
@@ -212,7 +212,7 @@ class TrueRanking:
 
 @dataclass(frozen=True)
 class RankingAgreement:
-    """How far a ranking agrees with a known one.
+    """Agreement of a ranking with a known one.
 
     Attributes
     ----------

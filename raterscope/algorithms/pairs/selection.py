@@ -74,7 +74,7 @@ def t_test(found: Biases) -> FloatArray:
 
 
 def intervals(found: Biases, problem: Scaled) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Give the biases in the units of the choices, with the ends of their 95 % intervals; (m,) each."""
+    """Return the biases in the units of the choices, with the ends of their 95 % intervals; (m,) each."""
     from scipy.special import stdtrit
 
     bias = found.scaled / problem.length
@@ -174,7 +174,7 @@ def simes(probability: FloatArray) -> float:
 
 
 def false_discovery_rates(probability: FloatArray) -> FloatArray:
-    """Give for each annotator the least rate at which they are selected (q value).
+    """Return for each annotator the least rate at which they are selected (q value).
 
     By Benjamini and Hochberg; where many are biased, adaptively: the number of those who are not is
     estimated by those with p > 1/2 (Storey), and the rate taken at 0.9 of its value.
@@ -216,7 +216,7 @@ def false_discovery_rates(probability: FloatArray) -> FloatArray:
 
 
 def selection_limit(probability: FloatArray, rate: float, selected: int) -> float:
-    """Give the largest p value at which one more annotator would be selected by `false_discovery_rates`."""
+    """Return the largest p value at which one more annotator would be selected by `false_discovery_rates`."""
     tested = probability[np.isfinite(probability)]
     return min(rate * (selected + 1) / max(len(tested), 1) / _unbiased(tested), 1.0)
 
@@ -324,7 +324,7 @@ def flip_flags(q_value: FloatArray, rate: float, crowd_p: float, gate: float) ->
 
 
 def decidable(detectable: FloatArray, q_value: FloatArray, relevant: float, rate: float) -> BoolArray:
-    """Tell who can be called unbiased if not flagged: a bias that matters would be seen, and none is.
+    """Return who can be called unbiased if not flagged: a bias that matters would be seen, and none is.
 
     Parameters
     ----------
@@ -341,7 +341,7 @@ def decidable(detectable: FloatArray, q_value: FloatArray, relevant: float, rate
 def detectable_biases(
     test: FlipTest, q_value: FloatArray, crowd_p: float, rate: float, gate: float, relevant: float
 ) -> tuple[FloatArray, BoolArray]:
-    """Give the smallest bias of each annotator that would be flagged at a rate, and who is decidable by it.
+    """Return the smallest bias of each annotator that would be flagged at a rate, and who is decidable by it.
 
     Parameters
     ----------
@@ -367,7 +367,7 @@ def detectable_biases(
 
 
 def draw_shares(fusion: PairFusion, plus: bool) -> FloatArray:
-    """Give the share of knockoff draws that select each annotator; NaN for all under another rule."""
+    """Return the share of knockoff draws that select each annotator; NaN for all under another rule."""
     from raterscope.algorithms.pairs.knockoffs import shares
 
     if fusion.rule != "knockoffs":
@@ -464,7 +464,7 @@ def check_redrawn_sides(
 
 
 def sides_in_words(pairs: Pairs, test: FlipTest) -> str:
-    """Say how sides were not drawn at random; empty where nothing contradicts it.
+    """Describe how sides were not drawn at random; empty where nothing contradicts it.
 
     Three departures are looked for: the better item, as the others' answers have it, lies on one side too
     often; each pair has the same item on the left for everybody; single items keep to a side.

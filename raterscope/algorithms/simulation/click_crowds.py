@@ -36,7 +36,7 @@ _ODD_ONES = 3
 
 @dataclass(frozen=True, slots=True)
 class Annotator:
-    """How one annotator clicks.
+    """Habits of one annotator of clicks.
 
     Attributes
     ----------
@@ -389,7 +389,7 @@ def decide_again(crowd: CrowdOfVotes, times: int, seed: int) -> BoolArray:
 
 
 def _graded(annotators: int, generator: np.random.Generator) -> FloatArray:
-    """Give each annotator a probability of the grades, in shuffled order, the shares as near as can be."""
+    """Return each annotator a probability of the grades, in shuffled order, the shares as near as can be."""
     edges = np.rint(np.cumsum([share for share, _ in GRADES]) * annotators).astype(int)
     sizes = np.diff(edges, prepend=0)
     return generator.permutation(np.repeat([probability for _, probability in GRADES], sizes))

@@ -57,7 +57,7 @@ class Behaviour:
 
 @dataclass(frozen=True)
 class CrowdPlan:
-    """What a simulated crowd is like.
+    """Parameters of a simulated crowd.
 
     Attributes
     ----------
@@ -255,11 +255,11 @@ class SimulatedLabels:
 
     @property
     def changed(self) -> NDArray[np.bool_]:
-        """Who changes, (K,)."""
+        """True for annotators who change, (K,)."""
         return self.change > 0
 
     def confusion(self, votes: slice | NDArray[np.integer] | NDArray[np.bool_] = slice(None)) -> SingleArray:
-        """Give the true confusion matrix behind each vote, (n, J, L), on a task that is not hard.
+        """Return the true confusion matrix behind each vote, (n, J, L), on a task that is not hard.
 
         All of them at once take 4 J L bytes a vote.
         """
@@ -326,13 +326,13 @@ def _numbered(prefix: str, numbers: NDArray[np.integer]) -> tuple[str, ...]:
 
 
 def _apportioned(parts: FloatArray, count: int) -> NDArray[np.int64]:
-    """Give `count` indices of parts in proportion to the parts' sizes."""
+    """Return `count` indices of parts in proportion to the parts' sizes."""
     edges = np.cumsum(parts) / parts.sum()
     return np.minimum(np.searchsorted(edges, (np.arange(count) + 0.5) / count), len(parts) - 1)
 
 
 def _counts(plan: CrowdPlan) -> NDArray[np.int64]:
-    """Give the numbers of votes: evenly spaced quantiles of a Pareto distribution, cut at the most."""
+    """Return the numbers of votes: evenly spaced quantiles of a Pareto distribution, cut at the most."""
     survival = (np.arange(plan.annotators) + 0.5) / plan.annotators
     counts = np.rint(plan.fewest * survival ** (-1 / plan.tail))
     return np.asarray(np.clip(counts, 1, min(plan.most, plan.tasks)), dtype=np.int64)
@@ -405,7 +405,7 @@ def _walk(
     place: NDArray[np.int64],
     rng: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Give where the annotators' ways, each of its length, are at some place; 0 on ways without length."""
+    """Return where the annotators' ways, each of its length, are at some place; 0 on ways without length."""
     length = np.maximum(length, 1)
     stride = np.ones_like(length)
     left = length > 2
@@ -420,7 +420,7 @@ def _progress(
     change: NDArray[np.int8], moment: NDArray[np.int32], counts: NDArray[np.int64],
     annotator: NDArray[np.int32], number: NDArray[np.int64],
 ) -> SingleArray:  # fmt: skip
-    """Say how far the annotators have changed at each vote."""
+    """Describe how far the annotators have changed at each vote."""
     since = number - moment[annotator]
     length = np.select(
         [change == CHANGES.index("learns"), change == CHANGES.index("tires")],

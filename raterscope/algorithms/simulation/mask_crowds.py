@@ -43,7 +43,7 @@ _AIR, _LUNG, _FAT, _MUSCLE, _BLOOD, _BONE, _MARROW = -1000.0, -860.0, -105.0, 55
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """What is painted, and the outlines in it.
+    """Painted volume, and the outlines in it.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ def _stretched(values: Field, axis: int, size: int, step: int) -> Field:
 
 
 def _axes(shape: Shape, spacing: Spacing) -> list[Field]:
-    """Give the millimetres from the first voxel along each axis, ready to broadcast."""
+    """Return the millimetres from the first voxel along each axis, ready to broadcast."""
     lines = [
         np.arange(size, dtype=np.float32) * np.float32(side)
         for size, side in zip(shape, spacing, strict=True)
@@ -138,7 +138,7 @@ def _paint(values: Field, inside: NDArray[np.floating], tissue: float | Field, e
 
 
 def _brush(values: Field, look: Look) -> Callable[..., None]:
-    """Give what paints on these values, and looks up before each stroke."""
+    """Return what paints on these values, and looks up before each stroke."""
 
     def paint(inside: NDArray[np.floating], tissue: float | Field, edge: float = _EDGE) -> None:
         look()
@@ -275,14 +275,14 @@ def _lump(
 
 
 def _heights(lump: _Lump, axes: list[Field], slab: slice) -> tuple[Field, Field]:
-    """Give the heights above a lump's outline, and above that with the lobe, in a slab of slices."""
+    """Return the heights above a lump's outline, and above that with the lobe, in a slab of slices."""
     inside = _ellipse(axes, tuple(lump.centre), tuple(lump.half))
     inside += lump.ragged[slab]
     return inside, np.maximum(inside, _ellipse(axes, tuple(lump.lobe), (0.72 * lump.radius,) * 3))
 
 
 def _neighbour(axes: list[Field], lump: _Lump) -> Field:
-    """Give the height above a vessel that runs along the slices beside a lump."""
+    """Return the height above a vessel that runs along the slices beside a lump."""
     place = lump.centre + 1.15 * lump.radius * lump.outward
     radius = lump.radius
     return _ellipse(axes, tuple(place), (2.2 * radius, 0.38 * radius, 0.38 * radius))
@@ -364,7 +364,7 @@ _LOOKS = {"nodule": (3, 8), "prostate": (19, 0)}
 
 @dataclass(frozen=True, slots=True)
 class SimulatedRater:
-    """How one rater outlines.
+    """Habits of one rater.
 
     Attributes
     ----------
@@ -541,7 +541,7 @@ def _with_noise(values: NDArray[np.float32], rng: np.random.Generator, watch: Wa
 def _around(
     scene: Scene, shape: tuple[int, int, int], spacing: tuple[float, float, float]
 ) -> tuple[slice, slice, slice]:
-    """Give the part of the volume in which anybody outlines."""
+    """Return the part of the volume in which anybody outlines."""
     reach = 2.6 * scene.radius
     low = [max(0, int((at - reach) / side)) for at, side in zip(scene.centre, spacing, strict=True)]
     high = [
@@ -589,7 +589,7 @@ _RADIUS = 0.6
 
 
 def strict(masks: BoolArray) -> BoolArray:
-    """Give what more than half of the raters marked: (Z, Y, X) of (P, Z, Y, X)."""
+    """Return what more than half of the raters marked: (Z, Y, X) of (P, Z, Y, X)."""
     return np.asarray(2 * masks.sum(axis=0) > len(masks))
 
 

@@ -37,7 +37,7 @@ _TIRES_AT, _TIRED = 0.3, 0.85
 
 @dataclass(frozen=True)
 class PairCrowd:
-    """What a simulated crowd is like.
+    """Parameters of a simulated crowd.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ class SimulatedPairs:
 
     @property
     def biased(self) -> BoolArray:
-        """Who prefers a side, (p,)."""
+        """True for annotators who prefer a side, (p,)."""
         return np.asarray(self.side != 0)
 
 

@@ -62,7 +62,7 @@ _DEM_PRINTED = {"prior": "none", "start": "paper", "objective": "expected", **_V
 
 
 def _clusterings() -> dict[str, Callable[[Clicks], Clustering]]:
-    """Give the paper's methods as printed, and the default."""
+    """Return the paper's methods as printed, and the default."""
     return {
         "OEM": lambda clicks: oem(clicks, OEMSettings(as_printed=True)),
         "CEM": lambda clicks: cem(clicks, CEMSettings(version="paper")),
@@ -139,7 +139,7 @@ TABLE_1 = {
 
 
 def plans() -> dict[str, FusionPlan]:
-    """Give the paper's methods as printed, with their detectors, and the default."""
+    """Return the paper's methods as printed, with their detectors, and the default."""
     printed, cem_printed = _LITERAL, {"version": "paper"}
     return {
         "OEM, majority": FusionPlan.make("oem", "majority", printed | _VOTES_PRINTED),
@@ -154,7 +154,7 @@ def plans() -> dict[str, FusionPlan]:
 def scores(
     name: str, fusion: Fusion, image: ClickedImage, radius: float = RADIUS
 ) -> Iterator[tuple[str, float]]:
-    """Give sensitivity, precision and F2 after detection, by measure."""
+    """Return sensitivity, precision and F2 after detection, by measure."""
     score = evaluate(fusion.clustering.mean[fusion.detection.detected], image.truth, radius)
     for letter, value in (("S", score.sensitivity), ("P", score.precision), ("F2", score.f_two)):
         yield f"{name} {letter}", float(np.nan_to_num(value))

@@ -245,7 +245,7 @@ def check_folder(folder: Path) -> None:
 
 
 def available(experiment: Experiment, data: Path | None) -> bool:
-    """Tell whether the data that an experiment needs are there."""
+    """Return whether the data that an experiment needs are there."""
     return not experiment.needs or (data is not None and (data / experiment.needs).exists())
 
 

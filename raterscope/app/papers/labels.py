@@ -58,7 +58,7 @@ def _area(posterior: FloatArray, truth: ClassArray, labels: Labels, *, binary: b
 
 
 def _folded(labels: Labels, truth: ClassArray, seed: int, methods: tuple[str, ...]) -> dict[str, float]:
-    """Give the AUC of each method by five-fold cross-validation, and its seconds."""
+    """Return the AUC of each method by five-fold cross-validation, and its seconds."""
     result = {}
     for name in methods:
         plan = LabelPlan.make(name)
@@ -151,7 +151,7 @@ def _grouped(cell: str, number: int, data: Path) -> Measures:  # noqa: ARG001 - 
 
 
 def _rand(first: NDArray[np.integer], second: NDArray[np.integer]) -> float:
-    """Give the adjusted Rand index of two groupings."""
+    """Return the adjusted Rand index of two groupings."""
     table = np.zeros((int(first.max(initial=0)) + 1, int(second.max(initial=0)) + 1))
     np.add.at(table, (first, second), 1)
     both, rows, columns, every = (
@@ -206,7 +206,7 @@ def _changing(cell: str, number: int, data: Path) -> Measures:  # noqa: ARG001 -
 
 
 def matrices_of(fusion: LabelFusion, labels: Labels) -> FloatArray:
-    """Give each vote's annotator's expected matrix at that vote, (V, J, L)."""
+    """Return each vote's annotator's expected matrix at that vote, (V, J, L)."""
     if fusion.drift is None:
         return fusion.confusion.mean()[labels.annotator]
     alpha = np.empty(fusion.drift.alpha.shape)

@@ -102,7 +102,7 @@ def named(values: BoolArray, spacing: tuple[float, float, float]) -> Masks:
 
 
 def table_rows(cell: str, figures: Mapping[str, tuple[float, float, float]]) -> tuple[Row, ...]:
-    """Give the rows of Table 4 or 5."""
+    """Return the rows of Table 4 or 5."""
     measures: tuple[tuple[str, Better, int], ...] = (
         ("Dice", "higher", 3), ("Hd", "lower", 2), ("Hd 95 %", "lower", 2),
     )  # fmt: skip
@@ -270,13 +270,13 @@ _SCHOOLS = tuple(
 
 
 def _followed(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - simulated
-    """Tell which raters follow the same consensus: where all follow one outline, or two another."""
+    """Return which raters follow the same consensus: where all follow one outline, or two another."""
     raters = _SCHOOLS if cell == "two schools" else tuple(replace(rater, wider=False) for rater in _SCHOOLS)
     return alike(_prostate(run, raters))
 
 
 def alike(case: SimulatedCase, texts: Mapping[str, str] | None = None) -> dict[str, float]:
-    """Tell how many pairs of raters are rightly put together or apart, and whether anybody is set apart.
+    """Return how many pairs of raters are rightly put together or apart, and whether anybody is set apart.
 
     `texts` are further settings of the mixture of consensuses.
     """

@@ -234,7 +234,7 @@ def _lines(experiment: Experiment, results: Results) -> Iterator[_Line]:
 def _gain(
     row: Row, results: Results, default: Estimate, paper_runs: int | None, comparable: bool
 ) -> Estimate | None:
-    """Give by how much the default is better: than the paper's figure, or than the method as printed."""
+    """Return by how much the default is better: than the paper's figure, or than the method as printed."""
     if not row.better:
         return None
     if comparable and row.paper is not None:
@@ -255,14 +255,14 @@ def _gain(
 
 
 def _error(ours: Estimate, paper_runs: int | None) -> float:
-    """Give the standard error of the difference from a figure that is a mean over the paper's runs."""
+    """Return the standard error of the difference from a figure that is a mean over the paper's runs."""
     if math.isnan(ours.error):
         return math.nan
     return math.hypot(ours.error, ours.deviation / math.sqrt(paper_runs) if paper_runs else 0.0)
 
 
 def _is_sure(gap: Estimate) -> bool:
-    """Tell whether chance does not explain a difference; what was measured once says nothing of chance."""
+    """Return whether chance does not explain a difference; what was measured once says nothing of chance."""
     if gap.runs < 2:
         return False
     if gap.deviation == 0:  # as where all runs find everything: in more runs one might not

@@ -133,7 +133,7 @@ _VOTES = Experiment(
 
 
 def errors_of(state: DecisionState, crowd: CrowdOfVotes) -> list[float]:
-    """Give squared errors of rho_1, rho_0, mu, then sensitivity, precision, share of wrong decisions."""
+    """Return squared errors of rho_1, rho_0, mu, then sensitivity, precision, share of wrong decisions."""
     detected, truth = state.posterior >= 0.5, crowd.present
     return [
         float(np.mean((state.sensitivity - crowd.sensitivity[: len(state.sensitivity)]) ** 2)),
@@ -146,7 +146,7 @@ def errors_of(state: DecisionState, crowd: CrowdOfVotes) -> list[float]:
 
 
 def over_time(decisions: BoolArray, crowd: CrowdOfVotes, settings: DecisionSettings) -> FloatArray:
-    """Give the errors of batch EM, recursive EM and Newton after each of T steps, (3, T, 6)."""
+    """Return the errors of batch EM, recursive EM and Newton after each of T steps, (3, T, 6)."""
     recursive = newton = begin(*decisions.shape[1:])
     errors = np.empty((3, len(decisions), 6))
     for step, one in enumerate(decisions):

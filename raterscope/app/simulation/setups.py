@@ -377,7 +377,7 @@ SETUPS: Mapping[str, Setup] = {one.name: one for one in _LISTED}
 
 
 def find_setup(name: str) -> Setup:
-    """Give the set-up of a name.
+    """Return the set-up of a name.
 
     Raises
     ------

@@ -360,7 +360,7 @@ def _bias(settings: BiasSettings, folder: Path, watch: Watch) -> Drawn:
 
 
 def _names(count: int, prefix: str = "a") -> list[str]:
-    """Give names by number, short enough for narrow columns."""
+    """Return names by number, short enough for narrow columns."""
     width = len(str(count))
     return [f"{prefix}{number:0{width}d}" for number in range(1, count + 1)]
 
@@ -504,7 +504,7 @@ def study_in(setup: Setup, drawn: Drawn, watch: Watch = silent) -> Path:
 
 
 def commands_in_words(setup: Setup, drawn: Drawn, folder: Path) -> list[str]:
-    """Give the commands that fuse what was simulated, compare it with the truth, and make a study."""
+    """Return the commands that fuse what was simulated, compare it with the truth, and make a study."""
 
     def at(name: str) -> str:
         return shlex.quote(str(folder / name))
