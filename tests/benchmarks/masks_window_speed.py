@@ -156,7 +156,7 @@ def main() -> None:
             driven.wait(partial(_shows, driven, path))
             driven.settle()
         measure(driven, slices, rows)
-        path = make_sample(Path, import_files(name) / "cases", cases=CASES)
+        path = make_sample(Path(name) / "cases", import_files, cases=CASES)
         with driven.once(f"study of {CASES} cases opened"):
             driven.window.open_paths([path])
             driven.wait(partial(_shows, driven, path))

@@ -48,7 +48,7 @@ class ChartFigure(Figure[Part]):
     point_chosen = Signal(int, int)
 
     KEY_HELP = KeyHelp(
-        "In a figure",
+        "In a plot",
         (
             ("Arrows", "go from point to point"),
             ("Home, End", "go to the first, the last point"),

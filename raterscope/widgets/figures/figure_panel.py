@@ -223,7 +223,7 @@ class Figure(QWidget, Generic[Part]):
     KEY_HELP = KeyHelp(
         "In a figure",
         (
-            ("Arrows", "walk"),
+            ("Arrows", "go from part to part"),
             ("Home, End", "go to the first, the last"),
             ("Return", "choose what is pointed at"),
         ),

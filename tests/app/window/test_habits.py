@@ -106,7 +106,7 @@ def test_the_sheet_shows_every_key_of_the_workspace_and_finds_one(fused, qtbot):
     assert shown["Ctrl+1"] == "Clicks"
     assert shown["+"] == "zoom in"
     qtbot.keyClicks(sheet.line, "zoom")
-    assert sheet.shown() == (("+", "zoom in"), ("-", "zoom out"))
+    assert set(sheet.shown()) == {("+", "zoom in"), ("-", "zoom out"), ("+, -", "zoom")}
     sheet.close()
 
 
