@@ -2,13 +2,19 @@
 
 import io
 import shutil
+import time
 
 import pytest
 from PIL import Image
 from PySide6.QtCore import QBuffer, QIODevice, Qt
 
 from tests.app.driving import idle, open_study, press
-from tests.pictures.comparing import check, store_reference
+from tests.pictures.comparing import check, fits, store_reference
+
+SETTLED = 1000
+"""Milliseconds until nothing is drawn any more, before a picture is stored."""
+PATIENCE = 20.0
+"""Seconds until a picture that does not look as its reference has failed."""
 
 
 def picture(window):
@@ -20,14 +26,17 @@ def picture(window):
 
 
 @pytest.fixture
-def compared(request, tmp_path):
+def compared(request, tmp_path, qtbot):
     """Compare a window with its reference, or store it as the reference if `--store-pictures` says so."""
 
     def compare(window, name):
-        taken = picture(window)
         if request.config.getoption("--store-pictures"):
-            store_reference(taken, name)
-        check(taken, name, tmp_path)
+            qtbot.wait(SETTLED)
+            store_reference(picture(window), name)
+        ends = time.monotonic() + PATIENCE
+        while not fits(picture(window), name) and time.monotonic() < ends:
+            qtbot.wait(50)  # outlines are traced in a thread of their own
+        check(picture(window), name, tmp_path)
 
     return compare
 

@@ -121,7 +121,7 @@ def test_votes_hidden_until_decided_give_nothing_away(panel):
     panel.show_task(hidden)
     shown = visible_words(panel)
     assert "Votes are hidden until you decide." in shown
-    for secret in ("0.51", "The vote says", "Known truth", "posterior"):
+    for secret in ("0.51", "The majority says", "Ground truth", "posterior"):
         assert secret not in shown
     assert said(panel.bars) == ["not, key 1", "supernova, key 2"]
     assert said(panel.votes) == []

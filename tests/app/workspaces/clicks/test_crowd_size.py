@@ -63,7 +63,7 @@ def test_without_known_places_it_says_so(tmp_path):
 @pytest.mark.parametrize("text", ["{", "[]", '{"facts": "x", "curves": [{"method": "a"}]}', '{"curves": 3}'])
 def test_damaged_measurements_are_not_shown(text, tmp_path):
     with Study.create(tmp_path / "one.rscope") as study:
-        study._set("crowd_sizes", text)
+        study.settings._set("crowd_sizes", text)
         assert kept_crowd_sizes(study) is None
 
 

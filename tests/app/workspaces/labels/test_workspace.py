@@ -226,7 +226,7 @@ def test_truths_that_came_after_an_answer_measure_it_wherever_it_is_told(fused, 
     assert workspace.session.analysis.model.judged == 2 * before
     assert workspace.comparing.table.header.words()[1] == f"{2 * before} known tasks"
     workspace.tasks.select(workspace.session.scene.number_of["cell-001"])
-    assert f"Known truth: {CLASSES[truth[1]]}" in workspace.task_panel._sentence.text()
+    assert f"Ground truth: {CLASSES[truth[1]]}" in workspace.task_panel._sentence.text()
     path = fused.document.contents.path
     fused.document.close()
     idle(fused, qtbot)
