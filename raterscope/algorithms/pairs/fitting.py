@@ -158,7 +158,7 @@ def of_sides(words: str) -> list[str]:
         return []
     return [
         f"Sides were not drawn at random: {words}. The flip test then rests on its model of the choices, and "
-        "its rate is not promised; see what knockoffs flag."
+        "its rate is not guaranteed; see what knockoffs flag."
     ]
 
 

@@ -32,7 +32,7 @@ from raterscope.widgets.parts import ElidedLabel, plain_tip
 __all__ = ["ConfusionMatrix", "MatrixView"]
 
 LARGEST = (88.0, 64.0)
-SPLIT = "true ↓  said →"
+SPLIT = "true ↓  given →"
 NAMES_FROM = 10.0
 TURNED_FROM, TURNED_ROOM = 12.0, 64.0
 LONGEST_TITLE = 30

@@ -266,7 +266,7 @@ class StatisticBars(Figure[int]):
             painter.setPen(pen)
             painter.drawLine(QPointF(box.left(), y), QPointF(box.right(), y))
             painter.setFont(theme.font(theme.CAPTION))
-            word, side = f"cut {self._value(line):.2g}", Qt.AlignmentFlag.AlignRight
+            word, side = f"threshold {self._value(line):.2g}", Qt.AlignmentFlag.AlignRight
             paint_words(painter, QRectF(box.right() - 80, y - 17, 78, 16), word, look.accent, side=side)
         painter.setFont(theme.font(theme.CAPTION))
         paint_words(
@@ -291,7 +291,7 @@ class StatisticBars(Figure[int]):
         if not len(self._order):
             return "no annotator to show"
         if self._view is not None and self._view.p_values:
-            return "evidence of a bias: -log10 of the p value of the flip test, drawn by its root"
+            return "evidence of a bias: \N{MINUS SIGN}log10 p of the flip test (square-root scale)"
         if self._draw is None:
             return "share of draws that select each annotator; marked below: flagged"
         if not np.isfinite(line):

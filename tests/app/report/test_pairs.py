@@ -86,7 +86,7 @@ def test_it_says_what_is_promised_and_what_is_not(compared, page):
     assert "on average at most 10 % are flagged wrongly" in page(compared).text
     fuse(compared, rule="knockoffs", plus="no")
     said = page(compared).text
-    assert "is not promised: the plain knockoff keeps the rate only nearly" in said
+    assert "is not guaranteed: the plain knockoff keeps the rate only nearly" in said
     assert "on average at most" not in said
 
 

@@ -169,7 +169,7 @@ def beside(pairs: Pairs, plan: PairPlan, fusion: PairFusion, watch: Watch = sile
 
 
 def not_promised(plan: PairPlan, fusion: PairFusion) -> str:
-    """Say why the rate of false discoveries is not promised of a fusion; nothing where it is.
+    """Say why the rate of false discoveries is not guaranteed of a fusion; nothing where it is.
 
     It is proved of knockoff+ in a single draw. Of those whom half of the draws select or more, and of the
     flip test where sides are drawn at random, simulated crowds show it.

@@ -121,7 +121,7 @@ def _flagged(plan: PairPlan, fusion: PairFusion, tested: str) -> str:
     words = f"{many:,} of {tested} {'is' if many == 1 else 'are'} flagged ({', '.join(kinds)})"
     wrongly, doubt = f"{100 * fusion.rate:g}%", not_promised(plan, fusion)
     if doubt:
-        return f"{words}; that at most {wrongly} of them are wrong is not promised: {doubt}"
+        return f"{words}; that at most {wrongly} of them are wrong is not guaranteed: {doubt}"
     return f"{words}, of whom on average at most {wrongly} wrongly{about}"
 
 

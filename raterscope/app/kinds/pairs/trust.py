@@ -96,7 +96,7 @@ class PairsTrust(Trust):
         said = []
         if self.sides:
             said.append(
-                f"Sides were not drawn at random: {self.sides}. The rate of the flip test is not promised."
+                f"Sides were not drawn at random: {self.sides}. The rate of the flip test is not guaranteed."
             )
         judged = self.confirmed + self.cleared
         if judged:
@@ -141,7 +141,7 @@ class PairsTrust(Trust):
     def doubt_in_words(self) -> str:
         """Say in a short sentence what contradicts the rate; empty where nothing does."""
         if self.sides:
-            return "The rate is not promised: sides were not drawn at random."
+            return "The false discovery rate is not guaranteed: sides were not randomised."
         if self.too_many_cleared:
             return f"You cleared more of the flagged than the rate of {self.rate:.0%} allows."
         return "The p values are too small on these comparisons." if self.too_many_below else ""

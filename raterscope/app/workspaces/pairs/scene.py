@@ -264,7 +264,7 @@ class Analysis:
     agreement : Agreements or None
         Of the rankings with the ground truth; None without one.
     not_promised : str
-        Why the rate of false discoveries is not promised; empty where it is.
+        Why the rate of false discoveries is not guaranteed; empty where it is.
     test : (p,) bool or None
         Whom the t test with Benjamini-Hochberg flags at the run's rate.
     """

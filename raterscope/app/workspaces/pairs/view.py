@@ -187,7 +187,7 @@ def rate_cut(
     """Give the cut as the bars of some annotators show it, with what is promised of it."""
     words = f"at most {cut.rate:.0%} of them wrongly"
     if analysis.not_promised:
-        words = f"the rate is not promised: {analysis.not_promised}"
+        words = f"the rate is not guaranteed: {analysis.not_promised}"
     elif scene.by_flips:
         words += f", {scene.gate_words}" if scene.gate_words else ""
     elif not cut.flagged.any():

@@ -100,7 +100,7 @@ def test_the_same_input_gives_the_same_bytes(fuse, crowd):
 def test_the_rate_is_promised_only_where_it_holds(fuse, crowd, settings, words):
     out, said = fuse(crowd, "--set", "rule=knockoffs", *settings)
     assert ("of whom on average at most 10% wrongly" in said) == (words is None)
-    assert ("is not promised" in said) == (words is not None)
+    assert ("is not guaranteed" in said) == (words is not None)
     told = record(out)
     assert told["rate_promised"] == (words is None)
     assert told["questions"][0]["rule"] == "knockoffs"

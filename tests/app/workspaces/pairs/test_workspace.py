@@ -61,7 +61,7 @@ def test_what_is_not_promised_of_the_rate_is_said(opened, qtbot):
     )
     key(opened, qtbot, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: opened.workspace.cutting.ranking is not None, timeout=LONG)
-    assert "the rate is not promised: the plain knockoff keeps the rate only nearly" in promised(
+    assert "the rate is not guaranteed: the plain knockoff keeps the rate only nearly" in promised(
         opened.workspace
     )
 

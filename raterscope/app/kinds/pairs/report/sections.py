@@ -118,7 +118,7 @@ def _promise(found: ComparedQuestion) -> str:
     fusion, doubt = found.fusion, not_promised(found.plan, found.fusion)
     wrongly = f"{100 * fusion.rate:g} %"
     if doubt:
-        return f"That at most {wrongly} of the flagged are flagged wrongly is not promised: {doubt}"
+        return f"That at most {wrongly} of the flagged are flagged wrongly is not guaranteed: {doubt}"
     if fusion.rule == "flip":
         return (
             f"Of those the test flags, on average at most {wrongly} are flagged wrongly, if sides "
