@@ -93,7 +93,7 @@ WORKSPACES = {
             "Pairs",
             "raterscope.app.workspaces.pairs:PairsWorkspace",
             "Question",
-            "Find who is biased to a side, and rank the items without it (F5)",
+            "Find annotators who prefer a side, and rank the items without their bias (F5)",
             "No pairs in this study yet",
             "Drop a table of comparisons here: annotator, left, right, choice; pictures of items beside it.",
         ),

@@ -111,7 +111,7 @@ def stale_words(contents: Contents, kind: str) -> str:
     if kind not in contents.stale:
         return ""
     if kind == "pairs":
-        return "Others are left out than in the last run; fusing again finds biases and ranks without them."
+        return "Different annotators are excluded than in the last run. Fuse again (F5) to apply this."
     return "You decided things since the run shown; fusing again holds them fixed and sharpens the rest."
 
 

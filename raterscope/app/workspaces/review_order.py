@@ -223,7 +223,7 @@ class RemainingQuestions(QObject):
             self.recount()
             return
         numbers = tuple(one.id for one in contents.of(self._kind))
-        job = self._document.ask("Counting what is left", partial(_read_all, self._read, numbers))
+        job = self._document.ask("Counting undecided items", partial(_read_all, self._read, numbers))
         self._task.follow(job, self._on_read)
 
     def select(self, question: int | None) -> None:

@@ -28,7 +28,7 @@ MOST = 200
 
 LOOKING = "Weighing who would set most right."
 NOT_FUSED = "Press Fuse (F5) or watch a source to see which annotator to ask next."
-NOBODY = "Nobody is known who has not looked at this image: ask somebody new."
+NOBODY = "Every annotator has seen this image. Ask a new annotator."
 
 
 class ActiveLearning(QObject):
@@ -79,7 +79,9 @@ class ActiveLearning(QObject):
         others = [one for image, one in self._queueing.results.items() if image != scene.image.id]
         if not self._screen.ask.list.lines:
             self._screen.ask.show_lines((), LOOKING)
-        job = self._jobs.start("Weighing whom to ask", partial(_ask, scene, others), quiet=True)
+        job = self._jobs.start(
+            "Computing the gain of further annotators", partial(_ask, scene, others), quiet=True
+        )
         self._task.follow(job, self._on_found)
 
     def _on_found(self, found: NextAnnotators) -> None:

@@ -31,7 +31,7 @@ MOST = 24
 
 MEASURES = {
     "Dice": ("Dice", "Positive agreement: twice what both marked over the sum of what each marked"),
-    "kappa": ("kappa", "Cohen's kappa: agreement on what is marked and what is not, beyond chance"),
+    "kappa": ("kappa", "Cohen's kappa: agreement beyond chance on which spots are marked"),
 }
 SCOPES = {
     "image": ("image", "On the image on screen"),

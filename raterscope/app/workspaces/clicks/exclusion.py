@@ -234,11 +234,11 @@ class Exclusion(QObject):
 def _why_not(scene: Scene | None, name: str, weight: float | None) -> str:
     """Say why it cannot be told what would change; empty where it can."""
     if scene is None or scene.run is None or scene.fusion is None:
-        return "Nothing is fused yet: what would change cannot be told."
+        return "Press Fuse (F5) first to preview what would change."
     if "stream" in scene.run.settings or scene.told:
         return "These clicks were fused as they came. Fuse them again (F5) to see what would change."
     if name in scene.run.excluded:
-        already = "" if weight is None else ": what would change cannot be told"
+        already = "" if weight is None else ": no preview of what would change"
         return f"The run shown leaves these clicks out already{already}."
     if weight is not None and weight == scene.run.weights.get(name):
         return f"The run shown counts these clicks at {part_of_one(weight)} already."

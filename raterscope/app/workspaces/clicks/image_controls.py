@@ -21,7 +21,7 @@ __all__ = [
 
 
 REASONS = ("out of focus", "badly stained", "dirt or scratches", "to be discussed")
-HINT = "It stays in every count; the queue can be narrowed to what is flagged."
+HINT = "It stays in every count. Use the queue's filter to list flagged images."
 
 
 class Flagging(QObject):

@@ -24,7 +24,7 @@ __all__ = ["Live"]
 
 EVERY = 1000
 """Milliseconds between two looks at the source."""
-STOPPED = "Stopped by hand."
+STOPPED = "Stopped by you."
 ASKS = "The meaning of its columns is not known."
 
 

@@ -33,7 +33,7 @@ __all__ = ["Measuring"]
 
 COLUMNS = ("image", "number", "shape", "length px", "area px²", "length µm", "area µm²")
 CROSSED = "The outline crosses itself and has no inside. Draw it again."
-CROSSED_NOW = "The outline would cross itself, so that it had no one inside: it stays as it was."
+CROSSED_NOW = "The outline would cross itself. It was not changed."
 TOO_SHORT = "The line is shorter than a pixel: draw it longer."
 SHORTEST = 1.0
 
@@ -302,7 +302,7 @@ class Measuring(QObject):
         made = self.measures.scale_of(self._session.scene.image.id)
         if made is None:
             if size is None:
-                return "The file does not tell how large a pixel is.", False
+                return "The file does not state the size of a pixel.", False
             return f"{size:.4g} µm a pixel, as the file has it", False
         when = "" if made.at is None else f", {made.at.astimezone():%Y-%m-%d %H:%M}"
         assert isinstance(made.subject, ScaleSubject)

@@ -64,7 +64,7 @@ class Summary:
         if not self.fused:
             return "not fused yet" if not self.decided else f"not fused yet, {self.decided} decided"
         if not self.looked:
-            return "nobody looked yet" if not self.decided else f"nobody looked yet, {self.decided} decided"
+            return "no annotator yet" if not self.decided else f"no annotator yet, {self.decided} decided"
         words = counted(self.detections, "detection")
         if self.settling is not None:
             enough = " (enough)" if self.settling.firm else ""

@@ -23,8 +23,8 @@ MOST = 200
 LEAST = 0.005
 """Bits: a vote that tells less is not worth asking for."""
 
-LOOKING = "Looking for the votes that would tell most."
-NONE_NEEDED = "No further vote is expected to tell much: the answer is certain of every task."
+LOOKING = "Looking for the most informative votes."
+NONE_NEEDED = "No further vote is expected to change much: every task is settled."
 
 
 class ActiveLearning(QObject):

@@ -235,7 +235,7 @@ EXCLUDED = (
     "annotator (X) and press Fuse (F5)."
 )
 VOTELESS = "{name} has no votes in this run: no rates to plot."
-UNCHANGED = "Nobody changed beyond chance. Select an annotator to plot their rates over time."
+UNCHANGED = "No annotator changed beyond chance. Select an annotator to plot their rates over time."
 
 
 class AnnotatorDetail(QObject):

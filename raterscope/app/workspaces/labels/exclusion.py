@@ -108,7 +108,7 @@ class Exclusion(QObject):
             self._document.record(Decision(verb="include", annotators=self._chosen))
             return
         if scene.fusion is None or scene.run is None:
-            self._panel.show_failure("Nothing is fused yet: what would change cannot be told.")
+            self._panel.show_failure("Press Fuse (F5) first to preview what would change.")
             return
         try:
             plan = LabelPlan.from_dict(scene.run.settings)

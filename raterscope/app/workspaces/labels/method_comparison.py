@@ -125,7 +125,7 @@ def _known(
     question: int, runs: Sequence[int | None], known: Known, study: Study, watch: Watch
 ) -> list[Measured] | None:
     """Give what runs came to, of nothing where no truth is known; None where something has to be measured."""
-    watch(0.0, "looking what is measured")
+    watch(0.0, "reading measurements")
     if not (study.crowd(question).truth != OPEN).any():
         return []
     there = [known[run] for run in runs if run in known and known[run][0] == _rests_on(question, run, study)]

@@ -31,7 +31,7 @@ from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["LabelsScreen"]
 
-NO_VOTES = "Fuse first: then this says which task needs another vote most, and whom to ask."
+NO_VOTES = "Press Fuse (F5) to see which tasks need another vote, and which annotator to ask."
 NO_TRUST = "Press Fuse (F5) to see how far to trust the consensus."
 
 EXCLUDING = [240, 0, 420]
@@ -54,7 +54,7 @@ class LabelsScreen(WorkspaceScreen):
         self.question.setMinimumContentsLength(8)
         self.describe = QPushButton("Answers…")
         theme.set_role(self.describe, "link")
-        self.describe.setToolTip("The order of the labels, what each stands for, and the prior")
+        self.describe.setToolTip("Order of the labels, their classes, and the prior")
         self.wall = ConfusionWall()
         self.cards = CommunityCards()
         self.similarity = SimilarityMatrix()

@@ -48,7 +48,7 @@ Way = tuple[str, str]
 """What annotators have in common, a key of `BASES`, and how the network is taken apart, of `METHODS`."""
 
 BASES = {
-    "behaviour": ("behaviour", "Annotators whose confusion matrices are alike"),
+    "behaviour": ("behaviour", "Annotators with similar confusion matrices"),
     "tasks": ("common tasks", "Annotators who worked on the same tasks"),
 }
 METHODS = {

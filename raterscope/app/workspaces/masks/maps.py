@@ -199,7 +199,7 @@ def heat_map(
         words = "disagreement of the raters"
         return HeatMap(votes.disagreement, votes.origin, 0.0, 1.0, "doubt", words), ""
     if fusion is None:
-        return None, "Fuse first: there is no consensus yet whose uncertainty could be shown."
+        return None, "Press Fuse (F5) to show the uncertainty of the consensus."
     if name == "doubt":
         return HeatMap(fusion.doubt()[0], fusion.origin, 0.0, 1.0, "doubt", "doubt of the model"), ""
     if name == "probability":

@@ -226,7 +226,7 @@ def _figures(box: MethodBox | None) -> Figures:
 
 def _measures(found: ComparedMethods) -> tuple[Measure, ...]:
     unit = f", {found.unit}" if found.unit else ""
-    quartiles = "Median; beneath it the quartiles."
+    quartiles = "Median; quartiles below."
     return (
         Measure("Dice", f"Overlap: 1 where the masks are the same. {quartiles}", "highest", stacked),
         Measure(f"HD95{unit}", f"95th percentile of their distance. {quartiles}", "lowest", stacked),

@@ -43,8 +43,8 @@ NOTHING = (
     "raters' majority vote where none is imported."
 )
 AS_LEFT = (
-    "Measured as the run left it: what was settled by hand before it was held fixed, what was settled since "
-    "is not part of it."
+    "Measured on the run's own result: decisions made before it were held fixed, later decisions are not "
+    "included."
 )
 VOTE = "No truth is imported: measured against the raters' majority vote, which flatters voting."
 TITLE = "Comparing runs"
@@ -253,14 +253,14 @@ def _measures(summary: Summary) -> tuple[Measure, ...]:
     def over(place: int) -> str:
         counted, cases = summary.counted[place], summary.cases
         if counted == cases:
-            return f"Mean over {count(cases, 'case')}; beneath it, where nine of ten cases lie."
+            return f"Mean over {count(cases, 'case')}; below, the interval that holds nine of ten cases."
         return f"Mean over {counted:,} of {count(cases, 'case')}, as elsewhere there is nothing to measure."
 
     length = f", {summary.length}" if summary.length else ""
     volume = f", {summary.volume}" if summary.volume else ""
     test = (
         "Wilcoxon's signed-rank test, two-sided: whether the run's Dice differs from that of the first run "
-        f"over the cases; those in which both are equal are left out. From {FEWEST_CASES} cases on, not "
+        f"over the cases; ties are excluded. From {FEWEST_CASES} cases on, not "
         "corrected for the number of runs."
     )
     apart = f"95th percentile of how far the outlines lie apart. {over(1)}"

@@ -32,7 +32,7 @@ _SOURCES = {
     "chosen": "As you chose it. It is stated in DICOM SEG, RTSTRUCT and .seg.nrrd.",
     "file": "As the imported files say. It is stated in DICOM SEG, RTSTRUCT and .seg.nrrd.",
     "name": "Recognised by its name. It is stated in DICOM SEG, RTSTRUCT and .seg.nrrd.",
-    "": "Nothing tells what this structure is. Search a code to state it in DICOM SEG and RTSTRUCT.",
+    "": "This structure has no code. Search for one to include it in DICOM SEG and RTSTRUCT.",
 }
 
 

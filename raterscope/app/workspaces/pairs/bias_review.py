@@ -153,7 +153,7 @@ class BiasReview(QObject):
             if flag and name not in contents.review.excluded
         )
         if not names:
-            self.said.emit("Nobody is flagged who is not set aside already.")
+            self.said.emit("All flagged annotators are already excluded.")
             return
         self._document.record(Decision(verb="exclude", annotators=names, reason="biased to a side"))
 

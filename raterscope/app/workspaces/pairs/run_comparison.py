@@ -26,7 +26,9 @@ from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow,
 
 __all__ = ["MEASURES", "NOTHING", "RunComparison"]
 
-NOTHING = "Fuse pairs: every run is listed here, with whom it flags and what of that the run shown does not."
+NOTHING = (
+    "Press Fuse (F5) to list runs, the annotators that each flags, and how they differ from the run shown."
+)
 MOST_RUNS = 12
 RULE_WORDS = {"flip": "flip test", "knockoffs": "knockoffs"}
 
@@ -41,9 +43,9 @@ def _many(value: float, _low: float, _high: float) -> str:
 
 MEASURES = (
     Measure("flagged", "Annotators that the run flags, before you decided", "none", _many),
-    Measure("more", "Of those, whom the run shown does not flag", "none", _many),
-    Measure("fewer", "Whom the run shown flags, and this does not", "none", _many),
-    Measure("moved", "Items whose corrected rank differs from that in the run shown", "none", _many),
+    Measure("more", "Of those, flagged here but not in the run shown", "none", _many),
+    Measure("fewer", "Flagged in the run shown but not here", "none", _many),
+    Measure("moved", "Items whose corrected rank differs from the run shown", "none", _many),
     Measure(
         "tau before",
         "Kendall's tau of the ranking of all answers with the imported ground truth",

@@ -273,7 +273,7 @@ def test_the_key_asks_of_the_annotator_who_is_chosen(voted, qtbot):
 def test_before_anything_is_fused_an_annotator_can_be_left_out_all_the_same(opened, qtbot):
     panel = asked(opened, qtbot, "careless").panel
     assert panel.state == "unknown"
-    assert "Nothing is fused yet" in panel._error.text()
+    assert "Press Fuse (F5) first" in panel._error.text()
     qtbot.keyClicks(panel.reason.words, "clicks corners")
     qtbot.keyClick(panel.reason.words, Qt.Key.Key_Return)
     idle(opened, qtbot)

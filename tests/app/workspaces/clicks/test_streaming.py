@@ -118,7 +118,7 @@ def test_stopped_it_is_kept_as_a_run_and_goes_on_when_resumed(waiting, qtbot, tm
     line = next(one for one in waiting.workspace.queue.view.lines if one.title == "one.png")
     assert line.detail == f"{len(PARASITES)} detections"
     offer = stream.offers.findChildren(QLabel)
-    assert any(label.text().startswith("Stopped by hand. Last arrival 20") for label in offer)
+    assert any(label.text().startswith("Stopped by you. Last arrival 20") for label in offer)
     append(source, visit(5, "one.png"))
     stream.resume_requested.emit()
     wait_for(waiting, qtbot, 6)
@@ -213,7 +213,7 @@ def test_what_is_fused_meanwhile_does_not_stand_in_the_queue_beside_what_is_foll
     idle(waiting, qtbot)
     lines = {line.title: line for line in waiting.workspace.queue.view.lines}
     assert "found by 9 (enough)" in lines["one.png"].detail
-    assert lines["two.png"].detail == "nobody looked yet"
+    assert lines["two.png"].detail == "no annotator yet"
     assert not lines["two.png"].done
 
 

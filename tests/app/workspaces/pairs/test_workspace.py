@@ -194,8 +194,8 @@ def test_setting_the_flagged_aside_is_one_decision_for_every_kind(fused, qtbot):
     assert set(fused.document.contents.review.excluded) == {f"ann {n:02}" for n in range(BIASED)}
     assert len(fused.document.contents.decisions) == 1
     key(fused, qtbot, Qt.Key.Key_X)
-    assert "Nobody is flagged" in fused.status.news
-    assert "left out" in fused.workspace.fuse_panel._changes.text()
+    assert "already excluded" in fused.status.news
+    assert "Different annotators are excluded" in fused.workspace.fuse_panel._changes.text()
 
 
 def test_a_fusion_after_setting_aside_is_named_in_full_and_says_who_took_no_part(fused, qtbot):
