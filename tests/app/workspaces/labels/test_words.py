@@ -61,7 +61,7 @@ def agreed(window, qtbot, agreed_path):
 def test_where_no_vote_is_missing_nobody_is_told_to_fuse_first(agreed, qtbot):
     workspace = agreed.workspace
     workspace.left_tabs.setCurrentWidget(workspace.ask)
-    assert "Fuse first" in visible_words(workspace.ask)
+    assert "Press Fuse (F5)" in visible_words(workspace.ask)
     workspace.fuse_panel.algorithm.choose("ibcc")
     fuse(agreed, qtbot)
     assert "No further vote" in visible_words(workspace.ask)
