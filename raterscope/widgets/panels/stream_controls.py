@@ -240,7 +240,8 @@ class ReplayControls(QWidget):
         way = Pair(beside(self.back, self.play, self.next), sliding, SIDE_BY_SIDE_FROM, 8, 6)
         choices = WrappingRow(
             (
-                beside(plain_label("Order", "second"), self.order, self.shuffle),
+                beside(plain_label("Order", "second"), self.order),
+                self.shuffle,
                 beside(plain_label("Annotators per step", "second"), self.batch),
                 beside(plain_label("Steps per second", "second"), self.speed),
             ),
