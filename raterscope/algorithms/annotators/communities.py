@@ -124,7 +124,7 @@ _BLIND = 0.12
 
 
 _LONG = 28
-"""Letters of a class that are told."""
+"""Most letters of a class that are shown."""
 
 
 def in_words(
@@ -132,11 +132,11 @@ def in_words(
 ) -> str:
     """Name a way of behaving: "reliable", "always cat", "mistakes cat for dog".
 
-    Classes count alike, however frequent they are. Who says nearly the same of every class is said to
-    ("always", "mostly ..., whatever it is", "guessing"); then come those who have it the wrong way round or
-    do not commit themselves, the reliable, the one class that is missed, and what is left by how often it is
-    right beyond chance: by half of what there is ("reasonable") or a fifth ("fair", or "better than guessing"
-    for who is wrong more often than right even so).
+    Classes have equal weight, however frequent they are. The rules apply in this order: nearly the same
+    answers to every class ("always", "mostly ..., whatever it is", "guessing"); swapped classes; no clear
+    answer; reliable; one class missed. The rest are named by their accuracy beyond chance: at least half of
+    the possible ("reasonable"), at least a fifth ("fair", or "better than guessing" if most answers are
+    wrong).
 
     Parameters
     ----------
@@ -184,8 +184,8 @@ def all_in_words(
 ) -> tuple[str, ...]:
     """Name several ways of behaving, (C, J, L), each differently.
 
-    Those of one name are told apart by the output that each uses more than the others of that name do; where
-    that does not do, by their number among them, from the first.
+    Communities of one name are distinguished by the output that each uses more than the others do, or, if
+    that is not enough, by a number.
     """
     matrices = np.asarray(prototypes, dtype=np.float64)
     plain = [in_words(matrix, classes, outputs, meaning) for matrix in matrices]
@@ -231,7 +231,7 @@ def _avoided(matrix: FloatArray, outputs: Sequence[str]) -> str:
 
 
 def _is_swapped(matrix: FloatArray, stands: NDArray[np.bool_]) -> bool:
-    """Return whether every class is mostly said to be another, each another one."""
+    """Return whether every class is mostly labelled as another class, each as a different one."""
     share = matrix @ stands.T.astype(np.float64)
     likeliest = share.argmax(axis=1)
     return bool(

@@ -138,10 +138,10 @@ def _logit(share: FloatArray) -> FloatArray:
 
 
 LEUKOCYTES_PER_MICROLITRE = 8000.0
-"""What the World Health Organization assumes where a patient's leukocytes were not counted."""
+"""Value that the World Health Organization assumes if a patient's leukocytes were not counted."""
 
 RED_CELLS_PER_MICROLITRE = 5e6
-"""What is assumed where a patient's red cells were not counted."""
+"""Value that is assumed if a patient's red cells were not counted."""
 
 _CUBIC_MICROMETRES = 1e9
 """In a microlitre."""
@@ -246,7 +246,7 @@ def per_leukocyte(chance: FloatArray, leukocytes: float, times: float = 1.0, spr
     leukocytes : float
         Counted.
     times : float
-        Leukocytes that the parasites are told for.
+        Number of leukocytes to which the parasites are related.
     spread : float
         Of the parasites, see `dispersion`.
 

@@ -245,7 +245,7 @@ def batch_em(
 def map_rule(
     state: DecisionState, sensitivity: FloatArray, specificity: FloatArray, prevalence: float
 ) -> FloatArray:
-    """Return the (M,) posteriors of whoever knows the rates: no rule errs less (thesis, eq. 3.12).
+    """Return the (M,) posteriors under known rates, which minimise the error (thesis, eq. 3.12).
 
     Parameters
     ----------
