@@ -320,9 +320,9 @@ def _store(
     for done, table in enumerate(tables):
         step = part(watch, share + (1 - share) * done / parts, share + (1 - share) * (done + 1) / parts)
         if isinstance(table, ClickTable):
-            summary = study.add_clicks(table, step, extent=extent, leave_out_unknown=True)
+            summary = study.add_clicks(table, step, extent=extent, skip_unknown=True)
         else:
-            summary = study.add_truth(table, step, extent=extent, leave_out_unknown=True)
+            summary = study.add_truth(table, step, extent=extent, skip_unknown=True)
         sentences.append(f"{table.path.name}: {summary.in_words()}")
     told: list[str] = []
     numbers = _numbers(study, placement.sites, entries)

@@ -17,7 +17,7 @@ from raterscope.app.formats.whole_files import draft_for
 from raterscope.app.outcome import Answer, Outcome, versions
 from raterscope.app.study import Study
 from raterscope.app.study.new_study import new_study
-from raterscope.app.study.opening import give_name, told
+from raterscope.app.study.opening import give_name, translated_errors
 
 __all__ = [
     "BEGUN", "Demonstrated", "ImportFiles", "Tools", "WriteReport", "keep_once", "made_whole",
@@ -112,7 +112,7 @@ def made_whole(path: Path) -> Iterator[Study]:
         with new_study(draft) as study:
             yield study
         if not os.path.lexists(path):
-            with told(path, "made"):
+            with translated_errors(path, "made"):
                 give_name(draft, path)
     finally:
         draft.unlink(missing_ok=True)

@@ -55,7 +55,7 @@ def test_labels_that_another_method_answers_otherwise(tmp_path, path):
     found = changes(path)
     with Study.open(path) as study:
         before, after = (study.result(number, 1).fusion for number in (1, 2))
-        names = study.crowd(1).tasks
+        names = study.vote_set(1).tasks
     differ = {names[task] for task in range(len(names)) if before.label()[task] != after.label()[task]}
     flipped = {one.name for one in found.listed if "disputed now" not in one.words}
     assert "t0" in differ
@@ -99,7 +99,7 @@ def test_who_the_expert_cleared_is_flagged_no_more(tmp_path, path):
     with Study.open(path) as study:
         fusion = study.result(1, 1)
         names = study.annotators()
-        cleared = names[int(study.bench(1, None).people[int(np.flatnonzero(fusion.flagged)[0])])]
+        cleared = names[int(study.comparison_set(1, None).people[int(np.flatnonzero(fusion.flagged)[0])])]
         study.record(Decision(verb="clear", item=1, subject=BiasSubject(annotator=cleared), run=1))
     run(path, "lasso")
     found = changes(path)
@@ -124,7 +124,7 @@ def test_what_the_expert_decided_is_counted_apart_from_what_the_fusion_settled(t
     assert main(["import", str(path), str(votes)]) == 0
     run(path, "majority")
     with Study.open(path) as study:
-        fusion, names = study.result(1, 1).fusion, study.crowd(1).tasks
+        fusion, names = study.result(1, 1).fusion, study.vote_set(1).tasks
         disputed = [names[task] for task in np.flatnonzero(fusion.posterior.max(axis=1) < 0.9)]
         for name in disputed[:2]:
             task = TaskSubject(task=name, label=fusion.classes[0])

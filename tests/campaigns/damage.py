@@ -22,7 +22,7 @@ from typing import Any
 from raterscope.algorithms.progress import silent
 from raterscope.app.review import Decision, fold
 from raterscope.app.study import Study, StudyError
-from raterscope.app.study.result_shapes import misfit_of
+from raterscope.app.study.result_shapes import mismatch_of
 from tests.campaigns.damaging import DAMAGES, damage
 from tests.campaigns.harness import (
     Limits,
@@ -119,7 +119,7 @@ def _results(study: Study) -> None:
         for item in run.items:
             result = study.result(run.id, item)
             if result is not None:
-                misfit_of(study, run, item, result)
+                mismatch_of(study, run, item, result)
     study.shown.answers()
 
 
@@ -146,7 +146,7 @@ def _decide(study: Study) -> None:
 
 def _counts(study: Study) -> tuple[int, ...]:
     tables = ("marks", "masks", "votes", "chunks", "decisions")
-    with study.sound() as connection:
+    with study.reading() as connection:
         return tuple(connection.execute(f"SELECT count(*) FROM {one}").fetchone()[0] for one in tables)
 
 

@@ -31,7 +31,7 @@ from raterscope.app.kinds.clicks.watching import WatchPlan
 from raterscope.app.kinds.registry import find_export
 from raterscope.app.review import Decision, SpotSubject, View, fold
 from raterscope.app.study import Study
-from raterscope.app.study.result_shapes import misfit_of
+from raterscope.app.study.result_shapes import mismatch_of
 from tests.app.tables import write
 from tests.campaigns.harness import Summary, cases, parser, random_of
 from tests.campaigns.studies import make_study
@@ -224,7 +224,7 @@ class Campaign:
         for number, entry in runs.items():
             for item in entry.items:
                 result = study.result(number, item)
-                misfit = "it is missing" if result is None else misfit_of(study, entry, item, result)
+                misfit = "it is missing" if result is None else mismatch_of(study, entry, item, result)
                 if misfit:
                     wrong.append(f"run {number}, item {item}: {misfit}")
             self.runs[number] = list(entry.items)

@@ -10,8 +10,17 @@ from pathlib import Path
 from typing import Self
 
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.study.opening import Hold, connect, copy_of, create, identity, log_of, shut, told
-from raterscope.app.study.present_place import present_place
+from raterscope.app.study.current_path import current_path
+from raterscope.app.study.opening import (
+    Hold,
+    connect,
+    copy_of,
+    create,
+    identity,
+    log_of,
+    shut,
+    translated_errors,
+)
 from raterscope.app.study.records import Standing, StudyError, UnwrittenError
 
 __all__ = ["StudyFile"]
@@ -91,7 +100,7 @@ class StudyFile:
         try:
             if self._closed:
                 raise StudyError("was closed meanwhile; open it again", file=self.path)
-            with told(self.path, "copied"):
+            with translated_errors(self.path, "copied"):
                 return type(self)(self.path, copy_of(self.connection, watch), None)
         finally:
             self._copying.release()
@@ -112,7 +121,7 @@ class StudyFile:
         try:
             if self._closed:
                 return False
-            with told(self.path, "written"):
+            with translated_errors(self.path, "written"):
                 (busy, *_) = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             return not busy
         finally:
@@ -134,7 +143,7 @@ class StudyFile:
         log = None if changes == self._complete_at else log_of(self.path)
         if identity(self.path) == self._file:
             return Standing(log=log if why else None, why=why)
-        return Standing(True, present_place(self._file), log, why)
+        return Standing(True, current_path(self._file), log, why)
 
     def close(self) -> None:
         """Close the file; one plain file remains. A copy that is being made is finished first.
@@ -164,9 +173,9 @@ class StudyFile:
             shut(self.path, self.connection, self._hold, discard)
 
     @contextmanager
-    def sound(self) -> Iterator[sqlite3.Connection]:
+    def reading(self) -> Iterator[sqlite3.Connection]:
         """Read, what goes wrong turned into a sentence; for the modules of this package."""
-        with told(self.path, "read"):
+        with translated_errors(self.path, "read"):
             yield self.connection
 
     @contextmanager
@@ -187,7 +196,7 @@ class StudyFile:
             raise UnwrittenError(
                 "was moved, renamed or deleted while open; put it back to go on", file=self.path
             )
-        with told(self.path, "written"):
+        with translated_errors(self.path, "written"):
             self.connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self.connection

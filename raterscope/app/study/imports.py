@@ -51,7 +51,7 @@ def assign_images(
     names: Names,
     add: Callable[[str, float, float], ImageEntry],
     extent: tuple[float, float] | None,
-    leave_out_unknown: bool,
+    skip_unknown: bool,
 ) -> tuple[list[ImageEntry | None], list[str]]:
     """Find the study's image for each of a table's, or make an entry where the size is known.
 
@@ -83,7 +83,7 @@ def assign_images(
         elif entry is not None and size is not None and size != (entry.width, entry.height):
             resized.append(name)
         entries.append(entry)
-    if unknown and not (leave_out_unknown and any(entries)):
+    if unknown and not (skip_unknown and any(entries)):
         more = f" (and {counted(len(unknown) - 1, 'more image')})" if len(unknown) > 1 else ""
         raise StudyError(
             f'"{plain(table.images[unknown[0]])}"{more} is not among the study\'s images, and nothing tells '

@@ -23,7 +23,7 @@ from raterscope.app.study.places import Names
 from raterscope.app.study.records import QuestionEntry, RunEntry, Scheme, StudyError
 from raterscope.app.study.references import read_image_entries
 from raterscope.app.study.study import Study
-from raterscope.app.study.votes import VoteSet, VotesRecord, record_of_truth, record_of_votes
+from raterscope.app.study.vote_sets import VoteSet, VotesRecord, truth_record, votes_record
 
 __all__ = [
     "add_true_labels",
@@ -60,14 +60,14 @@ def add_votes(study: Study, table: LabelTable, watch: Watch = silent) -> str:
     repeats = _repeats(table, part(watch, 0.0, 0.2))
     before = _question_for(study, table.question, table.outputs, table.tasks)
     again = 0 if before is None else _given_again(study, before.id, table)
-    study.forget_names()
+    study.forget_annotators()
     with study.change() as connection:
         known = number_annotators(connection, table.annotators)
         people = np.array([known[name] for name in table.annotators], dtype=np.int32)
         scheme = widened(before.scheme if before else None, table.outputs)
         name = table.question or _free_name(study, table.path.stem)
         question = _taken_up(study, before, name, scheme)
-        record = record_of_votes(table, people)
+        record = votes_record(table, people)
         _store(study, question, 0, table.path.name, table.notices, record, part(watch, 0.2, 0.8))
     link_pictures(study, part(watch, 0.8, 1.0))
     words = (
@@ -97,10 +97,10 @@ def add_true_labels(study: Study, table: TrueLabels, watch: Watch = silent) -> s
             file=table.path,
         )
     scheme, notices = with_classes(question.scheme, table.classes, "the question's settings change it")
-    there = sum(name in study.crowd(question.id).number_of for name in table.tasks)
+    there = sum(name in study.vote_set(question.id).task_index for name in table.tasks)
     with study.change():
         number = _taken_up(study, question, question.name, scheme)
-        record = record_of_truth(table)
+        record = truth_record(table)
         _store(study, number, 1, table.path.name, (*table.notices, *notices), record, watch)
     words = f"the truth of {counted(len(table), 'task')}"
     words += f" ({len(table) - there:,} of them without votes)" if there < len(table) else ""
@@ -119,7 +119,7 @@ def set_scheme(study: Study, question: int, scheme: Scheme) -> None:
     missing = sorted(set(present.outputs) - set(scheme.outputs))
     if missing:
         raise StudyError(f"{plain(missing[0])} was said by annotators; expected it among the outputs")
-    study.forget_crowds()
+    study.forget_vote_sets()
     with study.change() as connection:
         connection.execute(
             "UPDATE questions SET scheme = ? WHERE id = ?",
@@ -137,7 +137,7 @@ def usual_meaning(outputs: Sequence[str], classes: Sequence[str]) -> tuple[int, 
 
 def labels_of(study: Study, question: int, run: RunEntry | None = None) -> Labels:
     """Give the votes on a question; with a run those that went into it, of nobody who was excluded then."""
-    crowd = study.crowd(question, None if run is None else run.imported)
+    crowd = study.vote_set(question, None if run is None else run.imported)
     labels = crowd.labels(study.annotators())
     return labels if run is None or not run.excluded else labels.without(set(run.excluded))
 
@@ -157,7 +157,7 @@ def excluded_votes(
     """
     if not excluded:
         return None
-    labels = study.crowd(question, imported).labels(study.annotators())
+    labels = study.vote_set(question, imported).labels(study.annotators())
     out = np.isin(np.array(labels.annotators, dtype=object), list(excluded))
     left_out = labels.subset(out[labels.annotator])
     return left_out if len(left_out) else None
@@ -168,7 +168,7 @@ def decided_classes(crowd: VoteSet, review: ReviewState, question: int) -> Class
     known = np.full(len(crowd.tasks), OPEN, dtype=np.int16)
     place = {name: number for number, name in enumerate(crowd.scheme.classes)}
     for task, decided in review.tasks(question).items():
-        at = crowd.number_of.get(task)
+        at = crowd.task_index.get(task)
         if at is not None and decided.label in place:
             known[at] = place[decided.label]
     return known
@@ -176,10 +176,10 @@ def decided_classes(crowd: VoteSet, review: ReviewState, question: int) -> Class
 
 def pictures_of(study: Study, question: int) -> dict[int, int]:
     """Give the image that shows each task, by their numbers."""
-    crowd = study.crowd(question)
-    with study.sound() as connection:
+    crowd = study.vote_set(question)
+    with study.reading() as connection:
         rows = connection.execute("SELECT task, image FROM pictures WHERE question = ?", (question,))
-        return {crowd.number_of[task]: image for task, image in rows if task in crowd.number_of}
+        return {crowd.task_index[task]: image for task, image in rows if task in crowd.task_index}
 
 
 def link_pictures(study: Study, watch: Watch = silent) -> int:
@@ -190,15 +190,18 @@ def link_pictures(study: Study, watch: Watch = silent) -> int:
     int
         How many of them have a picture now.
     """
-    with study.sound() as connection:
+    with study.reading() as connection:
         entries = [one for one in read_image_entries(connection, study.path) if one.grid is None]
         marked = {image for (image,) in connection.execute("SELECT DISTINCT image FROM marks")}
     able = [one for one in entries if one.id not in marked and one.path is not None]
     names = Names(able)
     found: list[tuple[int, str, int]] = []
-    named = ((one.id, study.crowd(one.id).tasks, study.crowd(one.id).pictures) for one in study.questions())
+    named = (
+        (one.id, study.vote_set(one.id).tasks, study.vote_set(one.id).pictures) for one in study.questions()
+    )
     compared = (
-        (one.id, study.bench(one.id).items, study.bench(one.id).pictures) for one in study.pair_questions()
+        (one.id, study.comparison_set(one.id).items, study.comparison_set(one.id).pictures)
+        for one in study.pair_questions()
     )
     for question, tasks, pictures in chain(named, compared) if able else ():
         for at, (task, picture) in enumerate(zip(tasks, pictures, strict=True)):
@@ -221,7 +224,7 @@ def _question_for(
     named = next((one for one in questions if name and one.name.casefold() == name.casefold()), None)
     if named is not None or (name and votes):
         return named
-    shares = {one: sum(task in study.crowd(one.id).number_of for task in tasks) for one in questions}
+    shares = {one: sum(task in study.vote_set(one.id).task_index for task in tasks) for one in questions}
     likely = [one for one in questions if not votes or set(labels) & set(one.scheme.outputs)]
     # Several questions about the same tasks are told apart by what is said of them.
     alike = {one: bool(set(labels) & {*one.scheme.outputs, *one.scheme.classes}) for one in likely}
@@ -270,8 +273,8 @@ def with_classes(scheme: Scheme, classes: Sequence[str], remedy: str) -> tuple[S
 
 def _taken_up(study: Study, question: QuestionEntry | None, name: str, scheme: Scheme) -> int:
     """Store a question's scheme within the present change and give its number."""
-    study.forget_crowds()
-    with study.sound() as connection:
+    study.forget_vote_sets()
+    with study.reading() as connection:
         text = msgspec.json.encode(scheme).decode()
         if question is not None:
             connection.execute("UPDATE questions SET scheme = ? WHERE id = ?", (text, question.id))
@@ -293,7 +296,7 @@ def _store(
     study: Study, question: int, truth: int, file: str, notices: Sequence[str], record: VotesRecord,
     watch: Watch,
 ) -> None:  # fmt: skip
-    with study.sound() as connection:
+    with study.reading() as connection:
         number = number_import(connection, "true labels" if truth else "labels", file, notices)
         connection.execute(
             "INSERT INTO votes(question, import, truth, object) VALUES (?, ?, ?, ?)",
@@ -316,10 +319,10 @@ def _repeats(table: LabelTable, watch: Watch) -> int:
 
 def _given_again(study: Study, question: int, table: LabelTable) -> int:
     """Count the votes of annotators on tasks of which the study has a vote of theirs."""
-    crowd, names = study.crowd(question), study.annotators()
-    number = {names[person]: at for at, person in enumerate(crowd.people.tolist())}
+    crowd, names = study.vote_set(question), study.annotators()
+    number = {names[person]: at for at, person in enumerate(crowd.annotator_ids.tolist())}
     person = np.array([number.get(name, -1) for name in table.annotators], dtype=np.int64)
-    task = np.array([crowd.number_of.get(name, -1) for name in table.tasks], dtype=np.int64)
+    task = np.array([crowd.task_index.get(name, -1) for name in table.tasks], dtype=np.int64)
     if not (person >= 0).any() or not (task >= 0).any():
         return 0
     there = np.unique(crowd.annotator.astype(np.int64) * len(crowd.tasks) + crowd.task)

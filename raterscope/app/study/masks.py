@@ -23,7 +23,7 @@ from raterscope.app.study.imports import number_annotators, number_import
 from raterscope.app.study.places import Names
 from raterscope.app.study.records import ImageEntry, MaskRecord, RunEntry, StudyError
 from raterscope.app.study.references import add_grid, read_image_entries
-from raterscope.app.study.result_shapes import misfit_of_mask
+from raterscope.app.study.result_shapes import mismatch_of_mask
 from raterscope.app.study.study import Study
 
 __all__ = [
@@ -45,7 +45,7 @@ __all__ = [
 
 def imported_codings(study: Study) -> dict[str, Coding]:
     """Read what the files of masks said that each structure stands for."""
-    with study.sound() as connection:
+    with study.reading() as connection:
         rows = connection.execute("SELECT name, coding FROM structures ORDER BY name").fetchall()
     return {name: _coding_of(study, name, text) for name, text in rows}
 
@@ -148,7 +148,7 @@ def add_masks(
     StudyError
         For a mask that does not lie on its image.
     """
-    study.forget_names()
+    study.forget_annotators()
     with study.change() as connection:
         shapes = {
             entry.id: entry.lattice.shape
@@ -201,7 +201,7 @@ def mask_entries(study: Study, image: int | None = None, run: RunEntry | None = 
     """
     names = study.annotators()
     excluded = set() if run is None else set(run.excluded)
-    with study.sound() as connection:
+    with study.reading() as connection:
         rows = connection.execute(
             "SELECT masks.image, masks.annotator, masks.structure, voxels FROM masks JOIN ("
             "SELECT image, structure, annotator, max(import) AS last, min(import) AS first FROM masks "
@@ -235,7 +235,7 @@ def read_masks(
     """
     names, frame = study.annotators(), study.image(image).lattice.shape
     excluded = set() if run is None else set(run.excluded)
-    with study.sound() as connection:
+    with study.reading() as connection:
         rows = connection.execute(
             "SELECT annotator, object, max(import) FROM masks WHERE image = ? AND structure = ? "
             "AND import <= ? AND (annotator = ?) = ? GROUP BY annotator ORDER BY annotator",
@@ -248,7 +248,7 @@ def read_masks(
             for who, number, _ in rows
         }
     for name, record in found.items():
-        wrong = misfit_of_mask(record, frame)
+        wrong = mismatch_of_mask(record, frame)
         if wrong is not None:
             raise StudyError(
                 f"is damaged: masks, {plain(structure)} by {plain(name)} on image {image}: {wrong}",

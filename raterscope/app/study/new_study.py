@@ -71,7 +71,7 @@ def save_elsewhere(
         When there is a file of that name, the folder cannot be written, or the study not be read.
     """
     path = path.resolve()
-    with study.sound() as connection:
+    with study.reading() as connection:
         made = make(path, partial(_copied, connection, study.path, path, part(watch, 0.0, 0.5)))
     if not works:
         return []
@@ -111,7 +111,7 @@ def export_key(study: Study) -> bytes:
     StudyError
         For a file of an older version that cannot be written: a key made for it would be lost.
     """
-    with study.sound() as connection:
+    with study.reading() as connection:
         row = connection.execute("SELECT value FROM keys WHERE name = ?", (EXPORT_KEY,)).fetchone()
     if row is None:
         raise StudyError(

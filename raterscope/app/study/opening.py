@@ -41,7 +41,7 @@ __all__ = [
     "log_of",
     "make",
     "shut",
-    "told",
+    "translated_errors",
 ]
 
 # The largest value that is read, and up to which size of file every page is looked at when it is opened (some
@@ -86,7 +86,7 @@ def make(path: Path, fill: Callable[[sqlite3.Connection], None]) -> tuple[int, i
         raise StudyError(f"cannot be made, for there is no folder {path.parent}", file=path)
     draft = draft_for(path)
     try:
-        with told(path, "made"):
+        with translated_errors(path, "made"):
             connection = sqlite3.connect(draft, isolation_level=None)
             try:
                 connection.execute("PRAGMA synchronous=FULL")
@@ -142,10 +142,10 @@ def connect(path: Path, *, to_read: bool = False) -> tuple[sqlite3.Connection, H
 
 def _connected(path: Path, writable: bool) -> tuple[sqlite3.Connection, Lock | None]:
     connection = None
-    with told(path, "opened"):
+    with translated_errors(path, "opened"):
         lock = Lock(path) if writable else None
     try:
-        with told(path, "opened", locked_by_us=writable):
+        with translated_errors(path, "opened", locked_by_us=writable):
             if writable and log_of(path).exists():
                 _look_beside_log(path)
             connection = _open_file(path, "rw" if writable else "ro")
@@ -173,10 +173,10 @@ def _connected(path: Path, writable: bool) -> tuple[sqlite3.Connection, Lock | N
 def _snapshot(path: Path) -> tuple[sqlite3.Connection, Snapshot]:
     """Open a copy of a study as it stands now, which another process may be changing."""
     connection = None
-    with told(path, "copied"):
+    with translated_errors(path, "copied"):
         snapshot = Snapshot(path)
     try:
-        with told(path, "opened"):
+        with translated_errors(path, "opened"):
             connection = _open_file(snapshot.file, _UNLOCKED)
             version = _look_at_header(connection, path)
             _look_inside(connection, path, version, snapshot.file)
@@ -301,7 +301,7 @@ def log_of(path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def told(path: Path, done: str, *, locked_by_us: bool = False) -> Iterator[None]:
+def translated_errors(path: Path, done: str, *, locked_by_us: bool = False) -> Iterator[None]:
     """Say what the database or the system refused, in a sentence; `done` as in "cannot be opened"."""
     kind = UnwrittenError if done == "written" else StudyError
     try:

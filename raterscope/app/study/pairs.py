@@ -18,7 +18,7 @@ from raterscope.app.study.imports import number_annotators, number_import
 from raterscope.app.study.labels import link_pictures
 from raterscope.app.study.records import RunEntry
 from raterscope.app.study.study import Study
-from raterscope.app.study.votes import names_of, packed, record_of_pairs, records_of
+from raterscope.app.study.vote_sets import pack_names, pairs_record, records_of, unpack_names
 
 __all__ = [
     "add_pairs",
@@ -48,7 +48,7 @@ def add_pairs(study: Study, table: PairTable, watch: Watch = silent) -> str:
     watch(0.0, "storing comparisons")
     number, name = _question_for(study, table)
     again = 0 if number is None else _given_again(study, number, table)
-    study.forget_names()
+    study.forget_annotators()
     with study.change() as connection:
         known = number_annotators(connection, table.annotators)
         people = np.array([known[one] for one in table.annotators], dtype=np.int32)
@@ -59,7 +59,7 @@ def add_pairs(study: Study, table: PairTable, watch: Watch = silent) -> str:
         imported = number_import(connection, "pairs", table.path.name, table.notices)
         connection.execute(
             "INSERT INTO votes(question, import, truth, object) VALUES (?, ?, 0, ?)",
-            (number, imported, write_object(connection, record_of_pairs(table, people), watch)),
+            (number, imported, write_object(connection, pairs_record(table, people), watch)),
         )
     link_pictures(study, watch)
     items = len(np.unique(np.concatenate([table.left, table.right])))
@@ -76,32 +76,34 @@ def add_pairs(study: Study, table: PairTable, watch: Watch = silent) -> str:
 
 def pairs_of(study: Study, question: int, run: RunEntry | None = None) -> Pairs:
     """Give the comparisons; with a run those that went into it, of nobody who was excluded then."""
-    bench = study.bench(question, None if run is None else run.imported)
-    pairs = bench.pairs(study.annotators())
+    comparisons = study.comparison_set(question, None if run is None else run.imported)
+    pairs = comparisons.pairs(study.annotators())
     return pairs if run is None or not run.excluded else pairs.without(set(run.excluded))
 
 
 def item_pictures(study: Study, question: int) -> dict[int, int]:
     """Give the image that shows each item, by their numbers."""
-    place = {name: at for at, name in enumerate(study.bench(question).items)}
-    with study.sound() as connection:
+    place = {name: at for at, name in enumerate(study.comparison_set(question).items)}
+    with study.reading() as connection:
         rows = connection.execute("SELECT task, image FROM pictures WHERE question = ?", (question,))
         return {place[item]: image for item, image in rows if item in place}
 
 
 def _given_again(study: Study, question: int, table: PairTable) -> int:
     """Count the comparisons that the study has of the same annotator, items and sides; each counts anew."""
-    bench, names = study.bench(question), study.annotators()
-    number = {names[person]: at for at, person in enumerate(bench.people.tolist())}
-    place = {name: at for at, name in enumerate(bench.items)}
+    comparisons, names = study.comparison_set(question), study.annotators()
+    number = {names[person]: at for at, person in enumerate(comparisons.annotator_ids.tolist())}
+    place = {name: at for at, name in enumerate(comparisons.items)}
     person = np.array([number.get(name, -1) for name in table.annotators], dtype=np.int64)[table.annotator]
     item = np.array([place.get(name, -1) for name in table.items], dtype=np.int64)
     left, right = item[table.left], item[table.right]
     met = (person >= 0) & (left >= 0) & (right >= 0)
     if not met.any():
         return 0
-    many = len(bench.items)
-    there = np.unique((bench.annotator.astype(np.int64) * many + bench.left) * many + bench.right)
+    many = len(comparisons.items)
+    there = np.unique(
+        (comparisons.annotator.astype(np.int64) * many + comparisons.left) * many + comparisons.right
+    )
     mine = (person[met] * many + left[met]) * many + right[met]
     at = np.minimum(np.searchsorted(there, mine), len(there) - 1)
     return int((there[at] == mine).sum())
@@ -118,7 +120,7 @@ def _question_for(study: Study, table: PairTable) -> tuple[int | None, str]:
         wanted = [table.question]
     else:
         mine = set(table.items)
-        alike = [one for one in questions if mine & set(study.bench(one.id).items)]
+        alike = [one for one in questions if mine & set(study.comparison_set(one.id).items)]
         if len(alike) == 1:
             return alike[0].id, alike[0].name
         wanted = [UNNAMED, plain(table.path.stem, 80)]
@@ -133,7 +135,7 @@ class RankingRecord:
     Attributes
     ----------
     items : (B,) uint8
-        Their names, see `packing.packed`.
+        Their names, see `pack_names`.
     place : (n,) float64
     group : (n,) int32
     """
@@ -157,13 +159,13 @@ def add_true_ranking(study: Study, table: RankingTable, watch: Watch = silent) -
         When no question compares two of its items.
     """
     known = set(table.items)
-    met = {one: len(known & set(study.bench(one.id).items)) for one in study.pair_questions()}
+    met = {one: len(known & set(study.comparison_set(one.id).items)) for one in study.pair_questions()}
     question = max(met, key=lambda one: met[one], default=None)
     if question is None or met[question] < 2:
         raise InputError(
             "ranks items that nobody compared in the study; import the comparisons first", file=table.path
         )
-    record = RankingRecord(packed(table.items), table.place, table.group)
+    record = RankingRecord(pack_names(table.items), table.place, table.group)
     with study.change() as connection:
         imported = number_import(connection, "true ranking", table.path.name, ())
         connection.execute(
@@ -178,12 +180,12 @@ def add_true_ranking(study: Study, table: RankingTable, watch: Watch = silent) -
 
 def true_ranking_of(study: Study, question: int, items: tuple[str, ...]) -> TrueRanking | None:
     """Give the last imported ranking of a question, for its items in their order; None without any."""
-    with study.sound() as connection:
+    with study.reading() as connection:
         records = records_of(connection, study.path, question, RankingRecord, only=True)
     if not records:
         return None
     _, record = records[-1]
-    return placed(names_of(record.items), record.place, record.group, items)
+    return placed(unpack_names(record.items), record.place, record.group, items)
 
 
 def placed(

@@ -11,7 +11,7 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import plain
 from raterscope.app.formats.records import ImageFile
 from raterscope.app.formats.volumes.records import VolumeFile
-from raterscope.app.study.opening import told
+from raterscope.app.study.opening import translated_errors
 from raterscope.app.study.places import Names, digest_of_file, digest_of_files, size_of, stored_path
 from raterscope.app.study.records import ImageEntry, StudyError
 from raterscope.app.study.rows import GRID, IMAGE, grid_row, image_of
@@ -21,12 +21,12 @@ __all__ = [
     "add_grid",
     "add_size",
     "add_volume",
-    "found_again",
-    "point_to",
+    "check_moved_file",
+    "find_moved_volume",
     "read_image_entries",
     "refuse_other_size",
-    "taken_as_even",
-    "volume_again",
+    "set_image_file",
+    "uneven_slices_note",
 ]
 
 
@@ -57,13 +57,13 @@ def add_file(
     if same is not None and same.path is None:
         refuse_other_size(file, same)
         connection.execute("UPDATE images SET pixel_size = ? WHERE id = ?", (file.pixel_size, same.id))
-        return point_to(connection, study, same.id, file.path, digest)
+        return set_image_file(connection, study, same.id, file.path, digest)
     name, folders = file.name, list(file.path.resolve().parent.parts)
     while connection.execute("SELECT 1 FROM images WHERE name = ?", (name,)).fetchone():
         name = f"{folders.pop()}/{name}" if folders else f"{name}'"
     number = add_size(connection, study, name, file.width, file.height).id
     connection.execute("UPDATE images SET pixel_size = ? WHERE id = ?", (file.pixel_size, number))
-    return point_to(connection, study, number, file.path, digest)
+    return set_image_file(connection, study, number, file.path, digest)
 
 
 def add_volume(
@@ -78,7 +78,7 @@ def add_volume(
         and same.grid is not None
         and same.grid.shape == file.grid.shape
     ):
-        entry = point_to(connection, study, same.id, file.path, digest)
+        entry = set_image_file(connection, study, same.id, file.path, digest)
     else:
         entry = add_file(connection, study, ImageFile(file.name, file.path, columns, rows), digest, names)
     connection.execute(
@@ -110,7 +110,9 @@ def add_size(
     return read_image_entries(connection, study, number)[0]
 
 
-def point_to(connection: sqlite3.Connection, study: Path, number: int, path: Path, digest: str) -> ImageEntry:
+def set_image_file(
+    connection: sqlite3.Connection, study: Path, number: int, path: Path, digest: str
+) -> ImageEntry:
     """Note where an image's file is, within the present transaction."""
     connection.execute(
         "UPDATE images SET path = ?, size = ?, digest = ? WHERE id = ?",
@@ -119,7 +121,7 @@ def point_to(connection: sqlite3.Connection, study: Path, number: int, path: Pat
     return read_image_entries(connection, study, number)[0]
 
 
-def volume_again(entry: ImageEntry, path: Path) -> tuple[Path, str]:
+def find_moved_volume(entry: ImageEntry, path: Path) -> tuple[Path, str]:
     """Find a volume in a file or folder that it may have gone to; gives where exactly, and its digest.
 
     Raises
@@ -139,7 +141,7 @@ def volume_again(entry: ImageEntry, path: Path) -> tuple[Path, str]:
     return found[0].path, digest_of_files(found[0].files)
 
 
-def taken_as_even(entry: ImageEntry, found: Iterable[VolumeFile]) -> str:
+def uneven_slices_note(entry: ImageEntry, found: Iterable[VolumeFile]) -> str:
     """Say it where an older version took slices for even that are not: masks were then moved; else empty."""
     grid = entry.lattice
     if grid.slice_offsets is not None:
@@ -162,18 +164,18 @@ def refuse_other_size(file: ImageFile, entry: ImageEntry) -> None:
         )
 
 
-def found_again(entry: ImageEntry, path: Path) -> tuple[Path, str]:
+def check_moved_file(entry: ImageEntry, path: Path) -> tuple[Path, str]:
     """Give where an image's file is now and its digest, which is the image's own."""
     if entry.grid is None:
         from raterscope.app.formats.images import read_image
 
         file = read_image(path)
-        with told(path, "read"):
+        with translated_errors(path, "read"):
             digest = digest_of_file(path)
         if entry.digest is None:
             refuse_other_size(file, entry)
     else:
-        path, digest = volume_again(entry, path)
+        path, digest = find_moved_volume(entry, path)
     if entry.digest not in (None, digest):
         name = plain(entry.name)
         raise StudyError(

@@ -28,30 +28,30 @@ if TYPE_CHECKING:
     from raterscope.app.study.study import Study
 
 __all__ = [
-    "misfit_of",
-    "misfit_of_clicks", "misfit_of_labels", "misfit_of_mask", "misfit_of_masks", "misfit_of_pairs",
-    "misfit_of_settled",
+    "mismatch_of",
+    "mismatch_of_clicks", "mismatch_of_labels", "mismatch_of_mask", "mismatch_of_masks", "mismatch_of_pairs",
+    "mismatch_of_settled",
 ]  # fmt: skip
 
 
-def misfit_of(study: Study, run: RunEntry, item: int, result: object) -> str | None:
+def mismatch_of(study: Study, run: RunEntry, item: int, result: object) -> str | None:
     """Say why a result cannot be one of an item as it was when the run began; None where it can."""
     if isinstance(result, Fusion):
-        return misfit_of_clicks(result, study.clicks(item, run))
+        return mismatch_of_clicks(result, study.clicks(item, run))
     if isinstance(result, CaseResult):
-        return misfit_of_masks(result, study.image(item).lattice.shape, _raters(study, item, run.imported))
+        return mismatch_of_masks(result, study.image(item).lattice.shape, _raters(study, item, run.imported))
     if isinstance(result, PairFusion):
-        bench = study.bench(item, run.imported)
-        return misfit_of_pairs(result, len(bench.people), len(bench.items))
+        comparisons = study.comparison_set(item, run.imported)
+        return mismatch_of_pairs(result, len(comparisons.annotator_ids), len(comparisons.items))
     assert isinstance(result, LabelResult)
-    crowd = study.crowd(item, run.imported)
-    return misfit_of_labels(result, len(crowd.tasks), len(crowd.people), len(crowd.task))
+    crowd = study.vote_set(item, run.imported)
+    return mismatch_of_labels(result, len(crowd.tasks), len(crowd.annotator_ids), len(crowd.task))
 
 
 def _raters(study: Study, image: int, last: int | None) -> dict[str, set[str]]:
     """Give the annotators who drew each structure of an image, up to an import."""
     names, found = study.annotators(), dict[str, set[str]]()
-    with study.sound() as connection:
+    with study.reading() as connection:
         for structure, annotator in connection.execute(
             "SELECT DISTINCT structure, annotator FROM masks WHERE image = ? AND import <= ?",
             (image, 2**62 if last is None else last),
@@ -61,7 +61,7 @@ def _raters(study: Study, image: int, last: int | None) -> dict[str, set[str]]:
     return found
 
 
-def misfit_of_clicks(fusion: Fusion, clicks: Clicks) -> str | None:
+def mismatch_of_clicks(fusion: Fusion, clicks: Clicks) -> str | None:
     """Say why a fusion cannot be that of these clicks; None where it can."""
     n, r = len(clicks), len(clicks.annotators)
     clustering, detection, rates, trace = (
@@ -105,7 +105,7 @@ def misfit_of_clicks(fusion: Fusion, clicks: Clicks) -> str | None:
     return None
 
 
-def misfit_of_labels(result: LabelResult, tasks: int, annotators: int, votes: int) -> str | None:
+def mismatch_of_labels(result: LabelResult, tasks: int, annotators: int, votes: int) -> str | None:
     """Say why a fusion of labels cannot be that of so many tasks, annotators and votes; None where it can."""
     fusion, groups = result.fusion, result.communities
     classes, outputs = len(fusion.classes), len(fusion.outputs)
@@ -141,10 +141,10 @@ def misfit_of_labels(result: LabelResult, tasks: int, annotators: int, votes: in
         return "a confusion matrix is no pseudo-counts"
     if not 0.0 < fusion.power <= 1.0:
         return f"each vote counts for {fusion.power:g}"
-    return None if groups is None else _misfit_of_communities(groups, annotators, (classes, outputs))
+    return None if groups is None else _mismatch_of_communities(groups, annotators, (classes, outputs))
 
 
-def _misfit_of_communities(groups: Communities, annotators: int, matrix: tuple[int, int]) -> str | None:
+def _mismatch_of_communities(groups: Communities, annotators: int, matrix: tuple[int, int]) -> str | None:
     members, count = len(groups.members), len(groups.prototype)
     if groups.community.shape != (members,) or groups.participation.shape != (members, count):
         return "the communities are of another shape"
@@ -165,7 +165,7 @@ def _misfit_of_communities(groups: Communities, annotators: int, matrix: tuple[i
     return None
 
 
-def misfit_of_pairs(fusion: PairFusion, annotators: int, items: int) -> str | None:
+def mismatch_of_pairs(fusion: PairFusion, annotators: int, items: int) -> str | None:
     """Say why a fusion of pairs cannot be that of so many annotators and items; None where it can."""
     draws, places = len(fusion.statistic), len(fusion.path_at)
     shapes: list[tuple[str, np.ndarray, tuple[int, ...]]] = [
@@ -191,7 +191,7 @@ def misfit_of_pairs(fusion: PairFusion, annotators: int, items: int) -> str | No
     return None
 
 
-def misfit_of_masks(
+def mismatch_of_masks(
     result: CaseResult, frame: tuple[int, int, int], raters: Mapping[str, Set[str]]
 ) -> str | None:
     """Say why a fusion of masks cannot be one of these raters, by structure, and an image of this shape."""
@@ -202,14 +202,16 @@ def misfit_of_masks(
         unknown = [name for name in fusion.annotators if name not in of_it]
         if unknown:
             return f"it is of a mask by {plain(unknown[0])} that the study does not have"
-        wrong = _misfit_of_fusion(fusion, frame) or _misfit_of_report(report, len(fusion.annotators), frame)
-        wrong = wrong or _misfit_of_calibration(report.calibration, len(fusion.annotators), frame)
+        wrong = _mismatch_of_fusion(fusion, frame) or _mismatch_of_report(
+            report, len(fusion.annotators), frame
+        )
+        wrong = wrong or _mismatch_of_calibration(report.calibration, len(fusion.annotators), frame)
         if wrong is not None:
             return wrong
     return None
 
 
-def _misfit_of_report(report: Report, raters: int, frame: tuple[int, int, int]) -> str | None:
+def _mismatch_of_report(report: Report, raters: int, frame: tuple[int, int, int]) -> str | None:
     if len(report.compared) != raters:
         return f"{len(report.compared)} raters are compared, not {raters}"
     if report.pair_dice.shape != (raters, raters) or report.by_slice.shape != frame[:1]:
@@ -223,13 +225,15 @@ def _misfit_of_report(report: Report, raters: int, frame: tuple[int, int, int]) 
     return None
 
 
-def _misfit_of_calibration(found: Calibration | None, raters: int, frame: tuple[int, int, int]) -> str | None:
+def _mismatch_of_calibration(
+    found: Calibration | None, raters: int, frame: tuple[int, int, int]
+) -> str | None:
     if found is None:
         return None
     maps = [one for one in (found.ratio, found.scale, found.settled) if one is not None]
     if any(one.shape != found.ratio.shape for one in maps) or not np.isfinite(found.ratio).all():
         return "the raters' spread is of another shape"
-    if (wrong := _misfit_of_box(found.origin, found.ratio, frame)) is not None:
+    if (wrong := _mismatch_of_box(found.origin, found.ratio, frame)) is not None:
         return f"the raters' spread: {wrong}"
     if found.settled is not None and not OPEN <= found.settled.min() <= found.settled.max() <= 1:
         return "a voxel is neither inside nor outside nor open"
@@ -249,7 +253,7 @@ def _misfit_of_calibration(found: Calibration | None, raters: int, frame: tuple[
     return None
 
 
-def _misfit_of_fusion(fusion: MaskFusion, frame: tuple[int, int, int]) -> str | None:
+def _mismatch_of_fusion(fusion: MaskFusion, frame: tuple[int, int, int]) -> str | None:
     s, p, maps = len(fusion.structures), len(fusion.annotators), fusion.mask.shape
     if fusion.mask.ndim != 4 or maps[0] != 1 or s != 1 or not p:
         return f"mask has the shape {maps}, which is not that of one structure"
@@ -285,24 +289,24 @@ def _misfit_of_fusion(fusion: MaskFusion, frame: tuple[int, int, int]) -> str | 
     return None
 
 
-def misfit_of_mask(record: MaskRecord, frame: tuple[int, int, int]) -> str | None:
+def mismatch_of_mask(record: MaskRecord, frame: tuple[int, int, int]) -> str | None:
     """Say why a mask cannot be one on an image of this shape; None where it can."""
     if (record.mask is None) == (record.probability is None):
         return "expected truth values or probabilities"
-    wrong = _misfit_of_box(record.origin, record.values, frame)
+    wrong = _mismatch_of_box(record.origin, record.values, frame)
     if wrong is None and record.probability is not None and not _are_shares(record.probability):
         return "a probability is not between 0 and 1"
     return wrong
 
 
-def misfit_of_settled(settled: Settled, frame: tuple[int, int, int] | None) -> str | None:
+def mismatch_of_settled(settled: Settled, frame: tuple[int, int, int] | None) -> str | None:
     """Say why voxels cannot be those that a decision settled in an image of a shape; None where they can."""
     if settled.value.size and not OPEN <= settled.value.min() <= settled.value.max() <= 1:
         return "a voxel is neither inside nor outside nor open"
-    return _misfit_of_box(settled.origin, settled.value, frame)
+    return _mismatch_of_box(settled.origin, settled.value, frame)
 
 
-def _misfit_of_box(
+def _mismatch_of_box(
     origin: tuple[int, int, int], values: np.ndarray, frame: tuple[int, int, int] | None
 ) -> str | None:
     if values.ndim != 3:

@@ -84,7 +84,7 @@ class StudySettings:
         return record if isinstance(record, dict) else None
 
     def _setting(self, name: str) -> str | None:
-        with self._file.sound() as connection:
+        with self._file.reading() as connection:
             row = connection.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
         return None if row is None else str(row[0])
 

@@ -65,7 +65,7 @@ class ShownRuns:
 
     def chosen(self) -> dict[str, int]:
         """Give the run that is chosen to be shown of each kind; kinds without a choice are left out."""
-        with self._study.sound() as connection:
+        with self._study.reading() as connection:
             return dict(connection.execute("SELECT kind, run FROM shown ORDER BY kind"))
 
     def choose(self, kind: str, run: int | None) -> None:
@@ -107,7 +107,7 @@ class ShownRuns:
         only = self._state.only if self._state.only is not None and self._state.only.kind == kind else None
         if only is not None and item not in only.items:
             return None
-        with self._study.sound() as connection:
+        with self._study.reading() as connection:
             rows = connection.execute(
                 "SELECT run FROM results JOIN runs ON runs.id = run WHERE item = ? AND kind = ? "
                 "ORDER BY run DESC",
@@ -141,7 +141,7 @@ class ShownRuns:
 
     def answers(self) -> dict[int, Answers | None]:
         """Give what the shown run of clicks says of each image; None where it keeps no outline."""
-        with self._study.sound() as connection:
+        with self._study.reading() as connection:
             rows = connection.execute(
                 "SELECT item, max(run), max(run = ?) FROM results JOIN runs ON runs.id = run "
                 "WHERE kind = 'clicks' GROUP BY item",
@@ -240,7 +240,7 @@ class ShownRuns:
 
     def _undone_after(self, run: RunEntry) -> bool:
         """Tell whether anything that a run knew of was undone or redone after it."""
-        with self._study.sound() as connection:
+        with self._study.reading() as connection:
             found = connection.execute(
                 "SELECT 1 FROM decisions WHERE id > ? AND verb = 'undo' AND undoes <= ? LIMIT 1",
                 (run.known, run.known),
@@ -258,7 +258,7 @@ class ShownRuns:
         return self._state.past[last]
 
     def _annotated_since(self, run: RunEntry, item: int) -> bool:
-        with self._study.sound() as connection:
+        with self._study.reading() as connection:
             found = connection.execute(_ANNOTATIONS[run.kind], (item, run.imported)).fetchone()
         return found is not None
 

@@ -58,7 +58,7 @@ class StreamEntry:
 
 def streams(study: Study) -> list[StreamEntry]:
     """List what a study watches, in the order in which it began to."""
-    with study.sound() as connection:
+    with study.reading() as connection:
         rows = connection.execute(
             "SELECT id, source, settings, position, started, seen FROM streams ORDER BY id"
         ).fetchall()
@@ -117,7 +117,7 @@ def take_in(
 
 def arrivals(study: Study, image: int, since: int = 0) -> list[tuple[int, MarksRecord]]:
     """Give the clicks on an image as they came: by import, those after a number of it."""
-    with study.sound() as connection:
+    with study.reading() as connection:
         return read_imports(connection, study.path, image, "clicks", since)
 
 
@@ -138,7 +138,7 @@ def keep(study: Study, stream: int, records: Mapping[int, object]) -> None:
 
 def kept(study: Study, stream: int, kind: type[Record]) -> dict[int, Record]:
     """Give what a stream has come to, by image."""
-    with study.sound() as connection:
+    with study.reading() as connection:
         rows = connection.execute(
             "SELECT image, object FROM watched WHERE stream = ? ORDER BY image", (stream,)
         ).fetchall()

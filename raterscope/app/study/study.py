@@ -30,7 +30,7 @@ from raterscope.app.study import places
 from raterscope.app.study.arrays import RESULTS, read_object, remove_object, write_object
 from raterscope.app.study.file import StudyFile
 from raterscope.app.study.imports import assign_images, kind_of, write_marks
-from raterscope.app.study.opening import told
+from raterscope.app.study.opening import translated_errors
 from raterscope.app.study.outlines import Answers, Outline
 from raterscope.app.study.records import (
     ImageEntry,
@@ -49,11 +49,11 @@ from raterscope.app.study.references import (
     add_file,
     add_size,
     add_volume,
-    found_again,
-    point_to,
+    check_moved_file,
     read_image_entries,
+    set_image_file,
 )
-from raterscope.app.study.result_shapes import misfit_of, misfit_of_settled
+from raterscope.app.study.result_shapes import mismatch_of, mismatch_of_settled
 from raterscope.app.study.rows import (
     DECISION,
     RUN,
@@ -68,7 +68,7 @@ from raterscope.app.study.rows import (
 from raterscope.app.study.settings import StudySettings
 from raterscope.app.study.shown import ShownRuns, ShownState, run_name
 from raterscope.app.study.viewed import ViewLog
-from raterscope.app.study.votes import (
+from raterscope.app.study.vote_sets import (
     ComparisonSet,
     VoteSet,
     last_import_for,
@@ -157,9 +157,9 @@ class Study:
             error = error.__cause__
         self.close()
 
-    def sound(self) -> AbstractContextManager[sqlite3.Connection]:
+    def reading(self) -> AbstractContextManager[sqlite3.Connection]:
         """Read, with errors of the database as StudyError; for the modules of this package."""
-        return self._file.sound()
+        return self._file.reading()
 
     @contextmanager
     def change(self) -> Iterator[sqlite3.Connection]:
@@ -181,7 +181,7 @@ class Study:
 
     def images(self) -> list[ImageEntry]:
         """List the images in the order in which they came."""
-        with self.sound():
+        with self.reading():
             return read_image_entries(self._connection, self.path)
 
     def names(self) -> dict[tuple[str, int], str]:
@@ -190,7 +190,7 @@ class Study:
 
     def image(self, image_id: int) -> ImageEntry:
         """Give one image."""
-        with self.sound():
+        with self.reading():
             found = read_image_entries(self._connection, self.path, image_id)
         if not found:
             raise StudyError(f"has no image number {image_id}", file=self.path)
@@ -202,7 +202,7 @@ class Study:
         An image without annotations belongs to masks where it has a geometry, else to clicks; one that shows
         a task to neither.
         """
-        with self.sound():
+        with self.reading():
             marked, masked, shown = (
                 {image for (image,) in self._connection.execute(f"SELECT DISTINCT image FROM {table}")}
                 for table in ("marks", "masks", "pictures")
@@ -240,7 +240,7 @@ class Study:
         digests = []
         for index, file in enumerate(files):
             step = part(watch, index / len(files), (index + 1) / len(files))
-            with told(file.path, "read"):
+            with translated_errors(file.path, "read"):
                 words = f"reading {plain(file.name)}"
                 if isinstance(file, ImageFile):
                     digests.append(places.digest_of_file(file.path, step, words))
@@ -267,9 +267,9 @@ class Study:
         InputError
             When it is no image, or not the same.
         """
-        place, digest = found_again(self.image(image_id), Path(path))
+        place, digest = check_moved_file(self.image(image_id), Path(path))
         with self.change():
-            return point_to(self._connection, self.path, image_id, place, digest)
+            return set_image_file(self._connection, self.path, image_id, place, digest)
 
     def relocate_all(self, folder: Path | str) -> list[ImageEntry]:
         """Look in a folder for every image that is missing, by name and content, and note those found."""
@@ -281,11 +281,11 @@ class Study:
             try:
                 if not place.exists() or places.size_of(place) != entry.size:
                     continue
-                place, digest = found_again(entry, place)
+                place, digest = check_moved_file(entry, place)
             except (InputError, OSError):  # it is called as the image was, and is another
                 continue
             with self.change():
-                found.append(point_to(self._connection, self.path, entry.id, place, digest))
+                found.append(set_image_file(self._connection, self.path, entry.id, place, digest))
         return found
 
     # Annotators and what they marked
@@ -296,7 +296,7 @@ class Study:
         watch: Watch = silent,
         *,
         extent: tuple[float, float] | None = None,
-        leave_out_unknown: bool = False,
+        skip_unknown: bool = False,
     ) -> ImportSummary:
         """Take up a table of clicks, whole or not at all.
 
@@ -306,7 +306,7 @@ class Study:
         watch : Watch
         extent : (width, height), optional
             Size in pixels of the images that neither the study nor the table knows the size of.
-        leave_out_unknown : bool
+        skip_unknown : bool
             Leave out the clicks on images that the study does not have and whose size nothing tells, as long
             as others of the table are on images that it has.
 
@@ -316,7 +316,7 @@ class Study:
             For an image that the study does not have and whose size nothing tells.
         """
         with self.change() as connection:
-            return self.store_marks(connection, table, watch, extent, leave_out_unknown)
+            return self.store_marks(connection, table, watch, extent, skip_unknown)
 
     def add_truth(
         self,
@@ -324,11 +324,11 @@ class Study:
         watch: Watch = silent,
         *,
         extent: tuple[float, float] | None = None,
-        leave_out_unknown: bool = False,
+        skip_unknown: bool = False,
     ) -> ImportSummary:
         """Take up a table of true points or a program's detections, whole or not at all; see `add_clicks`."""
         with self.change() as connection:
-            return self.store_marks(connection, table, watch, extent, leave_out_unknown)
+            return self.store_marks(connection, table, watch, extent, skip_unknown)
 
     def clicks(self, image_id: int, run: RunEntry | None = None) -> Clicks:
         """Give all clicks on an image, without known spots.
@@ -341,7 +341,7 @@ class Study:
             weights of then. The rows and annotators of its results are these.
         """
         entry = self.image(image_id)
-        with self.sound():
+        with self.reading():
             last = None if run is None else run.imported
             marks = read_marks(self._connection, self.path, image_id, "clicks", last)
             scores = self.scores(image_id, last)
@@ -370,7 +370,7 @@ class Study:
 
         Of several imports the last counts, or the last up to a number. None where no program searched it.
         """
-        with self.sound():
+        with self.reading():
             imports = read_imports(self._connection, self.path, image_id, "scores", last=last)
         if not imports:
             return None
@@ -380,7 +380,7 @@ class Study:
 
     def truth(self, image_id: int) -> TruePoints:
         """Give the imported true points of an image."""
-        with self.sound():
+        with self.reading():
             imports = read_imports(self._connection, self.path, image_id, "truth")
         points = np.concatenate([np.empty((0, 2)), *(np.column_stack([one.x, one.y]) for _, one in imports)])
         _, first = np.unique(points, axis=0, return_index=True)
@@ -393,14 +393,14 @@ class Study:
         table: ClickTable | PointTable,
         watch: Watch = silent,
         extent: tuple[float, float] | None = None,
-        leave_out_unknown: bool = False,
+        skip_unknown: bool = False,
     ) -> ImportSummary:
         """Take up a table within the present transaction; for the modules of this package."""
         kind = kind_of(table)
-        self.forget_names()
+        self.forget_annotators()
         names = places.Names(self.images())
         add = partial(add_size, connection, self.path)
-        entries, notices = assign_images(table, names, add, extent, leave_out_unknown)
+        entries, notices = assign_images(table, names, add, extent, skip_unknown)
         present = partial(read_marks, connection, self.path, kind=kind)
         return write_marks(connection, table, entries, present, notices, watch)
 
@@ -409,7 +409,7 @@ class Study:
     def annotators(self) -> list[str]:
         """List the annotators in the order of first appearance, which gives each a colour for good."""
         if self._names is None:
-            with self.sound():
+            with self.reading():
                 rows = self._connection.execute("SELECT id, name FROM annotators ORDER BY id").fetchall()
             for place, (number, name) in enumerate(rows):
                 if number != place or not name.strip():
@@ -422,13 +422,13 @@ class Study:
             self._names = [name for _, name in rows]
         return list(self._names)
 
-    def forget_names(self) -> None:
+    def forget_annotators(self) -> None:
         """Read the annotators anew when they are asked for next, as some are about to be added."""
         self._names = None
 
     def questions(self) -> tuple[QuestionEntry, ...]:
         """List the questions that annotators answered by labels, in the order in which they came."""
-        with self.sound():
+        with self.reading():
             rows = self._connection.execute(
                 "SELECT id, name, scheme FROM questions WHERE kind = 'labels' ORDER BY id"
             )
@@ -441,24 +441,24 @@ class Study:
             raise StudyError(f"has no question number {number}", file=self.path)
         return found
 
-    def crowd(self, question: int, last: int | None = None) -> VoteSet:
+    def vote_set(self, question: int, last: int | None = None) -> VoteSet:
         """Give all votes on a question, up to an import; the last ones that were read are kept in memory."""
         key = question, self._last_answer(question, last)
         if key not in self._vote_sets:
             scheme, people = self.question(question).scheme, len(self.annotators())
-            with self.sound():
+            with self.reading():
                 crowd = read_vote_set(self._connection, self.path, question, scheme, people, key[1])
             self._vote_sets = dict(list(self._vote_sets.items())[-1:])
             self._vote_sets[key] = crowd
         return self._vote_sets[key]
 
-    def forget_crowds(self) -> None:
+    def forget_vote_sets(self) -> None:
         """Read votes anew when they are asked for next, as what is known of a question is about to change."""
         self._vote_sets.clear()
 
     def pair_questions(self) -> tuple[PairQuestion, ...]:
         """List the questions that annotators answered by comparing pairs, in the order in which they came."""
-        with self.sound():
+        with self.reading():
             rows = self._connection.execute(
                 "SELECT id, name FROM questions WHERE kind = 'pairs' ORDER BY id"
             ).fetchall()
@@ -466,33 +466,33 @@ class Study:
 
     def question_names(self) -> frozenset[str]:
         """Give the names of all questions, labels' and pairs', without capitals."""
-        with self.sound():
+        with self.reading():
             rows = self._connection.execute("SELECT name FROM questions").fetchall()
         return frozenset(name.casefold() for (name,) in rows)
 
-    def bench(self, question: int, last: int | None = None) -> ComparisonSet:
-        """Give all comparisons for a question, up to an import; see `crowd`."""
+    def comparison_set(self, question: int, last: int | None = None) -> ComparisonSet:
+        """Give all comparisons for a question, up to an import; see `vote_set`."""
         key = question, self._last_answer(question, last)
         if key not in self._comparison_sets:
             people = len(self.annotators())
-            with self.sound():
-                bench = read_comparison_set(self._connection, self.path, question, people, key[1])
+            with self.reading():
+                comparisons = read_comparison_set(self._connection, self.path, question, people, key[1])
             self._comparison_sets = {
                 kept: self._comparison_sets[kept] for kept in list(self._comparison_sets)[-1:]
             }
-            self._comparison_sets[key] = bench
+            self._comparison_sets[key] = comparisons
         return self._comparison_sets[key]
 
     def _last_answer(self, question: int, last: int | None) -> int:
         """Give the last import, up to one, that brought something for a question: others change nothing."""
-        with self.sound():
+        with self.reading():
             return last_import_for(self._connection, question, last)
 
     # Runs
 
     def last_import(self) -> int:
         """Give the number of the last import, for a run that starts now; 0 before the first."""
-        with self.sound():
+        with self.reading():
             return int(self._connection.execute("SELECT ifnull(max(id), 0) FROM imports").fetchone()[0])
 
     def add_run(self, record: RunRecord, results: Mapping[int, Result], watch: Watch = silent) -> int:
@@ -512,7 +512,7 @@ class Study:
         entry = _as_entry(record, imported)
         for step, (item, result) in enumerate(results.items()):
             watch(0.5 * step / len(results), "checking the results")
-            wrong = misfit_of(self, entry, item, result)
+            wrong = mismatch_of(self, entry, item, result)
             if wrong is not None:
                 name = plain(self.name_of(entry.kind, item))
                 raise StudyError(f"the result for {name} does not fit its {entry.kind} ({wrong}); fuse again")
@@ -536,7 +536,7 @@ class Study:
 
     def runs(self) -> list[RunEntry]:
         """List the runs, oldest first."""
-        with self.sound():
+        with self.reading():
             items: dict[int, list[int]] = {}
             for run, item in self._connection.execute("SELECT run, item FROM results ORDER BY run, item"):
                 items.setdefault(run, []).append(item)
@@ -547,7 +547,7 @@ class Study:
         """Give one run."""
         if run_id in self._runs:
             return self._runs[run_id]
-        with self.sound():
+        with self.reading():
             row = self._connection.execute(
                 f"SELECT id, {', '.join(RUN)} FROM runs WHERE id = ?", (run_id,)
             ).fetchone()
@@ -561,7 +561,7 @@ class Study:
 
     def result(self, run_id: int, item: int) -> Any:
         """Give what a run says of an item, of the run's kind in `RESULTS`; None where it says nothing."""
-        with self.sound():
+        with self.reading():
             row = self._connection.execute(
                 "SELECT object FROM results WHERE item = ? AND run = ?", (item, run_id)
             ).fetchone()
@@ -572,7 +572,7 @@ class Study:
                 raise StudyError(f"holds a run of an unknown kind, {plain(entry.kind)}", file=self.path)
             result = read_object(self._connection, row[0], RESULTS[entry.kind], self.path)
             try:
-                wrong = misfit_of(self, entry, item, result)
+                wrong = mismatch_of(self, entry, item, result)
             except (TypeError, ValueError, IndexError, OverflowError) as error:  # as of no axis
                 wrong = f"its arrays do not belong together ({error})"
             if wrong is not None:
@@ -586,7 +586,7 @@ class Study:
         ----------
         runs : mapping of image to run
         """
-        with self.sound():
+        with self.reading():
             kept = dict(self._connection.execute("SELECT run, object FROM outlines"))
             of_runs: dict[int, dict[int, Answers]] = {}
             for run in {run for run in runs.values() if run in kept}:
@@ -644,22 +644,22 @@ class Study:
 
     def decisions(self) -> list[Decision]:
         """List all decisions, oldest first."""
-        with self.sound():
+        with self.reading():
             rows = self._connection.execute(f"SELECT {', '.join(DECISION)} FROM decisions ORDER BY id")
             return [decision_of(row, self.path) for row in rows]
 
     def last_decision(self) -> int:
         """Give the number of the last decision; 0 before the first."""
-        with self.sound():
+        with self.reading():
             return int(self._connection.execute("SELECT ifnull(max(id), 0) FROM decisions").fetchone()[0])
 
     def settled(self, voxels: int) -> Settled:
         """Give the voxels that a decision settled, by `Decision.voxels`."""
-        with self.sound():
+        with self.reading():
             settled = read_object(self._connection, voxels, Settled, self.path)
             by = self._connection.execute("SELECT item FROM decisions WHERE voxels = ?", (voxels,)).fetchone()
         frame = None if by is None or by[0] is None else self.image(by[0]).lattice.shape
-        wrong = misfit_of_settled(settled, frame)
+        wrong = mismatch_of_settled(settled, frame)
         if wrong is not None:
             raise StudyError(f"is damaged: objects, row {voxels}: {wrong}", file=self.path)
         return settled

@@ -51,7 +51,7 @@ class ViewLog:
     def by_image(self, last: int | None = None) -> dict[int, list[View]]:
         """Give the views of the spots of each image, the oldest first; up to the one with a number."""
         found: dict[int, list[View]] = {}
-        with self._file.sound() as connection:
+        with self._file.reading() as connection:
             rows = connection.execute(
                 f"SELECT {', '.join(_COLUMNS)} FROM viewed WHERE id <= ? ORDER BY id",
                 (2**62 if last is None else last,),
@@ -63,7 +63,7 @@ class ViewLog:
 
     def last(self) -> int:
         """Give the number of the last view; 0 before the first."""
-        with self._file.sound() as connection:
+        with self._file.reading() as connection:
             return int(connection.execute("SELECT ifnull(max(id), 0) FROM viewed").fetchone()[0])
 
     def _view(self, row: tuple[Any, ...]) -> View:

@@ -42,7 +42,7 @@ def test_what_is_simulated_becomes_a_study_with_its_truth(name, tmp_path):
         assert len(items) == 1
         truths = {
             "clicks": lambda: len(study.truth(items[0].id)),
-            "labels": lambda: int((study.crowd(items[0].id).truth >= 0).sum()),
+            "labels": lambda: int((study.vote_set(items[0].id).truth >= 0).sum()),
         }
         if setup.kind in truths:
             assert truths[setup.kind]() == len(rows_of(drawn.truth[0]))

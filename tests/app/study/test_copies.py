@@ -125,7 +125,7 @@ def test_several_files_come_in_all_or_none(study: Study, tmp_path: Path) -> None
     assert study.annotators() == []
     room()
     importing.store(readings, study)
-    assert sum(len(study.crowd(one.id).task) for one in study.questions()) == 9090
+    assert sum(len(study.vote_set(one.id).task) for one in study.questions()) == 9090
     assert len(study.annotators()) == 9 + 999
 
 
@@ -137,7 +137,7 @@ def test_votes_are_read_once_though_images_came_after_a_run(study: Study, tmp_pa
     study.add_clicks(a_table(1, ("a",)))
     (question,) = study.questions()
     assert study.last_import() > then
-    assert study.crowd(question.id) is study.crowd(question.id, then)
+    assert study.vote_set(question.id) is study.vote_set(question.id, then)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a disk of its own, which is made in memory")

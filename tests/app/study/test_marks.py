@@ -120,11 +120,11 @@ def test_an_extent_makes_room_for_unknown_images(study: Study) -> None:
 
 def test_clicks_on_unknown_images_can_be_left_out(study: Study) -> None:
     study.add_clicks(a_table(1, ("a",)))
-    summary = study.add_clicks(replace(a_table(2, ("a", "b")), extents={}), leave_out_unknown=True)
+    summary = study.add_clicks(replace(a_table(2, ("a", "b")), extents={}), skip_unknown=True)
     assert (summary.marks, summary.left_out) == (60, 60)
     assert [entry.name for entry in study.images()] == ["a"]
     with pytest.raises(StudyError, match='"b" is not among'):  # nothing would come in
-        study.add_clicks(replace(a_table(3, ("b",)), extents={}), leave_out_unknown=True)
+        study.add_clicks(replace(a_table(3, ("b",)), extents={}), skip_unknown=True)
 
 
 def test_an_import_that_is_cancelled_leaves_nothing(study: Study) -> None:

@@ -70,7 +70,7 @@ def test_what_it_has_come_to_is_replaced_and_forgotten_whole(study: Study, tmp_p
         stream = streams.begin(study, tmp_path / "clicks.csv", {})
         streams.take_in(study, stream.id, a_table(1, ("a.png",)), {})
         clicks = study.clicks(1)
-        with study.sound() as connection:
+        with study.reading() as connection:
             (empty,) = connection.execute("SELECT count(*) FROM objects").fetchone()
         for seed in (1, 2):
             streams.keep(study, stream.id, {1: a_fusion(clicks, seed)})
@@ -78,7 +78,7 @@ def test_what_it_has_come_to_is_replaced_and_forgotten_whole(study: Study, tmp_p
         np.testing.assert_array_equal(found[1].clustering.mean, a_fusion(clicks, 2).clustering.mean)
         streams.forget(study, stream.id)
         assert streams.streams(study) == []
-        with study.sound() as connection:
+        with study.reading() as connection:
             assert connection.execute("SELECT count(*) FROM objects").fetchone() == (empty,)
         assert len(study.clicks(1)) == 60
 

@@ -199,7 +199,7 @@ def decide(kind, study, run):
         fusion, verb = result.fusion, "label"
         at = int(np.argmax(fusion.posterior.max(axis=1)))
         wrong = fusion.classes[1 - int(np.argmax(fusion.posterior[at]))]
-        subject = TaskSubject(task=study.crowd(item).tasks[at], label=wrong)
+        subject = TaskSubject(task=study.vote_set(item).tasks[at], label=wrong)
     study.record(Decision(verb=verb, item=item, subject=subject, settled=settled, run=run))
     return item
 

@@ -23,7 +23,7 @@ from raterscope.app.outcome import attempt
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.labels import excluded_votes, labels_of
 from raterscope.app.study.records import QuestionEntry
-from raterscope.app.study.votes import renumbered
+from raterscope.app.study.vote_sets import class_indices
 
 __all__ = [
     "VOTE",
@@ -89,8 +89,8 @@ def plan_of(run: RunEntry) -> LabelPlan | None:
 
 def truth_about(study: Study, entry: QuestionEntry, fusion: LabelFusion) -> ClassArray:
     """Give the truths of an answer's tasks, its classes counted as it does; they may have come after it."""
-    truth = study.crowd(entry.id).truth[: len(fusion.known)]
-    return renumbered(truth, entry.scheme.classes, fusion.classes)
+    truth = study.vote_set(entry.id).truth[: len(fusion.known)]
+    return class_indices(truth, entry.scheme.classes, fusion.classes)
 
 
 def as_it_was(labels: Labels, fusion: LabelFusion) -> Labels:
@@ -106,7 +106,7 @@ def as_it_was(labels: Labels, fusion: LabelFusion) -> Labels:
     meaning = np.array([place.get(stands.get(name, ""), OPEN) for name in fusion.outputs], dtype=np.int16)
     return replace(
         labels,
-        label=renumbered(labels.label, labels.outputs, fusion.outputs),
+        label=class_indices(labels.label, labels.outputs, fusion.outputs),
         outputs=fusion.outputs,
         classes=fusion.classes,
         meaning=meaning,

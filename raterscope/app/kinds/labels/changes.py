@@ -17,8 +17,8 @@ def compare_runs(at: ComparedItem, found: Differences) -> None:
     assert isinstance(then, LabelResult)
     assert isinstance(now, LabelResult)
     before, after = then.fusion, now.fusion
-    old_names = at.study.crowd(at.item, at.earlier.imported).tasks
-    new_names = at.study.crowd(at.item, at.later.imported).tasks
+    old_names = at.study.vote_set(at.item, at.earlier.imported).tasks
+    new_names = at.study.vote_set(at.item, at.later.imported).tasks
     old_disputed, new_disputed = (disputed_tasks(one) for one in (before, after))
     found.disputed_before += int(old_disputed.sum())
     found.disputed_after += int(new_disputed.sum())

@@ -130,11 +130,11 @@ def decided_labels(study: Study, entry: QuestionEntry) -> list[DecidedLabel]:
 
 def _ready(study: Study, entry: QuestionEntry, what: str) -> bool:
     if what in ("votes", "rates-over-time"):
-        return bool(len(study.crowd(entry.id).task))
+        return bool(len(study.vote_set(entry.id).task))
     if what == "decided":
         return bool(decided_labels(study, entry))
     answered = read_answer(study, entry)
-    if what == "roc-curves" and not (study.crowd(entry.id).truth != OPEN).any():
+    if what == "roc-curves" and not (study.vote_set(entry.id).truth != OPEN).any():
         return False
     return answered is not None and (what not in OF_COMMUNITIES or answered.result.communities is not None)
 
@@ -234,7 +234,7 @@ def _write_roc(study: Study, entry: QuestionEntry, form: str, path: Path, watch:
 
 def _write_rates(study: Study, entry: QuestionEntry, form: str, path: Path, watch: Watch) -> list[Path]:
     """Write rates over time for decisions on the last class."""
-    question = Question(labels_of(study, entry.id), study.crowd(entry.id).truth)
+    question = Question(labels_of(study, entry.id), study.vote_set(entry.id).truth)
     found = follow_question(question, watch=watch)
     return [(write_rates_chart if form == "svg" else write_rates)(path, found)]
 
@@ -274,7 +274,7 @@ def _model(answered: Answered) -> str:
 
 def _pictures(study: Study, entry: QuestionEntry) -> Mapping[int, str]:
     """Name the picture of each task: as its votes do, else the image that shows it."""
-    crowd = study.crowd(entry.id)
+    crowd = study.vote_set(entry.id)
     named = {at: name for at, name in enumerate(crowd.pictures) if name}
     if named:
         return named

@@ -31,7 +31,7 @@ from raterscope.app.study.labels import (
     with_classes,
 )
 from raterscope.app.study.records import Scheme
-from raterscope.app.study.votes import joined, record_of_truth, record_of_votes, take_truth
+from raterscope.app.study.vote_sets import apply_truth, join_votes, truth_record, votes_record
 
 __all__ = [
     "Asked",
@@ -195,12 +195,12 @@ def question_of(asked: Asked, understanding: Understanding) -> tuple[Question, l
     for table in asked.votes:
         together = widened(together, table.outputs)
         people = [number.setdefault(name, len(number)) for name in table.annotators]
-        records.append(record_of_votes(table, np.array(people, dtype=np.int32)))
+        records.append(votes_record(table, np.array(people, dtype=np.int32)))
     assert together is not None
     scheme, notices = understanding.scheme(together.outputs, asked.truths)
-    crowd = joined(records, scheme, len(number))
+    crowd = join_votes(records, scheme, len(number))
     for truth in asked.truths:
-        take_truth(crowd, record_of_truth(truth))
+        apply_truth(crowd, truth_record(truth))
     return Question(crowd.labels(tuple(number)), crowd.truth), notices
 
 
@@ -354,7 +354,7 @@ def names_of(tables: Sequence[LabelTable | TrueLabels]) -> list[str]:
 
 def tasks_of(study: Study) -> tuple[str, ...]:
     """List the names of a study's tasks, and of the files that are said to show them."""
-    crowds = [study.crowd(question.id) for question in study.questions()]
+    crowds = [study.vote_set(question.id) for question in study.questions()]
     return tuple(
         name for crowd in crowds for names in (crowd.tasks, crowd.pictures) for name in names if name
     )

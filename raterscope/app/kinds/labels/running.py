@@ -53,7 +53,7 @@ def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inp
     people = study.annotators()
 
     def read(number: int, state: ReviewState) -> Question | None:
-        crowd = study.crowd(number)
+        crowd = study.vote_set(number)
         labels = crowd.labels(people, decided_classes(crowd, state, number)).without(state.excluded)
         left_out = excluded_votes(study, number, tuple(state.excluded))
         return Question(labels, crowd.truth, left_out) if len(labels) else None

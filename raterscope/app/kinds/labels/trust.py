@@ -45,7 +45,7 @@ def trust_in_labels(study: Study, question: int) -> Trust | None:
         trust = trust_from("task", [], [_decided(study, question, shown)])
     if trust.judged >= FEW:
         return trust
-    crowd = study.crowd(question, shown.imported)
+    crowd = study.vote_set(question, shown.imported)
     per_task = len(crowd.task) / max(len(np.unique(crowd.task)), 1)
     kind = _MEASURED.get(shown.algorithm)
     words = _NOT_MEASURED if kind is None else comparable_in_words(kind, per_task, len(fusion.classes))
@@ -66,7 +66,7 @@ def _decided(study: Study, question: int, shown: RunEntry) -> tuple[FloatArray, 
         if not isinstance(result, LabelResult):
             continue
         fusion, label = result.fusion, result.fusion.label()
-        names = study.crowd(question, study.run(number).imported).tasks[: len(label)]
+        names = study.vote_set(question, study.run(number).imported).tasks[: len(label)]
         place = {name: task for task, name in enumerate(names)}
         for name, said in tasks:
             task = place.get(name)

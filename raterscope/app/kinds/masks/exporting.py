@@ -36,7 +36,7 @@ from raterscope.app.review import Region, fold, known_voxels
 from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.masks import chosen_codings, imported_codings, settled_of
 from raterscope.app.study.new_study import export_key
-from raterscope.app.study.references import taken_as_even
+from raterscope.app.study.references import uneven_slices_note
 
 __all__ = [
     "case_pseudonym",
@@ -367,6 +367,6 @@ def _source(study: Study, entry: ImageEntry, *, needed: bool, images: bool = Fal
         return None
     found = [one for one in find_volumes(place) if one.identifier == entry.identifier]
     same = next((one for one in found if one.grid.same_as(entry.lattice)), None)
-    if same is None and (why := taken_as_even(entry, found)):
+    if same is None and (why := uneven_slices_note(entry, found)):
         raise InputError(f"is no longer on the grid of its series{why}", file=entry.name)
     return same

@@ -19,8 +19,8 @@ def compare_runs(at: ComparedItem, found: Differences) -> None:
     """Compare the item by two runs and fill in the differences."""
     before, after = at.then, at.now
     names = at.study.annotators()
-    old = _flags(before, at.study.bench(at.item, at.earlier.imported).people)
-    new = _flags(after, at.study.bench(at.item, at.later.imported).people)
+    old = _flags(before, at.study.comparison_set(at.item, at.earlier.imported).annotator_ids)
+    new = _flags(after, at.study.comparison_set(at.item, at.later.imported).annotator_ids)
     then = fold([one for one in at.study.decisions() if one.id <= at.earlier.known])
     judged, earlier = at.state.judged(at.item), then.judged(at.item)
     found.disputed_before += _count_flagged(old, names, earlier)

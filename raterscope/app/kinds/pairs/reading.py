@@ -155,7 +155,7 @@ def names_of(tables: Sequence[PairTable]) -> list[str]:
 
 def items_of(study: Study) -> tuple[str, ...]:
     """List the names of the items of a study's pairs, and of the files that are said to show them."""
-    benches = [study.bench(question.id) for question in study.pair_questions()]
+    benches = [study.comparison_set(question.id) for question in study.pair_questions()]
     return tuple(
         name for bench in benches for names in (bench.items, bench.pictures) for name in names if name
     )

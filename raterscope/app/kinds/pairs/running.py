@@ -29,7 +29,7 @@ def gather(questions: Sequence[int], study: Study, watch: Watch = silent) -> Inp
     people = study.annotators()
 
     def read(number: int, state: ReviewState) -> Pairs | None:
-        pairs = study.bench(number).pairs(people).without(state.excluded)
+        pairs = study.comparison_set(number).pairs(people).without(state.excluded)
         return pairs if len(pairs) else None
 
     names = {one.id: one.name for one in study.pair_questions()}

@@ -97,7 +97,7 @@ class DecisionRates(QObject):
 
 
 def _read(labels: Labels, question: int, chosen: int, study: Study, watch: Watch) -> Found:
-    return found_of(labels, chosen, study.crowd(question).truth, watch)
+    return found_of(labels, chosen, study.vote_set(question).truth, watch)
 
 
 def found_of(labels: Labels, chosen: int, truth: np.ndarray, watch: Watch) -> Found:

@@ -126,7 +126,7 @@ def _known(
 ) -> list[Measured] | None:
     """Give what runs came to, of nothing where no truth is known; None where something has to be measured."""
     watch(0.0, "reading measurements")
-    if not (study.crowd(question).truth != OPEN).any():
+    if not (study.vote_set(question).truth != OPEN).any():
         return []
     there = [known[run] for run in runs if run in known and known[run][0] == _rests_on(question, run, study)]
     return [one for _, one in there if one is not None] if len(there) == len(runs) else None
@@ -145,7 +145,7 @@ def _measured(question: int, runs: Sequence[int | None], known: Known, study: St
 
 
 def _measure(question: int, run: int | None, scheme: Scheme, study: Study) -> Measured | None:
-    truth = study.crowd(question).truth
+    truth = study.vote_set(question).truth
     if run is None:
         vote = assess(majority(labels_of(study, question)).posterior, truth, scheme.classes)
         return None if vote is None else Measured(None, vote)

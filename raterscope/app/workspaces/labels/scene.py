@@ -85,7 +85,7 @@ def disputed_tasks(question: int, study: Study) -> dict[str, float] | None:
     if shown is None or result is None:
         return None
     fusion = result.fusion
-    names = study.crowd(question, shown.imported).tasks
+    names = study.vote_set(question, shown.imported).tasks
     waits = np.flatnonzero(disputes.disputed_tasks(fusion))
     wrong = 1 - fusion.posterior[waits].max(axis=1, initial=0.0)
     return {names[task]: chance for task, chance in zip(waits.tolist(), wrong.tolist(), strict=True)}
@@ -96,7 +96,7 @@ def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Sc
     watch(0.0, "reading votes")
     entry = study.question(question)
     shown, result = study.shown.run_and_result(question, "labels", run)
-    crowd_then = study.crowd(question, None if shown is None else shown.imported)
+    crowd_then = study.vote_set(question, None if shown is None else shown.imported)
     labels = labels_of(study, question, shown)
     truth = crowd_then.truth
     if result is not None:
@@ -104,10 +104,10 @@ def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Sc
         labels = as_it_was(labels, result.fusion)
     entries = {one.id: one for one in study.images()}
     pictures = {task: entries[image] for task, image in pictures_of(study, question).items()}
-    later = 0 if shown is None else len(study.crowd(question).task) - len(crowd_then.task)
+    later = 0 if shown is None else len(study.vote_set(question).task) - len(crowd_then.task)
     out = None if shown is None else excluded_votes(study, question, shown.excluded, shown.imported)
     out = out if out is None or result is None else as_it_was(out, result.fusion)
-    return Scene(entry, shown, result, labels, crowd_then.people, truth, pictures, later, out)
+    return Scene(entry, shown, result, labels, crowd_then.annotator_ids, truth, pictures, later, out)
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from raterscope.app.session import Session
 from raterscope.app.study import ImageEntry, RunEntry, Study, StudyError
 from raterscope.app.study.masks import mask_entries, read_masks, settled_of
 from raterscope.app.study.records import MaskRecord
-from raterscope.app.study.references import taken_as_even
+from raterscope.app.study.references import uneven_slices_note
 from raterscope.app.workspaces.item_navigation import why_missing
 
 __all__ = [
@@ -185,7 +185,7 @@ def load_pixels(entry: ImageEntry, path: Path, watch: Watch) -> LoadedVolume:
         shapes = " or ".join(one.grid.in_words() for one in found[:2]) or "no volume"
         raise StudyError(
             f"{plain(entry.name)} is no longer the volume that was added: expected "
-            f"{entry.lattice.in_words()}, found {shapes}{taken_as_even(entry, found)}",
+            f"{entry.lattice.in_words()}, found {shapes}{uneven_slices_note(entry, found)}",
             file=path,
         )
     try:

@@ -195,7 +195,7 @@ def _read(question: int, runs: Sequence[int], study: Study, watch: Watch) -> lis
                     run=entry,
                     rate=fusion.rate,
                     rule=fusion.rule,
-                    people=study.bench(question, entry.imported).people,
+                    people=study.comparison_set(question, entry.imported).annotator_ids,
                     flagged=fusion.flagged,
                     test=t_test_flags(fusion),
                     rank=ranks(fusion.corrected, fusion.component),
@@ -206,7 +206,7 @@ def _read(question: int, runs: Sequence[int], study: Study, watch: Watch) -> lis
 
 
 def _tau_of(study: Study, question: int, entry: RunEntry, fusion: PairFusion) -> tuple[float, float]:
-    truth = true_ranking_of(study, question, study.bench(question, entry.imported).items)
+    truth = true_ranking_of(study, question, study.comparison_set(question, entry.imported).items)
     if truth is None:
         return np.nan, np.nan
     found = agreements(fusion.score, fusion.corrected, fusion.component, truth)

@@ -124,13 +124,13 @@ def read_scene(question: int, run: int | None, study: Study, watch: Watch) -> Sc
     watch(0.0, "reading comparisons")
     entry = next(one for one in study.pair_questions() if one.id == question)
     shown, fusion = study.shown.run_and_result(question, "pairs", run)
-    bench = study.bench(question, None if shown is None else shown.imported)
+    comparisons = study.comparison_set(question, None if shown is None else shown.imported)
     entries = {one.id: one for one in study.images()}
     pictures = {item: entries[image] for item, image in item_pictures(study, question).items()}
-    later = 0 if shown is None else len(study.bench(question).choice) - len(bench.choice)
-    truth = true_ranking_of(study, question, bench.items)
+    later = 0 if shown is None else len(study.comparison_set(question).choice) - len(comparisons.choice)
+    truth = true_ranking_of(study, question, comparisons.items)
     pairs = pairs_of(study, question, shown)
-    return Scene(entry, shown, fusion, pairs, bench.people, pictures, later, truth)
+    return Scene(entry, shown, fusion, pairs, comparisons.annotator_ids, pictures, later, truth)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from raterscope.app.kinds.clicks.replaying import replayed
 from raterscope.app.kinds.clicks.running import fuse_inputs, gather, keep
 from raterscope.app.review import Decision, fold, undo
 from raterscope.app.study import Study
-from raterscope.app.study.result_shapes import misfit_of
+from raterscope.app.study.result_shapes import mismatch_of
 from tests.app.commands import run
 from tests.app.tables import rows_of
 
@@ -95,6 +95,6 @@ def test_scores_of_another_number_are_no_result(path):
         made, _ = fused(study)
         one = made.items[0]
         fusion = study.result(made.id, one)
-        assert misfit_of(study, made, one, fusion) is None
+        assert mismatch_of(study, made, one, fusion) is None
         for score in (fusion.score[1:], fusion.score + np.inf):
-            assert "the scores are not" in misfit_of(study, made, one, replace(fusion, score=score))
+            assert "the scores are not" in mismatch_of(study, made, one, replace(fusion, score=score))

@@ -70,7 +70,7 @@ def test_votes_and_truths_in_whichever_order(bring, study, tmp_path, order):
     (question,) = study.questions()
     assert question.scheme.outputs == ("cat", "dog")
     assert labels_of(study, question.id).label.tolist() == [0, 1, 0, 0] * 2
-    assert study.crowd(question.id).truth.tolist() == [0, 1, -1, -1]
+    assert study.vote_set(question.id).truth.tolist() == [0, 1, -1, -1]
 
 
 def test_truths_of_several_questions_about_the_same_tasks_go_to_their_own(bring, study, tmp_path):
@@ -85,11 +85,11 @@ def test_truths_of_several_questions_about_the_same_tasks_go_to_their_own(bring,
     bring(votes, named)
     species, age = study.questions()
     assert (species.scheme.classes, age.scheme.classes) == (("cat", "dog"), ("old", "young"))
-    assert study.crowd(species.id).truth.tolist() == [-1, 0]
-    assert study.crowd(age.id).truth.tolist() == [1, -1]
+    assert study.vote_set(species.id).truth.tolist() == [-1, 0]
+    assert study.vote_set(age.id).truth.tolist() == [1, -1]
     bring(written(tmp_path / "unnamed_truth.csv", "task,label", "c1,old"))
-    assert study.crowd(species.id).truth.tolist() == [-1, 0]
-    assert study.crowd(age.id).truth.tolist() == [1, 0]
+    assert study.vote_set(species.id).truth.tolist() == [-1, 0]
+    assert study.vote_set(age.id).truth.tolist() == [1, 0]
 
 
 def test_truths_without_votes_are_refused_in_one_sentence(bring, tmp_path):
@@ -102,8 +102,8 @@ def test_what_is_said_to_be_true_is_no_vote(bring, study, tmp_path):
     expert = written(tmp_path / "expert.csv", "annotator,task,label", "eve,c2,dog")
     bring(expert, kind="true-labels")
     (question,) = study.questions()
-    assert len(study.crowd(question.id).task) == 8
-    assert study.crowd(question.id).truth.tolist() == [-1, -1, 1, -1]
+    assert len(study.vote_set(question.id).task) == 8
+    assert study.vote_set(question.id).truth.tolist() == [-1, -1, 1, -1]
     assert "eve" not in study.annotators()
 
 
@@ -202,12 +202,12 @@ class TestColumns:
     def test_columns_named_by_hand_tell_the_kind(self, bring, study, tmp_path):
         path = votes(tmp_path / "a.csv", "wer,was,gesagt")
         bring(path, mappings={path: {"wer": "annotator", "was": "task", "gesagt": "label"}})
-        assert len(study.crowd(study.questions()[0].id).task) == 8
+        assert len(study.vote_set(study.questions()[0].id).task) == 8
 
     def test_one_column_named_by_hand_makes_no_truth_of_votes(self, bring, study, tmp_path):
         path = votes(tmp_path / "a.csv", "worker,task,gesagt")
         bring(path, mappings={path: {"gesagt": "label"}})
-        assert len(study.crowd(study.questions()[0].id).task) == 8
+        assert len(study.vote_set(study.questions()[0].id).task) == 8
 
     def test_two_sides_without_a_choice_are_asked_about_as_pairs(self, tmp_path):
         path = written(tmp_path / "a.csv", "annotator,left,right,gesagt", "ann,a,b,left")
@@ -222,7 +222,7 @@ def test_files_of_different_answers_are_different_questions(bring, study, tmp_pa
     bring(more)
     assert [question.name for question in study.questions()] == ["labels", "stages"]
     bring(written(tmp_path / "more.csv", "annotator,task,label", "cid,c0,dog"))
-    assert [len(study.crowd(question.id).task) for question in study.questions()] == [9, 2]
+    assert [len(study.vote_set(question.id).task) for question in study.questions()] == [9, 2]
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ class TestRealCrowds:
         folder = real_data / "labels"
         bring(folder / f"{name}_truth.csv", folder / f"{name}.csv")
         (question,) = study.questions()
-        assert len(study.crowd(question.id).task) == count
+        assert len(study.vote_set(question.id).task) == count
 
 
 def test_votes_that_come_twice_are_told(bring, tmp_path):

@@ -56,7 +56,7 @@ def test_the_study_holds_the_crowd_that_was_simulated(study):
 
 def test_some_truths_are_told_and_all_that_are_told_are_true(study):
     crowd, (question,) = simulated(TASKS, ANNOTATORS), study.questions()
-    found = study.crowd(question.id)
+    found = study.vote_set(question.id)
     true = dict(zip(crowd.labels.tasks, crowd.truth.tolist(), strict=True))
     known = {name: label for name, label in zip(found.tasks, found.truth.tolist(), strict=True) if label >= 0}
     assert 100 < len(known) < len(found.tasks)

@@ -62,7 +62,7 @@ def test_the_study_keeps_it_for_report_and_window(files, tmp_path):
     assert main(["run", str(path), "iss"]) == 0
     with Study.open(path) as study:
         (question,) = study.pair_questions()
-        items = study.bench(question.id).items
+        items = study.comparison_set(question.id).items
         truth = true_ranking_of(study, question.id, items)
         by_name = dict(RANKS)
         np.testing.assert_array_equal(truth.place, [float(by_name[name]) for name in items])

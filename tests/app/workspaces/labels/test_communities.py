@@ -20,7 +20,7 @@ from raterscope.app.outcome import Outcome
 from raterscope.app.study import Study
 from raterscope.app.study.arrays import pack, unpack
 from raterscope.app.study.labels import add_votes
-from raterscope.app.study.result_shapes import misfit_of_labels
+from raterscope.app.study.result_shapes import mismatch_of_labels
 from raterscope.app.workspaces.labels import communities as showing
 from raterscope.app.workspaces.labels import similarity_view
 from raterscope.app.workspaces.labels.scene import analyse, read_scene
@@ -394,7 +394,7 @@ def test_communities_are_kept_as_they_were_found_also_none(looked_at):
         found = communities(analysis.mean, analysis.votes_of, CommunitySettings(least_votes=least))
         assert found.count == (2 if least == 10 else 0)
         again = kept(a_result(scene, found))
-        assert misfit_of_labels(again, *sizes) is None
+        assert mismatch_of_labels(again, *sizes) is None
         assert (again.communities.scale, again.communities.notices) == (found.scale, found.notices)
         np.testing.assert_array_equal(again.communities.prototype, found.prototype)
 
@@ -413,6 +413,6 @@ def test_communities_that_cannot_be_are_found_out(looked_at):
         "members": twice,
         "community": found.community.astype(np.float64),
     }
-    assert misfit_of_labels(a_result(scene, found), *sizes) is None
+    assert mismatch_of_labels(a_result(scene, found), *sizes) is None
     for name, value in wrong.items():
-        assert misfit_of_labels(a_result(scene, replace(found, **{name: value})), *sizes), name
+        assert mismatch_of_labels(a_result(scene, replace(found, **{name: value})), *sizes), name

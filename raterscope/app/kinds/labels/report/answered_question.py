@@ -160,7 +160,7 @@ def _thumbnails(study: Study, entry: QuestionEntry, tasks: Sequence[int], watch:
     from raterscope.app.formats.images import load_image
 
     shown = pictures_of(study, entry.id)
-    names = study.crowd(entry.id).tasks
+    names = study.vote_set(entry.id).tasks
     found = {}
     for done, task in enumerate(tasks):
         watch(done / len(tasks), "reading pictures of tasks")

@@ -110,7 +110,7 @@ def read_compared(
     if (flagged != fusion.flagged).any():
         anew = scores(pairs, flagged, part(watch, 0.1, 0.4))
         score, low, high = anew.score, anew.low, anew.high
-    fused = len(study.bench(entry.id, run.imported).choice)
+    fused = len(study.comparison_set(entry.id, run.imported).choice)
     truth = true_ranking_of(study, entry.id, pairs.items)
     return ComparedQuestion(
         entry=entry,
@@ -132,7 +132,7 @@ def read_compared(
         match=match(pairs, score),
         crowd_match=crowd_match(pairs, score),
         match_original=match(pairs, fusion.score),
-        later=len(study.bench(entry.id).choice) - fused,
+        later=len(study.comparison_set(entry.id).choice) - fused,
         truth=None if truth is None else agreements(fusion.score, score, fusion.component, truth),
     )
 

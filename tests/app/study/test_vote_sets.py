@@ -6,18 +6,20 @@ import numpy as np
 import pytest
 
 from raterscope.app.study.records import Scheme
-from raterscope.app.study.votes import VotesRecord, joined, packed
+from raterscope.app.study.vote_sets import VotesRecord, join_votes, pack_names
 
 SCHEME = Scheme(("cat", "dog"), ("cat", "dog"), (0, 1))
 RECORD = VotesRecord(
-    tasks=packed(["t0", "t1"]), pictures=packed([]), outputs=("dog", "cat"),
+    tasks=pack_names(["t0", "t1"]), pictures=pack_names([]), outputs=("dog", "cat"),
     task=np.array([0, 1, 1], dtype=np.int32), annotator=np.array([2, 0, 2], dtype=np.int32),
     label=np.array([0, 0, 1], dtype=np.int16),
 )  # fmt: skip
 
 
 def test_imports_are_joined_by_the_names_of_tasks_and_outputs():
-    crowd = joined([RECORD, replace(RECORD, tasks=packed(["t1", "t2"]), outputs=("cat", "dog"))], SCHEME, 3)
+    crowd = join_votes(
+        [RECORD, replace(RECORD, tasks=pack_names(["t1", "t2"]), outputs=("cat", "dog"))], SCHEME, 3
+    )
     assert list(crowd.tasks) == ["t0", "t1", "t2"]
     assert crowd.task.tolist() == [0, 1, 1, 1, 2, 2]
     assert crowd.label.tolist() == [1, 1, 0, 0, 0, 1]
@@ -36,16 +38,16 @@ def test_imports_are_joined_by_the_names_of_tasks_and_outputs():
 def test_votes_of_nobody_or_on_nothing_are_refused(column, values, words):
     kind = getattr(RECORD, column).dtype
     with pytest.raises(ValueError, match=words):
-        joined([replace(RECORD, **{column: np.array(values, dtype=kind)})], SCHEME, 3)
+        join_votes([replace(RECORD, **{column: np.array(values, dtype=kind)})], SCHEME, 3)
 
 
 def test_votes_for_a_class_that_the_question_does_not_have_are_refused():
     with pytest.raises(ValueError, match="does not have"):
-        joined([replace(RECORD, outputs=("cat", "bird"))], SCHEME, 3)
+        join_votes([replace(RECORD, outputs=("cat", "bird"))], SCHEME, 3)
 
 
 def test_numbers_beyond_what_there_is_are_refused():
     for column in ("task", "label"):
         beyond = np.array([0, 1, 2], dtype=getattr(RECORD, column).dtype)
         with pytest.raises(IndexError):
-            joined([replace(RECORD, **{column: beyond})], SCHEME, 3)
+            join_votes([replace(RECORD, **{column: beyond})], SCHEME, 3)

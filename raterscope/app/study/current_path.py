@@ -7,13 +7,13 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["present_place"]
+__all__ = ["current_path"]
 
 _F_GETPATH = 50
 """What macOS calls the question for a file's path."""
 
 
-def present_place(file: tuple[int, int] | None) -> Path | None:
+def current_path(file: tuple[int, int] | None) -> Path | None:
     """Find where an open file is now, by its device and number; None where it is deleted or nothing tells."""
     handles = {"linux": "/proc/self/fd", "darwin": "/dev/fd"}.get(sys.platform)
     if handles is None or file is None:

@@ -1,4 +1,4 @@
-"""Votes and comparisons as a study stores them, joined over its imports.
+"""Votes and comparisons as a study stores them, join_votes over its imports.
 
 Names are stored packed into bytes; each import counts its own from 0.
 """
@@ -27,22 +27,22 @@ __all__ = [
     "PairsRecord",
     "VoteSet",
     "VotesRecord",
-    "compact",
-    "joined",
+    "apply_truth",
+    "class_indices",
+    "join_times",
+    "join_votes",
     "last_import_for",
-    "names_of",
-    "packed",
-    "packed_pictures",
+    "merge_names",
+    "occurring_annotators",
+    "pack_names",
+    "pack_pictures",
+    "pairs_record",
     "read_comparison_set",
     "read_vote_set",
-    "record_of_pairs",
-    "record_of_truth",
-    "record_of_votes",
     "records_of",
-    "renumbered",
-    "tabled",
-    "take_truth",
-    "times_of",
+    "truth_record",
+    "unpack_names",
+    "votes_record",
 ]
 
 
@@ -51,13 +51,13 @@ Record = TypeVar("Record")
 _LAST = 2**62
 
 
-def packed(names: Sequence[str]) -> NDArray[np.uint8]:
+def pack_names(names: Sequence[str]) -> NDArray[np.uint8]:
     """Pack names into bytes: UTF-8, a zero byte after each."""
     return np.frombuffer("".join(name.replace("\0", " ") + "\0" for name in names).encode(), dtype=np.uint8)
 
 
-def names_of(data: NDArray[np.uint8]) -> list[str]:
-    """Give names that `packed` has packed.
+def unpack_names(data: NDArray[np.uint8]) -> list[str]:
+    """Give names that `pack_names` has packed.
 
     Raises
     ------
@@ -67,9 +67,9 @@ def names_of(data: NDArray[np.uint8]) -> list[str]:
     return data.tobytes().decode().split("\0")[:-1]
 
 
-def packed_pictures(names: Sequence[str], pictures: Mapping[int, str]) -> NDArray[np.uint8]:
+def pack_pictures(names: Sequence[str], pictures: Mapping[int, str]) -> NDArray[np.uint8]:
     """Pack the files that show what is named, by place; no bytes where none is known at all."""
-    return packed([pictures.get(at, "") for at in range(len(names))] if pictures else [])
+    return pack_names([pictures.get(at, "") for at in range(len(names))] if pictures else [])
 
 
 def records_of(
@@ -109,7 +109,7 @@ def last_import_for(connection: sqlite3.Connection, question: int, last: int | N
     return int(number)
 
 
-def tabled(
+def merge_names(
     packs: Sequence[tuple[NDArray[np.uint8], NDArray[np.uint8]]],
 ) -> tuple[tuple[str, ...], tuple[str, ...], list[NDArray[np.int32]]]:
     """Give the names of several imports their numbers together, in the order of first appearance.
@@ -117,7 +117,7 @@ def tabled(
     Parameters
     ----------
     packs : sequence of (names, pictures)
-        As `packed` packs them; no bytes where no picture is named at all.
+        As `pack_names` packs them; no bytes where no picture is named at all.
 
     Returns
     -------
@@ -130,8 +130,8 @@ def tabled(
     pictures: list[str] = []
     tables = []
     for names_packed, pictures_packed in packs:
-        names = names_of(names_packed)
-        shown = names_of(pictures_packed) if pictures_packed.size else [""] * len(names)
+        names = unpack_names(names_packed)
+        shown = unpack_names(pictures_packed) if pictures_packed.size else [""] * len(names)
         if len(shown) != len(names):
             raise ValueError("pictures are not those of its names")
         table = np.empty(len(names), dtype=np.int32)
@@ -145,7 +145,9 @@ def tabled(
     return tuple(number), tuple(pictures), tables
 
 
-def compact(person: NDArray[np.int32], annotators: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def occurring_annotators(
+    person: NDArray[np.int32], annotators: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Give those who appear, by number, and each appearance as a place among them."""
     there = np.zeros(annotators, dtype=bool)
     there[person] = True
@@ -155,7 +157,7 @@ def compact(person: NDArray[np.int32], annotators: int) -> tuple[NDArray[np.int3
     return people, place[person]
 
 
-def times_of(
+def join_times(
     times: Sequence[NDArray[np.float64] | None], lengths: Sequence[int]
 ) -> NDArray[np.float64] | None:
     """Join the times of several imports, NaN where one has none; None where none has any."""
@@ -173,7 +175,7 @@ class VotesRecord:
     Attributes
     ----------
     tasks : (B,) uint8
-        The names of its tasks, see `packing.packed`.
+        The names of its tasks, see `pack_names`.
     pictures : (B,) uint8
         The files that show them, empty names where none is named; no bytes where none is at all.
     outputs : tuple of str
@@ -207,7 +209,7 @@ class VoteSet:
         Of the tasks with votes, in the order of first appearance.
     pictures : tuple of N names
         The file that shows each task; empty where none is named.
-    people : (K,) int32
+    annotator_ids : (K,) int32
         The numbers in the study of those who voted.
     task, annotator : (V,) int32
     label : (V,) int16
@@ -219,7 +221,7 @@ class VoteSet:
     scheme: Scheme
     tasks: tuple[str, ...]
     pictures: tuple[str, ...]
-    people: NDArray[np.int32]
+    annotator_ids: NDArray[np.int32]
     task: NDArray[np.int32]
     annotator: NDArray[np.int32]
     label: NDArray[np.int16]
@@ -227,7 +229,7 @@ class VoteSet:
     truth: ClassArray
 
     @cached_property
-    def number_of(self) -> dict[str, int]:
+    def task_index(self) -> dict[str, int]:
         """The number of each task, by its name."""
         return {name: number for number, name in enumerate(self.tasks)}
 
@@ -247,7 +249,7 @@ class VoteSet:
             annotator=self.annotator,
             label=self.label,
             tasks=self.tasks,
-            annotators=tuple(annotators[number] for number in self.people.tolist()),
+            annotators=tuple(annotators[number] for number in self.annotator_ids.tolist()),
             outputs=scheme.outputs,
             classes=scheme.classes,
             meaning=np.array(scheme.meaning, dtype=np.int16),
@@ -257,25 +259,25 @@ class VoteSet:
         )
 
 
-def renumbered(values: ClassArray, names: Sequence[str], others: Sequence[str]) -> ClassArray:
+def class_indices(values: ClassArray, names: Sequence[str], others: Sequence[str]) -> ClassArray:
     """Count classes by another list of names; one that is not in it is `OPEN`."""
     place = {name: number for number, name in enumerate(others)}
     table = np.array([*(place.get(name, OPEN) for name in names), OPEN], dtype=np.int16)
     return table[values]
 
 
-def record_of_votes(table: LabelTable, people: NDArray[np.int32]) -> VotesRecord:
+def votes_record(table: LabelTable, people: NDArray[np.int32]) -> VotesRecord:
     """Make the record of a file's votes.
 
     Parameters
     ----------
     table : LabelTable
-    people : (K,) int32
+    annotator_ids : (K,) int32
         The number of each of its annotators.
     """
     return VotesRecord(
-        tasks=packed(table.tasks),
-        pictures=packed_pictures(table.tasks, table.pictures),
+        tasks=pack_names(table.tasks),
+        pictures=pack_pictures(table.tasks, table.pictures),
         outputs=table.outputs,
         task=table.task,
         annotator=people[table.annotator],
@@ -284,10 +286,10 @@ def record_of_votes(table: LabelTable, people: NDArray[np.int32]) -> VotesRecord
     )
 
 
-def record_of_truth(table: TrueLabels) -> VotesRecord:
+def truth_record(table: TrueLabels) -> VotesRecord:
     """Make the record of a file's true classes."""
     return VotesRecord(
-        packed(table.tasks), packed([]), table.classes, np.arange(len(table), dtype=np.int32),
+        pack_names(table.tasks), pack_names([]), table.classes, np.arange(len(table), dtype=np.int32),
         np.empty(0, dtype=np.int32), table.label,
     )  # fmt: skip
 
@@ -309,16 +311,16 @@ def read_vote_set(
     """
     records = records_of(connection, path, question, VotesRecord, last)
     try:
-        crowd = joined([one for truth, one in records if not truth], scheme, annotators)
+        crowd = join_votes([one for truth, one in records if not truth], scheme, annotators)
         for truth, record in records:
             if truth:
-                take_truth(crowd, record)
+                apply_truth(crowd, record)
     except (LabelsError, IndexError, ValueError) as error:
         raise StudyError(f"is damaged: votes on a question cannot be read ({error})", file=path) from error
     return crowd
 
 
-def joined(records: Sequence[VotesRecord], scheme: Scheme, annotators: int) -> VoteSet:
+def join_votes(records: Sequence[VotesRecord], scheme: Scheme, annotators: int) -> VoteSet:
     """Join the votes of several imports or files.
 
     Parameters
@@ -335,7 +337,7 @@ def joined(records: Sequence[VotesRecord], scheme: Scheme, annotators: int) -> V
     ValueError, IndexError
         Where these are no votes of so many annotators.
     """
-    tasks, pictures, tables = tabled([(one.tasks, one.pictures) for one in records])
+    tasks, pictures, tables = merge_names([(one.tasks, one.pictures) for one in records])
     place = {name: at for at, name in enumerate(scheme.outputs)}
     columns: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int16]]] = []
     for table, record in zip(tables, records, strict=True):
@@ -353,18 +355,18 @@ def joined(records: Sequence[VotesRecord], scheme: Scheme, annotators: int) -> V
         np.concatenate([np.empty(0, dtype=kind), *(column[at] for column in columns)])
         for at, kind in enumerate((np.int32, np.int32, np.int16))
     )
-    people, annotator = compact(person, annotators)
-    times = times_of([one.time for one in records], [len(one.task) for one in records])
+    annotator_ids, annotator = occurring_annotators(person, annotators)
+    times = join_times([one.time for one in records], [len(one.task) for one in records])
     truth = np.full(len(tasks), OPEN, dtype=np.int16)
-    return VoteSet(scheme, tasks, pictures, people, task, annotator, label, times, truth)
+    return VoteSet(scheme, tasks, pictures, annotator_ids, task, annotator, label, times, truth)
 
 
-def take_truth(crowd: VoteSet, record: VotesRecord) -> None:
+def apply_truth(crowd: VoteSet, record: VotesRecord) -> None:
     """Note true classes in a crowd, on those of its tasks and classes that it has."""
-    label = renumbered(record.label, record.outputs, crowd.scheme.classes)
-    names = names_of(record.tasks)
+    label = class_indices(record.label, record.outputs, crowd.scheme.classes)
+    names = unpack_names(record.tasks)
     for task, true in zip(record.task.tolist(), label.tolist(), strict=True):
-        at = crowd.number_of.get(names[task])
+        at = crowd.task_index.get(names[task])
         if at is not None and true != OPEN:
             crowd.truth[at] = true
 
@@ -376,7 +378,7 @@ class PairsRecord:
     Attributes
     ----------
     items, pictures : (B,) uint8
-        The names of its items and of the files that show them, see `packing.packed`.
+        The names of its items and of the files that show them, see `pack_names`.
     annotator : (E,) int32
         The annotator's number in the study.
     left, right : (E,) int32
@@ -404,7 +406,7 @@ class ComparisonSet:
         In the order of first appearance.
     pictures : tuple of n names
         The file that shows each; empty where none is named.
-    people : (p,) int32
+    annotator_ids : (p,) int32
         The numbers in the study of those who compared.
     annotator, left, right : (E,) int32
     choice : (E,) float64
@@ -413,7 +415,7 @@ class ComparisonSet:
 
     items: tuple[str, ...]
     pictures: tuple[str, ...]
-    people: NDArray[np.int32]
+    annotator_ids: NDArray[np.int32]
     annotator: NDArray[np.int32]
     left: NDArray[np.int32]
     right: NDArray[np.int32]
@@ -422,15 +424,15 @@ class ComparisonSet:
 
     def pairs(self, annotators: Sequence[str]) -> Pairs:
         """Give the comparisons as a fusion takes them; `annotators` are all of the study's, by number."""
-        names = tuple(annotators[number] for number in self.people.tolist())
+        names = tuple(annotators[number] for number in self.annotator_ids.tolist())
         return Pairs(self.annotator, self.left, self.right, self.choice, names, self.items, self.time)
 
 
-def record_of_pairs(table: PairTable, people: NDArray[np.int32]) -> PairsRecord:
+def pairs_record(table: PairTable, people: NDArray[np.int32]) -> PairsRecord:
     """Make the record of a file's comparisons; `people` are the numbers of its annotators."""
     return PairsRecord(
-        items=packed(table.items),
-        pictures=packed_pictures(table.items, table.pictures),
+        items=pack_names(table.items),
+        pictures=pack_pictures(table.items, table.pictures),
         annotator=people[table.annotator],
         left=table.left,
         right=table.right,
@@ -451,13 +453,13 @@ def read_comparison_set(
     """
     records = [one for _, one in records_of(connection, path, question, PairsRecord, last, only=False)]
     try:
-        return _joined(records, annotators)
+        return _join_comparisons(records, annotators)
     except (IndexError, ValueError) as error:
         raise StudyError(f"is damaged: comparisons cannot be read ({error})", file=path) from error
 
 
-def _joined(records: Sequence[PairsRecord], annotators: int) -> ComparisonSet:
-    items, pictures, tables = tabled([(one.items, one.pictures) for one in records])
+def _join_comparisons(records: Sequence[PairsRecord], annotators: int) -> ComparisonSet:
+    items, pictures, tables = merge_names([(one.items, one.pictures) for one in records])
     for one in records:
         if not len(one.annotator) == len(one.left) == len(one.right) == len(one.choice):
             raise ValueError("their columns differ in length")
@@ -471,15 +473,15 @@ def _joined(records: Sequence[PairsRecord], annotators: int) -> ComparisonSet:
             raise ValueError("their columns differ in length")
     empty = np.empty(0, dtype=np.int32)
     person = np.concatenate([empty, *(one.annotator for one in records)])
-    people, annotator = compact(person, annotators)
+    annotator_ids, annotator = occurring_annotators(person, annotators)
     both = list(zip(tables, records, strict=True))
     return ComparisonSet(
         items=items,
         pictures=pictures,
-        people=people,
+        annotator_ids=annotator_ids,
         annotator=annotator,
         left=np.concatenate([empty, *(table[one.left] for table, one in both)]),
         right=np.concatenate([empty, *(table[one.right] for table, one in both)]),
         choice=np.concatenate([np.empty(0), *(one.choice for one in records)]),
-        time=times_of([one.time for one in records], [len(one.choice) for one in records]),
+        time=join_times([one.time for one in records], [len(one.choice) for one in records]),
     )
