@@ -6,7 +6,7 @@ and take artefacts for parasites, and five taken with standard technology. Simul
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -21,7 +21,7 @@ from raterscope.algorithms.clicks.hard_clustering import HACSettings, hac, kmean
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
 from raterscope.algorithms.clicks.results import Clustering, Fusion
 from raterscope.algorithms.clicks.stream import StreamPlan, advance, begin
-from raterscope.algorithms.evaluation import evaluate
+from raterscope.algorithms.evaluation import Evaluation, evaluate
 from raterscope.algorithms.simulation.click_crowds import click_on, gather, overlapping_crowd
 from raterscope.algorithms.simulation.smears import Smear, render_smear
 from raterscope.app.papers.experiments import (
@@ -30,20 +30,18 @@ from raterscope.app.papers.experiments import (
     ClickedImage,
     Experiment,
     Measures,
+    Paper,
     Row,
     paid_crowd,
+    rates,
 )
 
 __all__ = [
-    "CROWDS",
-    "EXPERIMENTS",
+    "CLICKS",
     "RADIUS",
     "SIZES",
     "STREAMED",
     "TABLE_1",
-    "UNPUBLISHED",
-    "plans",
-    "scores",
     "stages",
 ]
 
@@ -77,15 +75,15 @@ def _after_clustering(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG
     result: dict[str, float] = {}
     for name, method in _clusterings().items():
         score = evaluate(method(crowd.clicks).mean, crowd.mean, TOLERANCE)
-        result |= {f"{name} S": score.sensitivity, f"{name} P": float(np.nan_to_num(score.precision))}
+        result |= rates(name, score)
     return result
 
 
-_SAYS = {
+_FIGURE_2_WORDS = {
     "OEM S": "close to 1", "CEM S": "close to 1", "k-means S": "close to 1", "HAC S": "lowest",
     "OEM P": "highest", "CEM P": "below OEM", "k-means P": "below OEM", "HAC P": "lowest",
 }  # fmt: skip
-"""What section 3.1 says of Figure 2, whose figures are not printed as numbers."""
+"""The words of section 3.1 on Figure 2, whose values are not printed."""
 
 _FIGURE_2 = Experiment(
     name="clicks-figure-2",
@@ -111,7 +109,7 @@ _FIGURE_2 = Experiment(
             str(size), measure, words=words, default=f"default {measure[-1]}",
         )
         for size in CROWDS
-        for measure, words in _SAYS.items()
+        for measure, words in _FIGURE_2_WORDS.items()
     ),
     runs=100, quick=8, paper_runs=100,
     method="The set-up of section 3.1 with centres uniform in the area, which the paper does not state; a "
@@ -151,13 +149,14 @@ def plans() -> dict[str, FusionPlan]:
     }
 
 
-def scores(
-    name: str, fusion: Fusion, image: ClickedImage, radius: float = RADIUS
-) -> Iterator[tuple[str, float]]:
+def scores(name: str, fusion: Fusion, image: ClickedImage, radius: float = RADIUS) -> dict[str, float]:
     """Return sensitivity, precision and F2 after detection, by measure."""
     score = evaluate(fusion.clustering.mean[fusion.detection.detected], image.truth, radius)
-    for letter, value in (("S", score.sensitivity), ("P", score.precision), ("F2", score.f_two)):
-        yield f"{name} {letter}", float(np.nan_to_num(value))
+    return _three_rates(name, score)
+
+
+def _three_rates(name: str, score: Evaluation) -> dict[str, float]:
+    return {**rates(name, score), f"{name} F2": float(np.nan_to_num(score.f_two))}
 
 
 def _detected(cell: str, run: int, data: Path) -> Measures:
@@ -175,12 +174,10 @@ def stages(image: ClickedImage, radius: float = RADIUS) -> dict[str, float]:
     result: dict[str, float] = {}
     for name, plan in plans().items():
         fusion = fuse(image.clicks, plan)
-        result |= dict(scores(name, fusion, image, radius))
-        clusters = evaluate(fusion.clustering.mean, image.truth, radius)
-        if name in ("OEM, DEM", "CEM, DEM", "k-means, DEM", "default"):
-            prefix = name.removesuffix(", DEM") + " clusters"
-            values = (("S", clusters.sensitivity), ("P", clusters.precision), ("F2", clusters.f_two))
-            result |= {f"{prefix} {letter}": float(np.nan_to_num(value)) for letter, value in values}
+        result |= scores(name, fusion, image, radius)
+        if "majority" not in name:
+            clusters = evaluate(fusion.clustering.mean, image.truth, radius)
+            result |= _three_rates(f"{name.removesuffix(', DEM')} clusters", clusters)
     return result
 
 
@@ -208,7 +205,7 @@ _DETECTION = Experiment(
     needs="clicks/quantius",
 )  # fmt: skip
 
-_SAYS_OF_FIGURES = {
+_FIGURES_7_14_WORDS = {
     "OEM clusters S": ("Fig. 7, 8", "near 1 with standard technology"),
     "OEM clusters P": ("Fig. 7, 8", "0.1 to 0.5 (cellphone), 0.4 to 0.6 (standard)"),
     "CEM clusters S": ("Fig. 7, 8", "slightly below OEM"),
@@ -235,7 +232,7 @@ _FIGURES = Experiment(
             default=f"default{' clusters' if 'clusters' in measure else ''} {measure[-1]}",
         )
         for size in ("11", "20")
-        for measure, (figure, words) in _SAYS_OF_FIGURES.items()
+        for measure, (figure, words) in _FIGURES_7_14_WORDS.items()
     ),
     runs=72, quick=4, paper_runs=300,
     method=f"{_PAID}: R of each image's annotators drawn at random, three times.",
@@ -258,17 +255,22 @@ def _streamed(cell: str, run: int, data: Path) -> Measures:
     for count in range(12, most + 1):
         state = advance(state, first_annotators(image.clicks, order, count), plan)
     batch = fuse(first_annotators(image.clicks, order, most), plan.fusion)
-    result = dict(scores("stream", state.fusion, image)) | dict(scores("batch", batch, image))
-    return result | {
-        f"gap {rate}": abs(result[f"stream {rate}"] - result[f"batch {rate}"]) for rate in ("S", "P")
-    }
+    result = scores("stream", state.fusion, image) | scores("batch", batch, image)
+    return result | _gaps(result)
+
+
+def _gaps(measures: Measures) -> dict[str, float]:
+    """Return the distances of the stream's rates from the batch's."""
+    return {f"gap {rate}": abs(measures[f"stream {rate}"] - measures[f"batch {rate}"]) for rate in ("S", "P")}
+
+
+def _prefixed(prefix: str, measures: Measures) -> dict[str, float]:
+    return {f"{prefix} {name}": value for name, value in measures.items()}
 
 
 def _stream_measure(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - there is one
     printed, default = (_streamed(name, run, data) for name in ("as printed", "default"))
-    return {f"printed {key}": value for key, value in printed.items()} | {
-        f"default {key}": value for key, value in default.items()
-    }
+    return _prefixed("printed", printed) | _prefixed("default", default)
 
 
 _STREAM = Experiment(
@@ -296,16 +298,6 @@ _STREAM = Experiment(
     instead=f"Images 3 and 10 of MalariaSpot are not published. {_PAID}.",
     needs="clicks/quantius",
 )  # fmt: skip
-
-EXPERIMENTS = (_FIGURE_2, _DETECTION, _FIGURES, _STREAM)
-
-UNPUBLISHED = (
-    ("Figures 3 to 6 and A.17 to A.23: images, clicks and ground truth of MalariaSpot",
-     "not reproduced; the sample study of `raterscope demo` shows the like on simulated smears"),
-    ("Table 1, Figures 7 to 16: ten images of MalariaSpot, each tagged more than 5,000 times",
-     "24 open microscope images of a paid crowd; simulated smears with the paper's numbers of annotators"),
-)  # fmt: skip
-
 
 _RADIUS = 8.0
 """Pixels: about the radius of a simulated ring."""
@@ -410,18 +402,13 @@ def _streamed_on_smears(cell: str, run: int, data: Path) -> Measures:  # noqa: A
             clicks = first_annotators(image.clicks, order, count)
             state = advance(state, clicks, plan)
             if count in (31, 51):
-                both = {"stream": state.fusion, "batch": fuse(clicks, plan.fusion)}
-                now: dict[str, float] = {}
-                for name, fusion in both.items():
-                    now |= dict(scores(name, fusion, image, _RADIUS))
-                result |= {f"{kind} {count} {name}": value for name, value in now.items()}
-                for letter in ("S", "P"):
-                    gap = abs(now[f"stream {letter}"] - now[f"batch {letter}"])
-                    result[f"{kind} {count} gap {letter}"] = gap
+                measures = scores("stream", state.fusion, image, _RADIUS)
+                measures |= scores("batch", fuse(clicks, plan.fusion), image, _RADIUS)
+                result |= _prefixed(f"{kind} {count}", measures | _gaps(measures))
     return result
 
 
-_SHOWN: tuple[tuple[str, str, Better], ...] = (
+_STREAM_MEASURES: tuple[tuple[str, str, Better], ...] = (
     ("stream", "follows the batch", "higher"),
     ("gap", "about 0", "lower"),
 )
@@ -438,7 +425,7 @@ STREAMED = Experiment(
         )
         for kind in _KINDS
         for count in (31, 51)
-        for name, says, better in _SHOWN
+        for name, says, better in _STREAM_MEASURES
         for letter, words in (
             ("S", "sensitivity" if name == "stream" else "distance from the batch, sensitivity"),
             ("P", "precision" if name == "stream" else "distance from the batch, precision"),
@@ -448,4 +435,17 @@ STREAMED = Experiment(
     method="41 steps of one annotator each, 100 times for each kind of image.",
     command="raterscope papers -o x --only clicks --full",
     instead=_SIMULATED,
+)  # fmt: skip
+
+CLICKS = Paper(
+    name="clicks",
+    title="Clicks: the OEM-DEM paper",
+    reference="pages2019",
+    experiments=(_FIGURE_2, _DETECTION, _FIGURES, _STREAM, SIZES, STREAMED),
+    unpublished=(
+        ("Figures 3 to 6 and A.17 to A.23: images, clicks and ground truth of MalariaSpot",
+         "not reproduced; the sample study of `raterscope demo` shows the like on simulated smears"),
+        ("Table 1, Figures 7 to 16: ten images of MalariaSpot, each tagged more than 5,000 times",
+         "24 open microscope images of a paid crowd; simulated smears with as many annotators as the paper"),
+    ),
 )  # fmt: skip

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from raterscope import __version__
 from raterscope.algorithms.clicks.data import Clicks, FloatArray
+from raterscope.algorithms.evaluation import Evaluation
 from raterscope.algorithms.labels.data import Labels
 from raterscope.algorithms.pairs.data import Pairs
 from raterscope.algorithms.progress import Watch
@@ -47,6 +48,7 @@ __all__ = [
     "paid_crowd",
     "paired_difference",
     "pairs_of",
+    "rates",
 ]
 
 
@@ -58,7 +60,7 @@ give the same figures. NaN stands for what cannot be measured in this run."""
 Better = Literal["higher", "lower", "nearer", ""]
 
 Results = Mapping[str, Sequence[Measures]]
-"""Of each cell what its runs measured, from run 0."""
+"""The measures of all runs of each cell, from run 0."""
 
 
 @dataclass(frozen=True)
@@ -207,6 +209,11 @@ def estimate(results: Results, cell: str, measure: str) -> Estimate | None:
     return Estimate(float(values.mean()), deviation / math.sqrt(len(values)), deviation, len(values))
 
 
+def rates(name: str, score: Evaluation) -> dict[str, float]:
+    """Return sensitivity (S) and precision (P) of detections as measures; no detections have precision 0."""
+    return {f"{name} S": score.sensitivity, f"{name} P": float(np.nan_to_num(score.precision))}
+
+
 def paired_difference(results: Results, cell: str, measure: str, other: str) -> Estimate | None:
     """Average the difference of two measures of the same runs; None where there is none."""
     pairs = [{"d": run.get(measure, math.nan) - run.get(other, math.nan)} for run in results.get(cell, ())]
@@ -218,11 +225,11 @@ def _values(results: Results, cell: str, measure: str) -> np.ndarray[tuple[int],
 
 
 MARK = "papers.json"
-"""A file by which a folder of this program's is known again."""
+"""A file that marks a folder as written by this program."""
 CELLS = "cells"
-_EVERY = 2.0
+_SAVE_SECONDS = 2.0
 """Seconds of work that a crash may lose, besides the run that is being measured."""
-_ODD = re.compile(r"[^A-Za-z0-9.]+")
+_UNSAFE = re.compile(r"[^A-Za-z0-9.]+")
 
 
 def check_folder(folder: Path) -> None:
@@ -273,24 +280,25 @@ def measure(
         if available(experiment, data)
         for cell in experiment.cells
     ]
-    total = sum(_wanted(one, full) for one, _ in work)
-    done = 0
+    total = sum(_run_count(experiment, full) for experiment, _ in work)
+    completed = 0
     for experiment, cell in work:
         path = _file(folder, experiment, cell)
-        runs, wanted = _read(path), _wanted(experiment, full)
-        kept, fresh = time.monotonic(), False
+        runs, run_count = _read(path), _run_count(experiment, full)
+        saved_at, unsaved = time.monotonic(), False
         try:
-            for run in range(len(runs), wanted):
-                watch((done + run) / total, f"{experiment.title.partition(':')[0]}, {cell}, run {run + 1}")
+            for run in range(len(runs), run_count):
+                title = experiment.title.partition(":")[0]
+                watch((completed + run) / total, f"{title}, {cell}, run {run + 1}")
                 runs.append(dict(experiment.measure(cell, run, data or Path())))
-                fresh = True
-                if time.monotonic() - kept > _EVERY:
+                unsaved = True
+                if time.monotonic() - saved_at > _SAVE_SECONDS:
                     _write(path, runs)
-                    kept, fresh = time.monotonic(), False
+                    saved_at, unsaved = time.monotonic(), False
         finally:
-            if fresh:
+            if unsaved:
                 _write(path, runs)
-        done += wanted
+        completed += run_count
 
 
 def measured(experiment: Experiment, folder: Path) -> Results:
@@ -298,12 +306,12 @@ def measured(experiment: Experiment, folder: Path) -> Results:
     return {cell: _read(_file(folder, experiment, cell)) for cell in experiment.cells}
 
 
-def _wanted(experiment: Experiment, full: bool) -> int:
+def _run_count(experiment: Experiment, full: bool) -> int:
     return experiment.runs if full else min(experiment.quick, experiment.runs)
 
 
 def _file(folder: Path, experiment: Experiment, cell: str) -> Path:
-    return folder / CELLS / f"{experiment.name}-{_ODD.sub('_', cell)}.json"
+    return folder / CELLS / f"{experiment.name}-{_UNSAFE.sub('_', cell)}.json"
 
 
 def _read(path: Path) -> list[Measures]:
@@ -347,21 +355,21 @@ class ClickedImage(NamedTuple):
 @lru_cache(maxsize=2)
 def paid_crowd(data: Path) -> tuple[ClickedImage, ...]:
     """Read clicks/quantius: 24 microscope images that a paid crowd clicked on."""
-    place = data / "clicks" / "quantius"
-    marks, truth = _by(place / "clicks.csv", "image_id"), _by(place / "gt.csv", "image_id")
-    sizes = {row["image_id"]: row for row in _rows(place / "images.csv")}
+    folder = data / "clicks" / "quantius"
+    marks, truth = _by(folder / "clicks.csv", "image_id"), _by(folder / "gt.csv", "image_id")
+    sizes = {row["image_id"]: row for row in _rows(folder / "images.csv")}
     result = []
     for name, rows in marks.items():
         size = sizes[name]
         annotators = sorted({row["annotator_id"] for row in rows})
-        number = {one: at for at, one in enumerate(annotators)}
+        number = {name: index for index, name in enumerate(annotators)}
         idle = [f"marked nothing {n}" for n in range(int(size["n_jobs"]) - len(annotators))]
         clicks = Clicks(
             _column(rows, "x"), _column(rows, "y"), np.array([number[row["annotator_id"]] for row in rows]),
             (*annotators, *idle), (0.0, 0.0, float(size["width"]), float(size["height"])),
         )  # fmt: skip
-        places = np.column_stack([_column(truth[name], "x"), _column(truth[name], "y")])
-        result.append(ClickedImage(name, clicks, places))
+        points = np.column_stack([_column(truth[name], "x"), _column(truth[name], "y")])
+        result.append(ClickedImage(name, clicks, points))
     return tuple(result)
 
 
@@ -381,15 +389,19 @@ def labelled(data: Path, name: str) -> tuple[Labels, NDArray[np.int16]]:
     true = {row["task"]: row["label"] for row in _rows(data / "labels" / f"{name}_truth.csv")}
     tasks, annotators = (tuple(dict.fromkeys(row[key] for row in rows)) for key in ("task", "worker"))
     outputs = tuple(sorted({*(row["label"] for row in rows), *true.values()}))
-    at = [{one: n for n, one in enumerate(names)} for names in (tasks, annotators, outputs)]
+    task_index, annotator_index, output_index = (
+        {name: index for index, name in enumerate(names)} for names in (tasks, annotators, outputs)
+    )
     labels = Labels(
-        task=np.array([at[0][row["task"]] for row in rows]),
-        annotator=np.array([at[1][row["worker"]] for row in rows]),
-        label=np.array([at[2][row["label"]] for row in rows]),
+        task=np.array([task_index[row["task"]] for row in rows]),
+        annotator=np.array([annotator_index[row["worker"]] for row in rows]),
+        label=np.array([output_index[row["label"]] for row in rows]),
         tasks=tasks, annotators=annotators, outputs=outputs, classes=outputs,
         meaning=np.arange(len(outputs), dtype=np.int16),
     )  # fmt: skip
-    return labels, np.array([at[2][true[task]] if task in true else -1 for task in tasks], dtype=np.int16)
+    return labels, np.array(
+        [output_index[true[task]] if task in true else -1 for task in tasks], dtype=np.int16
+    )
 
 
 @lru_cache(maxsize=2)

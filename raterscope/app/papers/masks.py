@@ -20,20 +20,13 @@ from raterscope.algorithms.simulation.mask_crowds import (
     simulate_case,
     strict,
 )
-from raterscope.app.papers.experiments import Better, Experiment, Measures, Row, nodules
+from raterscope.app.papers.experiments import Better, Experiment, Measures, Paper, Row, nodules
 
 __all__ = [
-    "EXPERIMENTS",
     "LARGE_PROSTATES",
+    "MASKS",
     "NODULES",
     "PROSTATE_RATERS",
-    "TABLE_4",
-    "TABLE_5",
-    "UNPUBLISHED",
-    "alike",
-    "compared",
-    "named",
-    "table_rows",
     "weights",
 ]
 
@@ -320,17 +313,6 @@ _CLUSTERS = Experiment(
     "apart in 2 of 40 cases, and the networks' outputs, are not published. Simulated CT and raters.",
 )  # fmt: skip
 
-EXPERIMENTS = (_NODULES, _PROSTATES, _LIKELIHOODS, _LOCAL, _CLUSTERS)
-
-UNPUBLISHED = (
-    ("Figures 5 to 7 and 18: ProstateBin, 40 private MR scans with outlines of 7 radiologists",
-     "simulated prostates"),
-    ("Table 4, Figures 13, 16 and 17: NoduleNet, outputs of nine networks",
-     "20 nodules of LIDC-IDRI with a simulated fifth rater"),
-    ("Table 5, Figures 14, 15 and 17: ProstateNet, outputs of five networks", "simulated prostates"),
-)  # fmt: skip
-
-
 _PROSTATE, _FULL_SPACING = (160, 500, 500), (0.75, 0.6, 0.6)
 """Section 4.1: typically 160 x 500 x 500 voxels, slices of 0.5 to 1.0 mm, pixels of 0.4 to 0.8 mm."""
 
@@ -371,23 +353,21 @@ def _large(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - simul
     return compared(named(case.masks, case.spacing), case.truth)
 
 
-LARGE_PROSTATES = Experiment(
+LARGE_PROSTATES = replace(
+    _PROSTATES,
     name="masks-table-5-sizes",
     title="Table 5 and Figure 14: seven prostates of 160 x 500 x 500 voxels, five raters, simulated",
-    cells=("five raters",),
     measure=_large,
-    rows=table_rows("five raters", TABLE_5),
-    runs=7, quick=0,
+    quick=0,
     method="Seven simulated prostates of the paper's size, with the five raters of `raterscope simulate "
     "prostate --raters 5`, against the true outline.",
     command="raterscope simulate prostate --raters 5 -o x && raterscope fuse masks "
     "x/prostate_reader_*.nii.gz --structure prostate --truth x/prostate_truth.nii.gz -o x/fused",
     remark="Simulated raters are better than the paper's networks, so that all figures are better.",
-    instead="The outputs of the five networks (ProstateNet) are not published. Simulated raters.",
 )  # fmt: skip
 
 
-def _raters(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - simulated
+def _seven_raters(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - simulated
     """Measure seven raters of a prostate: local weights, and who follows the same consensus at two slopes."""
     school = _full_prostate(run, 7, wider=2)
     plain = replace(
@@ -410,16 +390,13 @@ _APART: tuple[tuple[str, str, str, Better], ...] = (
     ("printed pairs", "two schools: pairs of raters that are rightly together or apart", "-", "higher"),
 )  # fmt: skip
 
-PROSTATE_RATERS = Experiment(
+PROSTATE_RATERS = replace(
+    _LOCAL,
     name="masks-figures-5-7-18-sizes",
     title="Figures 5 to 7 and 18: 40 prostates of 160 x 500 x 500 voxels, seven raters, simulated",
-    cells=("seven raters",),
-    measure=_raters,
+    measure=_seven_raters,
     rows=(
-        Row("weight of the rater who leaks, inside the leak over elsewhere at the outline", "seven raters",
-            "printed weight", words="lower inside", default="default weight", better="lower"),
-        Row("uncertainty where raters disagree over where all agree", "seven raters", "printed uncertainty",
-            words="above 1", default="default uncertainty", better="", digits=2),
+        *_LOCAL.rows,
         *(
             Row(f"slope {slope}: {words}", "seven raters", f"slope {slope} {measure}", words=says,
                 default=f"slope {slope} {measure.replace('printed', 'default')}", better=better)
@@ -433,6 +410,20 @@ PROSTATE_RATERS = Experiment(
     "18.",
     command="raterscope simulate prostate --wider 2 -o x && raterscope fuse masks x/prostate_reader_*.nii.gz "
     "--structure prostate --algorithm mixture --set slope=1 -o x/fused",
-    instead="The prostate scans and the seven radiologists' outlines (ProstateBin) are not published. "
-    "Simulated CT and raters.",
+)  # fmt: skip
+
+MASKS = Paper(
+    name="masks",
+    title="Masks: the robust fusion paper",
+    reference="audelan2022",
+    experiments=(
+        _NODULES, _PROSTATES, _LIKELIHOODS, _LOCAL, _CLUSTERS, NODULES, LARGE_PROSTATES, PROSTATE_RATERS,
+    ),
+    unpublished=(
+        ("Figures 5 to 7 and 18: ProstateBin, 40 private MR scans with outlines of 7 radiologists",
+         "simulated prostates"),
+        ("Table 4, Figures 13, 16 and 17: NoduleNet, outputs of nine networks",
+         "20 nodules of LIDC-IDRI with a simulated fifth rater"),
+        ("Table 5, Figures 14, 15 and 17: ProstateNet, outputs of five networks", "simulated prostates"),
+    ),
 )  # fmt: skip

@@ -29,7 +29,7 @@ from raterscope.app.page.contents import (
     Table,
 )
 from raterscope.app.page.rendering import as_html
-from raterscope.app.papers import clicks, masks
+from raterscope.app.papers.clicks import CLICKS
 from raterscope.app.papers.experiments import (
     Chart,
     Estimate,
@@ -45,6 +45,7 @@ from raterscope.app.papers.experiments import (
     paired_difference,
 )
 from raterscope.app.papers.labels import LABELS
+from raterscope.app.papers.masks import MASKS
 from raterscope.app.papers.pairs import PAIRS
 from raterscope.app.papers.thesis import THESIS
 from raterscope.resources.bibliography import references_text
@@ -287,27 +288,6 @@ def _marked(gap: Estimate, digits: int) -> Cell:
         return Cell(f"{text} *", *_MARKED)
     return Cell(text)
 
-
-CLICKS = Paper(
-    name="clicks",
-    title="Clicks: the OEM-DEM paper",
-    reference="pages2019",
-    experiments=(*clicks.EXPERIMENTS, clicks.SIZES, clicks.STREAMED),
-    unpublished=clicks.UNPUBLISHED,
-)
-
-MASKS = Paper(
-    name="masks",
-    title="Masks: the robust fusion paper",
-    reference="audelan2022",
-    experiments=(
-        *masks.EXPERIMENTS,
-        masks.NODULES,
-        masks.LARGE_PROSTATES,
-        masks.PROSTATE_RATERS,
-    ),
-    unpublished=masks.UNPUBLISHED,
-)
 
 PAPERS: Mapping[str, Paper] = {one.name: one for one in (CLICKS, PAIRS, LABELS, MASKS, THESIS)}
 

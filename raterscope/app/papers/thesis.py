@@ -34,7 +34,7 @@ from raterscope.algorithms.simulation.click_crowds import (
     voting_crowd,
 )
 from raterscope.app.papers.clicks import RADIUS
-from raterscope.app.papers.experiments import Better, Experiment, Measures, Paper, Row, paid_crowd
+from raterscope.app.papers.experiments import Better, Experiment, Measures, Paper, Row, paid_crowd, rates
 
 __all__ = ["THESIS", "errors_of", "over_time"]
 
@@ -62,7 +62,7 @@ def _clustered(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - s
         ("default", oem(crowd.clicks)),
     ):
         score = evaluate(clusters.mean, crowd.mean, TOLERANCE)
-        result |= {f"{name} S": score.sensitivity, f"{name} P": float(np.nan_to_num(score.precision))}
+        result |= rates(name, score)
     return result
 
 
@@ -162,8 +162,8 @@ _ERRORS = ("rho_1", "rho_0", "mu", "S", "P", "wrong")
 
 
 def _repeated(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - simulated
-    annotators, clusters, *rates = STREAMS[cell]
-    crowd = voting_crowd(annotators, clusters, run, *rates)
+    annotators, clusters, *means = STREAMS[cell]
+    crowd = voting_crowd(annotators, clusters, run, *means)
     decisions = decide_again(crowd, 30, run)
     result: dict[str, float] = {}
     for kind, settings in (("printed", DecisionSettings(as_printed=True)), ("default", DecisionSettings())):
@@ -207,8 +207,8 @@ _TIMES = Experiment(
 
 
 def _joining(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - simulated
-    clusters, *rates = JOINING[cell]
-    crowd = voting_crowd(50, clusters, run, *rates)
+    clusters, *means = JOINING[cell]
+    crowd = voting_crowd(50, clusters, run, *means)
     marked = crowd.votes.marked
     result: dict[str, float] = {}
     for kind, settings in (("printed", DecisionSettings(as_printed=True)), ("default", DecisionSettings())):
@@ -277,7 +277,7 @@ def _on_images(cell: str, run: int, data: Path) -> Measures:
     result: dict[str, float] = {}
     for name, mean in places.items():
         score = evaluate(mean, image.truth, RADIUS)
-        result |= {f"{name} S": score.sensitivity, f"{name} P": float(np.nan_to_num(score.precision))}
+        result |= rates(name, score)
     return result
 
 
@@ -322,8 +322,7 @@ def _on_clusters(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 -
             state = admit(state, votes[None], settings)
         for way, last in (("recursive EM", state), ("batch EM", batch_em(state, settings))):
             score = evaluate(places[last.posterior >= 0.5], image.truth, RADIUS)
-            result[f"{kind} {way} S"] = score.sensitivity
-            result[f"{kind} {way} P"] = float(np.nan_to_num(score.precision))
+            result |= rates(f"{kind} {way}", score)
     return result
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from raterscope.algorithms.settings import Settings, choice, integer, number
@@ -35,57 +36,46 @@ __all__ = [
 
 Kind = Literal["clicks", "masks", "labels", "pairs"]
 
-_MANY = 100_000
+_MOST = 100_000
 _SEED = "Another number draws another realization; the same number gives the same files."
 
+_SCENARIO = "of the scenario"
 
-def _seed() -> Any:
-    return integer(1, "Seed", _SEED, minimum=0, maximum=2**31 - 1)
+_count = partial(integer, minimum=1, maximum=_MOST)
+_clicks = partial(integer, minimum=1, maximum=10_000)
+_rate = partial(number, minimum=0.001, maximum=0.999)
+_share = partial(number, minimum=0.0, maximum=1.0)
+_large = partial(integer, minimum=1, maximum=1_000_000)
+_pixels = partial(integer, minimum=32, maximum=2000)
+_seed = partial(integer, label="Seed", help=_SEED, minimum=0, maximum=2**31 - 1)
 
 
 @dataclass(frozen=True)
 class OverlappingSettings(Settings):
     """Ten close components of different sizes (OEM-DEM paper, section 3.1)."""
 
-    annotators: int = integer(
-        51, "Annotators", "Number of annotators R. OEM-DEM paper, section 3.1: 11, 21, 25, 31, 41, 51.",
-        minimum=1, maximum=_MANY,
-    )  # fmt: skip
-    fewest: int = integer(
-        16, "Fewest clicks", "Clicks of an annotator, at least. OEM-DEM paper, section 3.1: 16.",
-        minimum=1, maximum=10_000,
-    )  # fmt: skip
-    most: int = integer(
-        24, "Most clicks", "Clicks of an annotator, at most. OEM-DEM paper, section 3.1: 24.",
-        minimum=1, maximum=10_000,
-    )  # fmt: skip
+    annotators: int = _count(
+        51, "Annotators", "Number of annotators R. OEM-DEM paper, section 3.1: 11, 21, 25, 31, 41, 51."
+    )
+    fewest: int = _clicks(16, "Fewest clicks", "Of an annotator, at least. OEM-DEM paper, section 3.1: 16.")
+    most: int = _clicks(24, "Most clicks", "Of an annotator, at most. OEM-DEM paper, section 3.1: 24.")
     scale: float = number(
         200.0, "Scale",
         "Pixels for a unit of length. The paper's area is [1, 4] x [0, 5] in units that it does not name; "
         "200 makes an image of 600 x 1000 pixels.",
         unit="px", minimum=1.0, maximum=10_000.0,
     )  # fmt: skip
-    seed: int = _seed()
+    seed: int = _seed(1)
 
 
 @dataclass(frozen=True)
 class SeparatedSettings(Settings):
     """Fifteen components that lie apart (thesis, section 2.3)."""
 
-    annotators: int = integer(
-        20, "Annotators", "Number of annotators R. Thesis, section 2.3: 20 and 50.", minimum=1, maximum=_MANY
-    )
-    components: int = integer(
-        15, "Components", "Number of components M. Thesis, section 2.3: 15.", minimum=1, maximum=10_000
-    )
-    fewest: int = integer(
-        13, "Fewest clicks", "Clicks of an annotator, at least. Thesis, section 2.3: 13.",
-        minimum=1, maximum=10_000,
-    )  # fmt: skip
-    most: int = integer(
-        17, "Most clicks", "Clicks of an annotator, at most. Thesis, section 2.3: 17.",
-        minimum=1, maximum=10_000,
-    )  # fmt: skip
+    annotators: int = _count(20, "Annotators", "Number of annotators R. Thesis, section 2.3: 20 and 50.")
+    components: int = _clicks(15, "Components", "Number of components M. Thesis, section 2.3: 15.")
+    fewest: int = _clicks(13, "Fewest clicks", "Of an annotator, at least. Thesis, section 2.3: 13.")
+    most: int = _clicks(17, "Most clicks", "Of an annotator, at most. Thesis, section 2.3: 17.")
     side: float = number(
         1000.0, "Side", "Width and height of the image. Thesis, section 2.3: 1000.",
         unit="px", minimum=1.0, maximum=1e5,
@@ -98,45 +88,34 @@ class SeparatedSettings(Settings):
         100.0, "Separation", "Least distance between two centres. The thesis does not state it.",
         unit="px", minimum=0.0, maximum=1e5,
     )  # fmt: skip
-    seed: int = _seed()
+    seed: int = _seed(1)
 
 
 @dataclass(frozen=True)
 class VotingSettings(Settings):
     """Votes on clusters by annotators of unlike sensitivity and specificity (thesis, section 3.1)."""
 
-    annotators: int = integer(
-        11, "Annotators", "Number of annotators R. Thesis, section 3.1: 11.", minimum=1, maximum=_MANY
+    annotators: int = _count(11, "Annotators", "Number of annotators R. Thesis, section 3.1: 11.")
+    clusters: int = _count(20, "Clusters", "Number of clusters M. Thesis, section 3.1: 20.")
+    sensitivity: float = _rate(0.75, "Mean sensitivity", "Mean over annotators. Thesis, section 3.1: 0.75.")
+    specificity: float = _rate(0.75, "Mean specificity", "Mean over annotators. Thesis, section 3.1: 0.75.")
+    prevalence: float = _share(
+        0.5, "Prevalence", "Probability that a cluster is a structure. Thesis, section 3.1: 0.5."
     )
-    clusters: int = integer(
-        20, "Clusters", "Number of clusters M. Thesis, section 3.1: 20.", minimum=1, maximum=_MANY
-    )
-    sensitivity: float = number(
-        0.75, "Mean sensitivity", "Mean over annotators. Thesis, section 3.1: 0.75.",
-        minimum=0.001, maximum=0.999,
-    )  # fmt: skip
-    specificity: float = number(
-        0.75, "Mean specificity", "Mean over annotators. Thesis, section 3.1: 0.75.",
-        minimum=0.001, maximum=0.999,
-    )  # fmt: skip
-    prevalence: float = number(
-        0.5, "Prevalence", "Probability that a cluster is a structure. Thesis, section 3.1: 0.5.",
-        minimum=0.0, maximum=1.0,
-    )  # fmt: skip
     concentration: float = number(
         8.0, "Concentration",
         "Sum of the two parameters of the Beta distributions that sensitivities and specificities are drawn "
         "from. The thesis does not state it.",
         minimum=0.01, maximum=1e6,
     )  # fmt: skip
-    seed: int = _seed()
+    seed: int = _seed(1)
 
 
 @dataclass(frozen=True)
 class StreamSettings(Settings):
     """Decisions that arrive over time (thesis, sections 3.4 and 5.2).
 
-    What is left open is that of the scenario.
+    Parameters that are not set are those of the scenario.
     """
 
     scenario: str = choice(
@@ -152,33 +131,29 @@ class StreamSettings(Settings):
             "joining-third": "annotators join, third scenario",
         },
     )  # fmt: skip
-    times: int = integer(
+    times: int = _clicks(
         30, "Time steps",
         "Decisions of each annotator on each cluster, where all decide again. Thesis, section 3.4: "
         "converged at t = 30.",
-        minimum=1, maximum=10_000,
     )  # fmt: skip
-    annotators: int | None = integer(
-        None, "Annotators", "Number of annotators R; by default that of the scenario.",
-        minimum=1, maximum=_MANY, left_open="of the scenario",
-    )  # fmt: skip
-    clusters: int | None = integer(
-        None, "Clusters", "Number of clusters M; by default that of the scenario.",
-        minimum=1, maximum=_MANY, left_open="of the scenario",
-    )  # fmt: skip
-    sensitivity: float | None = number(
+    annotators: int | None = _count(
+        None, "Annotators", "Number of annotators R; by default that of the scenario.", left_open=_SCENARIO
+    )
+    clusters: int | None = _count(
+        None, "Clusters", "Number of clusters M; by default that of the scenario.", left_open=_SCENARIO
+    )
+    sensitivity: float | None = _rate(
         None, "Mean sensitivity", "Mean over annotators; by default that of the scenario.",
-        minimum=0.001, maximum=0.999, left_open="of the scenario",
+        left_open=_SCENARIO,
     )  # fmt: skip
-    specificity: float | None = number(
+    specificity: float | None = _rate(
         None, "Mean specificity", "Mean over annotators; by default that of the scenario.",
-        minimum=0.001, maximum=0.999, left_open="of the scenario",
+        left_open=_SCENARIO,
     )  # fmt: skip
-    prevalence: float = number(
-        0.5, "Prevalence", "Probability that a cluster is a structure. Thesis, sections 3.4 and 5.2: 0.5.",
-        minimum=0.0, maximum=1.0,
-    )  # fmt: skip
-    seed: int = _seed()
+    prevalence: float = _share(
+        0.5, "Prevalence", "Probability that a cluster is a structure. Thesis, sections 3.4 and 5.2: 0.5."
+    )
+    seed: int = _seed(1)
 
 
 @dataclass(frozen=True)
@@ -197,12 +172,8 @@ class ProstateSettings(Settings):
     slices: int = integer(
         160, "Slices", "Robust fusion paper, section 4.1: typically 160.", minimum=8, maximum=1000
     )
-    rows: int = integer(
-        500, "Rows", "Robust fusion paper, section 4.1: typically 500.", minimum=32, maximum=2000
-    )
-    columns: int = integer(
-        500, "Columns", "Robust fusion paper, section 4.1: typically 500.", minimum=32, maximum=2000
-    )
+    rows: int = _pixels(500, "Rows", "Robust fusion paper, section 4.1: typically 500.")
+    columns: int = _pixels(500, "Columns", "Robust fusion paper, section 4.1: typically 500.")
     thickness: float = number(
         0.75, "Slice thickness", "Robust fusion paper, section 4.1: 0.5 to 1.0 mm.",
         unit="mm", minimum=0.1, maximum=10.0,
@@ -217,25 +188,20 @@ class ProstateSettings(Settings):
         "in section 4.3 of the robust fusion paper.",
         minimum=0, maximum=100,
     )  # fmt: skip
-    seed: int = _seed()
+    seed: int = _seed(1)
 
 
 @dataclass(frozen=True)
 class CrowdSettings(Settings):
     """A crowd in five communities that scores -1, 1 or 3 (dynamic combination paper, sections 4 and 5)."""
 
-    tasks: int = integer(
-        963, "Tasks", "Candidates. Dynamic combination paper, section 4: 963.", minimum=2, maximum=1_000_000
-    )
-    annotators: int = integer(
-        1705, "Annotators", "Dynamic combination paper, section 4: 1705.", minimum=1, maximum=1_000_000
-    )
-    fewest: int = integer(
+    tasks: int = _large(963, "Tasks", "Candidates. Dynamic combination paper, section 4: 963.", minimum=2)
+    annotators: int = _large(1705, "Annotators", "Dynamic combination paper, section 4: 1705.")
+    fewest: int = _large(
         8, "Fewest votes",
         "Votes of an annotator, at least. With the tail 2.04 a crowd of 1705 gives about 26,558 votes on "
         "963 tasks, as in section 11 of the dynamic combination paper, which does not state how they are "
         "distributed.",
-        minimum=1, maximum=1_000_000,
     )  # fmt: skip
     tail: float = number(
         2.04, "Tail",
@@ -243,52 +209,38 @@ class CrowdSettings(Settings):
         "have many votes.",
         minimum=0.2, maximum=100.0,
     )  # fmt: skip
-    prevalence: float = number(
+    prevalence: float = _rate(
         0.1, "Prevalence",
         "Probability of the positive class. Dynamic combination paper, section 6: 5,134 of 53,925 "
         "observations.",
-        minimum=0.001, maximum=0.999,
     )  # fmt: skip
-    changing: float = number(
+    changing: float = _share(
         0.6, "Share who change",
         "Of the annotators with 150 votes or more: they learn, tire or jump, as in section 8 of the DynIBCC "
         "paper, which does not state a share.",
-        minimum=0.0, maximum=1.0,
     )  # fmt: skip
-    hard: float = number(
-        0.1,
-        "Share of hard tasks",
-        "The dynamic combination paper does not state it.",
-        minimum=0.0,
-        maximum=1.0,
-    )
-    seed: int = _seed()
+    hard: float = _share(0.1, "Share of hard tasks", "The dynamic combination paper does not state it.")
+    seed: int = _seed(1)
 
 
 @dataclass(frozen=True)
 class BiasSettings(Settings):
     """Annotators who compare all pairs, some of them biased to a side (position bias paper, section 3.1)."""
 
-    p1: float = number(
+    p1: float = _share(
         0.1, "Incorrect, p1",
         "Probability that a good annotator answers incorrectly. Position bias paper, Tables 1 and 2: 0.1, "
         "0.2, 0.3, 0.4.",
-        minimum=0.0, maximum=1.0,
     )  # fmt: skip
-    p2: float = number(
+    p2: float = _share(
         0.4, "Disturbed, p2",
         "Probability that a biased annotator answers the preferred side. Position bias paper, Tables 1 and "
         "2: 0.4, 0.5, 0.6, 0.7.",
-        minimum=0.0, maximum=1.0,
     )  # fmt: skip
     items: int = integer(16, "Items", "Position bias paper, section 3.1: 16.", minimum=2, maximum=2000)
-    good: int = integer(
-        100, "Good annotators", "Position bias paper, section 3.1: 100.", minimum=0, maximum=_MANY
-    )
-    biased: int = integer(
-        50, "Biased annotators", "Position bias paper, section 3.1: 50.", minimum=0, maximum=_MANY
-    )
-    seed: int = integer(0, "Seed", _SEED, minimum=0, maximum=2**31 - 1)
+    good: int = _count(100, "Good annotators", "Position bias paper, section 3.1: 100.", minimum=0)
+    biased: int = _count(50, "Biased annotators", "Position bias paper, section 3.1: 50.", minimum=0)
+    seed: int = _seed(0)
 
 
 @dataclass(frozen=True)
@@ -330,18 +282,18 @@ _LISTED = (
         "overlapping", "Close components of different sizes", "clicks",
         "Clicks on ten close Gaussian components of three sizes and on nothing at all: OEM-DEM paper, "
         "section 3.1, Figures 1 and 2. The paper does not state where the components lie: they are uniform.",
-        OverlappingSettings, lambda one: one.annotators * one.most, 5_000_000, "clicks",
+        OverlappingSettings, lambda s: s.annotators * s.most, 5_000_000, "clicks",
     ),
     Setup(
         "separated", "Components that lie apart", "clicks",
         "Clicks on fifteen Gaussian components that do not overlap: thesis, section 2.3, Table 2.1.",
-        SeparatedSettings, lambda one: one.annotators * one.most, 5_000_000, "clicks",
+        SeparatedSettings, lambda s: s.annotators * s.most, 5_000_000, "clicks",
     ),
     Setup(
         "voting", "Votes on clusters", "labels",
         "Votes of annotators who each have a sensitivity and a specificity: thesis, section 3.1, "
         "Figure 3.1. One vote for each annotator and cluster, as the detection stage has them.",
-        VotingSettings, lambda one: one.annotators * one.clusters, 5_000_000, "votes",
+        VotingSettings, lambda s: s.annotators * s.clusters, 5_000_000, "votes",
     ),
     Setup(
         "streams", "Decisions that arrive over time", "labels",
@@ -354,7 +306,7 @@ _LISTED = (
         "A simulated CT volume and the masks of seven raters, one of whom leaks: in place of the private "
         "ProstateBin data of the robust fusion paper, sections 4.1 and 4.2.1, Figures 5 to 7.",
         ProstateSettings,
-        lambda one: one.slices * one.rows * one.columns * (one.raters + 10), 1_500_000_000,
+        lambda s: s.slices * s.rows * s.columns * (s.raters + 10), 1_500_000_000,
         "voxels of all raters",
     ),
     Setup(
@@ -362,14 +314,14 @@ _LISTED = (
         "Scores -1, 1 and 3 of a crowd in five communities, some of whose members change: in place of the "
         "Galaxy Zoo Supernovae data of the dynamic combination paper, sections 4, 5 and 8.",
         CrowdSettings,
-        lambda one: min(one.tasks, 3000) * one.annotators / max(one.tail, 1.0), 20_000_000, "votes",
+        lambda s: min(s.tasks, 3000) * s.annotators / max(s.tail, 1.0), 20_000_000, "votes",
     ),
     Setup(
         "bias", "Annotators biased to a side", "pairs",
         "Comparisons of all pairs of 16 items by 150 annotators, 50 of them biased to a side: position bias "
         "paper, section 3.1, Tables 1 and 2.",
         BiasSettings,
-        lambda one: (one.good + one.biased) * one.items * (one.items - 1) / 2, 5_000_000, "comparisons",
+        lambda s: (s.good + s.biased) * s.items * (s.items - 1) / 2, 5_000_000, "comparisons",
     ),
 )  # fmt: skip
 
