@@ -96,8 +96,8 @@ def changes_of_run(number: int, chosen: int | None, study: Study, watch: Watch =
     study : Study
     watch : Watch
     """
-    run = study.run(number)
-    before = previous_run(study.runs(), run, chosen)
+    run = study.runs.get(number)
+    before = previous_run(study.runs.all(), run, chosen)
     if not before:
         return None
     state = fold([one for one in study.decisions() if one.id <= run.known])
@@ -106,7 +106,7 @@ def changes_of_run(number: int, chosen: int | None, study: Study, watch: Watch =
     compare = KINDS[run.kind].compare_runs
     for done, (item, earlier) in enumerate(before.items()):
         watch(done / len(before), "comparing with the run before")
-        then, now = study.result(earlier.id, item), study.result(run.id, item)
+        then, now = study.runs.result(earlier.id, item), study.runs.result(run.id, item)
         if then is not None and now is not None:
             where = f", {plain(names.get(item, ''))}" if len(names) > 1 else ""
             compare(ComparedItem(study, state, item, where, earlier, run, then, now), found)

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import raterscope
 
-__all__ = ["choose_folder"]
-
 _VARIABLE = "NUMBA_CACHE_DIR"
 
 

@@ -23,11 +23,6 @@ from raterscope.app.review import (
 from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.records import Item
 
-__all__ = [
-    "Chosen", "Contents", "Journal", "Written", "choose_run", "open_study", "read_contents",
-    "set_matching_radius", "write_decision",
-]  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Contents:
@@ -160,7 +155,7 @@ def open_study(path: Path, create: bool, watch: Watch) -> tuple[Study, Journal, 
 def read_contents(journal: Journal, study: Study, watch: Watch) -> Contents:
     """Read what is to be known of a study, with the journal as it is in memory."""
     watch(0.0, "reading the study")
-    runs = tuple(study.runs())
+    runs = tuple(study.runs.all())
     chosen = study.shown.chosen()
     journal.rest_on(runs, chosen)
     return Contents(

@@ -34,8 +34,6 @@ from raterscope.app.review import Decision, ReviewState
 from raterscope.app.study import Study
 from raterscope.app.study.records import Standing, UnwrittenError
 
-__all__ = ["Document", "Unsaved"]
-
 
 @dataclass(frozen=True, eq=False)
 class Unsaved:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["InputError", "counted", "plain", "refuse_unknown"]
-
 _LONGEST = 80
 
 

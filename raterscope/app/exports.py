@@ -247,9 +247,9 @@ def provenance(export: Export, study: Study, request: Request) -> Provenance:
             raise InputError(f"--run is for results; {export.what} are those of the study, of no run")
         return Provenance()
     with study.shown.only(request.run):
-        if request.run is not None and study.run(request.run).kind not in export.kinds:
+        if request.run is not None and study.runs.get(request.run).kind not in export.kinds:
             kinds = " or ".join(export.kinds)
-            there = study.runs_in_words(export.kinds)
+            there = study.runs.in_words(export.kinds)
             raise InputError(f"run {request.run} is not of {kinds}; there is {there}", file=study.path)
         made = provenance_of(study, export.kinds, request.items)
     if not made.runs and made.outdated:

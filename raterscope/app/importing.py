@@ -40,7 +40,7 @@ from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.labels import link_pictures
 from raterscope.app.study.masks import add_case, add_masks
 from raterscope.app.study.pairs import add_true_ranking
-from raterscope.app.study.places import Names
+from raterscope.app.study.references import ImageNames
 
 __all__ = ["TABLES", "Readings", "import_files", "read_files", "store"]
 
@@ -378,7 +378,7 @@ def _numbers(study: Study, sites: Sequence[Site], added: Sequence[ImageEntry]) -
     """Give every site's number in the study: those that came are `added`, in their order."""
     came = iter(added)
     numbers = []
-    names = Names(study.images())
+    names = ImageNames(study.images())
     for site in sites:
         if site.number is not None:
             numbers.append(site.number)

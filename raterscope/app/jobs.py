@@ -20,8 +20,6 @@ from raterscope.algorithms.errors import RefusedError
 from raterscope.algorithms.progress import Cancelled, Watch
 from raterscope.app.errors import InputError
 
-__all__ = ["Job", "Jobs", "Lane"]
-
 State = Literal["running", "cancelling", "done", "failed", "cancelled"]
 Work = Callable[[Watch], Any]
 

@@ -9,7 +9,7 @@ from typing import Any
 from raterscope import __version__
 from raterscope.app.review import fold
 from raterscope.app.study import RunEntry, Study
-from raterscope.app.study.shown import run_name
+from raterscope.app.study.runs import run_name
 
 __all__ = ["Provenance", "description_of", "provenance_of", "provenance_of_report", "record_of_export"]
 
@@ -65,9 +65,9 @@ def provenance_of(study: Study, kinds: Sequence[str], items: Sequence[int] = ())
                 runs.setdefault(run, []).append(item)
         outdated += study.shown.replaced(kind, asked)
     for run in sorted(runs):
-        outdated += study.shown.outdated(study.run(run), runs[run])
+        outdated += study.shown.outdated(study.runs.get(run), runs[run])
     return Provenance(
-        runs=tuple(study.run(run) for run in sorted(runs)),
+        runs=tuple(study.runs.get(run) for run in sorted(runs)),
         items={run: tuple(of) for run, of in runs.items()},
         outdated=tuple(outdated),
         decisions=study.last_decision(),

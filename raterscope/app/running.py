@@ -82,4 +82,4 @@ def keep(
         excluded=inputs.excluded,
         weights=dict(weights or {}),
     )
-    return study.add_run(record, answer.kept, watch)
+    return study.runs.add(record, answer.kept, watch)

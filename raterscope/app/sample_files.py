@@ -123,5 +123,5 @@ def keep_once(
 ) -> None:
     """Keep a run, unless the study has this very run already: the demo may be shown many times."""
     new = digest, answer.plan.as_dict(), versions()
-    if all((run.digest, run.settings, run.versions) != new for run in study.runs()):
+    if all((run.digest, run.settings, run.versions) != new for run in study.runs.all()):
         keep(answer, study, watch)

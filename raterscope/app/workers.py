@@ -15,8 +15,6 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from typing import Any, TypeVar
 
-__all__ = ["THREADS", "in_processes", "processors"]
-
 Result = TypeVar("Result")
 
 POLL = 0.05  # seconds

@@ -4,18 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = [
-    "count",
-    "decimals",
-    "duration",
-    "estimate",
-    "figure",
-    "part_of_one",
-    "percent",
-    "small_figure",
-    "time_left",
-]
-
 MOST_DECIMALS = 3
 STEPS = 70
 UNKNOWN = "not known"

@@ -24,16 +24,16 @@ def run(path, *options):
 
 def changes(path, chosen=None):
     with Study.open(path) as study:
-        return changes_of_run(study.runs()[-1].id, chosen, study)
+        return changes_of_run(study.runs.all()[-1].id, chosen, study)
 
 
 def test_clicks_that_a_stricter_run_no_longer_detects(path, study_fused):
     path.write_bytes(study_fused.read_bytes())
     with Study.open(path) as study:
         assert changes_of_run(1, None, study) is None  # nothing came before the first run
-        x, y = (float(value) for value in study.result(1, 1).clustering.mean[0])
+        x, y = (float(value) for value in study.runs.result(1, 1).clustering.mean[0])
         study.record(Decision(verb="reject", item=1, subject=SpotSubject(x=x, y=y), run=1))
-        spots = sum(int(study.result(1, image).detection.detected.sum()) for image in (1, 2))
+        spots = sum(int(study.runs.result(1, image).detection.detected.sum()) for image in (1, 2))
     run(path, "oem", "--set", "detection_threshold=1.0")
     found = changes(path)
     assert found.count == len(found.listed) == spots - 1  # what was rejected is no news
@@ -54,7 +54,7 @@ def test_labels_that_another_method_answers_otherwise(tmp_path, path):
     run(path, "ibcc")
     found = changes(path)
     with Study.open(path) as study:
-        before, after = (study.result(number, 1).fusion for number in (1, 2))
+        before, after = (study.runs.result(number, 1).fusion for number in (1, 2))
         names = study.vote_set(1).tasks
     differ = {names[task] for task in range(len(names)) if before.label()[task] != after.label()[task]}
     flipped = {one.name for one in found.listed if "disputed now" not in one.words}
@@ -71,7 +71,7 @@ def test_masks_are_compared_region_by_region(tmp_path, path):
     found = changes(path)
     with Study.open(path) as study:
         case = study.items()["masks"][0].id
-        volumes = [int(study.result(number, case).fusions[0].mask.sum()) for number in (1, 2)]
+        volumes = [int(study.runs.result(number, case).fusions[0].mask.sum()) for number in (1, 2)]
     assert volumes[0] != volumes[1]
     assert sum(one.size for one in found.listed) == abs(volumes[0] - volumes[1])
     assert all(one.box is not None and one.name == "nodule" for one in found.listed)
@@ -97,7 +97,7 @@ def test_who_the_expert_cleared_is_flagged_no_more(tmp_path, path):
     assert main(["import", str(path), str(table)]) == 0
     run(path, "lasso")
     with Study.open(path) as study:
-        fusion = study.result(1, 1)
+        fusion = study.runs.result(1, 1)
         names = study.annotators()
         cleared = names[int(study.comparison_set(1, None).people[int(np.flatnonzero(fusion.flagged)[0])])]
         study.record(Decision(verb="clear", item=1, subject=BiasSubject(annotator=cleared), run=1))
@@ -124,7 +124,7 @@ def test_what_the_expert_decided_is_counted_apart_from_what_the_fusion_settled(t
     assert main(["import", str(path), str(votes)]) == 0
     run(path, "majority")
     with Study.open(path) as study:
-        fusion, names = study.result(1, 1).fusion, study.vote_set(1).tasks
+        fusion, names = study.runs.result(1, 1).fusion, study.vote_set(1).tasks
         disputed = [names[task] for task in np.flatnonzero(fusion.posterior.max(axis=1) < 0.9)]
         for name in disputed[:2]:
             task = TaskSubject(task=name, label=fusion.classes[0])

@@ -41,7 +41,7 @@ def test_clicks_by_known_places_else_by_later_decisions(tmp_path, study_fused):
     path = tmp_path / "one.rscope"
     path.write_bytes(study_fused.read_bytes())
     with Study.open(path) as study:
-        spots = sum(len(study.result(1, image).clustering) for image in (1, 2))
+        spots = sum(len(study.runs.result(1, image).clustering) for image in (1, 2))
         by_truth = trust_in_clicks(study, [1, 2])
         assert (by_truth.by_truth, by_truth.judged) == (True, spots)
         text = write_report(study, tmp_path / "report.html").read_text().replace("\xa0", " ")
@@ -55,7 +55,7 @@ def test_what_a_run_was_held_to_says_nothing_of_it(tmp_path, study_fused):
     assert main(["run", str(path), "oem", "--hold-truth"]) == 0
     with Study.open(path) as study:
         assert trust_in_clicks(study, [1, 2]).judged == 0
-        fusion = study.result(2, 1)
+        fusion = study.runs.result(2, 1)
         free = int(np.flatnonzero((fusion.detection.posterior > 0) & (fusion.detection.posterior < 1))[0])
         x, y = (float(value) for value in fusion.clustering.mean[free])
         study.record(Decision(verb="reject", item=1, subject=SpotSubject(x=x, y=y), run=2))
@@ -72,7 +72,7 @@ def test_a_decision_that_the_run_is_held_to_counts_with_the_run_before(tmp_path)
     assert main(["import", str(path), str(write_votes(tmp_path / "votes.csv")), "--kind", "labels"]) == 0
     assert main(["run", str(path), "majority"]) == 0
     with Study.open(path) as study:
-        fusion = study.result(1, 1).fusion
+        fusion = study.runs.result(1, 1).fusion
         for task in (0, 1):
             wrong = fusion.classes[1 - fusion.label()[task]]
             study.record(
@@ -83,7 +83,7 @@ def test_a_decision_that_the_run_is_held_to_counts_with_the_run_before(tmp_path)
     assert main(["run", str(path), "majority"]) == 0
     with Study.open(path) as study:
         after = trust_in_labels(study, 1)
-        assert study.result(2, 1).fusion.known[0] >= 0
+        assert study.runs.result(2, 1).fusion.known[0] >= 0
     assert (after.judged, after.share, after.expected) == (2, 0.0, before.expected)
     assert main(["run", str(path), "ibcc"]) == 0
     with Study.open(path) as study:
@@ -98,6 +98,6 @@ def test_labels_by_the_truths_that_were_not_held(tmp_path):
     assert main(["run", str(path), "majority"]) == 0
     with Study.open(path) as study:
         found = trust_in_labels(study, 1)
-        fusion = study.result(1, 1).fusion
+        fusion = study.runs.result(1, 1).fusion
     assert found.judged == 60
     assert found.expected == pytest.approx(fusion.posterior.max(axis=1)[::2].mean())

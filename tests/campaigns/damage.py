@@ -110,14 +110,14 @@ def _steps(kind: str, folder: Path, random: Random) -> list[tuple[str, Callable[
 
 def _list(study: Study) -> None:
     study.images(), study.annotators(), study.questions(), study.pair_questions(), study.items()
-    study.names(), study.runs(), study.last_import()
+    study.names(), study.runs.all(), study.last_import()
     fold(study.decisions())
 
 
 def _results(study: Study) -> None:
-    for run in study.runs():
+    for run in study.runs.all():
         for item in run.items:
-            result = study.result(run.id, item)
+            result = study.runs.result(run.id, item)
             if result is not None:
                 mismatch_of(study, run, item, result)
     study.shown.answers()

@@ -73,7 +73,7 @@ def work(folder: Path, life: int, seed: int) -> None:
             chosen = random.sample(images, 2)
             run = keep(fuse_inputs(gather(chosen, study), PLAN, jobs=1), study)
             report("run", run, *sorted(chosen))
-        elif choice < 0.3 and study.runs():
+        elif choice < 0.3 and study.runs.all():
             what = random.choice(EXPORTED)
             out = folder / f"{life}_{step}_{what}.csv"
             write_export(find_export(what, ["clicks"]), study, Request(what, "csv", out))
@@ -217,13 +217,13 @@ class Campaign:
             for number, words in self.views.items() if views.get(number) != words
         ]  # fmt: skip
         self.views = views
-        runs = {entry.id: entry for entry in study.runs()}
+        runs = {entry.id: entry for entry in study.runs.all()}
         for number, items in self.runs.items():
             if number not in runs or list(runs[number].items) != items:
                 wrong.append(f"run {number} of items {items} is not there")
         for number, entry in runs.items():
             for item in entry.items:
-                result = study.result(number, item)
+                result = study.runs.result(number, item)
                 misfit = "it is missing" if result is None else mismatch_of(study, entry, item, result)
                 if misfit:
                     wrong.append(f"run {number}, item {item}: {misfit}")

@@ -66,7 +66,7 @@ def snapshots(folder: Path, seed: int) -> list[Snapshot]:
             if step % 3 == 1:
                 image = study.images()[-1].id
                 result = a_fusion(study.clicks(image), seed=image, clusters=20)
-                study.add_run(a_run(log={"images": [image]}), {image: result})
+                study.runs.add(a_run(log={"images": [image]}), {image: result})
             for _ in range(random.randrange(STEPS)):
                 spot = SpotSubject(x=random.random() * 100, y=random.random() * 100)
                 reasons.append(f"{len(reasons)} {random.getrandbits(2000)}")

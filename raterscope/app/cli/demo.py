@@ -17,8 +17,6 @@ from raterscope.app.kinds.registry import KINDS
 from raterscope.app.report import write_report
 from raterscope.app.sample_files import Tools
 
-__all__ = ["demo"]
-
 _PATIENCE = 480  # seconds for the pictures
 _TAKE = """
 import sys, pathlib

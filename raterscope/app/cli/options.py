@@ -6,9 +6,10 @@ import argparse
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from raterscope import __version__
-from raterscope.app.cli.simulate_options import describe_simulate
+from raterscope.algorithms.settings import SettingsError, Spec
 from raterscope.app.command_line.arguments import (
     Commands,
     Parser,
@@ -30,8 +31,7 @@ from raterscope.app.command_line.arguments import (
 )
 from raterscope.app.kinds.kind import Kind
 from raterscope.app.kinds.registry import KINDS, exports
-
-__all__ = ["EXAMPLES", "PAPERS", "options_of"]
+from raterscope.app.simulation.setups import SETUPS
 
 PAPERS = ("clicks", "pairs", "labels", "masks", "thesis")
 """Whose figures `papers` measures, as `papers.page` lists them."""
@@ -110,7 +110,7 @@ def _parser() -> Parser:
     _describe_structures(commands)
     _describe_watch(commands)
     _describe_fuse(commands)
-    describe_simulate(commands)
+    _describe_simulate(commands)
     _describe_references(commands)
     _describe_papers(commands)
     assert isinstance(commands.choices, dict)
@@ -342,3 +342,41 @@ def _describe_watch(commands: Commands) -> None:
     add_extent(watch, "width and height of images that nothing else tells the size of, pixels")
     add_settings(watch)
     add_mapping(watch)
+
+
+def _describe_simulate(commands: Commands) -> None:
+    """Add `simulate`, with a subcommand for each set-up and an option for each of its parameters."""
+    simulate = add_command(
+        commands,
+        "simulate",
+        "draw the papers' set-ups, with the truth beside the data",
+        "Draws simulated annotations whose truth is known, by default with a paper's parameters, and writes\n"
+        "them in the formats that import and fuse read; README.txt beside them names the commands.",
+    )
+    kinds = simulate.add_subparsers(dest="setup", required=True, metavar="SETUP", parser_class=Parser)
+    for setup in SETUPS.values():
+        parser = add_command(kinds, setup.name, f"{setup.kind}: {setup.title.lower()}", setup.summary)
+        for spec in setup.settings.specs():
+            parser.add_argument(
+                f"--{spec.name}", type=_value(spec), default=argparse.SUPPRESS,
+                metavar=spec.kind.upper() if spec.kind != "integer" else "N", help=_help(spec),
+            )  # fmt: skip
+        parser.add_argument("--study", action="store_true", help="import data and truth into a study there")
+        add_output(parser, "DIR", "a new or empty folder; nothing is overwritten")
+
+
+def _value(spec: Spec) -> Callable[[str], Any]:
+    def value(text: str) -> Any:
+        try:
+            return spec.check(spec.parse(text))
+        except SettingsError as error:
+            raise argparse.ArgumentTypeError(str(error).rstrip(".")) from error
+
+    return value
+
+
+def _help(spec: Spec) -> str:
+    """Give the sentence of help, with the default as it is typed; argparse formats with %."""
+    given = "" if spec.default is None else f" (default: {spec.default})"
+    unit = f" In {spec.unit}." if spec.unit else ""
+    return f"{spec.label}. {spec.help}{unit}{given}".replace("%", "%%")

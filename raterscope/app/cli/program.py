@@ -10,7 +10,7 @@ import argparse
 import io
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
@@ -18,89 +18,41 @@ from raterscope.app.cli.options import options_of
 from raterscope.app.command_line.arguments import Misused
 from raterscope.app.kinds.registry import KINDS
 
-__all__ = ["main"]
-
 INTERRUPTED = 130
 
 
-def _demo(options: argparse.Namespace) -> int:
-    from raterscope.app.cli.demo import demo
-
-    return demo(options)
-
-
-def _import(options: argparse.Namespace) -> int:
-    from raterscope.app.cli.study import import_files
-
-    return import_files(options)
+COMMANDS = (
+    "demo", "import", "run", "export", "report", "structures", "references", "watch", "simulate", "papers",
+    "fuse",
+)  # fmt: skip
 
 
-def _run(options: argparse.Namespace) -> int:
-    from raterscope.app.cli.run import run
-
-    return run(options)
-
-
-def _export(options: argparse.Namespace) -> int:
-    from raterscope.app.cli.study import export
-
-    return export(options)
-
-
-def _report(options: argparse.Namespace) -> int:
-    from raterscope.app.cli.report import report
-
-    return report(options)
-
-
-def _structures(options: argparse.Namespace) -> int:
-    from raterscope.app.cli.structures import structures
-
-    return structures(options)
-
-
-def _references(options: argparse.Namespace) -> int:
-    from raterscope.app.cli.references import references
-
-    return references(options)
-
-
-def _watch(options: argparse.Namespace) -> int:
-    from raterscope.app.cli.watch import watch
-
-    return watch(options)
-
-
-def _simulate(options: argparse.Namespace) -> int:
-    from raterscope.app.cli.simulate import simulate_files
-
-    return simulate_files(options)
-
-
-def _papers(options: argparse.Namespace) -> int:
-    from raterscope.app.cli.papers import papers
-
-    return papers(options)
-
-
-def _fuse(options: argparse.Namespace) -> int:
-    return KINDS[options.kind].fuse_command.fuse_files(options)
-
-
-COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
-    "demo": _demo,
-    "import": _import,
-    "run": _run,
-    "export": _export,
-    "report": _report,
-    "structures": _structures,
-    "references": _references,
-    "watch": _watch,
-    "simulate": _simulate,
-    "papers": _papers,
-    "fuse": _fuse,
-}
-"""What carries out each command; its module is imported when it is called."""
+def _execute(options: argparse.Namespace) -> int:
+    """Import the module of a command and call it."""
+    match options.command:
+        case "demo":
+            from raterscope.app.cli.demo import demo as command
+        case "import":
+            from raterscope.app.cli.study import import_files as command
+        case "run":
+            from raterscope.app.cli.run import run as command
+        case "export":
+            from raterscope.app.cli.study import export as command
+        case "report":
+            from raterscope.app.cli.report import report as command
+        case "structures":
+            from raterscope.app.cli.structures import structures as command
+        case "references":
+            from raterscope.app.cli.publications import references as command
+        case "watch":
+            from raterscope.app.cli.watch import watch as command
+        case "simulate":
+            from raterscope.app.cli.publications import simulate_files as command
+        case "papers":
+            from raterscope.app.cli.publications import papers as command
+        case _:
+            return KINDS[options.kind].fuse_command.fuse_files(options)
+    return command(options)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -109,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        What stands after the program's name; by default what it was started with.
+        The arguments after the program's name; by default those of the process.
 
     Returns
     -------
@@ -149,7 +101,7 @@ def _act(arguments: list[str]) -> int:
     if not arguments or (arguments[0] not in COMMANDS and not arguments[0].startswith("-")):
         return _window(arguments)
     options = options_of(arguments)
-    return COMMANDS[options.command](options)
+    return _execute(options)
 
 
 def _window(names: list[str]) -> int:

@@ -11,9 +11,7 @@ from raterscope.app.kinds.registry import KINDS
 from raterscope.app.provenance import provenance_of_report
 from raterscope.app.report import write_report
 from raterscope.app.study import Study
-from raterscope.app.study.places import Names
-
-__all__ = ["report"]
+from raterscope.app.study.references import ImageNames
 
 
 def report(options: argparse.Namespace) -> int:
@@ -24,7 +22,7 @@ def report(options: argparse.Namespace) -> int:
     with Study.open(options.study, to_read=True) as study, ProgressLine(sys.stderr) as watch:
         item = question = None
         if options.item is not None:
-            entry = Names(study.images()).find(options.item)
+            entry = ImageNames(study.images()).find(options.item)
             asked = {
                 one.name.casefold(): one.id
                 for kind in KINDS.values()

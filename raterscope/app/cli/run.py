@@ -19,8 +19,6 @@ from raterscope.app.outcome import Answer
 from raterscope.app.study import Study
 from raterscope.app.study.new_study import save_elsewhere
 
-__all__ = ["run"]
-
 
 def run(options: argparse.Namespace) -> int:
     """Fuse what annotators marked in a study and keep the run in it; the algorithm's name tells the kind."""

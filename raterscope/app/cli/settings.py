@@ -12,8 +12,6 @@ from raterscope.algorithms.settings import Settings, Spec
 from raterscope.app.kinds.clicks.watching import StepSettings
 from raterscope.app.kinds.kind import Kind
 
-__all__ = ["algorithms_in_words", "settings_in_words", "watch_settings_in_words"]
-
 _WIDTH = 100
 
 

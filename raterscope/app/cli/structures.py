@@ -15,8 +15,6 @@ from raterscope.app.review import Decision, StructureSubject
 from raterscope.app.study import Study
 from raterscope.app.study.masks import chosen_codings, imported_codings, mask_entries
 
-__all__ = ["structures"]
-
 _FROM = {"chosen": "chosen", "file": "from a file", "name": "by its name", "": "unknown"}
 _NAMED = 5
 

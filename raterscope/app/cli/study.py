@@ -30,8 +30,6 @@ from raterscope.app.study import Study
 from raterscope.app.study.new_study import new_study
 from raterscope.app.study.records import Item
 
-__all__ = ["export", "import_files"]
-
 
 def import_files(options: argparse.Namespace) -> int:
     """Read files into a study, which is made where it does not exist."""
@@ -116,8 +114,8 @@ def _named(study: Study, options: argparse.Namespace, found: Export) -> Sequence
 
 def _kinds(study: Study, run: int | None) -> list[str]:
     """List the kinds: that of the run asked for, those of the latest runs, then those that the study has."""
-    fused, items = [one.kind for one in reversed(study.runs())], study.items()
+    fused, items = [one.kind for one in reversed(study.runs.all())], study.items()
     if run is not None:
-        return [study.run(run).kind]
+        return [study.runs.get(run).kind]
     marked = [kind for kind, of in items.items() if of]
     return list(dict.fromkeys([*fused, *marked, *items]))

@@ -23,8 +23,6 @@ from raterscope.app.kinds.clicks.following import Following, Wish
 from raterscope.app.kinds.clicks.watching import Watched, WatchPlan
 from raterscope.app.study import Study, streams
 
-__all__ = ["watch"]
-
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 

@@ -9,36 +9,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn, TypeAlias
 
-__all__ = [
-    "Commands",
-    "Misused",
-    "Parser",
-    "add_algorithm",
-    "add_by_crowd_size",
-    "add_command",
-    "add_extent",
-    "add_hold",
-    "add_items",
-    "add_jobs",
-    "add_mapping",
-    "add_masks",
-    "add_names",
-    "add_output",
-    "add_plan",
-    "add_question",
-    "add_rates_over_time",
-    "add_results",
-    "add_roc_curves",
-    "add_run",
-    "add_settings",
-    "add_study",
-    "count",
-    "length",
-    "pair",
-    "seconds",
-    "steps",
-]  # fmt: skip
-
 
 class Misused(Exception):  # noqa: N818 - a wrong command line is no error of the program
     """A command line that cannot be understood."""

@@ -16,26 +16,7 @@ from raterscope.algorithms.progress import Watch, part
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.export import distinct, safe
 from raterscope.app.outcome import Answer, Outcome
-from raterscope.app.study.places import digest_of_file
-
-__all__ = [
-    "LISTED",
-    "ProgressLine",
-    "Rescued",
-    "by_item",
-    "failures",
-    "files_and_digests",
-    "folders_of",
-    "has_display",
-    "make_folder",
-    "one_line",
-    "rescued",
-    "tell",
-    "tell_files",
-    "where",
-    "write_in_folder",
-]
-
+from raterscope.app.study.digests import digest_of_file
 
 _EVERY = 0.1  # seconds
 _BAR = 24

@@ -11,14 +11,8 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.formats.volumes.resampling import OtherGrid
 from raterscope.app.study import ImageEntry, Study
-from raterscope.app.study.places import Names
 from raterscope.app.study.records import Item
-
-__all__ = [
-    "asked_for",
-    "by_option",
-    "chosen",
-]
+from raterscope.app.study.references import ImageNames
 
 
 def chosen(
@@ -35,7 +29,7 @@ def chosen(
         if not numbers:
             raise InputError(f"holds no {kind}; `raterscope import` reads them", file=study.path)
         return [entry for entry in entries if entry.id in numbers]
-    names = Names(entries)
+    names = ImageNames(entries)
     named: dict[int, ImageEntry] = {}
     for item in items:
         entry = names.find(item)

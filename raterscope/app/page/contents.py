@@ -9,12 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-__all__ = [
-    "Block", "Cell", "Contents", "Facts", "Gallery", "Notices", "Picture", "Prose",
-    "Section", "Swatch", "Table", "shortened",
-]  # fmt: skip
-
-
 _LINE, _SHORT = 118.0, 24
 """Letters that a row of a table on paper has room for, and of a text that stays on one line if it can."""
 

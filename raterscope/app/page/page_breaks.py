@@ -17,8 +17,6 @@ from PySide6.QtGui import (
 
 from raterscope.algorithms.progress import Watch, silent
 
-__all__ = ["keep_together"]
-
 _Part = QTextBlock | QTextTable
 
 _INCH = 96.0

@@ -23,8 +23,6 @@ from raterscope.app.page.contents import Contents, Picture
 from raterscope.app.page.page_breaks import keep_together
 from raterscope.app.page.rendering import as_html
 
-__all__ = ["as_pdf"]
-
 _DPI = 300
 _MARGIN = 15.0  # mm
 _FOOT = 9.0  # mm at the foot of the page, for its number

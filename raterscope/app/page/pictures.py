@@ -10,8 +10,6 @@ from PIL import Image, ImageDraw, ImageFont
 from raterscope.app.page.contents import Picture
 from raterscope.figures.colours import DARK
 
-__all__ = ["drawing", "photograph", "scale_bar"]
-
 _QUALITY = 88
 
 

@@ -13,8 +13,6 @@ from markupsafe import Markup
 
 from raterscope.app.page.contents import Contents, Picture
 
-__all__ = ["as_html"]
-
 _QUANTITY = re.compile(r"(?<=\d) (?=(?:%|[mµ]m[²³]?|ml|px²?|s|nats)(?!\w))")
 
 

@@ -12,20 +12,6 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import plain
 from raterscope.app.study import RunEntry
 
-__all__ = [
-    "NONE",
-    "Units",
-    "flat",
-    "named",
-    "p_value",
-    "run_in_words",
-    "share",
-    "signed",
-    "significant",
-    "units_of",
-]
-
-
 NONE = "\N{EN DASH}"
 """In the place of a figure that is not there."""
 

@@ -36,16 +36,6 @@ from raterscope.app.papers.experiments import (
     rates,
 )
 
-__all__ = [
-    "CLICKS",
-    "RADIUS",
-    "SIZES",
-    "STREAMED",
-    "TABLE_1",
-    "stages",
-]
-
-
 TOLERANCE = 0.3
 """Of the simulated set-up, in the paper's units; about the deviation of its largest component."""
 RADIUS = 4.0

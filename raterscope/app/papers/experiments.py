@@ -27,31 +27,6 @@ from raterscope.app.errors import InputError
 from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.formats.whole_files import draft_for
 
-__all__ = [
-    "CELLS",
-    "MARK",
-    "Better",
-    "Chart",
-    "ClickedImage",
-    "Estimate",
-    "Experiment",
-    "Measure",
-    "Paper",
-    "Row",
-    "available",
-    "check_folder",
-    "estimate",
-    "labelled",
-    "measure",
-    "measured",
-    "nodules",
-    "paid_crowd",
-    "paired_difference",
-    "pairs_of",
-    "rates",
-]
-
-
 Measures = Mapping[str, float]
 Measure = Callable[[str, int, Path], Measures]
 """Measures one run of a cell: ``measure(cell, run, data)`` with the folder of open data. The same arguments

@@ -21,8 +21,6 @@ from raterscope.algorithms.progress import Watch
 from raterscope.algorithms.simulation.label_crowds import SimulatedLabels, scoring_crowd, simulate_labels
 from raterscope.app.papers.experiments import Experiment, Measures, Paper, Row, labelled
 
-__all__ = ["LABELS", "matrices_of"]
-
 _AREAS = {
     "mean-score": ("mean of scores", 0.7543),
     "weighted-sum": ("weighted sum", 0.7722),

@@ -22,15 +22,6 @@ from raterscope.algorithms.simulation.mask_crowds import (
 )
 from raterscope.app.papers.experiments import Better, Experiment, Measures, Paper, Row, nodules
 
-__all__ = [
-    "LARGE_PROSTATES",
-    "MASKS",
-    "NODULES",
-    "PROSTATE_RATERS",
-    "weights",
-]
-
-
 _METHODS = {
     "majority": "majority vote",
     "staple": "STAPLE",

@@ -50,15 +50,6 @@ from raterscope.app.papers.pairs import PAIRS
 from raterscope.app.papers.thesis import THESIS
 from raterscope.resources.bibliography import references_text
 
-__all__ = [
-    "PAGE",
-    "PAPERS",
-    "contents_of",
-    "draw_charts",
-    "make_page",
-    "write_page",
-]
-
 
 def draw_charts(experiment: Experiment, results: Results) -> Gallery:
     """Draw the charts of an experiment, which have the same curves; what was not measured is left out."""

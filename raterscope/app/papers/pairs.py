@@ -11,8 +11,6 @@ from raterscope.algorithms.pairs.fusion import PairPlan, fuse
 from raterscope.algorithms.simulation.pair_crowds import study_crowd
 from raterscope.app.papers.experiments import Experiment, Measures, Paper, Row, pairs_of
 
-__all__ = ["PAIRS"]
-
 _P1, _P2 = (0.1, 0.2, 0.3, 0.4), (0.4, 0.5, 0.6, 0.7)
 
 _RATES = {

@@ -36,8 +36,6 @@ from raterscope.algorithms.simulation.click_crowds import (
 from raterscope.app.papers.clicks import RADIUS
 from raterscope.app.papers.experiments import Better, Experiment, Measures, Paper, Row, paid_crowd, rates
 
-__all__ = ["THESIS", "errors_of", "over_time"]
-
 TOLERANCE = 50.0
 """Pixels within which a centre is found: half of the least distance of two centres."""
 _SCATTER = 1000 / np.sqrt(12 * 200)

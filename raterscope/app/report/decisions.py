@@ -12,8 +12,6 @@ from raterscope.app.page.units import NONE
 from raterscope.app.review import LONG_ENOUGH, Decision, ImageSubject, ReviewState, View, viewed_places
 from raterscope.app.review.decision import target_of
 
-__all__ = ["decisions_section", "told_of"]
-
 _MOST = 200
 """Decisions that are listed one by one: of an afternoon there are thousands."""
 

@@ -15,8 +15,6 @@ from raterscope.app.study import RunEntry
 from raterscope.resources.bibliography import cite, cited_keys, references_text
 from raterscope.text.numbers import part_of_one
 
-__all__ = ["methods_section"]
-
 
 def methods_section(
     runs: Sequence[RunEntry],

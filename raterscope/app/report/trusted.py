@@ -9,8 +9,6 @@ from raterscope.app.page.charts import LINES, draw_lines, paper_line
 from raterscope.app.page.contents import Block, Gallery, Notices, Prose, Section
 from raterscope.app.trust import Trust, bin_intervals
 
-__all__ = ["trust_section"]
-
 
 def trust_section(found: Mapping[str, Trust]) -> Section:
     """Tell of every result, by its title, whether what is known contradicts its probabilities."""

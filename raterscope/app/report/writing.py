@@ -24,8 +24,6 @@ from raterscope.app.study.records import Item
 if TYPE_CHECKING:
     from raterscope.app.trust import Trust
 
-__all__ = ["write_report"]
-
 _SUFFIXES = (".html", ".pdf")
 
 

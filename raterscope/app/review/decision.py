@@ -19,8 +19,6 @@ from raterscope.app.review.subjects import (
     WeightSubject,
 )
 
-__all__ = ["Decision", "in_words", "one_by_one", "target_of"]
-
 Find = Callable[[int], "Decision | None"]
 
 

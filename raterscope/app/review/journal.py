@@ -24,9 +24,6 @@ from raterscope.app.review.subjects import (
 )
 from raterscope.app.review.tasks import BiasesOfQuestion, DecidedTask, Judged, LastWords, TasksOfQuestion
 
-__all__ = ["ReviewState", "Standing", "Weighed", "differ", "fold", "redo", "undo"]
-
-
 Standing = Literal["in effect", "superseded", "no effect", "undone"]
 """What has become of a decision.
 

@@ -13,8 +13,6 @@ from raterscope.app.review.decision import Decision
 from raterscope.app.review.journal import ReviewState
 from raterscope.app.review.subjects import CountingSubject, ScaleSubject, ShapeSubject
 
-__all__ = ["Measures", "Shape", "is_measure", "read_measures"]
-
 _SUBJECTS = (ScaleSubject, ShapeSubject, CountingSubject)
 
 

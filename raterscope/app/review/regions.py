@@ -14,8 +14,6 @@ from raterscope.app.review.decision import Decision
 from raterscope.app.review.subjects import RegionSubject
 from raterscope.app.review.tasks import LastWords
 
-__all__ = ["Region", "RegionsOfImage", "known_voxels"]
-
 Box = tuple[int, int, int]
 
 _DRAWN = "draw"

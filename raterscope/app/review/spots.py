@@ -20,8 +20,6 @@ from raterscope.app.review.decision import Decision
 from raterscope.app.review.subjects import ImageSubject, SpotOf, SpotsSubject, SpotSubject
 from raterscope.app.review.tasks import LastWords
 
-__all__ = ["Control", "Flag", "Spot", "SpotsOfImage", "Verdict", "known_spots", "match"]
-
 Verdict = Literal["accepted", "rejected", "skipped", "added"]
 
 SAME_PLACE = 1.0

@@ -13,24 +13,6 @@ from typing import ClassVar, Literal, get_args
 from raterscope.app.coding import Coding
 from raterscope.text.numbers import part_of_one
 
-__all__ = [
-    "SUBJECTS",
-    "BiasSubject",
-    "CountingSubject",
-    "ImageSubject",
-    "RegionSubject",
-    "ScaleSubject",
-    "ShapeSubject",
-    "SpotOf",
-    "SpotSubject",
-    "SpotsSubject",
-    "StructureSubject",
-    "Subject",
-    "TaskSubject",
-    "WeightSubject",
-]
-
-
 COUNTED = ("leukocytes", "red_cells", "leukocytes_per_microlitre", "red_cells_per_microlitre", "thickness")
 LARGEST_PIXEL = 1e6
 MOST_POINTS = 10_000

@@ -15,17 +15,6 @@ from raterscope.app.review.subjects import BiasSubject, StructureSubject, TaskSu
 if TYPE_CHECKING:
     from raterscope.app.review.journal import ReviewState
 
-__all__ = [
-    "SKIP",
-    "BiasesOfQuestion",
-    "DecidedTask",
-    "Judged",
-    "LastWords",
-    "TasksOfQuestion",
-    "described_structures",
-]
-
-
 SKIP = "skip"
 
 

@@ -19,8 +19,6 @@ import numpy as np
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.app.review.spots import SHORTEST_REACH, Spot
 
-__all__ = ["LONG_ENOUGH", "View", "ViewedHow", "viewed_places"]
-
 ViewedHow = Literal["selected", "listed"]
 """selected: on its image; listed: in the grid of spots."""
 

@@ -20,20 +20,6 @@ from typing import Any, Literal
 from raterscope.algorithms.settings import Settings, choice, integer, number
 from raterscope.app.errors import InputError
 
-__all__ = [
-    "SETUPS",
-    "BiasSettings",
-    "CrowdSettings",
-    "OverlappingSettings",
-    "ProstateSettings",
-    "SeparatedSettings",
-    "Setup",
-    "StreamSettings",
-    "VotingSettings",
-    "check_size",
-    "find_setup",
-]
-
 Kind = Literal["clicks", "masks", "labels", "pairs"]
 
 _MOST = 100_000
@@ -342,12 +328,7 @@ def find_setup(name: str) -> Setup:
 
 
 def check_size(setup: Setup, settings: Settings) -> None:
-    """Refuse more than can be drawn, and ranges that are empty.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse more than can be drawn, and ranges that are empty."""
     values = settings.as_dict()
     if values.get("fewest", 0) > values.get("most", values.get("fewest", 0)):
         raise InputError(

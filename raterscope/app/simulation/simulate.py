@@ -53,17 +53,6 @@ from raterscope.app.study.labels import set_scheme
 from raterscope.app.study.new_study import new_study
 from raterscope.app.study.records import Scheme
 
-__all__ = [
-    "RECORD",
-    "WRITERS",
-    "Drawn",
-    "check_folder",
-    "commands_in_words",
-    "simulate",
-    "study_in",
-]
-
-
 ABSENT, PRESENT = "absent", "present"
 JOINED = 50
 """Annotators at the end of the thesis's section 5.2."""
@@ -405,12 +394,7 @@ In this folder:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder that holds something, and a file.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse a folder that holds something, and a file."""
     if folder.is_dir() and not any(folder.iterdir()):
         return
     if folder.exists() or folder.is_symlink():

@@ -1,6 +1,6 @@
 """The document of the program: one file, ``NAME.rscope``. What its tables hold is told in `schema`."""
 
-from raterscope.app.study.digest import digest_of
+from raterscope.app.study.digests import digest_of
 from raterscope.app.study.records import (
     ImageEntry,
     ImportSummary,

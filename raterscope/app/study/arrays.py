@@ -30,19 +30,6 @@ from raterscope.algorithms.pairs.data import PairFusion
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.study.records import StudyError
 
-__all__ = [
-    "CHUNK",
-    "LARGEST",
-    "RESULTS",
-    "DamagedError",
-    "pack",
-    "read_object",
-    "remove_object",
-    "unpack",
-    "write_object",
-]
-
-
 CHUNK = 1 << 20
 LARGEST = 1 << 30
 _LARGEST_HEADER = 16 << 20
@@ -119,7 +106,7 @@ def _describe(record: Any, arrays: list[np.ndarray], offset: list[int]) -> dict[
         elif dataclasses.is_dataclass(value):
             values[field.name] = {"record": _describe(value, arrays, offset)}
         elif isinstance(value, tuple) and any(map(dataclasses.is_dataclass, value)):
-            values[field.name] = {"records": [_describe(one, arrays, offset) for one in value]}
+            values[field.name] = {"records": [_describe(element, arrays, offset) for element in value]}
         elif isinstance(value, float) and not math.isfinite(value):
             values[field.name] = {"float": str(float(value))}
         elif isinstance(value, float):
@@ -132,36 +119,38 @@ def _describe(record: Any, arrays: list[np.ndarray], offset: list[int]) -> dict[
 
 
 def _make(kind: type[Record], values: Any, raw: memoryview, start: int) -> Record:
-    wanted = _fields(cast(Any, kind))
-    if not isinstance(values, dict) or not _needed(cast(Any, kind)) <= set(values) <= set(wanted):
+    expected_fields = _fields(cast(Any, kind))
+    if not isinstance(values, dict) or not _needed(cast(Any, kind)) <= set(values) <= set(expected_fields):
         raise DamagedError(f"a record does not have the fields of a {kind.__name__}")
-    made: dict[str, Any] = {}
+    field_values: dict[str, Any] = {}
     hints = _hints(cast(Any, kind))
     for name, value in values.items():
         if isinstance(value, dict):
             if len(value) != 1:
                 raise DamagedError(f"{kind.__name__}.{name} is of an unknown form")
             ((form, content),) = value.items()
-            inner = wanted[name]
+            inner = expected_fields[name]
             if form == "array":
-                made[name] = _array(content, raw, start)
+                field_values[name] = _array(content, raw, start)
             elif form == "record" and inner is not None:
-                made[name] = _make(inner, content, raw, start)
+                field_values[name] = _make(inner, content, raw, start)
             elif form == "records" and inner is not None and isinstance(content, list):
-                made[name] = tuple(_make(inner, one, raw, start) for one in content)
+                field_values[name] = tuple(_make(inner, element, raw, start) for element in content)
             elif form == "float" and content in ("nan", "inf", "-inf"):
-                made[name] = float(content)
+                field_values[name] = float(content)
             else:
                 raise DamagedError(f"{kind.__name__}.{name} is of an unknown form")
         else:
-            made[name] = tuple(_tupled(value)) if isinstance(value, list) else value
-            if typing.get_args(hints[name])[:1] == (float,) and isinstance(made[name], tuple):
+            field_values[name] = tuple(_tupled(value)) if isinstance(value, list) else value
+            if typing.get_args(hints[name])[:1] == (float,) and isinstance(field_values[name], tuple):
                 # JSON has no word for a number that is not known
-                made[name] = tuple(math.nan if one is None else one for one in made[name])
-        if not _fits(hints[name], made[name]):
-            expected, found = _expected(hints[name]), _words(made[name])
-            raise DamagedError(f"{kind.__name__}.{name}: expected {expected}, found {found}")
-    return kind(**made)
+                field_values[name] = tuple(
+                    math.nan if element is None else element for element in field_values[name]
+                )
+        if not _fits(hints[name], field_values[name]):
+            expected, actual = _expected(hints[name]), _words(field_values[name])
+            raise DamagedError(f"{kind.__name__}.{name}: expected {expected}, found {actual}")
+    return kind(**field_values)
 
 
 def _tupled(values: list[Any]) -> Iterator[Any]:
@@ -186,7 +175,7 @@ def _fits(hint: Any, value: object) -> bool:
 
 def _fits_tuple(hints: tuple[Any, ...], value: tuple[object, ...]) -> bool:
     if len(hints) == 2 and hints[1] is Ellipsis:
-        return all(_fits(hints[0], one) for one in value)
+        return all(_fits(hints[0], element) for element in value)
     return len(hints) == len(value) and all(map(_fits, hints, value))
 
 
@@ -200,7 +189,7 @@ def _kind(hint: Any) -> str:
 def _expected(hint: Any) -> str:
     """Say what a field is declared to have."""
     choices = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
-    (first, *_) = [one for one in choices if one is not types.NoneType]
+    (first, *_) = [choice for choice in choices if choice is not types.NoneType]
     if typing.get_origin(first) is np.ndarray:
         return {"f": "an array of numbers", "i": "an array of whole numbers"}.get(
             _kind(first), "an array of truth values"
@@ -240,15 +229,17 @@ def _array(content: Any, raw: memoryview, start: int) -> np.ndarray:
 def _fields(kind: type[Any]) -> dict[str, type[Any] | None]:
     """Name the fields, each with the dataclass that it, or its tuple, holds, if it holds one."""
     hints = _hints(cast(Any, kind))
-    found: dict[str, type[Any] | None] = {}
+    nested: dict[str, type[Any] | None] = {}
     for field in dataclasses.fields(kind):
         hint = hints[field.name]
         union = typing.get_origin(hint) in (typing.Union, types.UnionType)
         several = typing.get_origin(hint) is tuple
         choices = typing.get_args(hint) if union or several else (hint,)
-        records = [one for one in choices if isinstance(one, type) and dataclasses.is_dataclass(one)]
-        found[field.name] = records[0] if records else None
-    return found
+        records = [
+            choice for choice in choices if isinstance(choice, type) and dataclasses.is_dataclass(choice)
+        ]
+        nested[field.name] = records[0] if records else None
+    return nested
 
 
 @cache
@@ -262,7 +253,9 @@ def _needed(kind: type[Any]) -> frozenset[str]:
     """Name the fields that have no default."""
     none = dataclasses.MISSING
     return frozenset(
-        one.name for one in dataclasses.fields(kind) if one.default is none and one.default_factory is none
+        field.name
+        for field in dataclasses.fields(kind)
+        if field.default is none and field.default_factory is none
     )
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.study.current_path import current_path
 from raterscope.app.study.opening import (
     Hold,
     connect,
@@ -22,8 +23,6 @@ from raterscope.app.study.opening import (
     translated_errors,
 )
 from raterscope.app.study.records import Standing, StudyError, UnwrittenError
-
-__all__ = ["StudyFile"]
 
 _PATIENCE = 0.05
 """Seconds between two looks whether it is still wanted."""
@@ -205,3 +204,41 @@ class StudyFile:
                 if self.connection.in_transaction:
                     self.connection.execute("ROLLBACK")
                 raise
+
+
+_F_GETPATH = 50
+"""What macOS calls the question for a file's path."""
+
+
+def current_path(file: tuple[int, int] | None) -> Path | None:
+    """Find where an open file is now, by its device and number; None where it is deleted or nothing tells."""
+    handles = {"linux": "/proc/self/fd", "darwin": "/dev/fd"}.get(sys.platform)
+    if handles is None or file is None:
+        return None
+    with suppress(OSError):
+        for name in os.listdir(handles):  # noqa: PTH208
+            path = _place_of(int(name), file)
+            if path is not None:
+                return path
+    return None
+
+
+def _place_of(handle: int, file: tuple[int, int]) -> Path | None:
+    with suppress(OSError):
+        status = os.fstat(handle)
+        if (status.st_dev, status.st_ino) != file:
+            return None
+        path = _named(handle)
+        current = path.stat()
+        if (current.st_dev, current.st_ino) == file:
+            return path
+    return None
+
+
+def _named(handle: int) -> Path:
+    if sys.platform == "darwin":
+        import fcntl
+
+        name = fcntl.fcntl(handle, _F_GETPATH, bytes(1024))
+        return Path(os.fsdecode(name.split(b"\0")[0]))
+    return Path(f"/proc/self/fd/{handle}").readlink()

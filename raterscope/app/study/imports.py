@@ -14,16 +14,8 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.errors import counted, plain
 from raterscope.app.formats.records import ClickTable, PointTable
 from raterscope.app.study.arrays import write_object
-from raterscope.app.study.places import Names
 from raterscope.app.study.records import ImageEntry, ImportSummary, MarksRecord, StudyError
-
-__all__ = [
-    "assign_images",
-    "kind_of",
-    "number_annotators",
-    "number_import",
-    "write_marks",
-]
+from raterscope.app.study.references import ImageNames
 
 
 def number_import(connection: sqlite3.Connection, kind: str, file: str, notices: Sequence[str]) -> int:
@@ -48,7 +40,7 @@ def number_annotators(connection: sqlite3.Connection, names: Iterable[str]) -> d
 
 def assign_images(
     table: ClickTable | PointTable,
-    names: Names,
+    names: ImageNames,
     add: Callable[[str, float, float], ImageEntry],
     extent: tuple[float, float] | None,
     skip_unknown: bool,
@@ -74,11 +66,11 @@ def assign_images(
     for index, name in enumerate(table.images):
         entry, size = names.find(name), table.extents.get(index)
         if entry is None:
-            told = size or extent
-            if told is None:
+            known_size = size or extent
+            if known_size is None:
                 unknown.append(index)
             else:
-                entry = add(name, *told)
+                entry = add(name, *known_size)
                 names.add(entry)
         elif entry is not None and size is not None and size != (entry.width, entry.height):
             resized.append(name)
@@ -132,28 +124,32 @@ def write_marks(
     watch : Watch
     """
     kind = kind_of(table)
-    file, said = plain(table.path.name, 200), (*table.notices, *notices)
-    number = number_import(connection, kind, file, said)
-    people = _number_annotators(connection, table) if isinstance(table, ClickTable) else None
+    file, all_notices = plain(table.path.name, 200), (*table.notices, *notices)
+    number = number_import(connection, kind, file, all_notices)
+    annotator_ids = _number_annotators(connection, table) if isinstance(table, ClickTable) else None
     target = np.array([-1 if entry is None else entry.id for entry in entries] or [-1], dtype=np.int64)
     sizes = {entry.id: (entry.width, entry.height) for entry in entries if entry is not None}
     rows_of = _rows_by_image(target[table.image])
-    looks = _looks_by_image(table, target, people)
-    searched = set() if isinstance(table, ClickTable) else {int(target[one]) for one in table.searched}
+    looks = _looks_by_image(table, target, annotator_ids)
+    searched = (
+        set()
+        if isinstance(table, ClickTable)
+        else {int(target[image_index]) for image_index in table.searched}
+    )
     marks = outside = duplicates = empty = 0
     seen: set[int] = set()
-    done = sorted({*rows_of, *looks, *searched} - {-1})
-    for step, image in enumerate(done):
-        watch(step / len(done), f"storing marks of image {step + 1:,} of {len(done):,}")
+    images = sorted({*rows_of, *looks, *searched} - {-1})
+    for step, image in enumerate(images):
+        watch(step / len(images), f"storing marks of image {step + 1:,} of {len(images):,}")
         rows = rows_of.get(image, np.empty(0, dtype=np.int64))
         x, y = table.x[rows], table.y[rows]
-        if isinstance(table, ClickTable) and people is not None:
-            annotator = people[table.annotator[rows]]
-            looked = np.union1d(annotator, looks.get(image, np.empty(0, dtype=np.int64)))
+        if isinstance(table, ClickTable) and annotator_ids is not None:
+            annotator = annotator_ids[table.annotator[rows]]
+            lookers = np.union1d(annotator, looks.get(image, np.empty(0, dtype=np.int64)))
             time = None if table.time is None else table.time[rows]
-            record = MarksRecord(x, y, annotator, looked.astype(np.int64), time)
-            seen.update(looked.tolist())
-            empty += len(looked) - len(np.unique(annotator))
+            record = MarksRecord(x, y, annotator, lookers.astype(np.int64), time)
+            seen.update(lookers.tolist())
+            empty += len(lookers) - len(np.unique(annotator))
         else:
             assert isinstance(table, PointTable)
             record = MarksRecord(x, y, score=None if table.score is None else table.score[rows])
@@ -168,8 +164,8 @@ def write_marks(
         )
     watch(1.0, "stored")
     return ImportSummary(
-        kind=kind, file=file, marks=marks, images=len(done), annotators=len(seen), empty=empty,
-        duplicates=duplicates, outside=outside, left_out=len(rows_of.get(-1, ())), notices=said,
+        kind=kind, file=file, marks=marks, images=len(images), annotators=len(seen), empty=empty,
+        duplicates=duplicates, outside=outside, left_out=len(rows_of.get(-1, ())), notices=all_notices,
     )  # fmt: skip
 
 
@@ -185,24 +181,24 @@ def _rows_by_image(image: IntArray) -> Mapping[int, IntArray]:
 
 
 def _looks_by_image(
-    table: ClickTable | PointTable, target: IntArray, people: IntArray | None
+    table: ClickTable | PointTable, target: IntArray, annotator_ids: IntArray | None
 ) -> dict[int, IntArray]:
-    if not isinstance(table, ClickTable) or people is None or not table.looked:
+    if not isinstance(table, ClickTable) or annotator_ids is None or not table.looked:
         return {}
     pairs = np.array(sorted(table.looked), dtype=np.int64)
-    image, annotator = target[pairs[:, 1]], people[pairs[:, 0]]
+    image, annotator = target[pairs[:, 1]], annotator_ids[pairs[:, 0]]
     return {number: np.unique(annotator[rows]) for number, rows in _rows_by_image(image).items()}
 
 
 def _duplicates(before: MarksRecord, new: MarksRecord) -> int:
     """Count the new marks at the very place of another by the same annotator."""
     old = _distinct(before)
-    both = MarksRecord(
+    together = MarksRecord(
         np.concatenate([before.x, new.x]),
         np.concatenate([before.y, new.y]),
         np.concatenate([before.annotator, new.annotator]),
     )
-    return len(new.x) - (_distinct(both) - old)
+    return len(new.x) - (_distinct(together) - old)
 
 
 def _distinct(record: MarksRecord) -> int:

@@ -19,25 +19,10 @@ from raterscope.app.natural import natural
 from raterscope.app.review import ReviewState
 from raterscope.app.study.arrays import write_object
 from raterscope.app.study.imports import number_annotators, number_import
-from raterscope.app.study.places import Names
 from raterscope.app.study.records import QuestionEntry, RunEntry, Scheme, StudyError
-from raterscope.app.study.references import read_image_entries
+from raterscope.app.study.references import ImageNames, read_image_entries
 from raterscope.app.study.study import Study
 from raterscope.app.study.vote_sets import VoteSet, VotesRecord, truth_record, votes_record
-
-__all__ = [
-    "add_true_labels",
-    "add_votes",
-    "decided_classes",
-    "excluded_votes",
-    "labels_of",
-    "link_pictures",
-    "pictures_of",
-    "set_scheme",
-    "usual_meaning",
-    "widened",
-    "with_classes",
-]
 
 _SOME = 20_000
 
@@ -59,15 +44,15 @@ def add_votes(study: Study, table: LabelTable, watch: Watch = silent) -> str:
     watch(0.0, "storing votes")
     repeats = _repeats(table, part(watch, 0.0, 0.2))
     before = _question_for(study, table.question, table.outputs, table.tasks)
-    again = 0 if before is None else _given_again(study, before.id, table)
+    repeated = 0 if before is None else _given_again(study, before.id, table)
     study.forget_annotators()
     with study.change() as connection:
         known = number_annotators(connection, table.annotators)
-        people = np.array([known[name] for name in table.annotators], dtype=np.int32)
+        annotator_ids = np.array([known[name] for name in table.annotators], dtype=np.int32)
         scheme = widened(before.scheme if before else None, table.outputs)
         name = table.question or _free_name(study, table.path.stem)
         question = _taken_up(study, before, name, scheme)
-        record = votes_record(table, people)
+        record = votes_record(table, annotator_ids)
         _store(study, question, 0, table.path.name, table.notices, record, part(watch, 0.2, 0.8))
     link_pictures(study, part(watch, 0.8, 1.0))
     words = (
@@ -76,8 +61,8 @@ def add_votes(study: Study, table: LabelTable, watch: Watch = silent) -> str:
     )
     remarks = [f"{table.missing:,} without a label, left out"] if table.missing else []
     remarks += [f"{repeats:,} of a task that its annotator had labelled before"] if repeats else []
-    whole = f"all {again:,}" if again == len(table) else f"{again:,}"
-    remarks += [f"{whole} of a task that its annotator labels in an earlier file too"] if again else []
+    whole = f"all {repeated:,}" if repeated == len(table) else f"{repeated:,}"
+    remarks += [f"{whole} of a task that its annotator labels in an earlier file too"] if repeated else []
     return " ".join([words + (f" ({'; '.join(remarks)})" if remarks else "") + ".", *table.notices])
 
 
@@ -97,13 +82,13 @@ def add_true_labels(study: Study, table: TrueLabels, watch: Watch = silent) -> s
             file=table.path,
         )
     scheme, notices = with_classes(question.scheme, table.classes, "the question's settings change it")
-    there = sum(name in study.vote_set(question.id).task_index for name in table.tasks)
+    with_votes = sum(name in study.vote_set(question.id).task_index for name in table.tasks)
     with study.change():
         number = _taken_up(study, question, question.name, scheme)
         record = truth_record(table)
         _store(study, number, 1, table.path.name, (*table.notices, *notices), record, watch)
     words = f"the truth of {counted(len(table), 'task')}"
-    words += f" ({len(table) - there:,} of them without votes)" if there < len(table) else ""
+    words += f" ({len(table) - with_votes:,} of them without votes)" if with_votes < len(table) else ""
     return " ".join([words + ".", *table.notices, *notices])
 
 
@@ -132,7 +117,7 @@ def usual_meaning(outputs: Sequence[str], classes: Sequence[str]) -> tuple[int, 
     names = {name.casefold(): number for number, name in enumerate(classes)}
     if any(name.casefold() in names for name in outputs):
         return tuple(names.get(name.casefold(), OPEN) for name in outputs)
-    return tuple(at * len(classes) // max(len(outputs), 1) for at in range(len(outputs)))
+    return tuple(index * len(classes) // max(len(outputs), 1) for index in range(len(outputs)))
 
 
 def labels_of(study: Study, question: int, run: RunEntry | None = None) -> Labels:
@@ -166,11 +151,11 @@ def excluded_votes(
 def decided_classes(crowd: VoteSet, review: ReviewState, question: int) -> ClassArray:
     """Give the class that the expert decided for each task, (N,) int16, `OPEN` elsewhere."""
     known = np.full(len(crowd.tasks), OPEN, dtype=np.int16)
-    place = {name: number for number, name in enumerate(crowd.scheme.classes)}
+    class_index = {name: number for number, name in enumerate(crowd.scheme.classes)}
     for task, decided in review.tasks(question).items():
-        at = crowd.task_index.get(task)
-        if at is not None and decided.label in place:
-            known[at] = place[decided.label]
+        task_index = crowd.task_index.get(task)
+        if task_index is not None and decided.label in class_index:
+            known[task_index] = class_index[decided.label]
     return known
 
 
@@ -191,29 +176,30 @@ def link_pictures(study: Study, watch: Watch = silent) -> int:
         How many of them have a picture now.
     """
     with study.reading() as connection:
-        entries = [one for one in read_image_entries(connection, study.path) if one.grid is None]
+        entries = [entry for entry in read_image_entries(connection, study.path) if entry.grid is None]
         marked = {image for (image,) in connection.execute("SELECT DISTINCT image FROM marks")}
-    able = [one for one in entries if one.id not in marked and one.path is not None]
-    names = Names(able)
-    found: list[tuple[int, str, int]] = []
+    able = [entry for entry in entries if entry.id not in marked and entry.path is not None]
+    names = ImageNames(able)
+    links: list[tuple[int, str, int]] = []
     named = (
-        (one.id, study.vote_set(one.id).tasks, study.vote_set(one.id).pictures) for one in study.questions()
+        (entry.id, study.vote_set(entry.id).tasks, study.vote_set(entry.id).pictures)
+        for entry in study.questions()
     )
     compared = (
-        (one.id, study.comparison_set(one.id).items, study.comparison_set(one.id).pictures)
-        for one in study.pair_questions()
+        (entry.id, study.comparison_set(entry.id).items, study.comparison_set(entry.id).pictures)
+        for entry in study.pair_questions()
     )
     for question, tasks, pictures in chain(named, compared) if able else ():
-        for at, (task, picture) in enumerate(zip(tasks, pictures, strict=True)):
-            if at % _SOME == 0:
-                watch(at / len(tasks), "looking for pictures")
+        for index, (task, picture) in enumerate(zip(tasks, pictures, strict=True)):
+            if index % _SOME == 0:
+                watch(index / len(tasks), "looking for pictures")
             entry = names.find(picture or task)
             if entry is not None:
-                found.append((question, task, entry.id))
+                links.append((question, task, entry.id))
     with study.change() as connection:
         connection.execute("DELETE FROM pictures")
-        connection.executemany("INSERT INTO pictures(question, task, image) VALUES (?, ?, ?)", found)
-    return len(found)
+        connection.executemany("INSERT INTO pictures(question, task, image) VALUES (?, ?, ?)", links)
+    return len(links)
 
 
 def _question_for(
@@ -221,17 +207,25 @@ def _question_for(
 ) -> QuestionEntry | None:
     """Find the question that a file is about; None where it is one of its own."""
     questions = study.questions()
-    named = next((one for one in questions if name and one.name.casefold() == name.casefold()), None)
+    named = next(
+        (question for question in questions if name and question.name.casefold() == name.casefold()), None
+    )
     if named is not None or (name and votes):
         return named
-    shares = {one: sum(task in study.vote_set(one.id).task_index for task in tasks) for one in questions}
-    likely = [one for one in questions if not votes or set(labels) & set(one.scheme.outputs)]
+    shares = {
+        question: sum(task in study.vote_set(question.id).task_index for task in tasks)
+        for question in questions
+    }
+    likely = [question for question in questions if not votes or set(labels) & set(question.scheme.outputs)]
     # Several questions about the same tasks are told apart by what is said of them.
-    alike = {one: bool(set(labels) & {*one.scheme.outputs, *one.scheme.classes}) for one in likely}
+    alike = {
+        question: bool(set(labels) & {*question.scheme.outputs, *question.scheme.classes})
+        for question in likely
+    }
     best = max(likely, key=lambda one: (shares[one] > 0, alike[one], shares[one]), default=None)
     if best is None or shares[best] or (votes and len(questions) == 1):
         return best
-    return next((one for one in likely if votes and one.name == UNNAMED), None)
+    return next((question for question in likely if votes and question.name == UNNAMED), None)
 
 
 def widened(scheme: Scheme | None, outputs: Sequence[str]) -> Scheme:
@@ -259,13 +253,13 @@ def with_classes(scheme: Scheme, classes: Sequence[str], remedy: str) -> tuple[S
         return scheme, []
     if scheme.classes == scheme.outputs and not set(classes) & set(scheme.outputs):
         meaning = usual_meaning(scheme.outputs, classes)
-        said = ", ".join(
-            f"{plain(output)} for {plain(classes[at]) if at != OPEN else 'none'}"
-            for output, at in zip(scheme.outputs, meaning, strict=True)
+        pairings = ", ".join(
+            f"{plain(output)} for {plain(classes[index]) if index != OPEN else 'none'}"
+            for output, index in zip(scheme.outputs, meaning, strict=True)
         )
         return (
             Scheme(scheme.outputs, tuple(classes), meaning),
-            [f"The answers are taken to stand so: {said}; {remedy}."],
+            [f"The answers are taken to stand so: {pairings}; {remedy}."],
         )
     together = (*scheme.classes, *new)
     return replace(scheme, classes=together, prior=None), []
@@ -287,9 +281,9 @@ def _taken_up(study: Study, question: QuestionEntry | None, name: str, scheme: S
 
 def _free_name(study: Study, file: str) -> str:
     """Name a question that its file does not: as its file, where another unnamed one is there already."""
-    taken = study.question_names()
-    names = (UNNAMED, plain(file, 80), *(f"{UNNAMED} {number}" for number in range(2, len(taken) + 3)))
-    return next(name for name in names if name.casefold() not in taken)
+    names_in_use = study.question_names()
+    names = (UNNAMED, plain(file, 80), *(f"{UNNAMED} {number}" for number in range(2, len(names_in_use) + 3)))
+    return next(name for name in names if name.casefold() not in names_in_use)
 
 
 def _store(
@@ -308,10 +302,10 @@ def _repeats(table: LabelTable, watch: Watch) -> int:
     """Count the votes on a task that its annotator had labelled before, some tasks at a time."""
     parts = len(table) // 1_000_000 + 1
     repeats = 0
-    for at in range(parts):
-        watch(at / parts, "looking for repeated votes")
-        mine = table.task % parts == at if parts > 1 else slice(None)
-        pair = table.annotator[mine].astype(np.int64) * len(table.tasks) + table.task[mine]
+    for part_index in range(parts):
+        watch(part_index / parts, "looking for repeated votes")
+        in_part = table.task % parts == part_index if parts > 1 else slice(None)
+        pair = table.annotator[in_part].astype(np.int64) * len(table.tasks) + table.task[in_part]
         pair.sort()
         repeats += int((pair[1:] == pair[:-1]).sum())
     return repeats
@@ -320,17 +314,20 @@ def _repeats(table: LabelTable, watch: Watch) -> int:
 def _given_again(study: Study, question: int, table: LabelTable) -> int:
     """Count the votes of annotators on tasks of which the study has a vote of theirs."""
     crowd, names = study.vote_set(question), study.annotators()
-    number = {names[person]: at for at, person in enumerate(crowd.annotator_ids.tolist())}
-    person = np.array([number.get(name, -1) for name in table.annotators], dtype=np.int64)
+    number = {
+        names[annotator_index]: position
+        for position, annotator_index in enumerate(crowd.annotator_ids.tolist())
+    }
+    annotator_index = np.array([number.get(name, -1) for name in table.annotators], dtype=np.int64)
     task = np.array([crowd.task_index.get(name, -1) for name in table.tasks], dtype=np.int64)
-    if not (person >= 0).any() or not (task >= 0).any():
+    if not (annotator_index >= 0).any() or not (task >= 0).any():
         return 0
-    there = np.unique(crowd.annotator.astype(np.int64) * len(crowd.tasks) + crowd.task)
-    who, which = person[table.annotator], task[table.task]
-    met = (who >= 0) & (which >= 0)
-    pair = who[met] * len(crowd.tasks) + which[met]
-    at = np.minimum(np.searchsorted(there, pair), len(there) - 1)
-    return int((there[at] == pair).sum())
+    present = np.unique(crowd.annotator.astype(np.int64) * len(crowd.tasks) + crowd.task)
+    vote_annotator, vote_task = annotator_index[table.annotator], task[table.task]
+    known = (vote_annotator >= 0) & (vote_task >= 0)
+    pair = vote_annotator[known] * len(crowd.tasks) + vote_task[known]
+    position = np.minimum(np.searchsorted(present, pair), len(present) - 1)
+    return int((present[position] == pair).sum())
 
 
 def _number(name: str) -> float:
@@ -343,7 +340,7 @@ def _number(name: str) -> float:
 def _ordered(names: Sequence[str]) -> tuple[str, ...]:
     numbers: NDArray[np.float64] = np.array([_number(name) for name in names])
     if np.isfinite(numbers).all():
-        return tuple(names[at] for at in np.argsort(numbers, kind="stable"))
+        return tuple(names[index] for index in np.argsort(numbers, kind="stable"))
     return tuple(sorted(names, key=natural))
 
 

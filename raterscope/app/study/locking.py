@@ -26,8 +26,6 @@ from raterscope.app.study.records import InUseError
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["NO_LOCKS", "Lock", "in_use", "is_held"]
-
 NO_LOCKS = (
     "cannot be opened to change it: the file system of its folder has no locks, so another program could "
     "write over it; copy it to a local disk"

@@ -20,27 +20,10 @@ from raterscope.app.errors import plain
 from raterscope.app.review import Region, described_structures, fold, known_voxels
 from raterscope.app.study.arrays import read_object, write_object
 from raterscope.app.study.imports import number_annotators, number_import
-from raterscope.app.study.places import Names
 from raterscope.app.study.records import ImageEntry, MaskRecord, RunEntry, StudyError
-from raterscope.app.study.references import add_grid, read_image_entries
+from raterscope.app.study.references import ImageNames, add_grid, read_image_entries
 from raterscope.app.study.result_shapes import mismatch_of_mask
 from raterscope.app.study.study import Study
-
-__all__ = [
-    "TRUTH",
-    "MaskEntry",
-    "PlacedMask",
-    "add_case",
-    "add_masks",
-    "assemble",
-    "chosen_codings",
-    "imported_codings",
-    "mask_entries",
-    "read_masks",
-    "record_of",
-    "settled_of",
-    "store_codings",
-]
 
 
 def imported_codings(study: Study) -> dict[str, Coding]:
@@ -60,11 +43,11 @@ def store_codings(study: Study, connection: sqlite3.Connection, codings: Mapping
     """Store what a file says of its structures, within the present transaction; see `coding.merged`."""
     before = imported_codings(study)
     for name, coding in codings.items():
-        both = merged(before.get(name, NOTHING_CODED), coding)
-        if both != before.get(name, NOTHING_CODED):
+        combined = merged(before.get(name, NOTHING_CODED), coding)
+        if combined != before.get(name, NOTHING_CODED):
             connection.execute(
                 "INSERT OR REPLACE INTO structures(name, coding) VALUES (?, ?)",
-                (name, msgspec.json.encode(both).decode()),
+                (name, msgspec.json.encode(combined).decode()),
             )
 
 
@@ -117,17 +100,17 @@ class MaskEntry:
     voxels: int
 
 
-def add_case(study: Study, name: str, grid: Grid, names: Names | None = None) -> ImageEntry:
+def add_case(study: Study, name: str, grid: Grid, names: ImageNames | None = None) -> ImageEntry:
     """Add an image that is known from its masks alone; one of that name and grid is not added twice.
 
     `names` finds the study's images, for a caller who adds many; the case is added to it.
     """
     with study.change() as connection:
         if names is None:
-            names = Names(read_image_entries(connection, study.path))
-        same = names.find(name)
-        if same is not None and same.lattice.same_as(grid):
-            return same
+            names = ImageNames(read_image_entries(connection, study.path))
+        existing = names.find(name)
+        if existing is not None and existing.lattice.same_as(grid):
+            return existing
         entry = add_grid(connection, study.path, _free(connection, name), grid)
     names.add(entry)
     return entry
@@ -156,16 +139,18 @@ def add_masks(
             for entry in read_image_entries(connection, study.path, image)
         }
         number = number_import(connection, "masks", file, notices)
-        people = number_annotators(connection, [one.annotator for one in masks if one.annotator is not None])
+        annotator_ids = number_annotators(
+            connection, [mask.annotator for mask in masks if mask.annotator is not None]
+        )
         replaced = 0
         for step, mask in enumerate(masks):
             watch(step / len(masks), f"storing mask {step + 1:,} of {len(masks):,}")
             whole = shapes[mask.image]
-            ends = [at + n for at, n in zip(mask.origin, mask.values.shape, strict=True)]
+            ends = [start + n for start, n in zip(mask.origin, mask.values.shape, strict=True)]
             if min(mask.origin) < 0 or any(np.array(ends) > whole):
                 raise StudyError(f"the mask of {plain(mask.structure)} does not lie on its image", file=file)
-            who = TRUTH if mask.annotator is None else people[mask.annotator]
-            key = (mask.image, mask.structure, who)
+            annotator_id = TRUTH if mask.annotator is None else annotator_ids[mask.annotator]
+            key = (mask.image, mask.structure, annotator_id)
             replaced += connection.execute(
                 "SELECT count(*) > 0 FROM masks WHERE image = ? AND structure = ? AND annotator = ? "
                 "AND import < ?",
@@ -182,11 +167,11 @@ def add_masks(
 
 
 def _codings(masks: Sequence[PlacedMask]) -> dict[str, Coding]:
-    found: dict[str, Coding] = {}
-    for one in masks:
-        if one.coding != NOTHING_CODED:
-            found[one.structure] = merged(found.get(one.structure, NOTHING_CODED), one.coding)
-    return found
+    codings: dict[str, Coding] = {}
+    for mask in masks:
+        if mask.coding != NOTHING_CODED:
+            codings[mask.structure] = merged(codings.get(mask.structure, NOTHING_CODED), mask.coding)
+    return codings
 
 
 def mask_entries(study: Study, image: int | None = None, run: RunEntry | None = None) -> list[MaskEntry]:
@@ -212,9 +197,11 @@ def mask_entries(study: Study, image: int | None = None, run: RunEntry | None = 
             (image, _last(run)),
         ).fetchall()
     return [
-        MaskEntry(at, None if who == TRUTH else _name(study, names, who), structure, voxels)
-        for at, who, structure, voxels in rows
-        if who == TRUTH or _name(study, names, who) not in excluded
+        MaskEntry(
+            image_id, None if annotator_id == TRUTH else _name(study, names, annotator_id), structure, voxels
+        )
+        for image_id, annotator_id, structure, voxels in rows
+        if annotator_id == TRUTH or _name(study, names, annotator_id) not in excluded
     ]
 
 
@@ -241,25 +228,25 @@ def read_masks(
             "AND import <= ? AND (annotator = ?) = ? GROUP BY annotator ORDER BY annotator",
             (image, structure, _last(run), TRUTH, truth),
         ).fetchall()
-        found = {
-            "truth" if truth else _name(study, names, who): read_object(
+        records = {
+            "truth" if truth else _name(study, names, annotator_id): read_object(
                 connection, number, MaskRecord, study.path
             )
-            for who, number, _ in rows
+            for annotator_id, number, _ in rows
         }
-    for name, record in found.items():
+    for name, record in records.items():
         wrong = mismatch_of_mask(record, frame)
         if wrong is not None:
             raise StudyError(
                 f"is damaged: masks, {plain(structure)} by {plain(name)} on image {image}: {wrong}",
                 file=study.path,
             )
-    return {name: record for name, record in found.items() if name not in excluded}
+    return {name: record for name, record in records.items() if name not in excluded}
 
 
 def settled_of(study: Study, regions: Sequence[Region]) -> dict[int, Settled]:
     """Read the voxels that decisions settled, by `Region.voxels`."""
-    return {one.voxels: study.settled(one.voxels) for one in regions if one.voxels is not None}
+    return {region.voxels: study.settled(region.voxels) for region in regions if region.voxels is not None}
 
 
 def assemble(
@@ -288,23 +275,25 @@ def assemble(
     look : callable
         Called before each mask, and may raise what is to end the work.
     """
-    pieces = [(one.origin, one.values.shape) for one in records.values() if one.values.size]
+    pieces = [(record.origin, record.values.shape) for record in records.values() if record.values.size]
     pieces += [
-        (settled[one.voxels].origin, settled[one.voxels].value.shape)
-        for one in regions
-        if settled is not None and one.voxels is not None and one.subject.structure == structure
+        (settled[record.voxels].origin, settled[record.voxels].value.shape)
+        for record in regions
+        if settled is not None and record.voxels is not None and record.subject.structure == structure
     ]
     low, high = _box(pieces, grid, margin)
     shape = high[0] - low[0], high[1] - low[1], high[2] - low[2]
-    soft = any(one.probability is not None for one in records.values())
+    soft = any(record.probability is not None for record in records.values())
     whole = (len(records), *shape)
     values: Any = np.zeros(whole, dtype=np.float32) if soft else np.zeros(whole, dtype=np.bool_)
     for layer, record in zip(values, records.values(), strict=True):
         look()
         if record.values.size:
-            ends = [at + n for at, n in zip(record.origin, record.values.shape, strict=True)]
-            there = tuple(slice(at - o, end - o) for at, end, o in zip(record.origin, ends, low, strict=True))
-            layer[there] = record.values
+            ends = [start + n for start, n in zip(record.origin, record.values.shape, strict=True)]
+            region = tuple(
+                slice(start - o, end - o) for start, end, o in zip(record.origin, ends, low, strict=True)
+            )
+            layer[region] = record.values
     known = known_voxels(regions, settled or {}, structure, low, shape)
     return Masks(
         values=values,

@@ -10,17 +10,11 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.study.migration import EXPORT_KEY, KEY_BYTES
 from raterscope.app.study.opening import copy_into, make
-from raterscope.app.study.places import stored_path
 from raterscope.app.study.records import StudyError
+from raterscope.app.study.references import stored_path
+from raterscope.app.study.schema import EXPORT_KEY, KEY_BYTES
 from raterscope.app.study.study import Study
-
-__all__ = [
-    "export_key",
-    "new_study",
-    "save_elsewhere",
-]
 
 
 @contextmanager
@@ -84,23 +78,23 @@ def save_elsewhere(
 
 
 def _copied(
-    connection: sqlite3.Connection, before: Path, now: Path, watch: Watch, copy: sqlite3.Connection
+    connection: sqlite3.Connection, before: Path, path: Path, watch: Watch, copy: sqlite3.Connection
 ) -> None:
     copy_into(copy, connection, watch)
     copy.execute("PRAGMA journal_mode=DELETE")
     copy.execute("BEGIN")
     for table, column in _PLACES:
         rows = copy.execute(f"SELECT id, {column} FROM {table} WHERE {column} IS NOT NULL").fetchall()
-        moved = [(_moved(place, before, now), number) for number, place in rows]
+        moved = [(_moved(file, before, path), number) for number, file in rows]
         copy.executemany(f"UPDATE {table} SET {column} = ? WHERE id = ?", moved)
     copy.execute("COMMIT")
 
 
-def _moved(place: str, before: Path, now: Path) -> str:
+def _moved(file: str, before: Path, path: Path) -> str:
     """Write where a file is for a study in another folder; a place that is not followed stays as it is."""
-    if not place or ".." in PurePosixPath(place).parts or PureWindowsPath(place).drive:
-        return place
-    return stored_path(before.parent / place, now)
+    if not file or ".." in PurePosixPath(file).parts or PureWindowsPath(file).drive:
+        return file
+    return stored_path(before.parent / file, path)
 
 
 def export_key(study: Study) -> bytes:

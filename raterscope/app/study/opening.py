@@ -25,24 +25,17 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.formats.records import STUDY_SUFFIX
 from raterscope.app.formats.whole_files import draft_for
 from raterscope.app.study.locking import Lock, in_use
-from raterscope.app.study.migration import OLDEST, add_key, bring_up_to_date, schema_of
 from raterscope.app.study.records import InUseError, StudyError, UnwrittenError
-from raterscope.app.study.schema import APPLICATION_ID, SCHEMA, VERSION
+from raterscope.app.study.schema import (
+    APPLICATION_ID,
+    OLDEST,
+    SCHEMA,
+    VERSION,
+    add_key,
+    bring_up_to_date,
+    schema_of,
+)
 from raterscope.app.study.write_ahead_log import Snapshot, refuse_left_log
-
-__all__ = [
-    "Hold",
-    "connect",
-    "copy_into",
-    "copy_of",
-    "create",
-    "give_name",
-    "identity",
-    "log_of",
-    "make",
-    "shut",
-    "translated_errors",
-]
 
 # The largest value that is read, and up to which size of file every page is looked at when it is opened (some
 # 0.1 s). In larger files the pages of arrays are looked at when they are read, safe by zlib's checksums.
@@ -205,9 +198,9 @@ def _look_beside_log(path: Path) -> None:
             path.with_name(f"{path.name}-shm").unlink()
 
 
-def _open_file(place: Path, mode: str, *, alone: bool = True) -> sqlite3.Connection:
+def _open_file(path: Path, mode: str, *, alone: bool = True) -> sqlite3.Connection:
     connection = sqlite3.connect(
-        f"{place.as_uri()}?mode={mode}",
+        f"{path.as_uri()}?mode={mode}",
         uri=True,
         isolation_level=None,
         timeout=0.0,
@@ -301,20 +294,22 @@ def log_of(path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def translated_errors(path: Path, done: str, *, locked_by_us: bool = False) -> Iterator[None]:
+def translated_errors(path: Path, action: str, *, locked_by_us: bool = False) -> Iterator[None]:
     """Say what the database or the system refused, in a sentence; `done` as in "cannot be opened"."""
-    kind = UnwrittenError if done == "written" else StudyError
+    kind = UnwrittenError if action == "written" else StudyError
     try:
         yield
     except sqlite3.Error as error:
         name = getattr(error, "sqlite_errorname", "") or ""
-        if done == "opened" and name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        if action == "opened" and name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             raise InUseError(in_use(path, locked_by_us=locked_by_us), file=path) from error
-        raise kind(_sentence(error, done), file=path) from error
+        raise kind(_sentence(error, action), file=path) from error
     except UnicodeDecodeError as error:  # of the schema's own text, which no type of SQLite's reports
-        raise StudyError(f"cannot be {done}: the file is damaged; open a backup of it", file=path) from error
+        raise StudyError(
+            f"cannot be {action}: the file is damaged; open a backup of it", file=path
+        ) from error
     except OSError as error:
-        raise kind(f"cannot be {done}: {error.strerror or error}", file=path) from error
+        raise kind(f"cannot be {action}: {error.strerror or error}", file=path) from error
 
 
 def give_name(draft: Path, path: Path) -> None:
@@ -383,7 +378,7 @@ def _look_from_outside(path: Path, to_read: bool) -> bool:
         raise StudyError("is empty; expected a study", file=path)
     if not os.access(path, os.R_OK):
         raise StudyError("cannot be read: you lack the permission", file=path)
-    file, folder = (os.access(place, os.W_OK) for place in (path, path.parent))
+    file, folder = (os.access(location, os.W_OK) for location in (path, path.parent))
     if not (to_read or (file and folder)) and _on_read_only_disk(path):
         raise StudyError("cannot be written: it is on a read-only disk; open a copy of it", file=path)
     if not (to_read or file):
@@ -414,20 +409,20 @@ def _look_at_header(connection: sqlite3.Connection, path: Path) -> int:
     return version
 
 
-def _look_for_end(connection: sqlite3.Connection, path: Path, place: Path) -> int:
+def _look_for_end(connection: sqlite3.Connection, path: Path, file: Path) -> int:
     """Refuse a file without its end, which may be a copy in another place; gives how long it is to be."""
     pages, page = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
-    if place.stat().st_size < pages * page:
+    if file.stat().st_size < pages * page:
         raise StudyError("is cut short: its end is missing", file=path)
     return int(pages * page)
 
 
-def _look_inside(connection: sqlite3.Connection, path: Path, version: int, place: Path) -> None:
-    size = place.stat().st_size
-    if not log_of(place).exists():  # where a killed program may have left its end
-        size = _look_for_end(connection, path, place)
-    found = Counter(connection.execute(_WHAT_IS_THERE).fetchall())
-    if found != _expected(version):
+def _look_inside(connection: sqlite3.Connection, path: Path, version: int, file: Path) -> None:
+    size = file.stat().st_size
+    if not log_of(file).exists():  # where a killed program may have left its end
+        size = _look_for_end(connection, path, file)
+    objects = Counter(connection.execute(_WHAT_IS_THERE).fetchall())
+    if objects != _expected(version):
         raise StudyError("is damaged or was altered: its tables are not those of a study", file=path)
     tables = [""] if size <= _CHECKED_WHOLE else [f"('{name}')" for name in _SMALL_TABLES]
     for table in tables:
@@ -454,20 +449,20 @@ def _is_for_want_of_room(error: BaseException | None) -> bool:
     return (getattr(error, "sqlite_errorname", "") or "").startswith(_NO_ROOM)
 
 
-def _sentence(error: sqlite3.Error, done: str) -> str:
+def _sentence(error: sqlite3.Error, action: str) -> str:
     name = getattr(error, "sqlite_errorname", "") or ""
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return f"cannot be {done}: another program has it open; close it there first"
+        return f"cannot be {action}: another program has it open; close it there first"
     if name.startswith("SQLITE_NOTADB"):
         return "is no study; expected a file NAME.rscope that Raterscope made"
     if name.startswith("SQLITE_CORRUPT") or str(error).startswith("Could not decode to UTF-8"):
-        return f"cannot be {done}: the file is damaged; open a backup of it"
-    if name.startswith(_NO_ROOM) and done == "copied":
+        return f"cannot be {action}: the file is damaged; open a backup of it"
+    if name.startswith(_NO_ROOM) and action == "copied":
         return "cannot be copied: the disk for temporary files is full"
     if name.startswith(_NO_ROOM):
-        return f"cannot be {done}: the disk is full; nothing was changed"
+        return f"cannot be {action}: the disk is full; nothing was changed"
     if name.startswith(("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_CANTOPEN")):
-        return f"cannot be {done}: the file or its folder cannot be written"
+        return f"cannot be {action}: the file or its folder cannot be written"
     if name.startswith("SQLITE_TOOBIG"):
-        return f"cannot be {done}: a value in it is larger than any that Raterscope writes"
-    return f"cannot be {done}: {error}"
+        return f"cannot be {action}: a value in it is larger than any that Raterscope writes"
+    return f"cannot be {action}: {error}"

@@ -20,16 +20,6 @@ from raterscope.app.study.records import RunEntry
 from raterscope.app.study.study import Study
 from raterscope.app.study.vote_sets import pack_names, pairs_record, records_of, unpack_names
 
-__all__ = [
-    "add_pairs",
-    "add_true_ranking",
-    "item_pictures",
-    "pairs_of",
-    "placed",
-    "true_ranking_of",
-]
-
-
 UNNAMED = "pairs"
 """What a question is called that nobody named."""
 
@@ -47,11 +37,11 @@ def add_pairs(study: Study, table: PairTable, watch: Watch = silent) -> str:
     """
     watch(0.0, "storing comparisons")
     number, name = _question_for(study, table)
-    again = 0 if number is None else _given_again(study, number, table)
+    repeated = 0 if number is None else _given_again(study, number, table)
     study.forget_annotators()
     with study.change() as connection:
         known = number_annotators(connection, table.annotators)
-        people = np.array([known[one] for one in table.annotators], dtype=np.int32)
+        annotator_ids = np.array([known[name] for name in table.annotators], dtype=np.int32)
         if number is None:
             (number,) = connection.execute(
                 "INSERT INTO questions(kind, name, scheme) VALUES ('pairs', ?, '') RETURNING id", (name,)
@@ -59,7 +49,7 @@ def add_pairs(study: Study, table: PairTable, watch: Watch = silent) -> str:
         imported = number_import(connection, "pairs", table.path.name, table.notices)
         connection.execute(
             "INSERT INTO votes(question, import, truth, object) VALUES (?, ?, 0, ?)",
-            (number, imported, write_object(connection, pairs_record(table, people), watch)),
+            (number, imported, write_object(connection, pairs_record(table, annotator_ids), watch)),
         )
     link_pictures(study, watch)
     items = len(np.unique(np.concatenate([table.left, table.right])))
@@ -67,9 +57,9 @@ def add_pairs(study: Study, table: PairTable, watch: Watch = silent) -> str:
         f"{counted(len(table), 'comparison')} of {counted(items, 'item')}"
         f" by {counted(len(np.unique(table.annotator)), 'annotator')}"
     )
-    whole = f"all {again:,}" if again == len(table) > 1 else f"{again:,}"
+    whole = f"all {repeated:,}" if repeated == len(table) > 1 else f"{repeated:,}"
     remark = (
-        f" ({whole} of two items that their annotator compares so in an earlier file too)" if again else ""
+        f" ({whole} of two items that their annotator compares so in an earlier file too)" if repeated else ""
     )
     return " ".join([f"{words}{remark}.", *table.notices])
 
@@ -83,49 +73,55 @@ def pairs_of(study: Study, question: int, run: RunEntry | None = None) -> Pairs:
 
 def item_pictures(study: Study, question: int) -> dict[int, int]:
     """Give the image that shows each item, by their numbers."""
-    place = {name: at for at, name in enumerate(study.comparison_set(question).items)}
+    item_index = {name: index for index, name in enumerate(study.comparison_set(question).items)}
     with study.reading() as connection:
         rows = connection.execute("SELECT task, image FROM pictures WHERE question = ?", (question,))
-        return {place[item]: image for item, image in rows if item in place}
+        return {item_index[item]: image for item, image in rows if item in item_index}
 
 
 def _given_again(study: Study, question: int, table: PairTable) -> int:
     """Count the comparisons that the study has of the same annotator, items and sides; each counts anew."""
     comparisons, names = study.comparison_set(question), study.annotators()
-    number = {names[person]: at for at, person in enumerate(comparisons.annotator_ids.tolist())}
-    place = {name: at for at, name in enumerate(comparisons.items)}
-    person = np.array([number.get(name, -1) for name in table.annotators], dtype=np.int64)[table.annotator]
-    item = np.array([place.get(name, -1) for name in table.items], dtype=np.int64)
+    number = {
+        names[annotator]: position for position, annotator in enumerate(comparisons.annotator_ids.tolist())
+    }
+    item_index = {name: position for position, name in enumerate(comparisons.items)}
+    annotator = np.array([number.get(name, -1) for name in table.annotators], dtype=np.int64)[table.annotator]
+    item = np.array([item_index.get(name, -1) for name in table.items], dtype=np.int64)
     left, right = item[table.left], item[table.right]
-    met = (person >= 0) & (left >= 0) & (right >= 0)
-    if not met.any():
+    known = (annotator >= 0) & (left >= 0) & (right >= 0)
+    if not known.any():
         return 0
-    many = len(comparisons.items)
-    there = np.unique(
-        (comparisons.annotator.astype(np.int64) * many + comparisons.left) * many + comparisons.right
+    item_count = len(comparisons.items)
+    present = np.unique(
+        (comparisons.annotator.astype(np.int64) * item_count + comparisons.left) * item_count
+        + comparisons.right
     )
-    mine = (person[met] * many + left[met]) * many + right[met]
-    at = np.minimum(np.searchsorted(there, mine), len(there) - 1)
-    return int((there[at] == mine).sum())
+    given = (annotator[known] * item_count + left[known]) * item_count + right[known]
+    position = np.minimum(np.searchsorted(present, given), len(present) - 1)
+    return int((present[position] == given).sum())
 
 
 def _question_for(study: Study, table: PairTable) -> tuple[int | None, str]:
     """Find the question that a file is about; one of its own has no number yet."""
     questions = study.pair_questions()
-    taken = study.question_names()
+    names_in_use = study.question_names()
     if table.question:
-        named = next((one for one in questions if one.name.casefold() == table.question.casefold()), None)
+        named = next(
+            (question for question in questions if question.name.casefold() == table.question.casefold()),
+            None,
+        )
         if named is not None:
             return named.id, named.name
-        wanted = [table.question]
+        candidates = [table.question]
     else:
-        mine = set(table.items)
-        alike = [one for one in questions if mine & set(study.comparison_set(one.id).items)]
+        items = set(table.items)
+        alike = [question for question in questions if items & set(study.comparison_set(question.id).items)]
         if len(alike) == 1:
             return alike[0].id, alike[0].name
-        wanted = [UNNAMED, plain(table.path.stem, 80)]
-    wanted += [f"{wanted[0]} {number}" for number in range(2, len(taken) + 3)]
-    return None, next(name for name in wanted if name.casefold() not in taken)
+        candidates = [UNNAMED, plain(table.path.stem, 80)]
+    candidates += [f"{candidates[0]} {number}" for number in range(2, len(names_in_use) + 3)]
+    return None, next(name for name in candidates if name.casefold() not in names_in_use)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +132,7 @@ class RankingRecord:
     ----------
     items : (B,) uint8
         Their names, see `pack_names`.
-    place : (n,) float64
+    item_index : (n,) float64
     group : (n,) int32
     """
 
@@ -159,9 +155,11 @@ def add_true_ranking(study: Study, table: RankingTable, watch: Watch = silent) -
         When no question compares two of its items.
     """
     known = set(table.items)
-    met = {one: len(known & set(study.comparison_set(one.id).items)) for one in study.pair_questions()}
-    question = max(met, key=lambda one: met[one], default=None)
-    if question is None or met[question] < 2:
+    shared = {
+        entry: len(known & set(study.comparison_set(entry.id).items)) for entry in study.pair_questions()
+    }
+    question = max(shared, key=lambda one: shared[one], default=None)
+    if question is None or shared[question] < 2:
         raise InputError(
             "ranks items that nobody compared in the study; import the comparisons first", file=table.path
         )
@@ -174,7 +172,7 @@ def add_true_ranking(study: Study, table: RankingTable, watch: Watch = silent) -
         )
     return (
         f"ground-truth ranks of {counted(len(table.items), 'item')}, "
-        f"{met[question]:,} of them compared in {plain(question.name)}."
+        f"{shared[question]:,} of them compared in {plain(question.name)}."
     )
 
 
@@ -190,14 +188,14 @@ def true_ranking_of(study: Study, question: int, items: tuple[str, ...]) -> True
 
 def placed(
     names: tuple[str, ...] | list[str],
-    place: NDArray[np.float64],
+    rank: NDArray[np.float64],
     group: NDArray[np.int32],
     items: tuple[str, ...],
 ) -> TrueRanking:
     """Put a ranking into the order of `items`; those that it does not know have no place."""
-    at = {name: number for number, name in enumerate(names)}
-    index = np.array([at.get(name, -1) for name in items], dtype=np.int64)
-    there = index >= 0
+    rank_index = {name: number for number, name in enumerate(names)}
+    index = np.array([rank_index.get(name, -1) for name in items], dtype=np.int64)
+    ranked = index >= 0
     return TrueRanking(
-        np.where(there, place[index], np.nan), np.where(there, group[index], -1).astype(np.int32)
+        np.where(ranked, rank[index], np.nan), np.where(ranked, group[index], -1).astype(np.int32)
     )

@@ -17,28 +17,6 @@ from raterscope.algorithms.masks.data import BoolArray, Float32Array
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError
 
-__all__ = [
-    "ImageEntry",
-    "ImportSummary",
-    "InUseError",
-    "Item",
-    "LoggedCase",
-    "LoggedStructure",
-    "MarksRecord",
-    "MaskLog",
-    "MaskRecord",
-    "PairQuestion",
-    "QuestionEntry",
-    "RunEntry",
-    "RunRecord",
-    "Scheme",
-    "Standing",
-    "StudyError",
-    "TruePoints",
-    "UnwrittenError",
-    "user_name",
-]
-
 
 class Item(Protocol):
     """What a run has one result for: an image of clicks or masks, a question of labels."""
@@ -161,7 +139,7 @@ class Scheme:
             if len(set(names)) != len(names):
                 raise ValueError(f"{names}: expected each name once.")
         if len(self.meaning) != len(self.outputs) or any(
-            not -1 <= one < len(self.classes) for one in self.meaning
+            not -1 <= class_index < len(self.classes) for class_index in self.meaning
         ):
             raise ValueError("an output stands for a class that there is not.")
         if self.prior is not None and (
@@ -233,8 +211,8 @@ class MaskRecord:
     @property
     def values(self) -> BoolArray | Float32Array:
         """The one of both that is there."""
-        found = self.mask if self.probability is None else self.probability
-        return np.zeros((0, 0, 0), dtype=bool) if found is None else found
+        values = self.mask if self.probability is None else self.probability
+        return np.zeros((0, 0, 0), dtype=bool) if values is None else values
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,13 +300,13 @@ class ImportSummary:
         """Say it in a sentence or more."""
         if not self.marks and not self.empty and self.notices:
             return " ".join(self.notices)
-        named = {"truth": "true point", "scores": "detection of a program"}.get(self.kind, "click")
-        what = (
+        noun = {"truth": "true point", "scores": "detection of a program"}.get(self.kind, "click")
+        marks = (
             f"{self.marks:,} detections of a program"
             if self.kind == "scores" and self.marks != 1
-            else _count(self.marks, named)
+            else _count(self.marks, noun)
         )
-        words = f"{what} on {_count(self.images, 'image')}"
+        words = f"{marks} on {_count(self.images, 'image')}"
         if self.kind == "clicks":
             words += f" by {_count(self.annotators, 'annotator')}"
         remarks = []
@@ -339,8 +317,8 @@ class ImportSummary:
         elif self.empty:
             remarks.append(f"{_count(self.empty, 'look')} without a mark")
         if self.duplicates and self.kind != "scores":
-            same = "the same place" if self.kind == "truth" else "the same place by the same annotator"
-            remarks.append(f"{_count(self.duplicates, 'duplicate')} at {same}, counted once")
+            same_place = "the same place" if self.kind == "truth" else "the same place by the same annotator"
+            remarks.append(f"{_count(self.duplicates, 'duplicate')} at {same_place}, counted once")
         if self.outside:
             remarks.append(f"{self.outside:,} outside the image, kept")
         if remarks:

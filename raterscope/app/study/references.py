@@ -1,33 +1,99 @@
-"""Images in a study's file: references to files, or sizes alone until the file comes."""
+"""References of a study to image files: entries, names and paths; until the file comes, the size alone."""
 
 from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import plain
-from raterscope.app.formats.records import ImageFile
+from raterscope.app.formats.records import ImageFile, refuse_name
 from raterscope.app.formats.volumes.records import VolumeFile
+from raterscope.app.study.digests import digest_of_file, digest_of_files
 from raterscope.app.study.opening import translated_errors
-from raterscope.app.study.places import Names, digest_of_file, digest_of_files, size_of, stored_path
 from raterscope.app.study.records import ImageEntry, StudyError
 from raterscope.app.study.rows import GRID, IMAGE, grid_row, image_of
 
-__all__ = [
-    "add_file",
-    "add_grid",
-    "add_size",
-    "add_volume",
-    "check_moved_file",
-    "find_moved_volume",
-    "read_image_entries",
-    "refuse_other_size",
-    "set_image_file",
-    "uneven_slices_note",
-]
+
+class ImageNames:
+    """Finds the image that a table means.
+
+    By its full name, else without folders and capitals, else without the suffix too.
+    """
+
+    def __init__(self, entries: Iterable[ImageEntry]) -> None:
+        self._exact: dict[str, ImageEntry] = {}
+        self._loose: dict[str, ImageEntry | None] = {}
+        for entry in entries:
+            self.add(entry)
+
+    def add(self, entry: ImageEntry) -> None:
+        """Let an image be found."""
+        self._exact[entry.name] = entry
+        for key in {_base(entry.name), _stem(entry.name)}:
+            earlier = self._loose.get(key, entry)
+            self._loose[key] = entry if earlier is not None and earlier.id == entry.id else None
+
+    def find(self, name: str) -> ImageEntry | None:
+        """Find an image; None where there is none, or where several would do."""
+        return self._exact.get(name) or self._loose.get(_base(name)) or self._loose.get(_stem(name))
+
+
+def stored_path(path: Path, study: Path) -> str:
+    """Write a path as the study keeps it: relative, with forward slashes, when beside or below the study."""
+    path = path.resolve()
+    stored = path.relative_to(study.parent).as_posix() if path.is_relative_to(study.parent) else str(path)
+    refuse_name(path, stored)
+    return stored
+
+
+def locate(entry: ImageEntry, study: Path) -> Path | None:
+    """Find an image's file: where it was, else beside the study if its size in bytes agrees.
+
+    A stranger's study may name any path: one that climbs out of the study's folder by ".." or names another
+    computer is not followed.
+    """
+    matches = (path for path, size in _candidates(entry, study) if entry.size in (None, size))
+    return next(matches, None)
+
+
+def has_changed(entry: ImageEntry, study: Path) -> bool:
+    """Tell whether a file is where the image was, but is not the image any more."""
+    return locate(entry, study) is None and any(_candidates(entry, study))
+
+
+def _candidates(entry: ImageEntry, study: Path) -> Iterator[tuple[Path, int | None]]:
+    """Give the files that an image may be, and their sizes in bytes."""
+    if not entry.path:
+        return
+    name = PureWindowsPath(entry.path).name
+    candidates = []
+    if not entry.path.startswith(("\\\\", "//")) and ".." not in PurePosixPath(entry.path).parts:
+        candidates.append(study.parent / entry.path)
+    for path in (*candidates, study.parent / name):
+        try:
+            if path.is_file() or path.is_dir():
+                yield path, size_of(path)
+        except (OSError, ValueError):
+            continue
+
+
+def size_of(path: Path) -> int | None:
+    """Give a file's size in bytes; None for a folder, in which other files may come and go."""
+    return None if path.is_dir() else path.stat().st_size
+
+
+def _base(name: str) -> str:
+    """Give a name without the folders of any system."""
+    return (name.replace("\\", "/").rstrip("/").rpartition("/")[2] or name).casefold()
+
+
+def _stem(name: str) -> str:
+    base = _base(name).removesuffix(".gz")
+    stem, dot, suffix = base.rpartition(".")
+    return stem if dot and stem and len(suffix) <= 5 and suffix.isalnum() else base
 
 
 def read_image_entries(
@@ -44,20 +110,20 @@ def read_image_entries(
 
 
 def add_file(
-    connection: sqlite3.Connection, study: Path, file: ImageFile, digest: str, names: Names
+    connection: sqlite3.Connection, study: Path, file: ImageFile, digest: str, names: ImageNames
 ) -> ImageEntry:
     """Take up a file, within the present transaction.
 
     The same content under the same name is the same image; an entry that was a size alone gets its file;
     another image of a name that is taken is told apart by its folder.
     """
-    same = names.find(file.name)
-    if same is not None and same.digest == digest:
-        return same
-    if same is not None and same.path is None:
-        refuse_other_size(file, same)
-        connection.execute("UPDATE images SET pixel_size = ? WHERE id = ?", (file.pixel_size, same.id))
-        return set_image_file(connection, study, same.id, file.path, digest)
+    existing = names.find(file.name)
+    if existing is not None and existing.digest == digest:
+        return existing
+    if existing is not None and existing.path is None:
+        refuse_other_size(file, existing)
+        connection.execute("UPDATE images SET pixel_size = ? WHERE id = ?", (file.pixel_size, existing.id))
+        return set_image_file(connection, study, existing.id, file.path, digest)
     name, folders = file.name, list(file.path.resolve().parent.parts)
     while connection.execute("SELECT 1 FROM images WHERE name = ?", (name,)).fetchone():
         name = f"{folders.pop()}/{name}" if folders else f"{name}'"
@@ -67,18 +133,18 @@ def add_file(
 
 
 def add_volume(
-    connection: sqlite3.Connection, study: Path, file: VolumeFile, digest: str, names: Names
+    connection: sqlite3.Connection, study: Path, file: VolumeFile, digest: str, names: ImageNames
 ) -> ImageEntry:
     """Take up a volume, within the present transaction; one that is there already is not taken twice."""
     _, rows, columns = file.grid.shape
-    same = names.find(file.name)
+    existing = names.find(file.name)
     if (
-        same is not None
-        and same.digest is None
-        and same.grid is not None
-        and same.grid.shape == file.grid.shape
+        existing is not None
+        and existing.digest is None
+        and existing.grid is not None
+        and existing.grid.shape == file.grid.shape
     ):
-        entry = set_image_file(connection, study, same.id, file.path, digest)
+        entry = set_image_file(connection, study, existing.id, file.path, digest)
     else:
         entry = add_file(connection, study, ImageFile(file.name, file.path, columns, rows), digest, names)
     connection.execute(
@@ -131,22 +197,22 @@ def find_moved_volume(entry: ImageEntry, path: Path) -> tuple[Path, str]:
     """
     from raterscope.app.formats.volumes import find_volumes
 
-    found = [
-        one
-        for one in find_volumes(path)
-        if one.grid.same_as(entry.lattice) and entry.identifier in ("", one.identifier)
+    volumes = [
+        volume
+        for volume in find_volumes(path)
+        if volume.grid.same_as(entry.lattice) and entry.identifier in ("", volume.identifier)
     ]
-    if not found:
+    if not volumes:
         raise StudyError(f"does not hold {plain(entry.name)}, {entry.lattice.in_words()}", file=path)
-    return found[0].path, digest_of_files(found[0].files)
+    return volumes[0].path, digest_of_files(volumes[0].files)
 
 
-def uneven_slices_note(entry: ImageEntry, found: Iterable[VolumeFile]) -> str:
+def uneven_slices_note(entry: ImageEntry, volumes: Iterable[VolumeFile]) -> str:
     """Say it where an older version took slices for even that are not: masks were then moved; else empty."""
     grid = entry.lattice
     if grid.slice_offsets is not None:
         return ""
-    if any(one.grid.shape == grid.shape and one.grid.uneven for one in found):
+    if any(volume.grid.shape == grid.shape and volume.grid.uneven for volume in volumes):
         return (
             "; an older Raterscope took its slices as even and may have moved masks: import the series and "
             "its masks into a new study"

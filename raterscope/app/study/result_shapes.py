@@ -27,11 +27,7 @@ from raterscope.app.study.records import MaskRecord, RunEntry
 if TYPE_CHECKING:
     from raterscope.app.study.study import Study
 
-__all__ = [
-    "mismatch_of",
-    "mismatch_of_clicks", "mismatch_of_labels", "mismatch_of_mask", "mismatch_of_masks", "mismatch_of_pairs",
-    "mismatch_of_settled",
-]  # fmt: skip
+Result = Fusion | CaseResult | LabelResult | PairFusion
 
 
 def mismatch_of(study: Study, run: RunEntry, item: int, result: object) -> str | None:
@@ -50,15 +46,15 @@ def mismatch_of(study: Study, run: RunEntry, item: int, result: object) -> str |
 
 def _raters(study: Study, image: int, last: int | None) -> dict[str, set[str]]:
     """Give the annotators who drew each structure of an image, up to an import."""
-    names, found = study.annotators(), dict[str, set[str]]()
+    names, raters = study.annotators(), dict[str, set[str]]()
     with study.reading() as connection:
         for structure, annotator in connection.execute(
             "SELECT DISTINCT structure, annotator FROM masks WHERE image = ? AND import <= ?",
             (image, 2**62 if last is None else last),
         ):
             if 0 <= annotator < len(names):
-                found.setdefault(structure, set()).add(names[annotator])
-    return found
+                raters.setdefault(structure, set()).add(names[annotator])
+    return raters
 
 
 def mismatch_of_clicks(fusion: Fusion, clicks: Clicks) -> str | None:
@@ -217,7 +213,7 @@ def _mismatch_of_report(report: Report, raters: int, frame: tuple[int, int, int]
     if report.pair_dice.shape != (raters, raters) or report.by_slice.shape != frame[:1]:
         return "the agreement or the doubt by slice is of another shape"
     for region in report.disputes:
-        ends = [at + n for at, n in zip(region.origin, region.shape, strict=True)]
+        ends = [start + n for start, n in zip(region.origin, region.shape, strict=True)]
         if min(region.origin) < 0 or min(region.shape) < 1 or any(np.array(ends) > frame):
             return "a disputed region does not lie in the image"
         if len(region.bits) * 8 < np.prod(region.shape) or not 0 <= region.leader < raters:
@@ -226,28 +222,36 @@ def _mismatch_of_report(report: Report, raters: int, frame: tuple[int, int, int]
 
 
 def _mismatch_of_calibration(
-    found: Calibration | None, raters: int, frame: tuple[int, int, int]
+    calibration: Calibration | None, raters: int, frame: tuple[int, int, int]
 ) -> str | None:
-    if found is None:
+    if calibration is None:
         return None
-    maps = [one for one in (found.ratio, found.scale, found.settled) if one is not None]
-    if any(one.shape != found.ratio.shape for one in maps) or not np.isfinite(found.ratio).all():
+    maps = [
+        array for array in (calibration.ratio, calibration.scale, calibration.settled) if array is not None
+    ]
+    if (
+        any(array.shape != calibration.ratio.shape for array in maps)
+        or not np.isfinite(calibration.ratio).all()
+    ):
         return "the raters' spread is of another shape"
-    if (wrong := _mismatch_of_box(found.origin, found.ratio, frame)) is not None:
+    if (wrong := _mismatch_of_box(calibration.origin, calibration.ratio, frame)) is not None:
         return f"the raters' spread: {wrong}"
-    if found.settled is not None and not OPEN <= found.settled.min() <= found.settled.max() <= 1:
+    if (
+        calibration.settled is not None
+        and not OPEN <= calibration.settled.min() <= calibration.settled.max() <= 1
+    ):
         return "a voxel is neither inside nor outside nor open"
-    if not (np.isfinite(found.scale).all() and (found.scale > 0).all()):
+    if not (np.isfinite(calibration.scale).all() and (calibration.scale > 0).all()):
         return "the raters' spread is no length"
-    figures = (found.dof, *found.multipliers)
-    if found.raters != raters or len(figures) != 4 or not all(0 < v < 1e6 for v in figures):
+    figures = (calibration.dof, *calibration.multipliers)
+    if calibration.raters != raters or len(figures) != 4 or not all(0 < v < 1e6 for v in figures):
         return "the raters' spread is of other raters"
-    if not (0 <= found.correlation <= 1 and np.isfinite(found.offset)):
+    if not (0 <= calibration.correlation <= 1 and np.isfinite(calibration.offset)):
         return "what is assumed of the true outline is out of range"
-    sizes = {None if one is None else one.shape for one in (found.tried, found.marked)}
-    if len(sizes) > 1 or not (np.isfinite(found.curve).all() and found.curve[1] > 0):
+    sizes = {None if array is None else array.shape for array in (calibration.tried, calibration.marked)}
+    if len(sizes) > 1 or not (np.isfinite(calibration.curve).all() and calibration.curve[1] > 0):
         return "the raters left out are of another number"
-    checked = [one.shape[-1] for one in (found.covered, found.bins) if one is not None]
+    checked = [array.shape[-1] for array in (calibration.covered, calibration.bins) if array is not None]
     if checked and checked != [3, 3]:
         return "what left-out raters say is of another shape"
     return None
@@ -274,7 +278,7 @@ def _mismatch_of_fusion(fusion: MaskFusion, frame: tuple[int, int, int]) -> str 
     for name, array, shape in shapes:
         if array is not None and array.shape != shape:
             return f"{name} has the shape {array.shape}, not {shape}"
-    ends = [at + n for at, n in zip(fusion.origin, maps[1:], strict=True)]
+    ends = [start + n for start, n in zip(fusion.origin, maps[1:], strict=True)]
     if fusion.frame != frame or min(fusion.origin) < 0 or any(np.array(ends) > frame):
         return f"its maps lie at {fusion.origin} in {fusion.frame} voxels, not in {frame}"
     if not all(np.isfinite(step) and step > 0 for step in fusion.spacing):
@@ -311,7 +315,7 @@ def _mismatch_of_box(
 ) -> str | None:
     if values.ndim != 3:
         return f"its voxels have {values.ndim} axes, not 3"
-    ends = [at + n for at, n in zip(origin, values.shape, strict=True)]
+    ends = [start + n for start, n in zip(origin, values.shape, strict=True)]
     if values.size and (min(origin) < 0 or (frame is not None and any(np.array(ends) > frame))):
         return f"its voxels lie at {origin} to {tuple(ends)}, outside of the image"
     return None

@@ -30,22 +30,6 @@ from raterscope.app.study.records import (
     StudyError,
 )
 
-__all__ = [
-    "DECISION",
-    "GRID",
-    "IMAGE",
-    "RUN",
-    "decision_of",
-    "decision_row",
-    "grid_row",
-    "image_of",
-    "question_of",
-    "read_imports",
-    "read_marks",
-    "run_of",
-    "run_row",
-]
-
 IMAGE = ("id", "name", "path", "width", "height", "size", "digest", "pixel_size")
 GRID = ("slices", "affine", "calibrated", "modality", "identifier", "slice_offsets")
 RUN = (
@@ -167,7 +151,9 @@ def read_imports(
         "ORDER BY import",
         (image_id, kind, since, 2**62 if last is None else last),
     ).fetchall()
-    records = [(one, read_object(connection, number, MarksRecord, path)) for one, number in numbers]
+    records = [
+        (import_id, read_object(connection, number, MarksRecord, path)) for import_id, number in numbers
+    ]
     for _, record in records:
         columns = [record.y, record.annotator] if kind == "clicks" else [record.y]
         if kind == "scores":

@@ -11,20 +11,13 @@ from raterscope.algorithms.evaluation import RADIUS
 from raterscope.app.study.file import StudyFile
 from raterscope.app.study.records import StudyError
 
-__all__ = ["LARGEST_RADIUS", "StudySettings"]
-
 LARGEST_RADIUS = 10_000.0
 _RADIUS = "matching_radius"
 _CROWDS, _METHODS, _FOLDS = "crowd_sizes", "compared_methods", "label_folds"
 
 
 class StudySettings:
-    """The settings of an open study; a setting that was never set has its default.
-
-    Parameters
-    ----------
-    file : StudyFile
-    """
+    """The settings of an open study; a setting that was never set has its default."""
 
     def __init__(self, file: StudyFile) -> None:
         self._file = file

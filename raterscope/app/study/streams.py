@@ -16,12 +16,10 @@ from typing import Any, TypeVar
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.formats.records import ClickTable
 from raterscope.app.study.arrays import read_object, remove_object, write_object
-from raterscope.app.study.places import stored_path
 from raterscope.app.study.records import ImportSummary, MarksRecord, StudyError
+from raterscope.app.study.references import stored_path
 from raterscope.app.study.rows import read_imports
 from raterscope.app.study.study import Study
-
-__all__ = ["StreamEntry", "arrivals", "begin", "end", "forget", "keep", "kept", "streams", "take_in"]
 
 Record = TypeVar("Record")
 
@@ -62,7 +60,7 @@ def streams(study: Study) -> list[StreamEntry]:
         rows = connection.execute(
             "SELECT id, source, settings, position, started, seen FROM streams ORDER BY id"
         ).fetchall()
-    found = []
+    entries = []
     for number, source, settings, position, started, seen in rows:
         try:
             values = json.loads(settings), json.loads(position)
@@ -71,20 +69,20 @@ def streams(study: Study) -> list[StreamEntry]:
             times = datetime.fromisoformat(started), datetime.fromisoformat(seen)
         except (ValueError, TypeError, RecursionError) as error:
             raise StudyError(f"is damaged: stream {number} cannot be read", file=study.path) from error
-        found.append(StreamEntry(number, study.path.parent / source, *values, *times))
-    return found
+        entries.append(StreamEntry(number, study.path.parent / source, *values, *times))
+    return entries
 
 
 def begin(study: Study, source: Path, settings: Mapping[str, Any]) -> StreamEntry:
     """Watch a source from its beginning; one watched already keeps its place and takes the settings."""
-    place, now = stored_path(source, study.path), datetime.now(UTC).isoformat()
+    path, started = stored_path(source, study.path), datetime.now(UTC).isoformat()
     with study.change() as connection:
         connection.execute(
             "INSERT INTO streams(source, settings, position, started, seen) VALUES (?1, ?2, '{}', ?3, ?3) "
             "ON CONFLICT (source) DO UPDATE SET settings = ?2",
-            (place, json.dumps(settings), now),
+            (path, json.dumps(settings), started),
         )
-        (number,) = connection.execute("SELECT id FROM streams WHERE source = ?", (place,)).fetchone()
+        (number,) = connection.execute("SELECT id FROM streams WHERE source = ?", (path,)).fetchone()
     return next(entry for entry in streams(study) if entry.id == number)
 
 

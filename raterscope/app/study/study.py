@@ -4,34 +4,29 @@ from __future__ import annotations
 
 import sqlite3
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from raterscope.algorithms.clicks.data import Clicks, ClicksError, FloatArray
-from raterscope.algorithms.clicks.results import Fusion
-from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.masks.data import Settled
-from raterscope.algorithms.masks.report import CaseResult
-from raterscope.algorithms.pairs.data import PairFusion
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable
 from raterscope.app.formats.volumes.records import VolumeFile
 from raterscope.app.review import Decision
-from raterscope.app.study import places
-from raterscope.app.study.arrays import RESULTS, read_object, remove_object, write_object
+from raterscope.app.study.arrays import read_object, write_object
+from raterscope.app.study.digests import digest_of_file, digest_of_files
 from raterscope.app.study.file import StudyFile
 from raterscope.app.study.imports import assign_images, kind_of, write_marks
 from raterscope.app.study.opening import translated_errors
-from raterscope.app.study.outlines import Answers, Outline
 from raterscope.app.study.records import (
     ImageEntry,
     ImportSummary,
@@ -39,35 +34,35 @@ from raterscope.app.study.records import (
     PairQuestion,
     QuestionEntry,
     RunEntry,
-    RunRecord,
     Standing,
     StudyError,
     TruePoints,
     user_name,
 )
 from raterscope.app.study.references import (
+    ImageNames,
     add_file,
     add_size,
     add_volume,
     check_moved_file,
+    locate,
     read_image_entries,
     set_image_file,
+    size_of,
 )
-from raterscope.app.study.result_shapes import mismatch_of, mismatch_of_settled
+from raterscope.app.study.result_shapes import mismatch_of_settled
 from raterscope.app.study.rows import (
     DECISION,
-    RUN,
     decision_of,
     decision_row,
     question_of,
     read_imports,
     read_marks,
-    run_of,
-    run_row,
 )
+from raterscope.app.study.runs import RunStore
 from raterscope.app.study.settings import StudySettings
-from raterscope.app.study.shown import ShownRuns, ShownState, run_name
-from raterscope.app.study.viewed import ViewLog
+from raterscope.app.study.shown_runs import ShownRuns, ShownState
+from raterscope.app.study.view_log import ViewLog
 from raterscope.app.study.vote_sets import (
     ComparisonSet,
     VoteSet,
@@ -75,10 +70,6 @@ from raterscope.app.study.vote_sets import (
     read_comparison_set,
     read_vote_set,
 )
-
-__all__ = ["Study"]
-
-Result = Fusion | CaseResult | LabelResult | PairFusion
 
 
 class Study:
@@ -88,6 +79,7 @@ class Study:
 
     Attributes
     ----------
+    runs : RunStore
     settings : StudySettings
     views : ViewLog
     """
@@ -97,12 +89,12 @@ class Study:
         self._connection = file.connection
         self.settings = StudySettings(file)
         self.views = ViewLog(file)
+        self.runs = RunStore(self)
         self._shown = ShownState()
         # No other process changes the file while it is open, and no annotator or run ever changes.
         self._names: list[str] | None = None
         self._vote_sets: dict[tuple[int, int], VoteSet] = {}
         self._comparison_sets: dict[tuple[int, int], ComparisonSet] = {}
-        self._runs: dict[int, RunEntry] = {}
 
     # The file
 
@@ -186,15 +178,15 @@ class Study:
 
     def names(self) -> dict[tuple[str, int], str]:
         """Give the name of every item, by its kind and number."""
-        return {(kind, one.id): one.name for kind, of in self.items().items() for one in of}
+        return {(kind, entry.id): entry.name for kind, entries in self.items().items() for entry in entries}
 
     def image(self, image_id: int) -> ImageEntry:
         """Give one image."""
         with self.reading():
-            found = read_image_entries(self._connection, self.path, image_id)
-        if not found:
+            entries = read_image_entries(self._connection, self.path, image_id)
+        if not entries:
             raise StudyError(f"has no image number {image_id}", file=self.path)
-        return found[0]
+        return entries[0]
 
     def items(self) -> dict[str, tuple[Item, ...]]:
         """List what each kind of annotation is about.
@@ -203,12 +195,12 @@ class Study:
         a task to neither.
         """
         with self.reading():
-            marked, masked, shown = (
+            marked, masked, pictured = (
                 {image for (image,) in self._connection.execute(f"SELECT DISTINCT image FROM {table}")}
                 for table in ("marks", "masks", "pictures")
             )
             entries = read_image_entries(self._connection, self.path)
-        bare = {entry.id for entry in entries} - marked - masked - shown
+        bare = {entry.id for entry in entries} - marked - masked - pictured
         solid = {entry.id for entry in entries if entry.id in bare and entry.grid is not None}
         return {
             "clicks": tuple(entry for entry in entries if entry.id in marked | (bare - solid)),
@@ -243,12 +235,12 @@ class Study:
             with translated_errors(file.path, "read"):
                 words = f"reading {plain(file.name)}"
                 if isinstance(file, ImageFile):
-                    digests.append(places.digest_of_file(file.path, step, words))
+                    digests.append(digest_of_file(file.path, step, words))
                 else:
-                    digests.append(places.digest_of_files(file.files, step, words))
+                    digests.append(digest_of_files(file.files, step, words))
         added = []
         with self.change():
-            names = places.Names(self.images())
+            names = ImageNames(self.images())
             for file, digest in zip(files, digests, strict=True):
                 entry = add(self._connection, self.path, file, digest, names)
                 names.add(entry)
@@ -257,7 +249,7 @@ class Study:
 
     def locate(self, entry: ImageEntry) -> Path | None:
         """Find an image's file: where it was, else beside the study; None where it is in neither place."""
-        return places.locate(entry, self.path)
+        return locate(entry, self.path)
 
     def relocate(self, image_id: int, path: Path | str) -> ImageEntry:
         """Note where an image's file has gone.
@@ -267,26 +259,26 @@ class Study:
         InputError
             When it is no image, or not the same.
         """
-        place, digest = check_moved_file(self.image(image_id), Path(path))
+        file, digest = check_moved_file(self.image(image_id), Path(path))
         with self.change():
-            return set_image_file(self._connection, self.path, image_id, place, digest)
+            return set_image_file(self._connection, self.path, image_id, file, digest)
 
     def relocate_all(self, folder: Path | str) -> list[ImageEntry]:
         """Look in a folder for every image that is missing, by name and content, and note those found."""
-        found = []
+        relocated = []
         for entry in self.images():
             if entry.path is None or self.locate(entry) is not None:
                 continue
-            place = Path(folder) / Path(entry.path).name
+            file = Path(folder) / Path(entry.path).name
             try:
-                if not place.exists() or places.size_of(place) != entry.size:
+                if not file.exists() or size_of(file) != entry.size:
                     continue
-                place, digest = check_moved_file(entry, place)
+                file, digest = check_moved_file(entry, file)
             except (InputError, OSError):  # it is called as the image was, and is another
                 continue
             with self.change():
-                found.append(set_image_file(self._connection, self.path, entry.id, place, digest))
-        return found
+                relocated.append(set_image_file(self._connection, self.path, entry.id, file, digest))
+        return relocated
 
     # Annotators and what they marked
 
@@ -346,15 +338,15 @@ class Study:
             marks = read_marks(self._connection, self.path, image_id, "clicks", last)
             scores = self.scores(image_id, last)
             names = self.annotators()
-        looked = np.union1d(marks.looked, marks.annotator)
-        if len(looked) and not 0 <= looked[0] <= looked[-1] < len(names):
+        lookers = np.union1d(marks.looked, marks.annotator)
+        if len(lookers) and not 0 <= lookers[0] <= lookers[-1] < len(names):
             raise StudyError("is damaged: a mark is by nobody", file=self.path)
         try:
             clicks = Clicks(
                 x=marks.x,
                 y=marks.y,
-                annotator=np.searchsorted(looked, marks.annotator),
-                annotators=tuple(names[number] for number in looked.tolist()),
+                annotator=np.searchsorted(lookers, marks.annotator),
+                annotators=tuple(names[number] for number in lookers.tolist()),
                 extent=entry.extent,
                 time=marks.time,
                 scores=scores,
@@ -374,15 +366,17 @@ class Study:
             imports = read_imports(self._connection, self.path, image_id, "scores", last=last)
         if not imports:
             return None
-        _, found = imports[-1]
-        assert found.score is not None
-        return np.column_stack([found.x, found.y, found.score])
+        _, detections = imports[-1]
+        assert detections.score is not None
+        return np.column_stack([detections.x, detections.y, detections.score])
 
     def truth(self, image_id: int) -> TruePoints:
         """Give the imported true points of an image."""
         with self.reading():
             imports = read_imports(self._connection, self.path, image_id, "truth")
-        points = np.concatenate([np.empty((0, 2)), *(np.column_stack([one.x, one.y]) for _, one in imports)])
+        points = np.concatenate(
+            [np.empty((0, 2)), *(np.column_stack([record.x, record.y]) for _, record in imports)]
+        )
         _, first = np.unique(points, axis=0, return_index=True)
         points = points[np.sort(first)]
         return TruePoints(points[:, 0].copy(), points[:, 1].copy(), known=bool(imports))
@@ -398,7 +392,7 @@ class Study:
         """Take up a table within the present transaction; for the modules of this package."""
         kind = kind_of(table)
         self.forget_annotators()
-        names = places.Names(self.images())
+        names = ImageNames(self.images())
         add = partial(add_size, connection, self.path)
         entries, notices = assign_images(table, names, add, extent, skip_unknown)
         present = partial(read_marks, connection, self.path, kind=kind)
@@ -411,12 +405,12 @@ class Study:
         if self._names is None:
             with self.reading():
                 rows = self._connection.execute("SELECT id, name FROM annotators ORDER BY id").fetchall()
-            for place, (number, name) in enumerate(rows):
-                if number != place or not name.strip():
-                    expected = f"number {place}" if number != place else "a name"
+            for expected_id, (number, name) in enumerate(rows):
+                if number != expected_id or not name.strip():
+                    expected = f"number {expected_id}" if number != expected_id else "a name"
                     raise StudyError(
-                        f"is damaged: annotators, row {place + 1}: expected {expected}, found "
-                        f"{number if number != place else 'an empty one'}",
+                        f"is damaged: annotators, row {expected_id + 1}: expected {expected}, found "
+                        f"{number if number != expected_id else 'an empty one'}",
                         file=self.path,
                     )
             self._names = [name for _, name in rows]
@@ -436,18 +430,18 @@ class Study:
 
     def question(self, number: int) -> QuestionEntry:
         """Give one question."""
-        found = next((one for one in self.questions() if one.id == number), None)
-        if found is None:
+        entry = next((entry for entry in self.questions() if entry.id == number), None)
+        if entry is None:
             raise StudyError(f"has no question number {number}", file=self.path)
-        return found
+        return entry
 
     def vote_set(self, question: int, last: int | None = None) -> VoteSet:
         """Give all votes on a question, up to an import; the last ones that were read are kept in memory."""
         key = question, self._last_answer(question, last)
         if key not in self._vote_sets:
-            scheme, people = self.question(question).scheme, len(self.annotators())
+            scheme, annotator_count = self.question(question).scheme, len(self.annotators())
             with self.reading():
-                crowd = read_vote_set(self._connection, self.path, question, scheme, people, key[1])
+                crowd = read_vote_set(self._connection, self.path, question, scheme, annotator_count, key[1])
             self._vote_sets = dict(list(self._vote_sets.items())[-1:])
             self._vote_sets[key] = crowd
         return self._vote_sets[key]
@@ -474,11 +468,13 @@ class Study:
         """Give all comparisons for a question, up to an import; see `vote_set`."""
         key = question, self._last_answer(question, last)
         if key not in self._comparison_sets:
-            people = len(self.annotators())
+            annotator_count = len(self.annotators())
             with self.reading():
-                comparisons = read_comparison_set(self._connection, self.path, question, people, key[1])
+                comparisons = read_comparison_set(
+                    self._connection, self.path, question, annotator_count, key[1]
+                )
             self._comparison_sets = {
-                kept: self._comparison_sets[kept] for kept in list(self._comparison_sets)[-1:]
+                latest: self._comparison_sets[latest] for latest in list(self._comparison_sets)[-1:]
             }
             self._comparison_sets[key] = comparisons
         return self._comparison_sets[key]
@@ -488,133 +484,10 @@ class Study:
         with self.reading():
             return last_import_for(self._connection, question, last)
 
-    # Runs
-
     def last_import(self) -> int:
         """Give the number of the last import, for a run that starts now; 0 before the first."""
         with self.reading():
             return int(self._connection.execute("SELECT ifnull(max(id), 0) FROM imports").fetchone()[0])
-
-    def add_run(self, record: RunRecord, results: Mapping[int, Result], watch: Watch = silent) -> int:
-        """Store a run with all its results by item, whole or not at all; it is shown from now on.
-
-        Returns
-        -------
-        int
-            The run's number.
-
-        Raises
-        ------
-        StudyError
-            When a result is not one of the annotations that the record says it was made from.
-        """
-        imported = self.last_import() if record.imported is None else record.imported
-        entry = _as_entry(record, imported)
-        for step, (item, result) in enumerate(results.items()):
-            watch(0.5 * step / len(results), "checking the results")
-            wrong = mismatch_of(self, entry, item, result)
-            if wrong is not None:
-                name = plain(self.name_of(entry.kind, item))
-                raise StudyError(f"the result for {name} does not fit its {entry.kind} ({wrong}); fuse again")
-        with self.change():
-            (number,) = self._connection.execute(
-                f"INSERT INTO runs({', '.join(RUN)}) VALUES ({', '.join('?' * len(RUN))}) RETURNING id",
-                run_row(record, imported),
-            ).fetchone()
-            self._connection.execute("DELETE FROM shown WHERE kind = ?", (entry.kind,))
-            for step, (item, result) in enumerate(results.items()):
-                watch(0.5 + 0.5 * step / len(results), "storing the results")
-                self._connection.execute(
-                    "INSERT INTO results(item, run, object) VALUES (?, ?, ?)",
-                    (item, number, write_object(self._connection, result)),
-                )
-            fusions = {item: result for item, result in results.items() if isinstance(result, Fusion)}
-            if fusions:
-                outline = write_object(self._connection, Outline.of(fusions))
-                self._connection.execute("INSERT INTO outlines VALUES (?, ?)", (number, outline))
-        return int(number)
-
-    def runs(self) -> list[RunEntry]:
-        """List the runs, oldest first."""
-        with self.reading():
-            items: dict[int, list[int]] = {}
-            for run, item in self._connection.execute("SELECT run, item FROM results ORDER BY run, item"):
-                items.setdefault(run, []).append(item)
-            rows = self._connection.execute(f"SELECT id, {', '.join(RUN)} FROM runs ORDER BY id").fetchall()
-            return [run_of(row, tuple(items.get(row[0], ())), self.path) for row in rows]
-
-    def run(self, run_id: int) -> RunEntry:
-        """Give one run."""
-        if run_id in self._runs:
-            return self._runs[run_id]
-        with self.reading():
-            row = self._connection.execute(
-                f"SELECT id, {', '.join(RUN)} FROM runs WHERE id = ?", (run_id,)
-            ).fetchone()
-            if row is None:
-                raise StudyError(f"has no run number {run_id}", file=self.path)
-            items = self._connection.execute(
-                "SELECT item FROM results WHERE run = ? ORDER BY item", (run_id,)
-            )
-            self._runs[run_id] = run_of(row, tuple(item for (item,) in items), self.path)
-        return self._runs[run_id]
-
-    def result(self, run_id: int, item: int) -> Any:
-        """Give what a run says of an item, of the run's kind in `RESULTS`; None where it says nothing."""
-        with self.reading():
-            row = self._connection.execute(
-                "SELECT object FROM results WHERE item = ? AND run = ?", (item, run_id)
-            ).fetchone()
-            if row is None:
-                return None
-            entry = self.run(run_id)
-            if entry.kind not in RESULTS:
-                raise StudyError(f"holds a run of an unknown kind, {plain(entry.kind)}", file=self.path)
-            result = read_object(self._connection, row[0], RESULTS[entry.kind], self.path)
-            try:
-                wrong = mismatch_of(self, entry, item, result)
-            except (TypeError, ValueError, IndexError, OverflowError) as error:  # as of no axis
-                wrong = f"its arrays do not belong together ({error})"
-            if wrong is not None:
-                raise StudyError(f"is damaged: in run {run_id}, {wrong}", file=self.path)
-            return result
-
-    def answers_of(self, runs: Mapping[int, int]) -> dict[int, Answers | None]:
-        """Give what runs of clicks say of images, by image; None where a run keeps no outline.
-
-        Parameters
-        ----------
-        runs : mapping of image to run
-        """
-        with self.reading():
-            kept = dict(self._connection.execute("SELECT run, object FROM outlines"))
-            of_runs: dict[int, dict[int, Answers]] = {}
-            for run in {run for run in runs.values() if run in kept}:
-                outline = read_object(self._connection, kept[run], Outline, self.path)
-                try:
-                    of_runs[run] = outline.answers()
-                except ValueError as error:
-                    raise StudyError(f"is damaged ({error}); open a backup of it", file=self.path) from error
-        return {item: of_runs[run].get(item) if run in of_runs else None for item, run in runs.items()}
-
-    def delete_run(self, run_id: int) -> None:
-        """Remove a run with its results. Decisions that were made on it stay."""
-        self._runs.pop(run_id, None)
-        with self.change():
-            objects = []
-            self._connection.execute("DELETE FROM shown WHERE run = ?", (run_id,))
-            for table in ("results", "outlines"):
-                of_run = self._connection.execute(f"SELECT object FROM {table} WHERE run = ?", (run_id,))
-                objects += of_run.fetchall()
-                self._connection.execute(f"DELETE FROM {table} WHERE run = ?", (run_id,))
-            for (number,) in objects:
-                remove_object(self._connection, number)
-            self._connection.execute("DELETE FROM runs WHERE id = ?", (run_id,))
-
-    def runs_in_words(self, kinds: Sequence[str] = ()) -> str:
-        """List the runs, or those of some kinds, by number."""
-        runs = [run for run in self.runs() if not kinds or run.kind in kinds]
-        return "; ".join(f"{run_name(run)} of {run.kind}" for run in runs) or "no run"
 
     # Decisions
 
@@ -682,8 +555,3 @@ class Study:
                 dead.add(undoes)
         if target in dead:
             raise StudyError(f"has decision number {target} undone already", file=self.path)
-
-
-def _as_entry(record: RunRecord, imported: int) -> RunEntry:
-    values = {name: getattr(record, name) for name in RunRecord.__dataclass_fields__}
-    return RunEntry(**{**values, "imported": imported}, id=0)

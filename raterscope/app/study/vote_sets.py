@@ -22,30 +22,6 @@ from raterscope.app.formats.pairs.records import PairTable
 from raterscope.app.study.arrays import read_object
 from raterscope.app.study.records import Scheme, StudyError
 
-__all__ = [
-    "ComparisonSet",
-    "PairsRecord",
-    "VoteSet",
-    "VotesRecord",
-    "apply_truth",
-    "class_indices",
-    "join_times",
-    "join_votes",
-    "last_import_for",
-    "merge_names",
-    "occurring_annotators",
-    "pack_names",
-    "pack_pictures",
-    "pairs_record",
-    "read_comparison_set",
-    "read_vote_set",
-    "records_of",
-    "truth_record",
-    "unpack_names",
-    "votes_record",
-]
-
-
 Record = TypeVar("Record")
 
 _LAST = 2**62
@@ -69,7 +45,7 @@ def unpack_names(data: NDArray[np.uint8]) -> list[str]:
 
 def pack_pictures(names: Sequence[str], pictures: Mapping[int, str]) -> NDArray[np.uint8]:
     """Pack the files that show what is named, by place; no bytes where none is known at all."""
-    return pack_names([pictures.get(at, "") for at in range(len(names))] if pictures else [])
+    return pack_names([pictures.get(index, "") for index in range(len(names))] if pictures else [])
 
 
 def records_of(
@@ -131,40 +107,43 @@ def merge_names(
     tables = []
     for names_packed, pictures_packed in packs:
         names = unpack_names(names_packed)
-        shown = unpack_names(pictures_packed) if pictures_packed.size else [""] * len(names)
-        if len(shown) != len(names):
+        files = unpack_names(pictures_packed) if pictures_packed.size else [""] * len(names)
+        if len(files) != len(names):
             raise ValueError("pictures are not those of its names")
         table = np.empty(len(names), dtype=np.int32)
-        for at, (name, picture) in enumerate(zip(names, shown, strict=True)):
-            table[at] = number.setdefault(name, len(number))
-            if table[at] == len(pictures):
+        for index, (name, picture) in enumerate(zip(names, files, strict=True)):
+            table[index] = number.setdefault(name, len(number))
+            if table[index] == len(pictures):
                 pictures.append(picture)
             elif picture:
-                pictures[table[at]] = picture
+                pictures[table[index]] = picture
         tables.append(table)
     return tuple(number), tuple(pictures), tables
 
 
 def occurring_annotators(
-    person: NDArray[np.int32], annotators: int
+    annotator_id: NDArray[np.int32], annotators: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Give those who appear, by number, and each appearance as a place among them."""
-    there = np.zeros(annotators, dtype=bool)
-    there[person] = True
-    people = np.flatnonzero(there).astype(np.int32)
-    place = np.zeros(annotators, dtype=np.int32)
-    place[people] = np.arange(len(people), dtype=np.int32)
-    return people, place[person]
+    occurs = np.zeros(annotators, dtype=bool)
+    occurs[annotator_id] = True
+    ids = np.flatnonzero(occurs).astype(np.int32)
+    index = np.zeros(annotators, dtype=np.int32)
+    index[ids] = np.arange(len(ids), dtype=np.int32)
+    return ids, index[annotator_id]
 
 
 def join_times(
     times: Sequence[NDArray[np.float64] | None], lengths: Sequence[int]
 ) -> NDArray[np.float64] | None:
     """Join the times of several imports, NaN where one has none; None where none has any."""
-    if all(one is None for one in times):
+    if all(column is None for column in times):
         return None
     return np.concatenate(
-        [np.full(length, np.nan) if one is None else one for one, length in zip(times, lengths, strict=True)]
+        [
+            np.full(length, np.nan) if column is None else column
+            for column, length in zip(times, lengths, strict=True)
+        ]
     )
 
 
@@ -259,14 +238,14 @@ class VoteSet:
         )
 
 
-def class_indices(values: ClassArray, names: Sequence[str], others: Sequence[str]) -> ClassArray:
+def class_indices(values: ClassArray, names: Sequence[str], classes: Sequence[str]) -> ClassArray:
     """Count classes by another list of names; one that is not in it is `OPEN`."""
-    place = {name: number for number, name in enumerate(others)}
-    table = np.array([*(place.get(name, OPEN) for name in names), OPEN], dtype=np.int16)
+    index = {name: number for number, name in enumerate(classes)}
+    table = np.array([*(index.get(name, OPEN) for name in names), OPEN], dtype=np.int16)
     return table[values]
 
 
-def votes_record(table: LabelTable, people: NDArray[np.int32]) -> VotesRecord:
+def votes_record(table: LabelTable, annotator_ids: NDArray[np.int32]) -> VotesRecord:
     """Make the record of a file's votes.
 
     Parameters
@@ -280,7 +259,7 @@ def votes_record(table: LabelTable, people: NDArray[np.int32]) -> VotesRecord:
         pictures=pack_pictures(table.tasks, table.pictures),
         outputs=table.outputs,
         task=table.task,
-        annotator=people[table.annotator],
+        annotator=annotator_ids[table.annotator],
         label=table.label,
         time=table.time,
     )
@@ -311,7 +290,7 @@ def read_vote_set(
     """
     records = records_of(connection, path, question, VotesRecord, last)
     try:
-        crowd = join_votes([one for truth, one in records if not truth], scheme, annotators)
+        crowd = join_votes([record for truth, record in records if not truth], scheme, annotators)
         for truth, record in records:
             if truth:
                 apply_truth(crowd, record)
@@ -337,8 +316,8 @@ def join_votes(records: Sequence[VotesRecord], scheme: Scheme, annotators: int) 
     ValueError, IndexError
         Where these are no votes of so many annotators.
     """
-    tasks, pictures, tables = merge_names([(one.tasks, one.pictures) for one in records])
-    place = {name: at for at, name in enumerate(scheme.outputs)}
+    tasks, pictures, tables = merge_names([(record.tasks, record.pictures) for record in records])
+    output_index = {name: position for position, name in enumerate(scheme.outputs)}
     columns: list[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int16]]] = []
     for table, record in zip(tables, records, strict=True):
         if not len(record.task) == len(record.annotator) == len(record.label):
@@ -347,16 +326,16 @@ def join_votes(records: Sequence[VotesRecord], scheme: Scheme, annotators: int) 
             raise ValueError("a vote is by nobody")
         if len(record.task) and min(record.task.min(), record.label.min()) < 0:
             raise ValueError("a vote is on no task")
-        if not set(record.outputs) <= place.keys():
+        if not set(record.outputs) <= output_index.keys():
             raise ValueError("a vote is for a class that the question does not have")
-        output = np.array([place[name] for name in record.outputs], dtype=np.int16)
+        output = np.array([output_index[name] for name in record.outputs], dtype=np.int16)
         columns.append((table[record.task], record.annotator, output[record.label]))
-    task, person, label = (
-        np.concatenate([np.empty(0, dtype=kind), *(column[at] for column in columns)])
-        for at, kind in enumerate((np.int32, np.int32, np.int16))
+    task, annotator_id, label = (
+        np.concatenate([np.empty(0, dtype=kind), *(column[position] for column in columns)])
+        for position, kind in enumerate((np.int32, np.int32, np.int16))
     )
-    annotator_ids, annotator = occurring_annotators(person, annotators)
-    times = join_times([one.time for one in records], [len(one.task) for one in records])
+    annotator_ids, annotator = occurring_annotators(annotator_id, annotators)
+    times = join_times([record.time for record in records], [len(record.task) for record in records])
     truth = np.full(len(tasks), OPEN, dtype=np.int16)
     return VoteSet(scheme, tasks, pictures, annotator_ids, task, annotator, label, times, truth)
 
@@ -366,9 +345,9 @@ def apply_truth(crowd: VoteSet, record: VotesRecord) -> None:
     label = class_indices(record.label, record.outputs, crowd.scheme.classes)
     names = unpack_names(record.tasks)
     for task, true in zip(record.task.tolist(), label.tolist(), strict=True):
-        at = crowd.task_index.get(names[task])
-        if at is not None and true != OPEN:
-            crowd.truth[at] = true
+        task_index = crowd.task_index.get(names[task])
+        if task_index is not None and true != OPEN:
+            crowd.truth[task_index] = true
 
 
 @dataclass(frozen=True, eq=False)
@@ -428,12 +407,12 @@ class ComparisonSet:
         return Pairs(self.annotator, self.left, self.right, self.choice, names, self.items, self.time)
 
 
-def pairs_record(table: PairTable, people: NDArray[np.int32]) -> PairsRecord:
+def pairs_record(table: PairTable, annotator_ids: NDArray[np.int32]) -> PairsRecord:
     """Make the record of a file's comparisons; `people` are the numbers of its annotators."""
     return PairsRecord(
         items=pack_names(table.items),
         pictures=pack_pictures(table.items, table.pictures),
-        annotator=people[table.annotator],
+        annotator=annotator_ids[table.annotator],
         left=table.left,
         right=table.right,
         choice=table.choice,
@@ -451,7 +430,7 @@ def read_comparison_set(
     StudyError
         When what is stored cannot be comparisons.
     """
-    records = [one for _, one in records_of(connection, path, question, PairsRecord, last, only=False)]
+    records = [record for _, record in records_of(connection, path, question, PairsRecord, last, only=False)]
     try:
         return _join_comparisons(records, annotators)
     except (IndexError, ValueError) as error:
@@ -459,29 +438,29 @@ def read_comparison_set(
 
 
 def _join_comparisons(records: Sequence[PairsRecord], annotators: int) -> ComparisonSet:
-    items, pictures, tables = merge_names([(one.items, one.pictures) for one in records])
-    for one in records:
-        if not len(one.annotator) == len(one.left) == len(one.right) == len(one.choice):
+    items, pictures, tables = merge_names([(record.items, record.pictures) for record in records])
+    for record in records:
+        if not len(record.annotator) == len(record.left) == len(record.right) == len(record.choice):
             raise ValueError("their columns differ in length")
-        if len(one.left) and min(one.left.min(), one.right.min()) < 0:
+        if len(record.left) and min(record.left.min(), record.right.min()) < 0:
             raise ValueError("a comparison is of no item")
-        if len(one.annotator) and not 0 <= one.annotator.min() <= one.annotator.max() < annotators:
+        if len(record.annotator) and not 0 <= record.annotator.min() <= record.annotator.max() < annotators:
             raise ValueError("a comparison is by nobody")
-        if not np.isfinite(one.choice).all() or (one.left == one.right).any():
+        if not np.isfinite(record.choice).all() or (record.left == record.right).any():
             raise ValueError("a choice is no choice")
-        if one.time is not None and one.time.shape != one.choice.shape:
+        if record.time is not None and record.time.shape != record.choice.shape:
             raise ValueError("their columns differ in length")
     empty = np.empty(0, dtype=np.int32)
-    person = np.concatenate([empty, *(one.annotator for one in records)])
-    annotator_ids, annotator = occurring_annotators(person, annotators)
-    both = list(zip(tables, records, strict=True))
+    annotator_id = np.concatenate([empty, *(record.annotator for record in records)])
+    annotator_ids, annotator = occurring_annotators(annotator_id, annotators)
+    columns = list(zip(tables, records, strict=True))
     return ComparisonSet(
         items=items,
         pictures=pictures,
         annotator_ids=annotator_ids,
         annotator=annotator,
-        left=np.concatenate([empty, *(table[one.left] for table, one in both)]),
-        right=np.concatenate([empty, *(table[one.right] for table, one in both)]),
-        choice=np.concatenate([np.empty(0), *(one.choice for one in records)]),
-        time=join_times([one.time for one in records], [len(one.choice) for one in records]),
+        left=np.concatenate([empty, *(table[record.left] for table, record in columns)]),
+        right=np.concatenate([empty, *(table[record.right] for table, record in columns)]),
+        choice=np.concatenate([np.empty(0), *(record.choice for record in records)]),
+        time=join_times([record.time for record in records], [len(record.choice) for record in records]),
     )

@@ -28,12 +28,6 @@ from raterscope.app.formats.records import STUDY_SUFFIX
 from raterscope.app.study.locking import is_held
 from raterscope.app.study.records import StudyError
 
-__all__ = [
-    "Snapshot",
-    "refuse_left_log",
-]
-
-
 _LOG = f"{STUDY_SUFFIX}-wal"
 _HEADER = 32
 _LARGEST = 1 << 30
@@ -54,10 +48,10 @@ def refuse_left_log(path: Path) -> None:
         With what is in the log, and how it is taken in.
     """
     for log in _logs_without_study(path):
-        found = _added(path, log)
-        if found:
+        changes = _added(path, log)
+        if changes:
             raise StudyError(
-                f"was renamed while it was open, and its last changes ({found}) are in {plain(log.name)} "
+                f"was renamed while it was open, and its last changes ({changes}) are in {plain(log.name)} "
                 f"beside it. Rename that file to {path.name}-wal and open the study "
                 "again to take them in, or move it to another folder to go on without them",
                 file=path,
@@ -107,11 +101,11 @@ def _contents(copy: Path) -> dict[str, list[tuple[object, ...]]]:
         connection.execute("PRAGMA trusted_schema=OFF")
         if connection.execute("PRAGMA quick_check").fetchone()[0] != "ok":
             raise sqlite3.DatabaseError("damaged")
-        there = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
-        found: dict[str, list[tuple[object, ...]]] = {table: [] for table in _GROWING}
-        for table in there & found.keys():
-            found[table] = connection.execute(f"SELECT * FROM {table} ORDER BY id").fetchall()
-        return found
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+        rows: dict[str, list[tuple[object, ...]]] = {table: [] for table in _GROWING}
+        for table in tables & rows.keys():
+            rows[table] = connection.execute(f"SELECT * FROM {table} ORDER BY id").fetchall()
+        return rows
 
 
 _LOG_HEADER = 32
@@ -151,7 +145,7 @@ class Snapshot:
 
 
 def _copy(study: Path, copy: Path) -> None:
-    log, log_copy = (place.with_name(f"{place.name}-wal") for place in (study, copy))
+    log, log_copy = (file.with_name(f"{file.name}-wal") for file in (study, copy))
     for _ in range(_ATTEMPTS):
         before = _state(study, log)
         shutil.copyfile(study, copy)

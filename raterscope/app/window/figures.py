@@ -18,7 +18,7 @@ from raterscope.app.formats.export import safe, write_table
 from raterscope.app.formats.whole_files import write_whole
 from raterscope.app.jobs import Jobs
 from raterscope.app.study import RunEntry
-from raterscope.app.study.shown import run_name
+from raterscope.app.study.runs import run_name
 from raterscope.figures.table import PlotTable
 from raterscope.widgets.figure_menu import Leaving, PictureMenu
 

@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject
 from raterscope.app.changes import Changes, changes_of_run
 from raterscope.app.document import Document
 from raterscope.app.session import LatestTask
-from raterscope.app.study.shown import run_name
+from raterscope.app.study.runs import run_name
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.panels.history_panel import NEXT
 

@@ -470,4 +470,4 @@ class Runs(QObject):
 
 def _delete_run(run: int, study: Study, watch: Watch) -> None:
     watch(0.0, "deleting a run")
-    study.delete_run(run)
+    study.runs.delete(run)

@@ -93,4 +93,4 @@ class TestSample:
         samples = (("sample.rscope", 1), ("masks.rscope", 2), ("labels.rscope", 3), ("pairs.rscope", 1))
         for name, runs in samples:
             with Study.open(folder / name) as study:
-                assert len(study.runs()) == runs
+                assert len(study.runs.all()) == runs

@@ -50,8 +50,8 @@ def test_a_run_whose_study_was_taken_away_is_in_a_copy_of_it(votes, here, tmp_pa
         f"The run is in a copy of the study, {copy}."
     )
     with Study.open(copy) as found, Study.open(away) as left:
-        assert [one.algorithm for one in found.runs()] == ["pooled"]
-        assert left.runs() == []
+        assert [one.algorithm for one in found.runs.all()] == ["pooled"]
+        assert left.runs.all() == []
 
 
 def test_where_no_other_place_takes_it_either_the_reason_is_told(votes, here, tmp_path, monkeypatch, refusal):

@@ -25,7 +25,7 @@ class TestLabels:
         assert "1,320 votes by 11 annotators on 120 tasks, fused by majority" in said
         assert "against the truth of 120 tasks" in said
         with Study.open(crowd) as opened:
-            assert [entry.kind for entry in opened.runs()] == ["labels"]
+            assert [entry.kind for entry in opened.runs.all()] == ["labels"]
 
     def test_where_both_are_there_the_kind_must_be_told(self, crowd, refusal):
         with Study.open(crowd) as opened:
@@ -45,7 +45,7 @@ class TestLabels:
     def test_a_question_is_named_whatever_its_case(self, crowd, refusal):
         assert run("run", crowd, "ibcc", "--item", "LABELS", "--set", "truths=folds", "prior_strength=8") == 0
         with Study.open(crowd) as opened:
-            (entry,) = opened.runs()
+            (entry,) = opened.runs.all()
             assert entry.settings["about"]["truths"] == "folds"
             assert entry.items == (opened.questions()[0].id,)
         assert "holds no question cats; it holds labels" in refusal("run", crowd, "ibcc", "--item", "cats")
@@ -87,15 +87,15 @@ class TestPairs:
         assert "of 55 tested annotators are flagged" in said
         assert "at most 20% wrongly" in said
         with Study.open(crowd) as opened:
-            (entry,) = opened.runs()
+            (entry,) = opened.runs.all()
             assert (entry.kind, entry.algorithm, entry.items) == ("pairs", path, (1,))
-            flagged = opened.result(entry.id, 1).flagged
+            flagged = opened.runs.result(entry.id, 1).flagged
         assert flagged.sum() >= len(made_pairs.BIASED) - 2
 
     def test_a_question_that_cannot_be_fused_loses_no_other(self, crowd, refusal):
         assert "older?" in refusal("run", crowd, "iss", "--set", "draws=5")
         with Study.open(crowd) as opened:
-            assert [entry.items for entry in opened.runs()] == [(1,)]
+            assert [entry.items for entry in opened.runs.all()] == [(1,)]
 
     def test_what_cannot_be_run_is_said(self, crowd, study, refusal):
         assert "not for labels" in refusal("run", crowd, "iss", "--kind", "labels")

@@ -62,7 +62,7 @@ class TestRun:
         assert run("run", study, "oem", "--set", "seed=5") == 0
         assert "run 1 is in" in capsys.readouterr().out
         with Study.open(study) as opened:
-            (entry,) = opened.runs()
+            (entry,) = opened.runs.all()
             assert entry.seed == 5
             assert entry.settings["algorithm"] == "oem"
             assert len(entry.items) == 2
@@ -71,7 +71,7 @@ class TestRun:
     def test_one_image(self, study):
         assert run("run", study, "hdbscan", "--detector", "majority", "--item", "two") == 0
         with Study.open(study) as opened:
-            (entry,) = opened.runs()
+            (entry,) = opened.runs.all()
             assert entry.items == (opened.images()[1].id,)
 
     def test_decisions_are_held_fixed_and_the_excluded_left_out(self, study, export):
@@ -100,7 +100,7 @@ class TestRun:
             opened.record(Decision(verb="weigh", annotators=("w3",), subject=weight, reason="hasty"))
         assert run("run", study, "oem") == 0
         with Study.open(study) as opened:
-            assert opened.runs()[0].weights == {"w3": 0.5}
+            assert opened.runs.all()[0].weights == {"w3": 0.5}
             opened.record(Decision(verb="include", annotators=("w3",)))
         people = {row["annotator"]: row for row in export(study, "annotators")}
         assert (people["w3"]["clicks"], people["w3"]["weight"], people["w3"]["reason"]) == (

@@ -58,7 +58,7 @@ def test_what_is_there_is_told_step_by_step(tmp_path: Path, capsys: pytest.Captu
     assert 0 <= steps[-1]["chance_of_change"] <= 1
     assert told[-1]["event"] == "stopped"
     with Study.open(tmp_path / "watched.rscope") as study:
-        assert [run.id for run in study.runs()] == [told[-1]["run"]]
+        assert [run.id for run in study.runs.all()] == [told[-1]["run"]]
 
 
 def test_begun_again_it_tells_where_it_was_and_takes_what_is_new(

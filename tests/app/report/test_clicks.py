@@ -58,7 +58,7 @@ def crowd(tmp_path):
 def test_counts_have_the_experts_word(crowd, page):
     before = page(crowd).row("smear <one>", 7)
     assert before[1:4] == ["10", "30", "3"]
-    mean = crowd.result(1, 1).clustering.mean
+    mean = crowd.runs.result(1, 1).clustering.mean
     x, y = (float(value) for value in mean[0])
     crowd.record(Decision(verb="reject", item=1, run=1, subject=SpotSubject(x=x, y=y, number=1)))
     for place in (90.0, 95.0):
@@ -96,7 +96,7 @@ def test_left_out_names_only_who_had_a_part_in_the_run(crowd, page):
     for name in ("w5", "annotator 0"):
         crowd.record(Decision(verb="exclude", annotators=(name,)))
     keep(fuse_inputs(gather([1], crowd), FusionPlan()), crowd)
-    assert set(crowd.runs()[-1].excluded) == {"annotator 0", "w5"}
+    assert set(crowd.runs.all()[-1].excluded) == {"annotator 0", "w5"}
     assert "Left out: w5." in page(crowd).text
 
 
@@ -111,7 +111,7 @@ def test_parasitaemia_is_told_with_its_formula_and_measurements_with_their_scale
         ("measure", ShapeSubject(shape="area", points=(*places, (10.0, 50.0)), number=2)),
     ):
         crowd.record(Decision(verb=verb, item=1, subject=subject, who="anna"))
-    for number, (x, y) in enumerate(crowd.result(1, 1).clustering.mean.tolist(), start=1):
+    for number, (x, y) in enumerate(crowd.runs.result(1, 1).clustering.mean.tolist(), start=1):
         crowd.record(Decision(verb="accept", item=1, run=1, subject=SpotSubject(x=x, y=y, number=number)))
     made = page(crowd)
     density = made.row("Per microlitre, by leukocytes", 4)

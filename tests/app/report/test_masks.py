@@ -25,7 +25,7 @@ from tests.app.report.conftest import WICKED, a_block, fuse
 
 def take(study, run, number=1, verb="take"):
     image = study.images()[0].id
-    dispute = study.result(run, image).reports[0].disputes[number - 1]
+    dispute = study.runs.result(run, image).reports[0].disputes[number - 1]
     subject = RegionSubject(
         structure="nodule", origin=dispute.origin, shape=dispute.shape, number=number, rater="Cem"
     )
@@ -95,7 +95,7 @@ def test_the_band_of_another_rater_is_that_of_the_result(study, page):
     run = fuse(study)
     text = str(page(study).text)
     assert "Band of another rater's outline" in text
-    found = study.result(run, study.images()[0].id).reports[0].calibration
+    found = study.runs.result(run, study.images()[0].id).reports[0].calibration
     assert f"{found.multiplier(0.95):.2f}" in text
     assert "an assumption that masks cannot confirm" in text
     assert f"{found.covered[2]:.0%}" in text[text.index("Held of left-out raters") :]
@@ -118,7 +118,7 @@ def test_the_experts_word_stands_in_table_volume_and_journal(study, page):
     run = fuse(study)
     skipped = take(study, run, verb="skip")
     study.record(Decision(verb="undo", undoes=skipped.id))
-    regions = len(study.result(run, 1).reports[0].disputes)
+    regions = len(study.runs.result(run, 1).reports[0].disputes)
     for number in range(1, regions + 1):
         take(study, run, number)
     made = page(study)

@@ -71,7 +71,7 @@ def test_a_raters_outline_lies_on_the_masks_edge_in_the_raters_colour():
 
 def test_the_slice_where_raters_part_most_is_shown(study):
     run = fuse(study)
-    result = study.result(run, study.images()[0].id)
+    result = study.runs.result(run, study.images()[0].id)
     dispute = result.reports[0].disputes[0]
     doubt = np.zeros((12, 2, 2), dtype=np.float32)
     doubt[0] = 1.0
@@ -85,7 +85,7 @@ def test_the_slice_where_raters_part_most_is_shown(study):
 
 def test_without_a_dispute_the_largest_slice_is_shown(study):
     run = fuse(study)
-    report = study.result(run, study.images()[0].id).reports[0]
+    report = study.runs.result(run, study.images()[0].id).reports[0]
     consensus = np.zeros((4, 5, 5), dtype=bool)
     consensus[2] = True
     consensus[1, 0] = True

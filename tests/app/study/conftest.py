@@ -22,7 +22,7 @@ def closed_original(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("closed") / "smears.rscope"
     with Study.create(path) as study:
         study.add_clicks(a_table(1, ("a.png", "b.png"), clicks=3000))
-        study.add_run(a_run(), {1: a_fusion(study.clicks(1))})
+        study.runs.add(a_run(), {1: a_fusion(study.clicks(1))})
         study.record(Decision(verb="accept", item=1, subject=SpotSubject(number=2, x=3.0, y=4.0)))
     return path
 

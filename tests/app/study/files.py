@@ -10,7 +10,7 @@ import pytest
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.study import Study, StudyError
 from raterscope.app.study.masks import add_case
-from raterscope.app.study.migration import schema_of
+from raterscope.app.study.schema import schema_of
 
 
 def refusal(path: Path) -> str:

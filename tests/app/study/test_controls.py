@@ -51,8 +51,8 @@ def test_a_run_names_its_controls_and_can_be_repeated(study: Study) -> None:
     run = keep(fuse_inputs(inputs, PLAN, jobs=1), study)
     study.record(mark("uncontrol"))
     again = gather_run(run, study)
-    assert digest_of(again.clicks) == study.run(run).digest
-    entry, items = study.run(run), {("clicks", image.id): image.name for image in study.images()}
+    assert digest_of(again.clicks) == study.runs.get(run).digest
+    entry, items = study.runs.get(run), {("clicks", image.id): image.name for image in study.images()}
     (prose,) = methods_section([entry], (), study.decisions(), items).blocks
     told = " ".join(words for _, words in prose.paragraphs)  # type: ignore[union-attr]
     name = study.image(1).name

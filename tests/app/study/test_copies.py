@@ -85,15 +85,15 @@ def test_saved_elsewhere_a_study_has_its_images_and_what_was_not_taken(study: St
     fusion = a_fusion(study.clicks(1), clusters=400)
     room = limit(study, 1)
     with pytest.raises(StudyError, match="the disk is full"):
-        study.add_run(a_run(), {1: fusion})
+        study.runs.add(a_run(), {1: fusion})
     room()
     place = tmp_path / "other" / "copy.rscope"
     place.parent.mkdir()
-    save_elsewhere(study, place, [lambda copy, _watch: copy.add_run(a_run(), {1: fusion})])
-    assert study.runs() == []
+    save_elsewhere(study, place, [lambda copy, _watch: copy.runs.add(a_run(), {1: fusion})])
+    assert study.runs.all() == []
     assert [path.name for path in place.parent.iterdir()] == [place.name]
     with Study.open(place) as copy:
-        assert [run.items for run in copy.runs()] == [(1,)]
+        assert [run.items for run in copy.runs.all()] == [(1,)]
         assert [copy.locate(entry) for entry in copy.images()] == [picture]
 
 

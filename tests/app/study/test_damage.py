@@ -16,8 +16,8 @@ import pytest
 from raterscope.app.review import Decision, SpotSubject
 from raterscope.app.study import Study, StudyError
 from raterscope.app.study.arrays import write_object
-from raterscope.app.study.outlines import Outline
 from raterscope.app.study.records import MarksRecord
+from raterscope.app.study.runs import Outline
 from tests.app.study.files import edited, grid_in, refusal, with_a_case
 from tests.app.study.made import a_fusion, a_run, a_table
 
@@ -98,7 +98,7 @@ def test_a_run_with_a_value_of_another_form_is_damage(closed: Path, change: str)
     with edited(closed) as connection:
         connection.execute(f"UPDATE runs SET {change}")
     with Study.open(closed) as study, pytest.raises(StudyError, match="run 1 cannot be read"):
-        study.runs()
+        study.runs.all()
 
 
 def test_a_cluster_far_outside_every_image_does_not_fit(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_cluster_far_outside_every_image_does_not_fit(tmp_path: Path) -> None:
         fusion = a_fusion(study.clicks(1))
         fusion.clustering.mean[0, 0] = 1e200
         with pytest.raises(StudyError, match="far outside every image"):
-            study.add_run(a_run(), {1: fusion})
+            study.runs.add(a_run(), {1: fusion})
 
 
 @pytest.mark.parametrize("weights", ['{"W1": 3}', '{"W1": "a half"}', "[0.5]"])
@@ -116,7 +116,7 @@ def test_a_run_with_impossible_weights_is_damage(closed: Path, weights: str) -> 
     with edited(closed) as connection:
         connection.execute(f"UPDATE runs SET log = '{{\"weights\": {weights}}}'")
     with Study.open(closed) as study, pytest.raises(StudyError, match="run 1 cannot be read"):
-        study.runs()
+        study.runs.all()
 
 
 OFFSETS = (0.0, 2.5, 5.0, 12.5)
@@ -229,7 +229,7 @@ def test_a_result_that_claims_other_clicks_is_damage(closed: Path) -> None:
         connection.execute("UPDATE runs SET import = 0")
     with Study.open(closed) as study:
         with pytest.raises(StudyError, match="damaged: in run 1"):
-            study.result(1, 2)
+            study.runs.result(1, 2)
         with pytest.raises(StudyError, match="damaged"):
             study.shown.result(2)
 
@@ -247,8 +247,8 @@ def test_a_result_that_claims_other_clicks_is_damage(closed: Path) -> None:
 )
 def test_an_inconsistent_outline_is_damage(closed: Path, changed: dict) -> None:
     with Study.open(closed) as study:
-        (run,) = study.runs()
-        outline = replace(Outline.of({1: study.result(run.id, 1)}), **changed)
+        (run,) = study.runs.all()
+        outline = replace(Outline.of({1: study.runs.result(run.id, 1)}), **changed)
         with study.change() as connection:
             connection.execute("UPDATE outlines SET object = ?", (write_object(connection, outline),))
         with pytest.raises(StudyError, match="is damaged"):
@@ -310,15 +310,15 @@ def test_an_array_without_an_axis_is_damage(closed: Path) -> None:
 
     rewritten(closed, 3, flatten)
     with Study.open(closed) as study, pytest.raises(StudyError, match="is damaged: in run 1"):
-        study.result(1, 1)
+        study.runs.result(1, 1)
 
 
 def test_not_a_number_is_damage(closed: Path) -> None:
     with Study.open(closed) as study:
-        fusion = study.result(1, 1)
+        fusion = study.runs.result(1, 1)
         lost = replace(fusion.detection, posterior=np.full(5, np.nan))
         with pytest.raises(StudyError, match="a posterior is not between 0 and 1"):
-            study.add_run(a_run(), {1: replace(fusion, detection=lost)})
+            study.runs.add(a_run(), {1: replace(fusion, detection=lost)})
         truth = MarksRecord(np.array([np.nan]), np.array([1.0]), np.zeros(1, int), np.zeros(0, int), None)
         with study.change() as connection:
             number = write_object(connection, truth)

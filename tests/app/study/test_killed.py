@@ -57,7 +57,7 @@ def test_kills_lose_nothing_that_was_shown_as_done(worker: subprocess.Popen[str]
                 assert words == [one.verb, str(one.undoes or 0), *place_of(one)]
             assert imports <= study.last_import() <= imports + 1
             imports = study.last_import()
-            there = {entry.id: entry for entry in study.runs()}
+            there = {entry.id: entry for entry in study.runs.all()}
             assert runs <= set(there)
             for number in set(there) - runs | fresh:
                 assert_whole(study, number)
@@ -89,10 +89,10 @@ def live_and_die(worker: subprocess.Popen[str], life: int, done: int, seconds: f
 
 def assert_whole(study: Study, number: int) -> None:
     """Every result of a run is there, and is what was computed."""
-    entry = study.run(number)
+    entry = study.runs.get(number)
     assert sorted(entry.log["images"]) == list(entry.items)
     for image in entry.items:
-        result = study.result(number, image)
+        result = study.runs.result(number, image)
         expected = a_fusion(study.clicks(image, entry), seed=entry.log["seed"], clusters=40)
         assert isinstance(result, Fusion)
         np.testing.assert_array_equal(result.clustering.mean, expected.clustering.mean)

@@ -92,14 +92,14 @@ def test_every_mask_comes_back_voxel_by_voxel(study: Study) -> None:
 def test_of_two_imports_the_later_counts_and_a_run_sees_what_was_there(study: Study) -> None:
     case = add_case(study, "case 1", GRID)
     add_masks(study, [marked(case.id, "a"), marked(case.id, "b")], "first")
-    number = study.add_run(a_run(excluded=("b",)), {case.id: a_result(("a",), GRID.shape)})
+    number = study.runs.add(a_run(excluded=("b",)), {case.id: a_result(("a",), GRID.shape)})
     words = add_masks(study, [marked(case.id, "a", (0, 0, 0)), marked(case.id, "c")], "second")
     assert "1 in place of an earlier one" in words
     assert read_masks(study, case.id, "nodule")["a"].origin == (0, 0, 0)
     assert list(read_masks(study, case.id, "nodule")) == ["a", "b", "c"]
-    then = read_masks(study, case.id, "nodule", study.run(number))
+    then = read_masks(study, case.id, "nodule", study.runs.get(number))
     assert {name: one.origin for name, one in then.items()} == {"a": (1, 5, 5)}
-    assert [one.annotator for one in mask_entries(study, run=study.run(number))] == ["a"]
+    assert [one.annotator for one in mask_entries(study, run=study.runs.get(number))] == ["a"]
 
 
 def test_a_mask_off_its_image_is_refused_and_nothing_of_its_file_stays(study: Study) -> None:
@@ -113,14 +113,14 @@ def test_a_mask_off_its_image_is_refused_and_nothing_of_its_file_stays(study: St
 def test_a_run_of_masks_and_one_of_clicks_do_not_stand_in_each_others_way(study: Study) -> None:
     case = add_case(study, "case 1", GRID)
     add_masks(study, [marked(case.id, "a")], "first")
-    study.add_run(a_run(), {case.id: a_result(("a",), GRID.shape)})
+    study.runs.add(a_run(), {case.id: a_result(("a",), GRID.shape)})
     assert study.shown.result(case.id) is None
     latest = study.shown.result(case.id, "masks")
     assert latest is not None
     np.testing.assert_array_equal(latest[1].fusions[0].mask, BLOCK[None])
     assert latest[1].reports[0].compared[0].dice == 1.0
     with pytest.raises(StudyError, match="does not fit its masks"):
-        study.add_run(a_run(), {case.id: a_result(("a",), (9, 9, 9))})
+        study.runs.add(a_run(), {case.id: a_result(("a",), (9, 9, 9))})
 
 
 def test_voxels_settled_outside_of_the_image_are_damage(study: Study) -> None:

@@ -20,36 +20,36 @@ def test_a_run_comes_back_bit_by_bit(study: Study) -> None:
     record = a_run(known=0, excluded=("annotator 3",), weights={"annotator 5": 0.25})
     clicks = {image: study.clicks(image).without({"annotator 3"}).weighed(record.weights) for image in (1, 2)}
     results = {image: a_fusion(clicks[image], seed=image) for image in (1, 2)}
-    number = study.add_run(record, results)
+    number = study.runs.add(record, results)
     with reopened(study) as again:
-        (entry,) = again.runs()
+        (entry,) = again.runs.all()
         assert (entry.id, entry.items, entry.imported) == (number, (1, 2), 1)
         told = ("kind", "algorithm", "settings", "seed", "versions", "digest", "started", "log", "excluded")
         for name in (*told, "weights"):
             assert getattr(entry, name) == getattr(record, name)
         for image in (1, 2):
-            assert same(again.result(number, image), results[image])
+            assert same(again.runs.result(number, image), results[image])
             assert same(again.clicks(image, entry), clicks[image])
 
 
 def test_the_latest_result_of_each_image(study: Study) -> None:
     study.add_clicks(a_table(1, ("a", "b")))
     assert study.shown.result(1) is None
-    first = study.add_run(a_run(), {1: a_fusion(study.clicks(1)), 2: a_fusion(study.clicks(2))})
-    second = study.add_run(a_run(), {2: a_fusion(study.clicks(2), seed=8)})
+    first = study.runs.add(a_run(), {1: a_fusion(study.clicks(1)), 2: a_fusion(study.clicks(2))})
+    second = study.runs.add(a_run(), {2: a_fusion(study.clicks(2), seed=8)})
     assert [study.shown.result(image)[0].id for image in (1, 2)] == [first, second]
-    study.delete_run(second)
+    study.runs.delete(second)
     assert [study.shown.result(image)[0].id for image in (1, 2)] == [first, first]
-    assert study.result(second, 2) is None
+    assert study.runs.result(second, 2) is None
     with pytest.raises(StudyError, match="no run number 2"):
-        study.run(second)
+        study.runs.get(second)
 
 
 def test_the_answers_of_the_latest_runs_are_had_without_their_results(study: Study) -> None:
     study.add_clicks(a_table(1, ("a", "b", "c")))
     clicks = {image: study.clicks(image) for image in (1, 2, 3)}
-    study.add_run(a_run(), {image: a_fusion(clicks[image], image) for image in (1, 2)})
-    study.add_run(a_run(), {2: a_fusion(clicks[2], 9, clusters=0)})
+    study.runs.add(a_run(), {image: a_fusion(clicks[image], image) for image in (1, 2)})
+    study.runs.add(a_run(), {2: a_fusion(clicks[2], 9, clusters=0)})
     with reopened(study) as again:
         found = again.shown.answers()
         assert found.keys() == {1, 2}
@@ -66,7 +66,7 @@ def test_a_deleted_run_gives_back_its_room(study: Study) -> None:
     study.add_clicks(a_table(1, ("a",)))
     clicks = study.clicks(1)
     for _ in range(3):
-        study.delete_run(study.add_run(a_run(), {1: a_fusion(clicks, clusters=2000)}))
+        study.runs.delete(study.runs.add(a_run(), {1: a_fusion(clicks, clusters=2000)}))
     size = study.path.stat().st_size
     study.close()
     with sqlite3.connect(study.path) as connection:
@@ -79,11 +79,11 @@ def test_a_deleted_run_gives_back_its_room(study: Study) -> None:
 def test_clicks_that_came_after_a_run_are_none_of_its(study: Study) -> None:
     study.add_clicks(a_table(1, ("a",)))
     clicks = study.clicks(1)
-    number = study.add_run(a_run(), {1: a_fusion(clicks)})
+    number = study.runs.add(a_run(), {1: a_fusion(clicks)})
     study.add_clicks(a_table(2, ("a",), annotators=12))
     assert len(study.clicks(1)) == 120
-    assert same(study.clicks(1, study.run(number)), clicks)
-    assert study.result(number, 1) is not None
+    assert same(study.clicks(1, study.runs.get(number)), clicks)
+    assert study.runs.result(number, 1) is not None
 
 
 def test_a_run_on_clicks_that_have_changed_is_refused_unless_it_says_so(study: Study) -> None:
@@ -91,9 +91,9 @@ def test_a_run_on_clicks_that_have_changed_is_refused_unless_it_says_so(study: S
     before, result = study.last_import(), a_fusion(study.clicks(1))
     study.add_clicks(a_table(2, ("a",)))
     with pytest.raises(StudyError, match="does not fit its clicks"):
-        study.add_run(a_run(), {1: result})
-    assert study.runs() == []
-    study.add_run(a_run(imported=before), {1: result})
+        study.runs.add(a_run(), {1: result})
+    assert study.runs.all() == []
+    study.runs.add(a_run(imported=before), {1: result})
 
 
 def test_a_run_that_is_cancelled_leaves_nothing(study: Study) -> None:
@@ -103,8 +103,8 @@ def test_a_run_that_is_cancelled_leaves_nothing(study: Study) -> None:
 
     study.add_clicks(a_table(1, ("a", "b", "c", "d")))
     with pytest.raises(Cancelled):
-        study.add_run(a_run(), {image: a_fusion(study.clicks(image)) for image in (1, 2, 3, 4)}, stop)
-    assert study.runs() == []
+        study.runs.add(a_run(), {image: a_fusion(study.clicks(image)) for image in (1, 2, 3, 4)}, stop)
+    assert study.runs.all() == []
     assert study.shown.result(1) is None
 
 
@@ -114,10 +114,10 @@ def test_a_full_disk_is_a_sentence_and_leaves_nothing_by_halves(study: Study) ->
     (pages,) = study._connection.execute("PRAGMA page_count").fetchone()
     study._connection.execute(f"PRAGMA max_page_count = {pages + 3}")
     with pytest.raises(StudyError, match="cannot be written: the disk is full; nothing was changed"):
-        study.add_run(a_run(), {1: a_fusion(clicks, clusters=2000)})
+        study.runs.add(a_run(), {1: a_fusion(clicks, clusters=2000)})
     with pytest.raises(StudyError, match="the disk is full"):
         study.add_clicks(a_table(2, ("a", "b"), clicks=5000))
-    assert study.runs() == []
+    assert study.runs.all() == []
     assert [entry.name for entry in study.images()] == ["a"]
     study.record(Decision(verb="accept", item=1, subject=SpotSubject(x=1.0, y=1.0)))
     with reopened(study) as again:

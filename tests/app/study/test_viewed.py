@@ -109,10 +109,10 @@ def test_a_run_tells_what_it_was_told_and_can_be_repeated(study: Study) -> None:
     assert digest_of(inputs.given) != digest_of(without.given)
     run = keep(fuse_inputs(inputs, PLAN, jobs=1), study)
     study.views.record([view(30, 30)])
-    log = study.run(run).log
+    log = study.runs.get(run).log
     assert (log["viewed"], log["last_view"]) == (1, 1)
     again, first = gather_run(run, study), gather_run(1, study)
     (clicks,) = again.clicks.values()
     assert np.array_equal(clicks.viewed, [(10, 10)])
-    assert digest_of(again.clicks) == study.run(run).digest
-    assert digest_of(first.clicks) == study.run(1).digest
+    assert digest_of(again.clicks) == study.runs.get(run).digest
+    assert digest_of(first.clicks) == study.runs.get(1).digest

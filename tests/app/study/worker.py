@@ -31,7 +31,7 @@ def work(path: Path, seed: int) -> None:
         elif choice < 0.35:
             chosen = random.sample(images, 3)
             results = {image: a_fusion(study.clicks(image), seed=step, clusters=40) for image in chosen}
-            say("run", study.add_run(a_run(log={"images": chosen, "seed": step}), results))
+            say("run", study.runs.add(a_run(log={"images": chosen, "seed": step}), results))
         elif choice < 0.4:
             study.close()
             study = Study.open(path)

@@ -89,7 +89,7 @@ def test_a_held_run_is_saved_with_a_copy_of_the_study_where_one_goes_on(
     assert not window.unsaved.isVisible()
     assert window.workspace.reviewing.session.scene.path is not None
     with Study.open(study_file) as study:
-        assert study.runs() == []
+        assert study.runs.all() == []
 
 
 def test_saving_it_where_that_is_not_possible_either_loses_nothing(unsaved, qtbot, tmp_path):

@@ -85,7 +85,7 @@ def numbers_in(kind, path):
 
 def numbers_of(kind, study, run):
     """Give the same numbers as the run's results hold them."""
-    results = [study.result(run, item) for item in study.run(run).items]
+    results = [study.runs.result(run, item) for item in study.runs.get(run).items]
     if kind == "clicks":
         return np.concatenate([one.clustering.mean for one in results])
     (result,) = results
@@ -184,8 +184,8 @@ def test_a_run_that_is_not_there_is_refused_with_those_that_are(tmp_path, origin
 
 def decide(kind, study, run):
     """Decide on the first subject of a run's first item; gives the item."""
-    item = study.run(run).items[0]
-    result = study.result(run, item)
+    item = study.runs.get(run).items[0]
+    result = study.runs.result(run, item)
     settled = None
     if kind == "clicks":
         (x, y), verb = result.clustering.mean[0], "reject"
@@ -271,7 +271,7 @@ def test_a_run_whose_decision_was_undone_is_refused_where_no_other_is_left(tmp_p
     with Study.open(path) as study:
         study.record(Decision(verb="undo", undoes=1))
         for run in (1, 2):
-            study.delete_run(run)
+            study.runs.delete(run)
     capsys.readouterr()
     out = tmp_path / "c.nii.gz"
     assert main(["export", str(path), "--what", "consensus", "-o", str(out)]) == 1

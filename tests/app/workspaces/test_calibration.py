@@ -14,7 +14,7 @@ def test_decisions_against_the_consensus_are_said_above_the_tasks(window, qtbot,
     assert main(["import", str(path), str(write_votes(tmp_path / "votes.csv")), "--kind", "labels"]) == 0
     assert main(["run", str(path), "majority"]) == 0
     with Study.open(path) as study:
-        fusion = study.result(1, 1).fusion
+        fusion = study.runs.result(1, 1).fusion
         for task, label in enumerate(fusion.label()[:25].tolist()):
             subject = TaskSubject(task=f"t{task}", label=fusion.classes[1 - label])
             study.record(Decision(verb="label", item=1, subject=subject, run=1))
@@ -35,7 +35,7 @@ def test_decisions_against_the_posteriors_are_said_above_the_images(
     assert main(["import", str(path), *map(str, crowd_files[:3])]) == 0
     assert main(["run", str(path), "oem"]) == 0
     with Study.open(path) as study:
-        for x, y in study.result(1, 1).clustering.mean.tolist():
+        for x, y in study.runs.result(1, 1).clustering.mean.tolist():
             study.record(Decision(verb="reject", item=1, subject=SpotSubject(x=x, y=y), run=1))
     opened = open_study(window, qtbot, path)
     doubt = opened.workspace.queue.doubt

@@ -93,7 +93,7 @@ def test_labels_against_truth(fused_labels, qtbot, tmp_path):
 def test_spots_viewed_and_left_undecided(study_fused, tmp_path):
     path = Path(shutil.copy(study_fused, tmp_path / "one.rscope"))
     with Study.open(path) as study:
-        mean = study.result(1, 1).clustering.mean
+        mean = study.runs.result(1, 1).clustering.mean
         study.views.record([View(image=1, x=x, y=y, seconds=2.0) for x, y in mean[:2].tolist()])
     assert main(["run", str(path), "oem"]) == 0
     target = tmp_path / "detections.csv"

@@ -104,11 +104,11 @@ def measure_runs(
     truths = truths_of(study)
     measured = []
     for done, number in enumerate(runs):
-        run = study.run(number)
+        run = study.runs.get(number)
         evaluations, areas = [], []
         for image in run.items:
             watch(done / len(runs), f"comparing run {done + 1} of {len(runs)}")
-            fusion = study.result(number, image) if image in truths else None
+            fusion = study.runs.result(number, image) if image in truths else None
             if fusion is None:
                 continue
             evaluations.append(evaluate_fusion(fusion, truths[image], radius))

@@ -94,7 +94,7 @@ class Recount:
 
 def gather_run(run: int, study: Study, watch: Watch = silent) -> RunInputs:
     """Read what a run was made from, decisions that it held fixed among it, and what it came to."""
-    entry = study.run(run)
+    entry = study.runs.get(run)
     plan = FusionPlan.from_dict(entry.settings)
     state = fold([one for one in study.decisions() if one.id <= entry.known])
     held = bool(entry.log.get("truth_held"))
@@ -105,7 +105,7 @@ def gather_run(run: int, study: Study, watch: Watch = silent) -> RunInputs:
     for done, image in enumerate(entry.items):
         name = names[image]
         watch(done / len(entry.items), f"reading the clicks of {name}")
-        fusion = study.result(run, image)
+        fusion = study.runs.result(run, image)
         if fusion is not None:
             truth = study.truth(image) if held else None
             inputs.items[name] = image

@@ -10,8 +10,8 @@ import numpy as np
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import ClickTable, ImageFile, PointTable
-from raterscope.app.study.places import Names
 from raterscope.app.study.records import ImageEntry
+from raterscope.app.study.references import ImageNames
 
 __all__ = ["clicks_by_image", "names_of", "points_by_image"]
 
@@ -102,12 +102,12 @@ def scores_by_image(table: PointTable, images: Iterable[str]) -> dict[str, Float
     return {name: np.concatenate(pieces) for name, pieces in found.items()}
 
 
-def names_of(sizes: Iterable[tuple[str, Size]]) -> Names:
+def names_of(sizes: Iterable[tuple[str, Size]]) -> ImageNames:
     """Make images findable by name; the first of a name counts."""
     entries: dict[str, ImageEntry] = {}
     for name, (width, height) in sizes:
         entries.setdefault(name, ImageEntry(len(entries), name, None, width, height))
-    return Names(entries.values())
+    return ImageNames(entries.values())
 
 
 def _take_marks(table: ClickTable, images: dict[str, _OnImage]) -> None:
@@ -127,7 +127,7 @@ def _take_marks(table: ClickTable, images: dict[str, _OnImage]) -> None:
         one.pieces.append((table.x[rows], table.y[rows], who, time))
 
 
-def _take_looks(table: ClickTable, images: dict[str, _OnImage], names: Names) -> None:
+def _take_looks(table: ClickTable, images: dict[str, _OnImage], names: ImageNames) -> None:
     """Count those who looked; an image that nobody clicked on, of a table of sizes, is none of ours."""
     for annotator, image in sorted(table.looked):
         entry = names.find(table.images[image])
@@ -146,7 +146,7 @@ def _sizes(
                 yield one.images[index], size
 
 
-def _size(known: Names, name: str) -> Size:
+def _size(known: ImageNames, name: str) -> Size:
     entry = known.find(name)
     assert entry is not None
     return entry.width, entry.height

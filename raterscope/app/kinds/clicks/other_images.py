@@ -69,10 +69,12 @@ def gather_others(
         run = study.shown.run(image, "clicks")
         if run is None:
             continue
-        entry = study.run(run)
+        entry = study.runs.get(run)
         if run not in runs:
             runs[run] = _clusters_alike(entry, plan)
-        fusion = study.result(run, image) if runs[run] and not study.shown.outdated(entry, [image]) else None
+        fusion = (
+            study.runs.result(run, image) if runs[run] and not study.shown.outdated(entry, [image]) else None
+        )
         if fusion is not None:
             held = held_fixed(image, state, views)._asdict()
             found.append((replace(study.clicks(image, entry), **held), fusion))

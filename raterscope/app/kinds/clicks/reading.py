@@ -19,7 +19,7 @@ from raterscope.app.formats.points import UNKNOWN, PointFile, read_points
 from raterscope.app.formats.records import ClickTable, PointTable, first_seen
 from raterscope.app.formats.sources import Sources
 from raterscope.app.kinds.clicks.joining import names_of
-from raterscope.app.study.places import Names
+from raterscope.app.study.references import ImageNames
 
 __all__ = ["AttributedPoints", "assign_annotators", "read_point_files"]
 
@@ -99,7 +99,7 @@ def assign_annotators(
     ----------
     files : sequence of PointFile
     images : sequence of str
-        Names of the images at hand.
+        ImageNames of the images at hand.
     annotator : str, optional
         Who marked all of them.
     by_hand : mapping of file to annotator, optional
@@ -174,7 +174,7 @@ def _person(name: Named) -> str | None:
     return person
 
 
-def _picture(told: str, hint: str | None, path: Path, known: Names, images: Sequence[str]) -> str:
+def _picture(told: str, hint: str | None, path: Path, known: ImageNames, images: Sequence[str]) -> str:
     """Name an image as it is called at hand, or else as the file or the file's name has it."""
     if told != UNKNOWN:
         uploaded = _UPLOADED.match(told)

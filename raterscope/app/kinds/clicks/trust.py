@@ -58,7 +58,7 @@ class _Past:
 
     def __init__(self, study: Study) -> None:
         self._study = study
-        self._runs = study.runs()
+        self._runs = study.runs.all()
         self._decisions = study.decisions()
         self._states: dict[int, ReviewState] = {}
 
@@ -78,10 +78,10 @@ class _Past:
                 by_run.setdefault(run.id, []).append(spot)
         found: list[tuple[float, bool]] = []
         for number, some in by_run.items():
-            fusion = self._study.result(number, image)
+            fusion = self._study.runs.result(number, image)
             if fusion is None:
                 continue
-            free = self.free(self._study.run(number), image, fusion)
+            free = self.free(self._study.runs.get(number), image, fusion)
             clusters = match(some, fusion.clustering.mean, fusion.clustering.covariance)
             found += [
                 (float(fusion.detection.posterior[cluster]), spot.verdict != "rejected")

@@ -129,7 +129,7 @@ def fuse_study(
 
 def _run_shown(study: Study, number: int, questions: Sequence[int]) -> Answer:
     """Read the results of a run, with the votes that it was made from."""
-    run = study.run(number)
+    run = study.runs.get(number)
     plan = plan_of(run) if run.kind == "labels" else None
     if plan is None:
         what = (

@@ -19,7 +19,7 @@ from raterscope.app import outcome, running
 from raterscope.app.outcome import Outcome, finite_or_none
 from raterscope.app.review import ReviewState
 from raterscope.app.study import Study
-from raterscope.app.study.digest import Fingerprint
+from raterscope.app.study.digests import Fingerprint
 from raterscope.app.study.labels import decided_classes, excluded_votes
 
 __all__ = ["Answer", "Draft", "Inputs", "Question", "digest_of", "fuse_inputs", "gather", "keep"]

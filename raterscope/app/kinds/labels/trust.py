@@ -54,7 +54,7 @@ def trust_in_labels(study: Study, question: int) -> Trust | None:
 
 def _decided(study: Study, question: int, shown: RunEntry) -> tuple[FloatArray, BoolArray]:
     """Give the probability of the consensus of each decided task before the decision, and if it is right."""
-    runs = study.runs()
+    runs = study.runs.all()
     by_run: dict[int, list[tuple[str, str]]] = {}
     for name, one in fold(study.decisions()).tasks(question).items():
         run = run_before(runs, shown, question, one.decision)
@@ -62,11 +62,11 @@ def _decided(study: Study, question: int, shown: RunEntry) -> tuple[FloatArray, 
             by_run.setdefault(run.id, []).append((name, one.label))
     found: list[tuple[float, bool]] = []
     for number, tasks in by_run.items():
-        result = study.result(number, question)
+        result = study.runs.result(number, question)
         if not isinstance(result, LabelResult):
             continue
         fusion, label = result.fusion, result.fusion.label()
-        names = study.vote_set(question, study.run(number).imported).tasks[: len(label)]
+        names = study.vote_set(question, study.runs.get(number).imported).tasks[: len(label)]
         place = {name: task for task, name in enumerate(names)}
         for name, said in tasks:
             task = place.get(name)

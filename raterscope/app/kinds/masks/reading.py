@@ -15,8 +15,8 @@ from raterscope.app.formats.sources import Sources
 from raterscope.app.formats.volumes.records import MaskTable, VolumeFile
 from raterscope.app.kinds.masks.placing import Site
 from raterscope.app.study import ImageEntry
-from raterscope.app.study.places import locate
 from raterscope.app.study.records import Item
+from raterscope.app.study.references import locate
 
 __all__ = [
     "NOTHING", "TELLING", "AtHand", "MaskReading", "clicked_without_file", "read_mask_files", "sites_of",

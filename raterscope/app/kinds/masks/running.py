@@ -21,7 +21,7 @@ from raterscope.app import outcome, running
 from raterscope.app.outcome import Outcome
 from raterscope.app.review import Region, ReviewState
 from raterscope.app.study import Study
-from raterscope.app.study.digest import Fingerprint
+from raterscope.app.study.digests import Fingerprint
 from raterscope.app.study.masks import assemble, mask_entries, read_masks, settled_of
 from raterscope.app.study.records import MaskRecord
 

@@ -165,7 +165,7 @@ def trust_in_masks(study: Study, cases: Sequence[int], watch: Watch = silent) ->
     for case in cases:
         number = study.shown.run(case, "masks")
         if number is not None:
-            runs[case] = study.run(number)
+            runs[case] = study.runs.get(number)
     if not runs:
         return None
     many = [
@@ -238,7 +238,7 @@ def _by_truth(study: Study, runs: dict[int, RunEntry], watch: Watch) -> list[Flo
     truths: list[BoolArray | None] = []
     for done, case in enumerate(sorted(known)):
         watch(done / len(known), "comparing with true outlines")
-        result = study.result(runs[case].id, case)
+        result = study.runs.result(runs[case].id, case)
         for fusion, report in zip(result.fusions, result.reports, strict=True):
             truth = read_masks(study, case, fusion.structures[0], truth=True)
             if report.calibration is not None and truth:
@@ -263,7 +263,7 @@ def _by_decisions(study: Study, runs: dict[int, RunEntry], watch: Watch) -> list
     found = []
     for done, (case, regions) in enumerate(decided.items()):
         watch(done / len(decided), "comparing with what you decided")
-        result = study.result(runs[case].id, case) if regions else None
+        result = study.runs.result(runs[case].id, case) if regions else None
         if result is None:
             continue
         for fusion, report in zip(result.fusions, result.reports, strict=True):

@@ -15,7 +15,7 @@ from raterscope.app import outcome, running
 from raterscope.app.outcome import Outcome, finite_or_none
 from raterscope.app.review import ReviewState
 from raterscope.app.study import Study
-from raterscope.app.study.digest import Fingerprint
+from raterscope.app.study.digests import Fingerprint
 
 __all__ = ["Answer", "Draft", "Inputs", "digest_of", "fuse_inputs", "gather", "keep", "question_record"]
 

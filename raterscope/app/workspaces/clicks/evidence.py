@@ -117,7 +117,7 @@ class OtherRuns(QObject):
 
 def _read(run: RunEntry, image: int, study: Study, watch: Watch) -> Fusion | None:
     watch(0.0, "reading another run")
-    fusion: Fusion | None = study.result(run.id, image)
+    fusion: Fusion | None = study.runs.result(run.id, image)
     return fusion
 
 

@@ -12,7 +12,7 @@ from raterscope.app.formats.images import load_image
 from raterscope.app.formats.pyramids import is_large, open_pyramid
 from raterscope.app.session import Session
 from raterscope.app.study import ImageEntry, RunEntry, Study, StudyError
-from raterscope.app.study.places import digest_of_file
+from raterscope.app.study.digests import digest_of_file
 from raterscope.app.workspaces.clicks.crops import Image
 from raterscope.app.workspaces.item_navigation import apart, why_missing
 

@@ -14,7 +14,7 @@ from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.clicks.robustness import depends_on_grouping
 from raterscope.app import review
 from raterscope.app.disputes import DISPUTED
-from raterscope.app.study.outlines import Answers
+from raterscope.app.study.runs import Answers
 from raterscope.text.numbers import figure
 
 __all__ = [

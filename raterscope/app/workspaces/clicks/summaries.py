@@ -13,7 +13,7 @@ from raterscope.app import review
 from raterscope.app.disputes import DISPUTED, MATTERS
 from raterscope.app.errors import counted
 from raterscope.app.study import Study
-from raterscope.app.study.outlines import Answers
+from raterscope.app.study.runs import Answers
 from raterscope.app.workspaces.clicks.spots import Known, Settling
 from raterscope.app.workspaces.review_order import Part
 

@@ -117,7 +117,7 @@ class MethodComparison(QObject):
 
 def _rests_on(question: int, run: int | None, study: Study) -> object:
     """Give what a measurement rests on: while that stays, it holds."""
-    when = None if run is None else study.run(run).started
+    when = None if run is None else study.runs.get(run).started
     return question, study.last_import(), study.question(question).scheme, when
 
 
@@ -149,13 +149,13 @@ def _measure(question: int, run: int | None, scheme: Scheme, study: Study) -> Me
     if run is None:
         vote = assess(majority(labels_of(study, question)).posterior, truth, scheme.classes)
         return None if vote is None else Measured(None, vote)
-    result = study.result(run, question)
+    result = study.runs.result(run, question)
     if result is None:
         return None
     fusion = result.fusion
     own = truth_about(study, study.question(question), fusion)
     found = assess(fusion.posterior, measured(result, own), fusion.classes)
-    return None if found is None else Measured(study.run(run), found, fusion.power)
+    return None if found is None else Measured(study.runs.get(run), found, fusion.power)
 
 
 class CrossValidation(QObject):

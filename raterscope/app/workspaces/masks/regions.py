@@ -146,7 +146,7 @@ def read_summaries(images: Sequence[int], study: Study, watch: Watch) -> dict[in
         watch(done / len(images), "reading results")
         raters = {one.annotator for one in mask_entries(study, image) if one.annotator is not None}
         number = study.shown.run(image, "masks")
-        logged: Iterable[Any] = () if number is None else study.run(number).log.get("images", ())
+        logged: Iterable[Any] = () if number is None else study.runs.get(number).log.get("images", ())
         said: Any = next((one for one in logged if one.get("image") == names[image].name), {})
         unit = unit_of(names[image].lattice)
         found[image] = (len(raters), unit, number, said.get("structures", []))

@@ -154,7 +154,7 @@ def _telling(watch: Watch, done: int, cases: int) -> Watch:
 def make_plan(runs: Sequence[int], study: Study, watch: Watch) -> Plan:
     """Find the cases that all runs have, of these those with truth, or all where none has."""
     watch(0.0, "looking for cases that all runs have")
-    entries = tuple(study.run(number) for number in runs)
+    entries = tuple(study.runs.get(number) for number in runs)
     common = set.intersection(*(set(run.items) for run in entries)) if entries else set()
     excluded = frozenset(fold(study.decisions()).excluded)
     marked, true = set(), set()
@@ -175,7 +175,7 @@ def read_case(image: int, plan: Plan, study: Study, watch: Watch) -> Case:
     runs = []
     for done, run in enumerate(plan.runs):
         watch(done / (len(plan.runs) + 1), "reading results")
-        result = study.result(run.id, image)
+        result = study.runs.result(run.id, image)
         fusions = () if result is None else result.fusions
         runs.append({one.structures[0]: MaskRecord(one.origin, one.mask[0], None) for one in fusions})
     reference = {}

@@ -188,7 +188,7 @@ def _read(question: int, runs: Sequence[int], study: Study, watch: Watch) -> lis
     found = []
     for done, run in enumerate(runs):
         watch(done / len(runs), "reading runs")
-        fusion, entry = study.result(run, question), study.run(run)
+        fusion, entry = study.runs.result(run, question), study.runs.get(run)
         if fusion is not None:
             found.append(
                 Outcome(

@@ -121,12 +121,12 @@ def test_what_it_comes_to_is_kept_as_a_run_of_the_study(source: Path, tmp_path: 
         go_on(following, study)
         run = following.keep_run(study)
         assert run is not None
-        (entry,) = study.runs()
+        (entry,) = study.runs.all()
         assert entry.algorithm == "online oem + dem"
         assert entry.seed == 0
         assert entry.digest == digest_of(gather([image.id for image in study.images()], study).given)
         for image in study.images():
-            kept, clicks = study.result(run, image.id), study.clicks(image.id, entry)
+            kept, clicks = study.runs.result(run, image.id), study.clicks(image.id, entry)
             by_batch = fuse(clicks, FusionPlan())
             assert kept.detection.detected.sum() == by_batch.detection.detected.sum() == len(OBJECTS)
             for name in clicks.annotators:  # each annotator's votes are his own
@@ -159,7 +159,7 @@ def test_the_run_kept_is_that_of_a_fusion_in_whatever_order_the_clicks_came(
         assert following.is_settled
         answer = fuse_inputs(gather([image.id for image in study.images()], study), FusionPlan())
         fused = {answer.inputs.items[name]: one.fusion for name, one in answer.outcomes.items()}
-        kept = {image: study.result(run, image) for image in fused}
+        kept = {image: study.runs.result(run, image) for image in fused}
         assert sum(changed(kept[image], fused[image]) for image in fused) == 0
         by_halves = [(kept[image].halves.sum(), fused[image].halves.sum()) for image in fused]
         assert all(abs(int(one) - int(other)) <= 1 for one, other in by_halves)
@@ -211,7 +211,7 @@ def test_who_is_excluded_leaves_it_as_if_he_had_never_come(source: Path, tmp_pat
         assert watched.fusion.marked.shape[0] == PEOPLE - 1
         assert_same(watched, afresh(study, image.id))
         assert following.keep_run(study) is not None
-        assert study.runs()[0].excluded == ("W3",)
+        assert study.runs.all()[0].excluded == ("W3",)
 
 
 @pytest.mark.parametrize("decided", [True, False])
@@ -230,8 +230,8 @@ def test_what_the_expert_does_just_before_the_end_drops_no_image(
             study.views.record([View(image=first, x=x, y=y, seconds=9.0)])
         run = following.keep_run(study)
         assert run is not None
-        assert study.result(run, second) is not None
-        kept = study.result(run, first)
+        assert study.runs.result(run, second) is not None
+        kept = study.runs.result(run, first)
         assert kept is not None
         nearest = np.hypot(*(kept.clustering.mean - (x, y)).T).argmin()
         assert (kept.detection.posterior[nearest] == 0) == decided
@@ -253,7 +253,7 @@ def test_who_is_weighed_has_counted_so_from_the_first(source: Path, tmp_path: Pa
         assert watched.weights.tolist() == [0.25 if number == 3 else 1 for number in range(PEOPLE)]
         assert_same(watched, afresh(study, image.id))
         assert following.keep_run(study) is not None
-        assert study.runs()[0].weights == {"W3": 0.25}
+        assert study.runs.all()[0].weights == {"W3": 0.25}
     with Study.open(path) as study:
         following = Following(study, wish_for(source))
         assert following.gather(study) == []

@@ -66,7 +66,7 @@ def fused(study: Study, numbers: list[int], plan: FusionPlan = PLAN) -> Answer:
 def test_an_image_fused_alone_comes_out_as_with_all_the_others(filled: Study) -> None:
     alone = without = detections = 0
     for number in range(1, IMAGES + 1):
-        together, answer = filled.result(1, number), fused(filled, [number])
+        together, answer = filled.runs.result(1, number), fused(filled, [number])
         assert len(answer.inputs.others.images) == IMAGES - 1
         (by_itself,) = fuse_inputs(gather([number], filled), PLAN, jobs=1).kept.values()
         alone += changed(together, next(iter(answer.kept.values())))
@@ -76,17 +76,17 @@ def test_an_image_fused_alone_comes_out_as_with_all_the_others(filled: Study) ->
     assert without > 0.3 * detections  # nothing else tells their artefacts
     answer = fused(filled, [2])
     run = keep(answer, filled)
-    entry = filled.run(run)
+    entry = filled.runs.get(run)
     assert (entry.log["others"], entry.log["other_runs"]) == (IMAGES - 1, [1])
     assert others_in_words(entry.log).startswith(f"What run 1 found on {IMAGES - 1} other images was used")
-    assert others_in_words(filled.run(1).log) == ""
+    assert others_in_words(filled.runs.get(1).log) == ""
     (prose,) = methods_section([entry], (), [], {}).blocks
     told = " ".join(words for _, words in prose.paragraphs)  # type: ignore[union-attr]
     assert f"{IMAGES - 1} other images, as fused in earlier runs" in told
 
 
 def test_what_depends_on_the_grouping_is_kept_with_the_run(filled: Study) -> None:
-    kept = [filled.result(1, number) for number in range(1, IMAGES + 1)]
+    kept = [filled.runs.result(1, number) for number in range(1, IMAGES + 1)]
     assert all(one is not None and one.halves.shape == (2, len(one.clustering)) for one in kept)
     notice = grouping_notice([one for one in kept if one is not None])
     assert notice is not None
@@ -97,7 +97,7 @@ def test_what_depends_on_the_grouping_is_kept_with_the_run(filled: Study) -> Non
 
 
 def test_a_decision_on_another_image_teaches_since_it_was_made(filled: Study) -> None:
-    spot = filled.result(1, 1).clustering.mean[0]
+    spot = filled.runs.result(1, 1).clustering.mean[0]
     subject = SpotSubject(x=float(spot[0]), y=float(spot[1]), number=1)
     filled.record(Decision(verb="reject", item=1, subject=subject))
     images = gather([2], filled, plan=PLAN).others.images

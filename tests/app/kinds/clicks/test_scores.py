@@ -40,7 +40,7 @@ def path(tmp_path):
 def fused(study):
     images = [entry.id for entry in study.images()]
     number = keep(fuse_inputs(gather(images, study), FusionPlan(), jobs=1), study)
-    return study.run(number), [study.result(number, image).score for image in images]
+    return study.runs.get(number), [study.runs.result(number, image).score for image in images]
 
 
 def test_scores_go_into_fusion_record_and_export(path, tmp_path, capsys):
@@ -94,7 +94,7 @@ def test_scores_of_another_number_are_no_result(path):
     with Study.open(path) as study:
         made, _ = fused(study)
         one = made.items[0]
-        fusion = study.result(made.id, one)
+        fusion = study.runs.result(made.id, one)
         assert mismatch_of(study, made, one, fusion) is None
         for score in (fusion.score[1:], fusion.score + np.inf):
             assert "the scores are not" in mismatch_of(study, made, one, replace(fusion, score=score))

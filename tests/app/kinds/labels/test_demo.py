@@ -57,4 +57,4 @@ def test_runs_are_kept_once_however_often_it_is_shown(shown):
     folder, results, study, *_ = shown
     demonstrate(folder, results, Tools(import_files, write_report), nothing)
     with Study.open(study) as opened:
-        assert [run.algorithm for run in opened.runs()] == list(METHODS)
+        assert [run.algorithm for run in opened.runs.all()] == list(METHODS)

@@ -34,12 +34,12 @@ def run(study, **texts):
 def test_what_is_kept_is_what_was_fused(study):
     _, answer, number = run(study)
     question = study.questions()[0]
-    kept = study.result(number, question.id)
+    kept = study.runs.result(number, question.id)
     fused = answer.outcomes[question.name].fusion
     np.testing.assert_array_equal(kept.fusion.posterior, fused.fusion.posterior)
     np.testing.assert_array_equal(kept.communities.community, fused.communities.community)
     np.testing.assert_array_equal(kept.fusion.label(), truth())
-    (record,) = study.run(number).log["questions"]
+    (record,) = study.runs.get(number).log["questions"]
     assert record["judged"] == TASKS / 4
     assert record["accuracy"] == 1.0
 
@@ -54,7 +54,7 @@ def test_decisions_are_held_fixed_and_the_excluded_left_out(study):
     (outcome,) = answer.outcomes.values()
     assert np.flatnonzero(outcome.fusion.fusion.known != OPEN).tolist() == [5]
     assert outcome.fusion.fusion.classes[outcome.fusion.fusion.label()[5]] == wrong
-    entry = study.run(number)
+    entry = study.runs.get(number)
     assert (entry.known, entry.excluded) == (excluded.id, (LIAR,))
     assert last.id < excluded.id
     (question,) = inputs.given.values()
@@ -90,7 +90,7 @@ def test_a_question_that_cannot_be_fused_does_not_lose_the_others(study, tmp_pat
         _, answer, number = run(two)
         first, second = two.questions()
         assert answer.outcomes[first.name].problem == "These votes cannot be fused."
-        assert two.run(number).items == (second.id,)
+        assert two.runs.get(number).items == (second.id,)
 
 
 def test_the_digest_knows_votes_from_votes(study):
@@ -108,7 +108,7 @@ def test_the_log_is_json_whatever_the_truths_are(tmp_path):
     votes = write_votes(tmp_path / "votes.csv")
     with Study.open(make_study(tmp_path / "s.rscope", votes, known)) as study:
         _, _, number = run(study)
-        (record,) = study.run(number).log["questions"]
+        (record,) = study.runs.get(number).log["questions"]
         assert record["auc"] is None
         json.dumps(record, allow_nan=False)
 

@@ -73,7 +73,7 @@ def settle(path, origin, value):
 
 def test_a_run_is_kept_with_its_settings(study):
     with Study.open(study) as opened:
-        (entry,) = opened.runs()
+        (entry,) = opened.runs.all()
         assert (entry.kind, entry.algorithm) == ("masks", "laplace")
         (image,) = opened.images()
         assert opened.shown.result(image.id, "masks") is not None

@@ -63,7 +63,7 @@ def study(tmp_path_factory):
 
 
 def test_raters_who_always_share_a_consensus_are_at_no_distance(study):
-    tables = agreements_of_runs(study.runs(), CONSENSUS)
+    tables = agreements_of_runs(study.runs.all(), CONSENSUS)
     assert len(tables) == 2
     tree = cluster_raters(tables)
     assert {frozenset(group) for group in tree.cut(0.0)} == {frozenset(one) for one in SCHOOLS}
@@ -75,14 +75,14 @@ def test_raters_who_always_share_a_consensus_are_at_no_distance(study):
 
 
 def test_only_the_mixture_tells_of_consensuses_and_every_run_of_overlap(study):
-    vote = [run for run in study.runs() if run.algorithm == "majority"]
+    vote = [run for run in study.runs.all() if run.algorithm == "majority"]
     assert agreements_of_runs(vote, CONSENSUS) == []
     assert len(agreements_of_runs(vote, DICE)) == 2
     inputs = gather([entry.id for entry in study.images()], study)
     results = [one.fusion for one in fuse_inputs(inputs, MaskPlan.make("majority")).outcomes.values()]
     assert agreements_of_results(results, CONSENSUS) == []
     followed = follow_consensuses(inputs)
-    for one, other in zip(followed, agreements_of_runs(study.runs(), CONSENSUS), strict=True):
+    for one, other in zip(followed, agreements_of_runs(study.runs.all(), CONSENSUS), strict=True):
         np.testing.assert_array_equal(one.similarity, other.similarity)
 
 

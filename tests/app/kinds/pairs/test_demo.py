@@ -102,5 +102,5 @@ def test_runs_are_kept_once_and_decisions_stay(shown):
     demonstrate(folder, results, Tools(import_files, write_report), nothing)
     assert make_sample(folder) == path
     with Study.open(path) as study:
-        assert len(study.runs()) == 1
+        assert len(study.runs.all()) == 1
         assert len(study.decisions()) == 2

@@ -71,7 +71,7 @@ def row_of(window, name):
 
 def test_what_would_change_is_what_fusing_again_comes_to(fused_study):
     with Study.open(fused_study) as study:
-        inputs = gather_run(study.runs()[-1].id, study)
+        inputs = gather_run(study.runs.all()[-1].id, study)
         found = recount(inputs, "volunteer 0", None, fold(study.decisions()))
         assert [(one.name, one.before, one.after) for one in found.changed] == [
             ("one.png", "detected", "rejected"),
@@ -93,7 +93,7 @@ def test_a_run_rests_on_the_weights_that_held_when_it_was_made(fused_study):
         assert inputs.weights == {"volunteer 0": 0.25}
         keep(fuse_inputs(inputs, SHARE), study)
         study.record(Decision(verb="include", annotators=("volunteer 0",)))
-        first, second = study.runs()
+        first, second = study.runs.all()
         assert (first.weights, second.weights) == ({}, {"volunteer 0": 0.25})
         assert first.digest != second.digest
         for image in images:
@@ -105,7 +105,7 @@ def test_a_run_rests_on_the_weights_that_held_when_it_was_made(fused_study):
 
 def test_what_the_expert_decided_does_not_change(fused_study):
     with Study.open(fused_study) as study:
-        run = study.runs()[-1].id
+        run = study.runs.all()[-1].id
         inputs = gather_run(run, study)
         first, second = recount(inputs, "volunteer 0", None, fold(study.decisions())).changed
         place = SpotSubject(x=first.x, y=first.y, number=first.cluster + 1)
@@ -158,7 +158,7 @@ def test_nothing_is_decided_by_keeping_nor_while_it_is_worked_out(voted, qtbot):
 
 def test_what_counting_less_would_change_is_what_fusing_again_comes_to(fused_study):
     with Study.open(fused_study) as study:
-        inputs = gather_run(study.runs()[-1].id, study)
+        inputs = gather_run(study.runs.all()[-1].id, study)
         found = recount(inputs, "volunteer 0", 0.1, fold(study.decisions()))
         weight = WeightSubject(weight=0.1)
         study.record(Decision(verb="weigh", annotators=("volunteer 0",), subject=weight, reason="hasty"))

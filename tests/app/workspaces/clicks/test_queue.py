@@ -11,7 +11,7 @@ from raterscope.algorithms.progress import silent
 from raterscope.app.document import Document
 from raterscope.app.review import Decision, SpotSubject, fold
 from raterscope.app.study import Study
-from raterscope.app.study.outlines import Outline
+from raterscope.app.study.runs import Outline
 from raterscope.app.workspaces.clicks.scene import read_scene
 from raterscope.app.workspaces.clicks.spots import Known, spots_of
 from raterscope.app.workspaces.clicks.summaries import read_outlines, read_results, summarize
@@ -59,7 +59,7 @@ def test_images_are_in_order_before_their_results_are_read(jobs, qtbot, tmp_path
         study.add_clicks(a_table(1, tuple("abcdefghijkl")))
         clicks = {entry.id: study.clicks(entry.id) for entry in study.images()}
         fusions = {image: a_fusion(one, image) for image, one in clicks.items()}
-        study.add_run(a_run(), fusions)
+        study.runs.add(a_run(), fusions)
     doubt = {}
     for image, one in fusions.items():
         wrong = np.minimum(one.detection.posterior, 1 - one.detection.posterior)
@@ -118,7 +118,7 @@ def test_clicks_that_came_after_the_run_are_said_in_the_status(tmp_path):
         study.add_clicks(a_table(1, ("a", "b")))
         first, other = (entry.id for entry in study.images())
         fusions = {image: a_fusion(study.clicks(image), 1) for image in (first, other)}
-        run = study.add_run(replace(a_run(), imported=study.last_import()), fusions)
+        run = study.runs.add(replace(a_run(), imported=study.last_import()), fusions)
         study.add_clicks(a_table(2, ("a",), clicks=3))
         scenes = [read_scene(image, run, study, silent) for image in (first, other)]
     assert [scene.later for scene in scenes] == [3, 0]

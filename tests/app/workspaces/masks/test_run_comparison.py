@@ -66,9 +66,9 @@ def a_study(path: Path, truths: int) -> Path:
         ]
         masks += [PlacedMask(image, None, "nodule", (0, 0, 0), block(8)) for image in images[:truths]]
         add_masks(study, masks, "masks")
-        study.add_run(a_run("exact"), {image: a_result(block(8)) for image in images})
-        study.add_run(a_run("wide"), {image: a_result(block(9)) for image in images})
-        study.add_run(a_run("two"), {image: a_result(block(12)) for image in images[1:]})
+        study.runs.add(a_run("exact"), {image: a_result(block(8)) for image in images})
+        study.runs.add(a_run("wide"), {image: a_result(block(9)) for image in images})
+        study.runs.add(a_run("two"), {image: a_result(block(12)) for image in images[1:]})
     return path
 
 
@@ -197,7 +197,7 @@ def test_runs_without_a_case_in_common_are_refused_in_words(opened_runs, qtbot):
     numbers = [entry.id for entry in opened_runs.document.contents.images]
     job = opened_runs.document.ask(
         "adding a run",
-        lambda study, _watch: study.add_run(a_run("first alone"), {numbers[0]: a_result(block(8))}),
+        lambda study, _watch: study.runs.add(a_run("first alone"), {numbers[0]: a_result(block(8))}),
         changes=True,
     )
     with qtbot.waitSignal(job.ended, timeout=LONG):

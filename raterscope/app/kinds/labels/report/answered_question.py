@@ -127,14 +127,14 @@ def _earlier(study: Study, answered: Answered, watch: Watch) -> dict[str, Assess
     found: dict[str, Assessment] = {}
     entry = answered.entry
     latest: dict[str, RunEntry] = {}
-    for run in study.runs():
+    for run in study.runs.all():
         if run.kind == "labels" and entry.id in run.items and run.id != answered.run.id:
             latest[run.algorithm] = run
     for name in (answered.run.algorithm, VOTE):
         latest.pop(name, None)
     for done, (name, run) in enumerate(latest.items()):
         watch(done / len(latest), f"measuring {plain(name)}")
-        result = study.result(run.id, entry.id)
+        result = study.runs.result(run.id, entry.id)
         if result is None or result.fusion.classes != answered.result.fusion.classes:
             continue
         if len(result.fusion.posterior) != len(kept):  # from before another import

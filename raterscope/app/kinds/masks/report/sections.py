@@ -347,7 +347,7 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
     numbers = {name: number for number, name in enumerate(study.annotators())}
     figures = [one for found in cases for one in found]
     sections.append(agreement_section(cases, numbers))
-    trees = rater_trees_section([run for run in study.runs() if run.kind == "masks"], numbers)
+    trees = rater_trees_section([run for run in study.runs.all() if run.kind == "masks"], numbers)
     if trees is not None:
         sections.append(trees)
     compared = compared_methods_section(study, [entry.id for entry in here], methods, part(watch, most, 1.0))

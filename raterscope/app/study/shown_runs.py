@@ -15,13 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from raterscope.app.errors import counted, plain
 from raterscope.app.review import ReviewState, differ, fold
-from raterscope.app.study.outlines import Answers
 from raterscope.app.study.records import RunEntry, StudyError
+from raterscope.app.study.runs import Answers
 
 if TYPE_CHECKING:
     from raterscope.app.study.study import Study
-
-__all__ = ["ShownRuns", "ShownState", "run_name"]
 
 _STATES = 16
 """Past states of the journal that are kept in memory."""
@@ -52,13 +50,7 @@ class ShownState:
 
 
 class ShownRuns:
-    """The runs that are shown of an open study.
-
-    Parameters
-    ----------
-    study : Study
-    state : ShownState
-    """
+    """The runs that are shown of an open study."""
 
     def __init__(self, study: Study, state: ShownState) -> None:
         self._study, self._state = study, state
@@ -70,7 +62,7 @@ class ShownRuns:
 
     def choose(self, kind: str, run: int | None) -> None:
         """Show a run from now on; None shows the latest of each item."""
-        if run is not None and self._study.run(run).kind != kind:
+        if run is not None and self._study.runs.get(run).kind != kind:
             raise StudyError(f"has no run number {run} of {kind}", file=self._study.path)
         with self._study.change() as connection:
             connection.execute("DELETE FROM shown WHERE kind = ?", (kind,))
@@ -123,10 +115,10 @@ class ShownRuns:
         first = chosen if chosen in numbers else numbers[0]
         if not self.undone_since(first, item):
             return first
-        algorithm = self._study.run(first).algorithm
-        others = sorted((one for one in numbers if one != first), key=lambda one: -one)
-        others.sort(key=lambda one: self._study.run(one).algorithm != algorithm)
-        return next((one for one in others if not self.undone_since(one, item)), None)
+        algorithm = self._study.runs.get(first).algorithm
+        alternatives = sorted((run for run in numbers if run != first), key=lambda one: -one)
+        alternatives.sort(key=lambda one: self._study.runs.get(one).algorithm != algorithm)
+        return next((run for run in alternatives if not self.undone_since(run, item)), None)
 
     def result(self, item: int, kind: str = "clicks") -> tuple[RunEntry, Any] | None:
         """Give the run that is shown of an item, and what it says; None without one."""
@@ -136,8 +128,8 @@ class ShownRuns:
     def run_and_result(self, item: int, kind: str, run: int | None) -> tuple[RunEntry | None, Any]:
         """Give the run that is shown of an item where a run is chosen, and what it says; else two Nones."""
         number = self.run(item, kind, run)
-        result = None if number is None else self._study.result(number, item)
-        return (None, None) if result is None or number is None else (self._study.run(number), result)
+        result = None if number is None else self._study.runs.result(number, item)
+        return (None, None) if result is None or number is None else (self._study.runs.get(number), result)
 
     def answers(self) -> dict[int, Answers | None]:
         """Give what the shown run of clicks says of each image; None where it keeps no outline."""
@@ -147,20 +139,20 @@ class ShownRuns:
                 "WHERE kind = 'clicks' GROUP BY item",
                 (chosen := self.chosen().get("clicks"),),
             ).fetchall()
-        shown: dict[int, int] = {}
+        shown_by_item: dict[int, int] = {}
         undone: dict[int, bool] = {}
         for item, latest, has_chosen in rows:
             run = chosen if chosen is not None and has_chosen else latest
             if run not in undone:
-                undone[run] = self._undone_after(self._study.run(run))
-            found = self.run(item, "clicks", chosen) if undone[run] else run
-            if found is not None:
-                shown[item] = found
-        return self._study.answers_of(shown)
+                undone[run] = self._undone_after(self._study.runs.get(run))
+            standing = self.run(item, "clicks", chosen) if undone[run] else run
+            if standing is not None:
+                shown_by_item[item] = standing
+        return self._study.runs.answers(shown_by_item)
 
     def undone_since(self, run: int, item: int) -> list[int]:
         """Name the decisions on an item that a run was held to and that were undone after it."""
-        entry = self._study.run(run)
+        entry = self._study.runs.get(run)
         if not self._undone_after(entry):
             return []
         return self._journal().undone_since(self._journal(entry.known), entry.kind, item)
@@ -176,15 +168,15 @@ class ShownRuns:
         items : sequence of int
             Those of which it is shown.
         """
-        now, then = self._journal(), self._journal(run.known)
+        current, previous = self._journal(), self._journal(run.known)
         reasons = []
         newer = [item for item in items if self._annotated_since(run, item)]
         if newer:
             reasons.append(f"{self._count(run.kind, newer)} got annotations after it")
-        left_out = set(then.excluded) ^ set(now.excluded)
+        left_out = set(previous.excluded) ^ set(current.excluded)
         if run.kind == "clicks":
-            both = {*then.weights, *now.weights}
-            left_out |= {name for name in both if then.weights.get(name) != now.weights.get(name)}
+            weighed = {*previous.weights, *current.weights}
+            left_out |= {name for name in weighed if previous.weights.get(name) != current.weights.get(name)}
         names = sorted(left_out)
         if names:
             few = ", ".join(plain(name, 40) for name in names[:3])
@@ -194,58 +186,52 @@ class ShownRuns:
 
     def decided_since(self, run: RunEntry, items: Sequence[int]) -> bool:
         """Tell whether a fusion now would be held to other decisions than a run was."""
-        now, then = self._journal(), self._journal(run.known)
+        current, previous = self._journal(), self._journal(run.known)
         return (
-            differ(then, now, run.kind)
+            differ(previous, current, run.kind)
             if not items
-            else any(differ(then, now, run.kind, item) for item in items)
+            else any(differ(previous, current, run.kind, item) for item in items)
         )
 
     def replaced(self, kind: str, items: Sequence[int]) -> list[str]:
-        """Say of which items another run than the chosen or latest is shown, as decisions were undone.
-
-        Parameters
-        ----------
-        kind : str
-        items : sequence of int
-        """
+        """Say of which items another run than the chosen or latest is shown, as decisions were undone."""
         only = self._state.only if self._state.only is not None and self._state.only.kind == kind else None
         number = self.chosen().get(kind) if only is None else only.id
-        chosen: Collection[int] = () if number is None else frozenset(self._study.run(number).items)
-        latest = {item: run.id for run in self._study.runs() if run.kind == kind for item in run.items}
-        found: dict[tuple[int, int | None], list[int]] = {}
+        chosen: Collection[int] = () if number is None else frozenset(self._study.runs.get(number).items)
+        latest = {item: run.id for run in self._study.runs.all() if run.kind == kind for item in run.items}
+        replaced: dict[tuple[int, int | None], list[int]] = {}
         for item in items:
             if item not in latest or (only is not None and item not in chosen):
                 continue
-            wanted = number if number is not None and item in chosen else latest[item]
-            shown = self.run(item, kind)
-            if shown != wanted:
-                found.setdefault((wanted, shown), []).append(item)
+            expected = number if number is not None and item in chosen else latest[item]
+            actual = self.run(item, kind)
+            if actual != expected:
+                replaced.setdefault((expected, actual), []).append(item)
         sentences = []
-        for (wanted, shown), some in found.items():
-            instead = "no run is shown" if shown is None else f"run {shown} is shown"
+        for (expected, actual), some in replaced.items():
+            instead = "no run is shown" if actual is None else f"run {actual} is shown"
             sentences.append(
-                f"Run {wanted} was held to decisions that were undone since: of {self._count(kind, some)} "
+                f"Run {expected} was held to decisions that were undone since: of {self._count(kind, some)} "
                 f"{instead} instead. Fuse again."
             )
         return sentences
 
     def _named(self, run: int) -> RunEntry:
-        found = next((one for one in self._study.runs() if one.id == run), None)
-        if found is None:
+        entry = next((entry for entry in self._study.runs.all() if entry.id == run), None)
+        if entry is None:
             raise StudyError(
-                f"has no run number {run}; it has {self._study.runs_in_words()}", file=self._study.path
+                f"has no run number {run}; it has {self._study.runs.in_words()}", file=self._study.path
             )
-        return found
+        return entry
 
     def _undone_after(self, run: RunEntry) -> bool:
         """Tell whether anything that a run knew of was undone or redone after it."""
         with self._study.reading() as connection:
-            found = connection.execute(
+            row = connection.execute(
                 "SELECT 1 FROM decisions WHERE id > ? AND verb = 'undo' AND undoes <= ? LIMIT 1",
                 (run.known, run.known),
             ).fetchone()
-        return found is not None
+        return row is not None
 
     def _journal(self, last: int | None = None) -> ReviewState:
         """Give what the journal amounted to with some decision, by default the last."""
@@ -254,24 +240,17 @@ class ShownRuns:
         if last not in self._state.past:
             while len(self._state.past) >= _STATES:
                 del self._state.past[next(iter(self._state.past))]
-            self._state.past[last] = fold([one for one in self._study.decisions() if one.id <= last])
+            self._state.past[last] = fold(
+                [decision for decision in self._study.decisions() if decision.id <= last]
+            )
         return self._state.past[last]
 
     def _annotated_since(self, run: RunEntry, item: int) -> bool:
         with self._study.reading() as connection:
-            found = connection.execute(_ANNOTATIONS[run.kind], (item, run.imported)).fetchone()
-        return found is not None
+            row = connection.execute(_ANNOTATIONS[run.kind], (item, run.imported)).fetchone()
+        return row is not None
 
     def _count(self, kind: str, items: Sequence[int]) -> str:
         if len(items) == 1:
             return plain(self._study.name_of(kind, items[0]))
         return counted(len(items), "image" if kind in ("clicks", "masks") else "question")
-
-
-def run_name(run: RunEntry, *, dated: bool = True) -> str:
-    """Name a run: "run 3 (laplace, 2026-01-02 14:02)"; without the date, the algorithm alone.
-
-    The time is local.
-    """
-    when = f", {run.started.astimezone():%Y-%m-%d %H:%M}" if dated else ""
-    return f"run {run.id} ({plain(run.algorithm, 40)}{when})"

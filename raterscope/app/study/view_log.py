@@ -11,18 +11,11 @@ from raterscope.app.review import View
 from raterscope.app.study.file import StudyFile
 from raterscope.app.study.records import StudyError, user_name
 
-__all__ = ["ViewLog"]
-
 _COLUMNS = ("id", "at", "who", "image", "run", "number", "x", "y", "how", "seconds")
 
 
 class ViewLog:
-    """The views of spots in an open study.
-
-    Parameters
-    ----------
-    file : StudyFile
-    """
+    """The views of spots in an open study."""
 
     def __init__(self, file: StudyFile) -> None:
         self._file = file
@@ -35,11 +28,11 @@ class ViewLog:
         list of View
             With their numbers, their time, and the user's name where `who` was empty.
         """
-        now, user = datetime.now(UTC), user_name()
+        time, user = datetime.now(UTC), user_name()
         with self._file.change() as connection:
             last = self.last()
             written = [
-                replace(view, id=number, at=view.at or now, who=view.who or user)
+                replace(view, id=number, at=view.at or time, who=view.who or user)
                 for number, view in enumerate(views, start=last + 1)
             ]
             connection.executemany(
@@ -50,7 +43,7 @@ class ViewLog:
 
     def by_image(self, last: int | None = None) -> dict[int, list[View]]:
         """Give the views of the spots of each image, the oldest first; up to the one with a number."""
-        found: dict[int, list[View]] = {}
+        views: dict[int, list[View]] = {}
         with self._file.reading() as connection:
             rows = connection.execute(
                 f"SELECT {', '.join(_COLUMNS)} FROM viewed WHERE id <= ? ORDER BY id",
@@ -58,8 +51,8 @@ class ViewLog:
             ).fetchall()
         for row in rows:
             view = self._view(row)
-            found.setdefault(view.image, []).append(view)
-        return found
+            views.setdefault(view.image, []).append(view)
+        return views
 
     def last(self) -> int:
         """Give the number of the last view; 0 before the first."""

@@ -1,0 +1,268 @@
+"""Runs of a study: their records, their results by item, and the outlines that a queue of clicks reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raterscope.algorithms.clicks.data import FloatArray
+from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.progress import Watch, silent
+from raterscope.app.errors import plain
+from raterscope.app.study.arrays import RESULTS, read_object, remove_object, write_object
+from raterscope.app.study.records import RunEntry, RunRecord, StudyError
+from raterscope.app.study.result_shapes import Result, mismatch_of
+from raterscope.app.study.rows import RUN, run_of, run_row
+
+if TYPE_CHECKING:
+    from raterscope.app.study.study import Study
+
+
+class RunStore:
+    """The runs of an open study."""
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        self._entries: dict[int, RunEntry] = {}
+        """Entries that were read: no run ever changes."""
+
+    def add(self, record: RunRecord, results: Mapping[int, Result], watch: Watch = silent) -> int:
+        """Store a run with all its results by item, completely or not at all; it is shown from now on.
+
+        Returns
+        -------
+        int
+            The run's number.
+
+        Raises
+        ------
+        StudyError
+            When a result does not fit the annotations that the record names.
+        """
+        study = self._study
+        imported = study.last_import() if record.imported is None else record.imported
+        values = {name: getattr(record, name) for name in RunRecord.__dataclass_fields__}
+        entry = RunEntry(**{**values, "imported": imported}, id=0)
+        for step, (item, result) in enumerate(results.items()):
+            watch(0.5 * step / len(results), "checking the results")
+            mismatch = mismatch_of(study, entry, item, result)
+            if mismatch is not None:
+                name = plain(study.name_of(entry.kind, item))
+                raise StudyError(
+                    f"the result for {name} does not fit its {entry.kind} ({mismatch}); fuse again"
+                )
+        with study.change() as connection:
+            (number,) = connection.execute(
+                f"INSERT INTO runs({', '.join(RUN)}) VALUES ({', '.join('?' * len(RUN))}) RETURNING id",
+                run_row(record, imported),
+            ).fetchone()
+            connection.execute("DELETE FROM shown WHERE kind = ?", (entry.kind,))
+            for step, (item, result) in enumerate(results.items()):
+                watch(0.5 + 0.5 * step / len(results), "storing the results")
+                connection.execute(
+                    "INSERT INTO results(item, run, object) VALUES (?, ?, ?)",
+                    (item, number, write_object(connection, result)),
+                )
+            fusions = {item: result for item, result in results.items() if isinstance(result, Fusion)}
+            if fusions:
+                outline = write_object(connection, Outline.of(fusions))
+                connection.execute("INSERT INTO outlines VALUES (?, ?)", (number, outline))
+        return int(number)
+
+    def all(self) -> list[RunEntry]:
+        """List the runs, oldest first."""
+        with self._study.reading() as connection:
+            items: dict[int, list[int]] = {}
+            for run, item in connection.execute("SELECT run, item FROM results ORDER BY run, item"):
+                items.setdefault(run, []).append(item)
+            rows = connection.execute(f"SELECT id, {', '.join(RUN)} FROM runs ORDER BY id").fetchall()
+            return [run_of(row, tuple(items.get(row[0], ())), self._study.path) for row in rows]
+
+    def get(self, run_id: int) -> RunEntry:
+        """Return one run."""
+        if run_id in self._entries:
+            return self._entries[run_id]
+        with self._study.reading() as connection:
+            row = connection.execute(
+                f"SELECT id, {', '.join(RUN)} FROM runs WHERE id = ?", (run_id,)
+            ).fetchone()
+            if row is None:
+                raise StudyError(f"has no run number {run_id}", file=self._study.path)
+            items = connection.execute("SELECT item FROM results WHERE run = ? ORDER BY item", (run_id,))
+            self._entries[run_id] = run_of(row, tuple(item for (item,) in items), self._study.path)
+        return self._entries[run_id]
+
+    def result(self, run_id: int, item: int) -> Any:
+        """Return a run's result for an item, of the run's kind in `RESULTS`; None where there is none."""
+        path = self._study.path
+        with self._study.reading() as connection:
+            row = connection.execute(
+                "SELECT object FROM results WHERE item = ? AND run = ?", (item, run_id)
+            ).fetchone()
+            if row is None:
+                return None
+            entry = self.get(run_id)
+            if entry.kind not in RESULTS:
+                raise StudyError(f"holds a run of an unknown kind, {plain(entry.kind)}", file=path)
+            result = read_object(connection, row[0], RESULTS[entry.kind], path)
+            try:
+                mismatch = mismatch_of(self._study, entry, item, result)
+            except (TypeError, ValueError, IndexError, OverflowError) as error:  # as of no axis
+                mismatch = f"its arrays do not belong together ({error})"
+            if mismatch is not None:
+                raise StudyError(f"is damaged: in run {run_id}, {mismatch}", file=path)
+            return result
+
+    def answers(self, runs: Mapping[int, int]) -> dict[int, Answers | None]:
+        """Return the answers of runs of clicks by image; None where a run has no outline."""
+        path = self._study.path
+        with self._study.reading() as connection:
+            outlines = dict(connection.execute("SELECT run, object FROM outlines"))
+            of_runs: dict[int, dict[int, Answers]] = {}
+            for run in {run for run in runs.values() if run in outlines}:
+                outline = read_object(connection, outlines[run], Outline, path)
+                try:
+                    of_runs[run] = outline.answers()
+                except ValueError as error:
+                    raise StudyError(f"is damaged ({error}); open a backup of it", file=path) from error
+        return {item: of_runs[run].get(item) if run in of_runs else None for item, run in runs.items()}
+
+    def delete(self, run_id: int) -> None:
+        """Remove a run with its results. Decisions that were made on it stay."""
+        self._entries.pop(run_id, None)
+        with self._study.change() as connection:
+            connection.execute("DELETE FROM shown WHERE run = ?", (run_id,))
+            objects = []
+            for table in ("results", "outlines"):
+                objects += connection.execute(
+                    f"SELECT object FROM {table} WHERE run = ?", (run_id,)
+                ).fetchall()
+                connection.execute(f"DELETE FROM {table} WHERE run = ?", (run_id,))
+            for (number,) in objects:
+                remove_object(connection, number)
+            connection.execute("DELETE FROM runs WHERE id = ?", (run_id,))
+
+    def in_words(self, kinds: Sequence[str] = ()) -> str:
+        """List the runs, or those of some kinds, by number."""
+        runs = [run for run in self.all() if not kinds or run.kind in kinds]
+        return "; ".join(f"{run_name(run)} of {run.kind}" for run in runs) or "no run"
+
+
+def run_name(run: RunEntry, *, dated: bool = True) -> str:
+    """Name a run: "run 3 (laplace, 2026-01-02 14:02)"; without the date, the algorithm alone.
+
+    The time is local.
+    """
+    when = f", {run.started.astimezone():%Y-%m-%d %H:%M}" if dated else ""
+    return f"run {run.id} ({plain(run.algorithm, 40)}{when})"
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What a fusion says of the M spots of one image, and where they are.
+
+    Attributes
+    ----------
+    looked : int
+        Annotators who looked at it.
+    posterior : (M,) float64
+    detected : (M,) bool
+    mean : (M, 2) float64
+        Pixels.
+    covariance : (M, 2, 2) float64
+        Square pixels.
+    """
+
+    looked: int
+    posterior: FloatArray
+    detected: NDArray[np.bool_]
+    mean: FloatArray
+    covariance: FloatArray
+
+    @classmethod
+    def of(cls, fusion: Fusion) -> Answers:
+        """Take them from a result."""
+        detection, clustering = fusion.detection, fusion.clustering
+        lookers = len(fusion.rates.clicks)
+        return cls(lookers, detection.posterior, detection.detected, clustering.mean, clustering.covariance)
+
+
+@dataclass(frozen=True, eq=False)
+class Outline:
+    """The answers of a run to all its K images, one after the other.
+
+    Attributes
+    ----------
+    items : (K,) int64
+        The images' numbers in the study.
+    ends : (K,) int64
+        Up to which spot the answers to each image go.
+    looked : (K,) int64
+    posterior, detected
+        As `Answers` has them, of all spots.
+    mean, covariance : float32
+        That a decision is found at its spot again, which they are for, wants no more digits.
+    """
+
+    items: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    looked: NDArray[np.int64]
+    posterior: FloatArray
+    detected: NDArray[np.bool_]
+    mean: NDArray[np.float32]
+    covariance: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, results: Mapping[int, Fusion]) -> Outline:
+        """Take it from results by image."""
+        answers = [Answers.of(fusion) for fusion in results.values()]
+        return cls(
+            np.array(list(results), dtype=np.int64),
+            np.cumsum([len(image_answers.posterior) for image_answers in answers], dtype=np.int64),
+            np.array([image_answers.looked for image_answers in answers], dtype=np.int64),
+            np.concatenate([np.empty(0), *(image_answers.posterior for image_answers in answers)]),
+            np.concatenate([np.empty(0, dtype=bool), *(image_answers.detected for image_answers in answers)]),
+            np.concatenate([np.empty((0, 2)), *(image_answers.mean for image_answers in answers)]).astype(
+                np.float32
+            ),
+            np.concatenate(
+                [np.empty((0, 2, 2)), *(image_answers.covariance for image_answers in answers)]
+            ).astype(np.float32),
+        )
+
+    def answers(self) -> dict[int, Answers]:
+        """Give the answers by image.
+
+        Raises
+        ------
+        ValueError
+            When the arrays do not belong together, as in a stranger's file.
+        """
+        images, (spots,) = len(self.items), self.posterior.shape
+        shapes = tuple(
+            array.shape for array in (self.ends, self.looked, self.detected, self.mean, self.covariance)
+        )
+        bounds = np.concatenate([[0], self.ends])
+        expected = (images,), (images,), (spots,), (spots, 2), (spots, 2, 2)
+        if shapes != expected or self.detected.dtype != bool:
+            raise ValueError("an outline's arrays are of different spots")
+        if self.ends.dtype.kind != "i" or bounds[-1] != spots or (np.diff(bounds) < 0).any():
+            raise ValueError("an outline's images are in no order")
+        mean, covariance = self.mean.astype(float), self.covariance.astype(float)
+        spot_ranges = [slice(*ends) for ends in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)]
+        return {
+            image: Answers(
+                lookers,
+                self.posterior[spot_range],
+                self.detected[spot_range],
+                mean[spot_range],
+                covariance[spot_range],
+            )
+            for image, lookers, spot_range in zip(
+                self.items.tolist(), self.looked.tolist(), spot_ranges, strict=True
+            )
+        }
