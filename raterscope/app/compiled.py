@@ -29,7 +29,7 @@ def choose_folder() -> None:
 
 
 def _can_be_written(folder: Path) -> bool:
-    """Tell whether files can be made in a folder, which numba would make too."""
+    """Return whether files can be made in a folder, which numba would make too."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:

@@ -56,7 +56,7 @@ class Contents:
         return {name: number for number, name in enumerate(self.annotators)}
 
     def pixel_size(self, image: ImageEntry) -> float | None:
-        """Give the micrometres of an image's pixel, as set or else as its file says; None where unknown."""
+        """Return the micrometres of an image's pixel, as set or else as its file says; None where unknown."""
         return self.measures.pixel_size(image.id, image.pixel_size)
 
     def words(self, decision: Decision) -> str:
@@ -72,23 +72,23 @@ class Contents:
         return tuple(run for run in self.runs if run.kind == kind)
 
     def target(self, decision: Decision) -> Decision | None:
-        """Give what an undo is about in the end; any other decision itself."""
+        """Return what an undo is about in the end; any other decision itself."""
         return target_of(decision, self.review.decision)[0]
 
     def brought_back(self, decision: Decision) -> Subject | None:
-        """Give what an undo or redo is about in the end; None for any other decision."""
+        """Return what an undo or redo is about in the end; None for any other decision."""
         target = self.target(decision)
         return None if target is None or target is decision else target.subject
 
     def items_of(self, decision: Decision, kind: str) -> tuple[int, ...]:
-        """Give all items that a decision of a kind, or what it undoes, is about."""
+        """Return all items that a decision of a kind, or what it undoes, is about."""
         target = self.target(decision)
         if target is None or target.subject is None or target.subject.kind != kind:
             return ()
         return target.items
 
     def item_of(self, decision: Decision, kind: str) -> int | None:
-        """Give the item that a decision of a kind, or what it undoes, is about; None for any other."""
+        """Return the item that a decision of a kind, or what it undoes, is about; None for any other."""
         return next(iter(self.items_of(decision, kind)), None)
 
     def image(self, key: int) -> ImageEntry | None:
@@ -123,7 +123,7 @@ class Journal:
         self._then: dict[str, ReviewState] = {}
 
     def append(self, decision: Decision) -> None:
-        """Take up a decision that is on disk."""
+        """Import a decision that is on disk."""
         self.decisions = (*self.decisions, decision)
         self.state = fold(self.decisions, self.state)
 
@@ -173,7 +173,7 @@ def read_contents(journal: Journal, study: Study, watch: Watch) -> Contents:
 
 
 def set_matching_radius(radius: float, study: Study, watch: Watch) -> float:
-    """Match detections with true places within a radius from now on."""
+    """Set the radius within which detections match true points."""
     watch(0.0, "setting the matching radius")
     study.settings.set_matching_radius(radius)
     return radius

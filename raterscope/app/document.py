@@ -254,7 +254,7 @@ class Document(QObject):
         job.finished.connect(partial(self._on_chosen, journal))
 
     def set_matching_radius(self, radius: float) -> None:
-        """Match detections with true places within a radius from now on, in reports too; in pixels."""
+        """Set the radius, in pixels, within which detections match true points; reports use it too."""
         job = self.ask("Setting the matching radius", partial(set_matching_radius, radius))
         job.finished.connect(partial(self._on_radius, self._journal))
 

@@ -120,7 +120,7 @@ def _parser() -> Parser:
 
 
 def _listing(kinds: Iterable[Kind]) -> Callable[[bool], str]:
-    """Give what lists the algorithms of some kinds, with their settings where its argument is true."""
+    """Return what lists the algorithms of some kinds, with their settings where its argument is true."""
 
     def listing(with_settings: bool) -> str:
         from raterscope.app.cli.settings import algorithms_in_words, settings_in_words
@@ -376,7 +376,7 @@ def _value(spec: Spec) -> Callable[[str], Any]:
 
 
 def _help(spec: Spec) -> str:
-    """Give the sentence of help, with the default as it is typed; argparse formats with %."""
+    """Return the sentence of help, with the default as it is typed; argparse formats with %."""
     given = "" if spec.default is None else f" (default: {spec.default})"
     unit = f" In {spec.unit}." if spec.unit else ""
     return f"{spec.label}. {spec.help}{unit}{given}".replace("%", "%%")

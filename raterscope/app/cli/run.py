@@ -97,7 +97,7 @@ def _told(
     lines: Iterable[str],
     notices: Iterable[str] = (),
 ) -> int:
-    """Say what came of a run and where it is kept; gives the exit status."""
+    """Say what came of a run and where it is kept; returns the exit status."""
     tell(notices, lines)
     if kept is not None:
         print(f"run {kept.answer} is in {kept.place if kept.why else study}")

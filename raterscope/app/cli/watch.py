@@ -70,7 +70,7 @@ def _watch(following: Following, study: Study, stop: threading.Event, options: a
 
 
 def _follow(following: Following, study: Study, stop: threading.Event, options: argparse.Namespace) -> str:
-    """Look, store, take up, wait, and so on; gives why it ended."""
+    """Look, store, take up, wait, and so on; returns why it ended."""
     told: tuple[str, ...] = ()
     tick = _canceller(stop)
     try:
@@ -98,7 +98,7 @@ def _follow(following: Following, study: Study, stop: threading.Event, options: 
 
 
 def _take_up(following: Following, study: Study, stop: threading.Event) -> bool:
-    """Take up what came, and tell of it; gives whether something had come."""
+    """Import what came, and tell of it; returns whether something had come."""
     images = following.gather(study)
     names = {entry.id: entry.name for entry in study.images()}
     for image in images:

@@ -27,7 +27,7 @@ class Parser(argparse.ArgumentParser):
         raise Misused(f"{message}; see {self.prog} --help.")
 
     def format_help(self) -> str:
-        """Give the help, with examples and the algorithms at its end."""
+        """Return the help, with examples and the algorithms at its end."""
         text = super().format_help()
         if self.examples:
             text += f"\nexamples:\n{''.join(f'  raterscope {one}{chr(10)}' for one in self.examples)}"

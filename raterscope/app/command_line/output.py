@@ -23,7 +23,7 @@ _BAR = 24
 
 
 def has_display() -> bool:
-    """Tell whether a window could be seen."""
+    """Return whether a window could be seen."""
     if sys.platform in {"darwin", "win32"}:
         return True
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -22,7 +22,7 @@ _DARKEST = (22, 104, 199)
 
 
 def tint(weight: float) -> tuple[str, str]:
-    """Give ground and ink of a cell, white at 0 and darkest at 1."""
+    """Return ground and ink of a cell, white at 0 and darkest at 1."""
     weight = min(max(weight, 0.0), 1.0)
     ground = [round(255 + weight * (part - 255)) for part in _DARKEST]
     ink = LIGHT.surface if weight > 0.75 else LIGHT.text

@@ -67,7 +67,7 @@ class Table:
     words: frozenset[int] = frozenset()
 
     def cells(self) -> list[list[Cell]]:
-        """Give the rows with every cell a Cell."""
+        """Return the rows with every cell a Cell."""
         return [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
 
     def widths(self) -> list[float]:
@@ -99,7 +99,7 @@ _MOST_ROWS = 400
 
 
 def shortened(rows: Sequence[Sequence[str]]) -> list[Sequence[str]]:
-    """Give the first `_MOST_ROWS` rows, and a row that says how many more there are."""
+    """Return the first `_MOST_ROWS` rows, and a row that says how many more there are."""
     more = len(rows) - _MOST_ROWS
     if more <= 0:
         return list(rows)

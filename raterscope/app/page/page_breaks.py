@@ -60,7 +60,7 @@ def keep_together(paper: QTextDocument, height: float, watch: Watch = silent) ->
 
 
 def _parts(frame: QTextFrame) -> Iterator[_Part]:
-    """Give the paragraphs and tables of a document in order, but not the empty ones between tables."""
+    """Return the paragraphs and tables of a document in order, but not the empty ones between tables."""
     place = frame.begin()
     while not place.atEnd():
         inner, block = place.currentFrame(), place.currentBlock()
@@ -79,7 +79,7 @@ def _place(paper: QTextDocument, part: _Part) -> QRectF:
 
 
 def _least(paper: QTextDocument, part: _Part, height: float) -> float:
-    """Give where the end is of what must not be apart from the beginning."""
+    """Return where the end is of what must not be apart from the beginning."""
     whole = _place(paper, part)
     if isinstance(part, QTextTable) and whole.height() >= height / 2:
         head = part.format().headerRowCount()
@@ -90,7 +90,7 @@ def _least(paper: QTextDocument, part: _Part, height: float) -> float:
 
 
 def _row(paper: QTextDocument, table: QTextTable, number: int) -> QRectF:
-    """Give the box of a row's texts and pictures."""
+    """Return the box of a row's texts and pictures."""
     box = QRectF()
     for column in range(table.columns()):
         cell = table.cellAt(number, column)

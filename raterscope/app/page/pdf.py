@@ -38,13 +38,13 @@ class _Paper(QTextDocument):
         self._pictures: dict[str, QImage] = {}
 
     def address_of(self, picture: Picture) -> str:
-        """Take up a picture and give the address under which it is found."""
+        """Import a picture and give the address under which it is found."""
         address = f"picture:{len(self._pictures)}"
         self._pictures[address] = QImage.fromData(picture.data)
         return address
 
     def loadResource(self, _kind: int, name: QUrl | str) -> object:
-        """Give a picture of the report; an empty one for any other address."""
+        """Return a picture of the report; an empty one for any other address."""
         address = name.toString() if isinstance(name, QUrl) else name
         return self._pictures.get(address) or QImage(1, 1, QImage.Format.Format_ARGB32)
 

@@ -28,7 +28,7 @@ def photograph(image: Image.Image, title: str, words: str = "") -> Picture:
 
 
 def scale_bar(image: Image.Image, scale: float, unit: str) -> str:
-    """Draw a round length, at most a third of the width, at the lower left; gives what it is: "10 µm".
+    """Draw a round length, at most a third of the width, at the lower left; returns what it is: "10 µm".
 
     It is written beside it where the letters of pictures, which are plain ones, suffice.
 

@@ -148,7 +148,7 @@ def _is_plain(one: Decision) -> bool:
 
 
 def _target(one: Decision, state: ReviewState) -> Decision:
-    """Give what an undo is about in the end."""
+    """Return what an undo is about in the end."""
     return target_of(one, state.decision)[0] or one
 
 

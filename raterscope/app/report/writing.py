@@ -168,7 +168,7 @@ def _trust(study: Study, fused: Mapping[str, Sequence[Item]]) -> dict[str, Trust
 
 
 def _with_who_had_a_part(study: Study, run: RunEntry) -> RunEntry:
-    """Give a run of whose excluded only those are left who had marked or answered something of it."""
+    """Return a run of whose excluded only those are left who had marked or answered something of it."""
     if not run.excluded:
         return run
     everybody = replace(run, excluded=(), weights={})
@@ -185,7 +185,7 @@ def _about(study: Study) -> str:
 
 
 def _fused(study: Study, kind: Kind, entries: Sequence[Item]) -> list[Item]:
-    """Give the items of a kind of which a run is shown."""
+    """Return the items of a kind of which a run is shown."""
     there = {one.id for one in kind.items(study)}
     return [one for one in entries if one.id in there and study.shown.run(one.id, kind.name) is not None]
 

@@ -40,7 +40,7 @@ class _OnItem(Protocol):
         """Let a decision in effect change what is decided on the item."""
 
     def fixed(self) -> object:
-        """Give what a fusion is held to, to be compared."""
+        """Return what a fusion is held to, to be compared."""
 
     def settled_subjects(self) -> tuple[str, ...]:
         """Say how many subjects a fusion is held to."""
@@ -113,17 +113,17 @@ class ReviewState:
         return list(found.spots) if isinstance(found, SpotsOfImage) else []
 
     def flag(self, image: int) -> Flag | None:
-        """Give the flag that the expert put on an image of clicks."""
+        """Return the flag that the expert put on an image of clicks."""
         found = self._decided.get(("clicks", image))
         return found.flag if isinstance(found, SpotsOfImage) else None
 
     def control_mark(self, image: int) -> Control | None:
-        """Give the control mark that the expert put on an image of clicks."""
+        """Return the control mark that the expert put on an image of clicks."""
         found = self._decided.get(("clicks", image))
         return found.control if isinstance(found, SpotsOfImage) else None
 
     def control(self, image: int) -> Control | None:
-        """Give the control mark that counts: an image with an accepted spot is no negative control."""
+        """Return the control mark that counts: an image with an accepted spot is no negative control."""
         mark = self.control_mark(image)
         if mark is None or mark.holds:
             return mark
@@ -136,17 +136,17 @@ class ReviewState:
         return list(found.regions) if isinstance(found, RegionsOfImage) else []
 
     def tasks(self, question: int) -> dict[str, DecidedTask]:
-        """Give the tasks of a question that the expert has judged, by name."""
+        """Return the tasks of a question that the expert has judged, by name."""
         found = self._decided.get(("labels", question))
         return dict(found.tasks) if isinstance(found, TasksOfQuestion) else {}
 
     def judged(self, question: int) -> dict[str, Judged]:
-        """Give the annotators of a question of pairs that the expert has judged, by name."""
+        """Return the annotators of a question of pairs that the expert has judged, by name."""
         found = self._decided.get(("pairs", question))
         return dict(found.judged) if isinstance(found, BiasesOfQuestion) else {}
 
     def skipped_tasks(self, question: int) -> frozenset[str]:
-        """Give the tasks of a question that were passed over."""
+        """Return the tasks of a question that were passed over."""
         found = self._decided.get(("labels", question))
         return frozenset(found.skipped) if isinstance(found, TasksOfQuestion) else frozenset()
 
@@ -155,7 +155,7 @@ class ReviewState:
         return [item for of, item in self._decided if of == kind]
 
     def fixed(self, kind: str, item: int) -> object:
-        """Give what a fusion of an item is held to, to be compared; None where nothing was decided."""
+        """Return what a fusion of an item is held to, to be compared; None where nothing was decided."""
         return self._fixed.get((kind, item)) or None
 
     def settled(self, kind: str, item: int) -> str:
@@ -172,11 +172,11 @@ class ReviewState:
         return [] if held is None else held.undone_since(self._decided.get((kind, item)), self._dead)
 
     def stands(self, decision: int) -> bool:
-        """Tell whether a decision was made and not undone."""
+        """Return whether a decision was made and not undone."""
         return decision in self._by_id and decision not in self._dead
 
     def in_effect(self, decision: int) -> bool:
-        """Tell whether a decision counts: it was neither undone nor superseded."""
+        """Return whether a decision counts: it was neither undone nor superseded."""
         return self.stands(decision) and self.standing(decision) == "in effect"
 
     def standing(self, decision: int) -> Standing:
@@ -372,7 +372,7 @@ def redo(state: ReviewState) -> Decision | None:
 
 
 def differ(then: ReviewState, now: ReviewState, kind: str, item: int | None = None) -> bool:
-    """Tell whether a fusion from the one state would be held to other decisions than from the other.
+    """Return whether a fusion from the one state would be held to other decisions than from the other.
 
     A decision that was made and undone between them, and what was passed over, change nothing.
 

@@ -59,12 +59,12 @@ class Measures:
     counting: Mapping[int | None, CountingSubject] = field(default_factory=dict)
 
     def scale_of(self, image: int) -> Decision | None:
-        """Give the decision on an image's scale; None where there is only what the file says."""
+        """Return the decision on an image's scale; None where there is only what the file says."""
         found = self.scales.get(image, self.scales.get(None))
         return None if found is None or found.verb == "unscale" else found
 
     def pixel_size(self, image: int, of_file: float | None) -> float | None:
-        """Give the micrometres of an image's pixel, as set or else as the file says; None where unknown."""
+        """Return the micrometres of an image's pixel, as set or else as the file says; None where unknown."""
         found = self.scale_of(image)
         if found is None:
             return of_file
@@ -72,7 +72,7 @@ class Measures:
         return found.subject.pixel_size
 
     def next_number(self, image: int, decisions: Sequence[Decision]) -> int:
-        """Give the number of the next shape on an image: one that none has had."""
+        """Return the number of the next shape on an image: one that none has had."""
         numbers = [
             one.subject.number
             for one in decisions
@@ -82,7 +82,7 @@ class Measures:
 
 
 def is_measure(decision: Decision | None) -> bool:
-    """Tell whether a decision, or what an undo is about, measures something."""
+    """Return whether a decision, or what an undo is about, measures something."""
     return decision is not None and isinstance(decision.subject, _SUBJECTS)
 
 

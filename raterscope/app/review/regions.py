@@ -75,7 +75,7 @@ class RegionsOfImage:
             words.add(key, region.decision, "paint", ("skip",))
 
     def fixed(self) -> list[int]:
-        """Give what a fusion is held to."""
+        """Return what a fusion is held to."""
         return [region.decision for region in self.regions if region.voxels is not None]
 
     def settled_subjects(self) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ def _noun(key: Hashable) -> str:
 
 
 def _is_settled(region: Region, words: LastWords) -> bool:
-    """Tell whether all of a decision's voxels are settled by others."""
+    """Return whether all of a decision's voxels are settled by others."""
     if words.verbs((region.subject.structure, "whole structure")):
         return True
     numbered = region.subject.number is not None and region.verb != "paint"

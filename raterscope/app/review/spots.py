@@ -154,7 +154,7 @@ class SpotsOfImage:
             self._by_number[run, told.number] = index
 
     def fixed(self) -> list[object]:
-        """Give what a fusion is held to: spots, and whether a control image holds structures."""
+        """Return what a fusion is held to: spots, and whether a control image holds structures."""
         spots = sorted(
             (spot.anchor_x, spot.anchor_y, spot.verdict != "rejected")
             for spot in self.spots
@@ -177,7 +177,7 @@ class SpotsOfImage:
         ] + [one for one in marked if one in dead and (now is None or now.control is None)]
 
     def settles(self, x: float, y: float) -> bool:
-        """Tell whether a spot that was judged, and not skipped, has its cluster at a place."""
+        """Return whether a spot that was judged, and not skipped, has its cluster at a place."""
         return any(
             math.hypot(self.spots[index].anchor_x - x, self.spots[index].anchor_y - y) <= SAME_PLACE
             for index in self._near(x, y)
@@ -211,7 +211,7 @@ class SpotsOfImage:
 
 
 def known_spots(spots: Sequence[Spot], truth: tuple[FloatArray, FloatArray] | None = None) -> KnownSpots:
-    """Give the spots that the next fusion of an image holds fixed.
+    """Return the spots that the next fusion of an image holds fixed.
 
     Parameters
     ----------

@@ -66,15 +66,15 @@ class LastWords:
         return list(self._said)
 
     def settled(self) -> Iterator[Hashable]:
-        """Give the subjects on which more was decided than to skip them."""
+        """Return the subjects on which more was decided than to skip them."""
         return (subject for subject, said in self._said.items() if any(one != SKIP for one in said.values()))
 
     def verbs(self, subject: Hashable) -> Collection[str]:
-        """Give the verbs in effect on a subject."""
+        """Return the verbs in effect on a subject."""
         return self._said.get(subject, {}).values()
 
     def standing(self, decision: int) -> str:
-        """Tell whether a decision is in effect, superseded, or had no effect."""
+        """Return whether a decision is in effect, superseded, or had no effect."""
         if self._subjects[decision] > 0:
             return "in effect"
         return "no effect" if decision in self._idle else "superseded"
@@ -109,7 +109,7 @@ class TasksOfQuestion:
             self.skipped.discard(subject.task)
 
     def fixed(self) -> object:
-        """Give what a fusion is held to, to be compared."""
+        """Return what a fusion is held to, to be compared."""
         return {task: decided.label for task, decided in self.tasks.items()}
 
     def settled_subjects(self) -> tuple[str, ...]:
@@ -148,7 +148,7 @@ class BiasesOfQuestion:
             self.judged[decision.subject.annotator] = judged
 
     def fixed(self) -> object:
-        """Give what a fusion is held to: nothing, for the ranking beside it follows without one."""
+        """Return what a fusion is held to: nothing, for the ranking beside it follows without one."""
         return None
 
     def settled_subjects(self) -> tuple[str, ...]:

@@ -75,7 +75,7 @@ class View:
 
 
 def viewed_places(views: Sequence[View], spots: Sequence[Spot]) -> FloatArray:
-    """Give the places of the spots of an image that were viewed and on which nothing is decided.
+    """Return the places of the spots of an image that were viewed and on which nothing is decided.
 
     Views of the same spot, also in different runs, count once, at the place of the last.
 

@@ -1,4 +1,4 @@
-"""The document of the program: one file, ``NAME.rscope``. What its tables hold is told in `schema`."""
+"""The document of the program: one file, ``NAME.rscope``; `schema` describes its tables."""
 
 from raterscope.app.study.digests import digest_of
 from raterscope.app.study.records import (

@@ -158,7 +158,7 @@ def _tupled(values: list[Any]) -> Iterator[Any]:
 
 
 def _fits(hint: Any, value: object) -> bool:
-    """Tell whether a value is of the type that a field is declared to have."""
+    """Return whether a value is of the type that a field is declared to have."""
     origin = typing.get_origin(hint)
     if origin in (typing.Union, types.UnionType):
         return any(_fits(choice, value) for choice in typing.get_args(hint))
@@ -180,7 +180,7 @@ def _fits_tuple(hints: tuple[Any, ...], value: tuple[object, ...]) -> bool:
 
 
 def _kind(hint: Any) -> str:
-    """Give the kind of number in an array of a declared type: f, i or b."""
+    """Return the kind of number in an array of a declared type: f, i or b."""
     (dtype,) = typing.get_args(typing.get_args(hint)[1])
     kind: str = np.dtype(dtype).kind
     return "i" if kind == "u" else kind
@@ -227,7 +227,7 @@ def _array(content: Any, raw: memoryview, start: int) -> np.ndarray:
 
 @cache
 def _fields(kind: type[Any]) -> dict[str, type[Any] | None]:
-    """Name the fields, each with the dataclass that it, or its tuple, holds, if it holds one."""
+    """Return the fields, each with the dataclass that it or its tuple contains, if any."""
     hints = _hints(cast(Any, kind))
     nested: dict[str, type[Any] | None] = {}
     for field in dataclasses.fields(kind):
@@ -244,7 +244,7 @@ def _fields(kind: type[Any]) -> dict[str, type[Any] | None]:
 
 @cache
 def _hints(kind: type[Any]) -> dict[str, Any]:
-    """Give the declared type of each field."""
+    """Return the declared type of each field."""
     return typing.get_type_hints(kind)
 
 

@@ -23,23 +23,23 @@ _DIGESTS: dict[tuple[int, ...], str] = {}
 
 
 class Fingerprint:
-    """SHA-256 of what is given one after the other; as text "sha256:" and hexadecimal digits."""
+    """SHA-256 of texts, arrays and bytes in order; as text "sha256:" and hexadecimal digits."""
 
     def __init__(self) -> None:
         self._machine = hashlib.sha256()
 
     def texts(self, *texts: str) -> None:
-        """Take texts, each with its length."""
+        """Add texts, each with its length."""
         for text in texts:
             self.content(len(text.encode()).to_bytes(8, "little") + text.encode())
 
     def arrays(self, *arrays: NDArray[Any] | None) -> None:
-        """Take arrays, or that there is none."""
+        """Add arrays; None is distinguished from an empty array."""
         for array in arrays:
             self.content(b"-" if array is None else np.ascontiguousarray(array).tobytes())
 
     def content(self, content: bytes) -> None:
-        """Take bytes as they are."""
+        """Add bytes."""
         self._machine.update(content)
 
     def __str__(self) -> str:
@@ -121,6 +121,6 @@ def digest_of_file(path: Path, watch: Watch = silent, words: str = "reading") ->
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
-    """Give what changes with a file's content: which file it is, its size, when it was written."""
+    """Return the file's identity, size and times, which change with its content."""
     status = path.stat()
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -84,7 +84,7 @@ class StudyFile:
         return cls(full, *connect(full, to_read=to_read))
 
     def copy(self, watch: Watch = silent) -> Self:
-        """Give the study as it stands now, to be read in another thread while this one goes on.
+        """Return a snapshot of the study that another thread can read.
 
         The copy is of no name and vanishes when it is closed; nothing can be changed in it. This alone may be
         called in any thread: what is read and changed in the study's own meanwhile waits some milliseconds.
@@ -105,7 +105,7 @@ class StudyFile:
             self._copying.release()
 
     def checkpoint(self) -> bool:
-        """Take what was written last over into the main file, which is complete then; False where it is not.
+        """Move the last changes from the log into the main file; False if it is still incomplete.
 
         Called when nothing else is to be done: a copy of the file, or the file under another name, then has
         all that was done.
@@ -127,7 +127,7 @@ class StudyFile:
             self._copying.release()
 
     def rest(self) -> Standing:
-        """Complete the main file when nothing else is to be done, and tell where it is.
+        """Complete the main file while idle, and return its state.
 
         Cheap where nothing was written since: it looks at the file's name.
         """
@@ -145,7 +145,7 @@ class StudyFile:
         return Standing(True, current_path(self._file), log, why)
 
     def close(self) -> None:
-        """Close the file; one plain file remains. A copy that is being made is finished first.
+        """Close the file; one plain file remains. A copy in progress is finished first.
 
         Raises
         ------
@@ -155,7 +155,7 @@ class StudyFile:
         self._close()
 
     def discard(self, made: tuple[int, int] | None = None) -> None:
-        """Close the study, and remove its file where it is the one that was made here.
+        """Close the study, and remove its file if this process created it.
 
         Parameters
         ----------
@@ -173,7 +173,7 @@ class StudyFile:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Read, what goes wrong turned into a sentence; for the modules of this package."""
+        """Read, with database errors as StudyError; for the modules of this package."""
         with translated_errors(self.path, "read"):
             yield self.connection
 
@@ -211,7 +211,7 @@ _F_GETPATH = 50
 
 
 def current_path(file: tuple[int, int] | None) -> Path | None:
-    """Find where an open file is now, by its device and number; None where it is deleted or nothing tells."""
+    """Find the present path of an open file by its device and inode; None if deleted or unknown."""
     handles = {"linux": "/proc/self/fd", "darwin": "/dev/fd"}.get(sys.platform)
     if handles is None or file is None:
         return None

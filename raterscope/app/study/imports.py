@@ -19,7 +19,7 @@ from raterscope.app.study.references import ImageNames
 
 
 def number_import(connection: sqlite3.Connection, kind: str, file: str, notices: Sequence[str]) -> int:
-    """Note that a file came, within the present transaction; gives the import's number."""
+    """Record an imported file within the present transaction, and return the import's number."""
     (number,) = connection.execute(
         "INSERT INTO imports(kind, file, at, notices) VALUES (?, ?, ?, ?) RETURNING id",
         (kind, plain(file, 200), datetime.now(UTC).isoformat(), json.dumps(list(notices))),
@@ -28,7 +28,7 @@ def number_import(connection: sqlite3.Connection, kind: str, file: str, notices:
 
 
 def number_annotators(connection: sqlite3.Connection, names: Iterable[str]) -> dict[str, int]:
-    """Give the number of every annotator, of those too who come now, in the order in which they are named."""
+    """Return the numbers of annotators by name, and add those that are new."""
     known: dict[str, int] = dict(connection.execute("SELECT name, id FROM annotators"))
     new = [name for name in dict.fromkeys(names) if name not in known]
     numbers = {name: number for number, name in enumerate(new, start=len(known))}
@@ -95,7 +95,7 @@ def assign_images(
 
 
 def kind_of(table: ClickTable | PointTable) -> str:
-    """Tell what marks a table holds: clicks, truth, or scores of a program."""
+    """Return the kind of a table's marks: clicks, truth, or scores of a program."""
     if isinstance(table, ClickTable):
         return "clicks"
     return "truth" if table.score is None else "scores"
@@ -109,7 +109,7 @@ def write_marks(
     notices: list[str],
     watch: Watch,
 ) -> ImportSummary:
-    """Store a table's marks within the present transaction, one record an image.
+    """Store a table's marks within the present transaction, one record for each image.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def _looks_by_image(
 
 
 def _duplicates(before: MarksRecord, new: MarksRecord) -> int:
-    """Count the new marks at the very place of another by the same annotator."""
+    """Count the new marks at exactly the position of another by the same annotator."""
     old = _distinct(before)
     together = MarksRecord(
         np.concatenate([before.x, new.x]),

@@ -31,7 +31,7 @@ UNNAMED = "labels"
 
 
 def add_votes(study: Study, table: LabelTable, watch: Watch = silent) -> str:
-    """Take up the votes of one file on one question, whole or not at all.
+    """Import the votes of one file on one question, whole or not at all.
 
     A file that does not name its question answers the only one there is, if their outputs have anything in
     common, else one of its own.
@@ -67,7 +67,7 @@ def add_votes(study: Study, table: LabelTable, watch: Watch = silent) -> str:
 
 
 def add_true_labels(study: Study, table: TrueLabels, watch: Watch = silent) -> str:
-    """Take up the true classes of tasks, for the question that they answer.
+    """Import the true classes of tasks, for the question that they answer.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def set_scheme(study: Study, question: int, scheme: Scheme) -> None:
 
 
 def usual_meaning(outputs: Sequence[str], classes: Sequence[str]) -> tuple[int, ...]:
-    """Say which class each output is likely to stand for: that of its name, else the one at its place."""
+    """Guess the class of each output: by name, otherwise by position."""
     names = {name.casefold(): number for number, name in enumerate(classes)}
     if any(name.casefold() in names for name in outputs):
         return tuple(names.get(name.casefold(), OPEN) for name in outputs)
@@ -121,7 +121,7 @@ def usual_meaning(outputs: Sequence[str], classes: Sequence[str]) -> tuple[int, 
 
 
 def labels_of(study: Study, question: int, run: RunEntry | None = None) -> Labels:
-    """Give the votes on a question; with a run those that went into it, of nobody who was excluded then."""
+    """Return the votes on a question; with a run, those that it used."""
     crowd = study.vote_set(question, None if run is None else run.imported)
     labels = crowd.labels(study.annotators())
     return labels if run is None or not run.excluded else labels.without(set(run.excluded))
@@ -130,7 +130,7 @@ def labels_of(study: Study, question: int, run: RunEntry | None = None) -> Label
 def excluded_votes(
     study: Study, question: int, excluded: Sequence[str], imported: int | None = None
 ) -> Labels | None:
-    """Give the votes of excluded annotators; None without any.
+    """Return the votes of excluded annotators; None without any.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def excluded_votes(
 
 
 def decided_classes(crowd: VoteSet, review: ReviewState, question: int) -> ClassArray:
-    """Give the class that the expert decided for each task, (N,) int16, `OPEN` elsewhere."""
+    """Return the class that the expert decided for each task, (N,) int16, `OPEN` elsewhere."""
     known = np.full(len(crowd.tasks), OPEN, dtype=np.int16)
     class_index = {name: number for number, name in enumerate(crowd.scheme.classes)}
     for task, decided in review.tasks(question).items():
@@ -160,7 +160,7 @@ def decided_classes(crowd: VoteSet, review: ReviewState, question: int) -> Class
 
 
 def pictures_of(study: Study, question: int) -> dict[int, int]:
-    """Give the image that shows each task, by their numbers."""
+    """Return the image that shows each task, by their numbers."""
     crowd = study.vote_set(question)
     with study.reading() as connection:
         rows = connection.execute("SELECT task, image FROM pictures WHERE question = ?", (question,))
@@ -205,7 +205,7 @@ def link_pictures(study: Study, watch: Watch = silent) -> int:
 def _question_for(
     study: Study, name: str, labels: Sequence[str], tasks: Sequence[str], *, votes: bool = True
 ) -> QuestionEntry | None:
-    """Find the question that a file is about; None where it is one of its own."""
+    """Find the question that a file answers; None for a new question."""
     questions = study.questions()
     named = next(
         (question for question in questions if name and question.name.casefold() == name.casefold()), None
@@ -229,7 +229,7 @@ def _question_for(
 
 
 def widened(scheme: Scheme | None, outputs: Sequence[str]) -> Scheme:
-    """Let a scheme take outputs that it does not have; while classes are outputs, they stay so."""
+    """Add outputs to a scheme; classes that equal the outputs stay equal."""
     if scheme is None:
         return Scheme(tuple(outputs), tuple(outputs), tuple(range(len(outputs))))
     new = [name for name in outputs if name not in scheme.outputs]
@@ -243,7 +243,7 @@ def widened(scheme: Scheme | None, outputs: Sequence[str]) -> Scheme:
 
 
 def with_classes(scheme: Scheme, classes: Sequence[str], remedy: str) -> tuple[Scheme, list[str]]:
-    """Let a scheme know the classes that truths name.
+    """Add the classes of ground truth to a scheme.
 
     Gives also, where none of them is an output, what the outputs are taken to stand for, in a sentence that
     ends with how that is changed.
@@ -280,7 +280,7 @@ def _taken_up(study: Study, question: QuestionEntry | None, name: str, scheme: S
 
 
 def _free_name(study: Study, file: str) -> str:
-    """Name a question that its file does not: as its file, where another unnamed one is there already."""
+    """Choose an unused name for a question that its file does not name."""
     names_in_use = study.question_names()
     names = (UNNAMED, plain(file, 80), *(f"{UNNAMED} {number}" for number in range(2, len(names_in_use) + 3)))
     return next(name for name in names if name.casefold() not in names_in_use)
@@ -299,7 +299,7 @@ def _store(
 
 
 def _repeats(table: LabelTable, watch: Watch) -> int:
-    """Count the votes on a task that its annotator had labelled before, some tasks at a time."""
+    """Count repeated votes of an annotator on a task, in parts to save memory."""
     parts = len(table) // 1_000_000 + 1
     repeats = 0
     for part_index in range(parts):
@@ -312,7 +312,7 @@ def _repeats(table: LabelTable, watch: Watch) -> int:
 
 
 def _given_again(study: Study, question: int, table: LabelTable) -> int:
-    """Count the votes of annotators on tasks of which the study has a vote of theirs."""
+    """Count the votes on tasks for which the study already has a vote of the same annotator."""
     crowd, names = study.vote_set(question), study.annotators()
     number = {
         names[annotator_index]: position

@@ -77,7 +77,7 @@ def in_use(study: Path, *, locked_by_us: bool = False) -> str:
 
 
 def is_held(study: Path) -> bool:
-    """Tell whether a process has a study of this name open, be its file there or not."""
+    """Return whether a process has a study of this name open, be its file there or not."""
     if sys.platform == "win32":
         return _lock_file(study).exists()
     try:
@@ -122,7 +122,7 @@ def _taken(path: Path, study: Path) -> int | None:
 
 
 def _is_still(path: Path, handle: int) -> bool:
-    """Tell whether a file was not taken away by who held it before."""
+    """Return whether the path still names the open file."""
     try:
         return os.path.samestat(path.stat(), os.fstat(handle))
     except FileNotFoundError:
@@ -130,7 +130,7 @@ def _is_still(path: Path, handle: int) -> bool:
 
 
 def _name_owner(path: Path) -> None:
-    """Write into the lock's file whose it is; the lock holds without."""
+    """Write the owner into the lock file; failure does not affect the lock."""
     owner = {
         "process": os.getpid(),
         "host": socket.gethostname(),
@@ -143,7 +143,7 @@ def _name_owner(path: Path) -> None:
 
 
 def _owner(path: Path) -> str:
-    """Read whose lock it is, in words; nothing where the file does not say."""
+    """Read the owner of a lock, in words; empty if unknown."""
     try:
         with path.open(encoding="utf-8") as file:
             owner = json.loads(file.read(_LONGEST))
@@ -157,7 +157,7 @@ def _owner(path: Path) -> str:
 
 
 def _has_no_locks(path: Path) -> bool:
-    """Ask for a lock as SQLite does, on the file beside the study, which only this process has."""
+    """Return whether the file system refuses locks like SQLite's, tried on the lock file."""
     if sys.platform == "win32":
         return False
     try:

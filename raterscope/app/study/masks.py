@@ -27,20 +27,20 @@ from raterscope.app.study.study import Study
 
 
 def imported_codings(study: Study) -> dict[str, Coding]:
-    """Read what the files of masks said that each structure stands for."""
+    """Read the coding of each structure as imported files state it."""
     with study.reading() as connection:
         rows = connection.execute("SELECT name, coding FROM structures ORDER BY name").fetchall()
     return {name: _coding_of(study, name, text) for name, text in rows}
 
 
 def chosen_codings(study: Study) -> dict[str, Coding]:
-    """Read what the expert said that structures stand for, undone decisions left out."""
+    """Read the codings that the expert's decisions in effect set."""
     decisions = study.decisions()
     return described_structures(decisions, fold(decisions))
 
 
 def store_codings(study: Study, connection: sqlite3.Connection, codings: Mapping[str, Coding]) -> None:
-    """Store what a file says of its structures, within the present transaction; see `coding.merged`."""
+    """Store a file's codings of structures within the present transaction; see `coding.merged`."""
     before = imported_codings(study)
     for name, coding in codings.items():
         combined = merged(before.get(name, NOTHING_CODED), coding)
@@ -92,7 +92,7 @@ class PlacedMask:
 
 @dataclass(frozen=True)
 class MaskEntry:
-    """A mask in the study: `annotator` is None for the truth, `voxels` those above one half."""
+    """A mask in the study: `annotator` is None for ground truth, `voxels` counts those above 0.5."""
 
     image: int
     annotator: str | None
@@ -101,7 +101,7 @@ class MaskEntry:
 
 
 def add_case(study: Study, name: str, grid: Grid, names: ImageNames | None = None) -> ImageEntry:
-    """Add an image that is known from its masks alone; one of that name and grid is not added twice.
+    """Add an image that is known from its masks alone, unless it exists with this name and grid.
 
     `names` finds the study's images, for a caller who adds many; the case is added to it.
     """
@@ -119,7 +119,7 @@ def add_case(study: Study, name: str, grid: Grid, names: ImageNames | None = Non
 def add_masks(
     study: Study, masks: Sequence[PlacedMask], file: str, notices: Sequence[str] = (), watch: Watch = silent
 ) -> str:
-    """Take up the masks of one file, whole or not at all; a mask that is there already is replaced by them.
+    """Import the masks of one file, completely or not at all; they replace earlier ones.
 
     Returns
     -------
@@ -259,7 +259,7 @@ def assemble(
     settled: Mapping[int, Settled] | None = None,
     look: Callable[[], object] = lambda: None,
 ) -> Masks:
-    """Lay masks of one structure together, on the box about them all.
+    """Combine the masks of one structure on their common bounding box.
 
     Parameters
     ----------
@@ -308,7 +308,7 @@ def assemble(
 
 
 def _box(pieces: Sequence[tuple[Box, tuple[int, ...]]], grid: Grid, margin: float) -> tuple[Box, Box]:
-    """Give the box about some boxes and a margin; about nothing, the voxel in the middle."""
+    """Return the bounding box with a margin; without boxes, the central voxel."""
     if not pieces:
         middle = np.array(grid.shape) // 2
         low, high = middle, middle + 1
@@ -323,7 +323,7 @@ def _box(pieces: Sequence[tuple[Box, tuple[int, ...]]], grid: Grid, margin: floa
 
 
 def record_of(mask: PlacedMask) -> MaskRecord:
-    """Give a mask as it is stored."""
+    """Return a mask as it is stored."""
     if mask.values.dtype == np.bool_:
         return MaskRecord(mask.origin, mask.values.astype(np.bool_, copy=False), None)
     return MaskRecord(mask.origin, None, mask.values.astype(np.float32, copy=False))

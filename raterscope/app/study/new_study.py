@@ -91,14 +91,14 @@ def _copied(
 
 
 def _moved(file: str, before: Path, path: Path) -> str:
-    """Write where a file is for a study in another folder; a place that is not followed stays as it is."""
+    """Rewrite a stored path for a study in another folder; untrusted paths stay unchanged."""
     if not file or ".." in PurePosixPath(file).parts or PureWindowsPath(file).drive:
         return file
     return stored_path(before.parent / file, path)
 
 
 def export_key(study: Study) -> bytes:
-    """Give the key of de-identified exports.
+    """Return the key of de-identified exports.
 
     Raises
     ------

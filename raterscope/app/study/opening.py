@@ -52,7 +52,7 @@ _SMALL_TABLES = ("images", "annotators", "imports", "objects", "marks", "runs", 
 
 
 class Hold(Protocol):
-    """What an open study holds besides its connection: its lock, or the files of a snapshot."""
+    """Resource of an open study besides its connection: its lock, or the files of a snapshot."""
 
     def release(self) -> None:
         """Let it go."""
@@ -164,7 +164,7 @@ def _connected(path: Path, writable: bool) -> tuple[sqlite3.Connection, Lock | N
 
 
 def _snapshot(path: Path) -> tuple[sqlite3.Connection, Snapshot]:
-    """Open a copy of a study as it stands now, which another process may be changing."""
+    """Open a copy of a study that another process may be changing."""
     connection = None
     with translated_errors(path, "copied"):
         snapshot = Snapshot(path)
@@ -185,7 +185,7 @@ def _snapshot(path: Path) -> tuple[sqlite3.Connection, Snapshot]:
 
 
 def _look_beside_log(path: Path) -> None:
-    """Look inside a study beside which a killed program left its log, without changing either.
+    """Check a study with the log of a killed program, without changing either.
 
     A connection that can write takes the log into the file when it is closed, even into a damaged one.
     """
@@ -213,7 +213,7 @@ def _open_file(path: Path, mode: str, *, alone: bool = True) -> sqlite3.Connecti
 
 
 def copy_of(connection: sqlite3.Connection, watch: Watch) -> sqlite3.Connection:
-    """Copy an open study into a file without a name, to be read beside it; it goes when it is closed.
+    """Copy an open study into an unnamed temporary file, which vanishes when it is closed.
 
     It may be called in another thread than the study's: SQLite lets one in after the other, and what is
     written meanwhile is in the copy too.
@@ -280,7 +280,7 @@ def shut(
 
 
 def identity(path: Path) -> tuple[int, int] | None:
-    """Tell one file from another of the same name."""
+    """Return device and inode of a file; None if it cannot be read."""
     try:
         status = path.stat()
     except OSError:
@@ -289,13 +289,13 @@ def identity(path: Path) -> tuple[int, int] | None:
 
 
 def log_of(path: Path) -> Path:
-    """Name the file beside a study in which SQLite has what was written last."""
+    """Return the path of the study's write-ahead log."""
     return path.with_name(f"{path.name}-wal")
 
 
 @contextlib.contextmanager
 def translated_errors(path: Path, action: str, *, locked_by_us: bool = False) -> Iterator[None]:
-    """Say what the database or the system refused, in a sentence; `done` as in "cannot be opened"."""
+    """Translate errors of database and system into StudyError; `action` as in "cannot be opened"."""
     kind = UnwrittenError if action == "written" else StudyError
     try:
         yield
@@ -313,7 +313,7 @@ def translated_errors(path: Path, action: str, *, locked_by_us: bool = False) ->
 
 
 def give_name(draft: Path, path: Path) -> None:
-    """Give a study that was made under another name its own, unless that is taken."""
+    """Rename a draft to the study's name, unless that name exists."""
     try:
         os.link(draft, path)  # unlike a renaming, this never replaces what somebody else has just made
     except FileExistsError:
@@ -333,7 +333,7 @@ def give_name(draft: Path, path: Path) -> None:
 
 
 def _guard(connection: sqlite3.Connection) -> None:
-    """Let a stranger's file do no more than hold what is read from it."""
+    """Restrict SQLite for untrusted files: sizes, schema, attached files."""
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
     connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
     connection.execute("PRAGMA trusted_schema=OFF")
@@ -345,7 +345,7 @@ def _guard(connection: sqlite3.Connection) -> None:
 
 
 def _take(connection: sqlite3.Connection) -> None:
-    """Make sure that nobody else has the file, and take into it what a killed program had left beside it."""
+    """Lock the file exclusively, and replay the log of a killed program."""
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute("PRAGMA foreign_keys=ON")
@@ -355,7 +355,7 @@ def _take(connection: sqlite3.Connection) -> None:
 
 
 def _in_memory(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """Copy a file of an older version that cannot be written, to be brought up to date where it can."""
+    """Copy a read-only file of an older version into memory, where it can be migrated."""
     copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     with contextlib.closing(connection):
         connection.backup(copy)
@@ -363,7 +363,7 @@ def _in_memory(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 
 def _look_from_outside(path: Path, to_read: bool) -> bool:
-    """Refuse what can be seen to be no study; gives whether it can be written."""
+    """Refuse a path that cannot be a study, and return whether it can be written."""
     try:
         if path.is_dir():
             raise StudyError("is a folder; expected a study, a file NAME.rscope", file=path)
@@ -410,7 +410,7 @@ def _look_at_header(connection: sqlite3.Connection, path: Path) -> int:
 
 
 def _look_for_end(connection: sqlite3.Connection, path: Path, file: Path) -> int:
-    """Refuse a file without its end, which may be a copy in another place; gives how long it is to be."""
+    """Refuse a truncated file, and return its full size."""
     pages, page = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
     if file.stat().st_size < pages * page:
         raise StudyError("is cut short: its end is missing", file=path)
@@ -433,7 +433,7 @@ def _look_inside(connection: sqlite3.Connection, path: Path, version: int, file:
 
 @cache
 def _expected(version: int) -> Counter[tuple[str, str, str, str | None]]:
-    """List all that the schema of a version makes, what SQLite adds of itself included: nothing else may be.
+    """List all objects of a version's schema, including those of SQLite; others are refused.
 
     A trigger may be called sqlite_something too, which SQLite itself would never have let anybody make.
     """

@@ -25,7 +25,7 @@ UNNAMED = "pairs"
 
 
 def add_pairs(study: Study, table: PairTable, watch: Watch = silent) -> str:
-    """Take up the comparisons of one file, whole or not at all.
+    """Import the comparisons of one file, whole or not at all.
 
     A file that does not name its question is of the only one there is, if they have items in common, else of
     one of its own.
@@ -65,14 +65,14 @@ def add_pairs(study: Study, table: PairTable, watch: Watch = silent) -> str:
 
 
 def pairs_of(study: Study, question: int, run: RunEntry | None = None) -> Pairs:
-    """Give the comparisons; with a run those that went into it, of nobody who was excluded then."""
+    """Return the comparisons; with a run, those that it used."""
     comparisons = study.comparison_set(question, None if run is None else run.imported)
     pairs = comparisons.pairs(study.annotators())
     return pairs if run is None or not run.excluded else pairs.without(set(run.excluded))
 
 
 def item_pictures(study: Study, question: int) -> dict[int, int]:
-    """Give the image that shows each item, by their numbers."""
+    """Return the image that shows each item, by their numbers."""
     item_index = {name: index for index, name in enumerate(study.comparison_set(question).items)}
     with study.reading() as connection:
         rows = connection.execute("SELECT task, image FROM pictures WHERE question = ?", (question,))
@@ -80,7 +80,7 @@ def item_pictures(study: Study, question: int) -> dict[int, int]:
 
 
 def _given_again(study: Study, question: int, table: PairTable) -> int:
-    """Count the comparisons that the study has of the same annotator, items and sides; each counts anew."""
+    """Count the comparisons that the study already has, by annotator, items and sides."""
     comparisons, names = study.comparison_set(question), study.annotators()
     number = {
         names[annotator]: position for position, annotator in enumerate(comparisons.annotator_ids.tolist())
@@ -103,7 +103,7 @@ def _given_again(study: Study, question: int, table: PairTable) -> int:
 
 
 def _question_for(study: Study, table: PairTable) -> tuple[int | None, str]:
-    """Find the question that a file is about; one of its own has no number yet."""
+    """Find the number and name of the question that a file answers; a new question has no number."""
     questions = study.pair_questions()
     names_in_use = study.question_names()
     if table.question:
@@ -126,7 +126,7 @@ def _question_for(study: Study, table: PairTable) -> tuple[int | None, str]:
 
 @dataclass(frozen=True, eq=False)
 class RankingRecord:
-    """What one import knows of the order of items.
+    """Ground-truth ranking of one import.
 
     Attributes
     ----------
@@ -142,7 +142,7 @@ class RankingRecord:
 
 
 def add_true_ranking(study: Study, table: RankingTable, watch: Watch = silent) -> str:
-    """Store the ranking of the question that compares most of its items; the last one stored counts.
+    """Store the ranking for the question that compares most of its items; the last one counts.
 
     Returns
     -------
@@ -177,7 +177,7 @@ def add_true_ranking(study: Study, table: RankingTable, watch: Watch = silent) -
 
 
 def true_ranking_of(study: Study, question: int, items: tuple[str, ...]) -> TrueRanking | None:
-    """Give the last imported ranking of a question, for its items in their order; None without any."""
+    """Return the last imported ranking of a question, for its items in their order; None without any."""
     with study.reading() as connection:
         records = records_of(connection, study.path, question, RankingRecord, only=True)
     if not records:
@@ -192,7 +192,7 @@ def placed(
     group: NDArray[np.int32],
     items: tuple[str, ...],
 ) -> TrueRanking:
-    """Put a ranking into the order of `items`; those that it does not know have no place."""
+    """Reorder a ranking for `items`; items without a rank get NaN."""
     rank_index = {name: number for number, name in enumerate(names)}
     index = np.array([rank_index.get(name, -1) for name in items], dtype=np.int64)
     ranked = index >= 0

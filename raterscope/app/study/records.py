@@ -19,32 +19,32 @@ from raterscope.app.errors import InputError
 
 
 class Item(Protocol):
-    """What a run has one result for: an image of clicks or masks, a question of labels."""
+    """Item of a run's result: an image of clicks or masks, a question of labels or pairs."""
 
     @property
     def id(self) -> int:
-        """Its number in the study, among those of its kind."""
+        """Number in the study, within its kind."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Display name."""
 
 
 class StudyError(InputError):
-    """A study that cannot be opened, read or written, in a sentence for people."""
+    """A study that cannot be opened, read or written."""
 
 
 class InUseError(StudyError):
-    """A study that this program cannot have for itself: another has it open, or its disk knows no locks."""
+    """A study that cannot be locked: another program has it open, or its disk has no locks."""
 
 
 class UnwrittenError(StudyError):
-    """A study that took nothing: what was to be written may be written later, or elsewhere."""
+    """A failed write that changed nothing and can be repeated, or made elsewhere."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """Where the file of an open study is, and whether it has all that was done.
+    """State of an open study's file: where it is, and whether it is complete.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class ImageEntry:
 
     @property
     def lattice(self) -> Grid:
-        """The geometry, or pixels of an unknown size for a plain image."""
+        """Geometry; of a plain image, pixels of unknown size."""
         return self.grid or Grid.plain((1, round(self.height), round(self.width)))
 
     @property
@@ -169,7 +169,7 @@ class PairQuestion:
 
 @dataclass(frozen=True, eq=False)
 class TruePoints:
-    """Imported true places on one image.
+    """Imported true points on one image.
 
     Attributes
     ----------
@@ -185,7 +185,7 @@ class TruePoints:
 
     @property
     def places(self) -> FloatArray:
-        """Both in one, (K, 2)."""
+        """Coordinates, (K, 2)."""
         return np.column_stack([self.x, self.y])
 
     def __len__(self) -> int:
@@ -210,14 +210,14 @@ class MaskRecord:
 
     @property
     def values(self) -> BoolArray | Float32Array:
-        """The one of both that is there."""
+        """Mask or probabilities, whichever is stored."""
         values = self.mask if self.probability is None else self.probability
         return np.zeros((0, 0, 0), dtype=bool) if values is None else values
 
 
 @dataclass(frozen=True, eq=False)
 class MarksRecord:
-    """What one import brought for one image, as it is stored.
+    """Stored marks of one import on one image.
 
     Attributes
     ----------
@@ -240,7 +240,7 @@ class MarksRecord:
 
 
 class LoggedStructure(msgspec.Struct, frozen=True):
-    """What the log of a run of masks says of a structure, as far as it is read again."""
+    """A structure in the log of a run of masks."""
 
     structure: str
     raters: tuple[str, ...] = ()
@@ -250,21 +250,21 @@ class LoggedStructure(msgspec.Struct, frozen=True):
 
 
 class LoggedCase(msgspec.Struct, frozen=True):
-    """The same of a case; one whose fusion failed has no structures."""
+    """A case in the log of a run of masks; without structures if its fusion failed."""
 
     image: str
     structures: tuple[LoggedStructure, ...] = ()
 
 
 class MaskLog(msgspec.Struct, frozen=True):
-    """The form of a log of masks."""
+    """Log of a run of masks."""
 
     images: tuple[LoggedCase, ...] = ()
 
 
 @dataclass(frozen=True)
 class ImportSummary:
-    """What came of reading a file into the study.
+    """Summary of one imported file.
 
     Attributes
     ----------
@@ -297,7 +297,7 @@ class ImportSummary:
     notices: tuple[str, ...] = ()
 
     def in_words(self) -> str:
-        """Say it in a sentence or more."""
+        """Describe the import in a sentence or more."""
         if not self.marks and not self.empty and self.notices:
             return " ".join(self.notices)
         noun = {"truth": "true point", "scores": "detection of a program"}.get(self.kind, "click")
@@ -328,7 +328,7 @@ class ImportSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
-    """What is to be kept of a run.
+    """Record of a run, to be stored.
 
     Attributes
     ----------
@@ -371,7 +371,7 @@ class RunRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class RunEntry(RunRecord):
-    """A run that the study holds: its number and the items it has results for."""
+    """A stored run, with its number and the items of its results."""
 
     id: int
     items: tuple[int, ...] = ()
@@ -382,7 +382,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def user_name() -> str:
-    """Give the name of the user of this computer, who decides."""
+    """Return the login name of the user, to whom decisions are attributed."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):  # no such user: a container

@@ -1,4 +1,4 @@
-"""References of a study to image files: entries, names and paths; until the file comes, the size alone."""
+"""References of a study to image files: entries, names and paths."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from raterscope.app.study.rows import GRID, IMAGE, grid_row, image_of
 
 
 class ImageNames:
-    """Finds the image that a table means.
+    """Lookup of images by the names that tables use.
 
     By its full name, else without folders and capitals, else without the suffix too.
     """
@@ -30,19 +30,19 @@ class ImageNames:
             self.add(entry)
 
     def add(self, entry: ImageEntry) -> None:
-        """Let an image be found."""
+        """Add an image."""
         self._exact[entry.name] = entry
         for key in {_base(entry.name), _stem(entry.name)}:
             earlier = self._loose.get(key, entry)
             self._loose[key] = entry if earlier is not None and earlier.id == entry.id else None
 
     def find(self, name: str) -> ImageEntry | None:
-        """Find an image; None where there is none, or where several would do."""
+        """Find an image; None without a match or with several."""
         return self._exact.get(name) or self._loose.get(_base(name)) or self._loose.get(_stem(name))
 
 
 def stored_path(path: Path, study: Path) -> str:
-    """Write a path as the study keeps it: relative, with forward slashes, when beside or below the study."""
+    """Return a path as stored: relative with forward slashes if beside or below the study."""
     path = path.resolve()
     stored = path.relative_to(study.parent).as_posix() if path.is_relative_to(study.parent) else str(path)
     refuse_name(path, stored)
@@ -50,7 +50,7 @@ def stored_path(path: Path, study: Path) -> str:
 
 
 def locate(entry: ImageEntry, study: Path) -> Path | None:
-    """Find an image's file: where it was, else beside the study if its size in bytes agrees.
+    """Find an image's file: at its stored path, otherwise beside the study if its size agrees.
 
     A stranger's study may name any path: one that climbs out of the study's folder by ".." or names another
     computer is not followed.
@@ -60,12 +60,12 @@ def locate(entry: ImageEntry, study: Path) -> Path | None:
 
 
 def has_changed(entry: ImageEntry, study: Path) -> bool:
-    """Tell whether a file is where the image was, but is not the image any more."""
+    """Return whether an image's path now has another file."""
     return locate(entry, study) is None and any(_candidates(entry, study))
 
 
 def _candidates(entry: ImageEntry, study: Path) -> Iterator[tuple[Path, int | None]]:
-    """Give the files that an image may be, and their sizes in bytes."""
+    """Yield files that may be the image, with their sizes in bytes."""
     if not entry.path:
         return
     name = PureWindowsPath(entry.path).name
@@ -81,12 +81,12 @@ def _candidates(entry: ImageEntry, study: Path) -> Iterator[tuple[Path, int | No
 
 
 def size_of(path: Path) -> int | None:
-    """Give a file's size in bytes; None for a folder, in which other files may come and go."""
+    """Return a file's size in bytes; None for a folder, whose files may change."""
     return None if path.is_dir() else path.stat().st_size
 
 
 def _base(name: str) -> str:
-    """Give a name without the folders of any system."""
+    """Return a name without folders, case-folded."""
     return (name.replace("\\", "/").rstrip("/").rpartition("/")[2] or name).casefold()
 
 
@@ -99,7 +99,7 @@ def _stem(name: str) -> str:
 def read_image_entries(
     connection: sqlite3.Connection, study: Path, number: int | None = None
 ) -> list[ImageEntry]:
-    """Read the entries in the order in which they came, or one alone."""
+    """Read all entries in the order of import, or a single one."""
     select = f"SELECT {', '.join(IMAGE + GRID)} FROM images LEFT JOIN grids ON grids.image = images.id"
     # Two statements: with one for both cases SQLite looks through all images to find one.
     if number is None:
@@ -112,7 +112,7 @@ def read_image_entries(
 def add_file(
     connection: sqlite3.Connection, study: Path, file: ImageFile, digest: str, names: ImageNames
 ) -> ImageEntry:
-    """Take up a file, within the present transaction.
+    """Add an image file within the present transaction.
 
     The same content under the same name is the same image; an entry that was a size alone gets its file;
     another image of a name that is taken is told apart by its folder.
@@ -135,7 +135,7 @@ def add_file(
 def add_volume(
     connection: sqlite3.Connection, study: Path, file: VolumeFile, digest: str, names: ImageNames
 ) -> ImageEntry:
-    """Take up a volume, within the present transaction; one that is there already is not taken twice."""
+    """Add a volume within the present transaction, unless it exists."""
     _, rows, columns = file.grid.shape
     existing = names.find(file.name)
     if (
@@ -155,7 +155,7 @@ def add_volume(
 
 
 def add_grid(connection: sqlite3.Connection, study: Path, name: str, grid: Grid) -> ImageEntry:
-    """Make an entry for a volume of which only the geometry is known, within the present transaction."""
+    """Add a volume with a known geometry but no file, within the present transaction."""
     entry = add_size(connection, study, name, grid.shape[2], grid.shape[1])
     connection.execute(
         f"INSERT INTO grids(image, {', '.join(GRID)}) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -167,7 +167,7 @@ def add_grid(connection: sqlite3.Connection, study: Path, name: str, grid: Grid)
 def add_size(
     connection: sqlite3.Connection, study: Path, name: str, width: float, height: float
 ) -> ImageEntry:
-    """Make an entry for an image of which only the size is known, within the present transaction."""
+    """Add an image with a known size but no file, within the present transaction."""
     if not (math.isfinite(width) and math.isfinite(height) and width > 0 and height > 0):
         raise StudyError(f"the size of {plain(name)} is {width:g} x {height:g}; expected pixels above 0")
     (number,) = connection.execute(
@@ -179,7 +179,7 @@ def add_size(
 def set_image_file(
     connection: sqlite3.Connection, study: Path, number: int, path: Path, digest: str
 ) -> ImageEntry:
-    """Note where an image's file is, within the present transaction."""
+    """Set an image's file and digest, within the present transaction."""
     connection.execute(
         "UPDATE images SET path = ?, size = ?, digest = ? WHERE id = ?",
         (stored_path(path, study), size_of(path), digest, number),
@@ -188,7 +188,7 @@ def set_image_file(
 
 
 def find_moved_volume(entry: ImageEntry, path: Path) -> tuple[Path, str]:
-    """Find a volume in a file or folder that it may have gone to; gives where exactly, and its digest.
+    """Find a volume in a file or folder, and return its path and digest.
 
     Raises
     ------
@@ -208,7 +208,7 @@ def find_moved_volume(entry: ImageEntry, path: Path) -> tuple[Path, str]:
 
 
 def uneven_slices_note(entry: ImageEntry, volumes: Iterable[VolumeFile]) -> str:
-    """Say it where an older version took slices for even that are not: masks were then moved; else empty."""
+    """Return a note if an older version treated uneven slices as even; otherwise empty."""
     grid = entry.lattice
     if grid.slice_offsets is not None:
         return ""
@@ -221,7 +221,7 @@ def uneven_slices_note(entry: ImageEntry, volumes: Iterable[VolumeFile]) -> str:
 
 
 def refuse_other_size(file: ImageFile, entry: ImageEntry) -> None:
-    """Refuse a file that is not of the size that an entry was made with."""
+    """Refuse a file whose size differs from its entry's."""
     if (file.width, file.height) != (round(entry.width), round(entry.height)):
         raise StudyError(
             f"has {file.width} x {file.height} pixels, but the clicks on {plain(entry.name)} were made on "
@@ -231,7 +231,7 @@ def refuse_other_size(file: ImageFile, entry: ImageEntry) -> None:
 
 
 def check_moved_file(entry: ImageEntry, path: Path) -> tuple[Path, str]:
-    """Give where an image's file is now and its digest, which is the image's own."""
+    """Check that a moved file is the image, and return its path and digest."""
     if entry.grid is None:
         from raterscope.app.formats.images import read_image
 

@@ -31,7 +31,7 @@ Result = Fusion | CaseResult | LabelResult | PairFusion
 
 
 def mismatch_of(study: Study, run: RunEntry, item: int, result: object) -> str | None:
-    """Say why a result cannot be one of an item as it was when the run began; None where it can."""
+    """Explain why a result does not fit its item as the run read it; None if it fits."""
     if isinstance(result, Fusion):
         return mismatch_of_clicks(result, study.clicks(item, run))
     if isinstance(result, CaseResult):
@@ -45,7 +45,7 @@ def mismatch_of(study: Study, run: RunEntry, item: int, result: object) -> str |
 
 
 def _raters(study: Study, image: int, last: int | None) -> dict[str, set[str]]:
-    """Give the annotators who drew each structure of an image, up to an import."""
+    """Return the annotators of each structure of an image, up to an import."""
     names, raters = study.annotators(), dict[str, set[str]]()
     with study.reading() as connection:
         for structure, annotator in connection.execute(
@@ -58,7 +58,7 @@ def _raters(study: Study, image: int, last: int | None) -> dict[str, set[str]]:
 
 
 def mismatch_of_clicks(fusion: Fusion, clicks: Clicks) -> str | None:
-    """Say why a fusion cannot be that of these clicks; None where it can."""
+    """Explain why a fusion does not fit these clicks; None if it fits."""
     n, r = len(clicks), len(clicks.annotators)
     clustering, detection, rates, trace = (
         fusion.clustering, fusion.detection, fusion.rates, fusion.clustering.trace
@@ -102,7 +102,7 @@ def mismatch_of_clicks(fusion: Fusion, clicks: Clicks) -> str | None:
 
 
 def mismatch_of_labels(result: LabelResult, tasks: int, annotators: int, votes: int) -> str | None:
-    """Say why a fusion of labels cannot be that of so many tasks, annotators and votes; None where it can."""
+    """Explain why a fusion of labels does not fit these numbers of tasks, annotators and votes."""
     fusion, groups = result.fusion, result.communities
     classes, outputs = len(fusion.classes), len(fusion.outputs)
     shapes: list[tuple[str, np.ndarray | None, tuple[int, ...]]] = [
@@ -162,7 +162,7 @@ def _mismatch_of_communities(groups: Communities, annotators: int, matrix: tuple
 
 
 def mismatch_of_pairs(fusion: PairFusion, annotators: int, items: int) -> str | None:
-    """Say why a fusion of pairs cannot be that of so many annotators and items; None where it can."""
+    """Explain why a fusion of pairs does not fit these numbers of annotators and items."""
     draws, places = len(fusion.statistic), len(fusion.path_at)
     shapes: list[tuple[str, np.ndarray, tuple[int, ...]]] = [
         ("path_at", fusion.path_at, (places,)),
@@ -294,7 +294,7 @@ def _mismatch_of_fusion(fusion: MaskFusion, frame: tuple[int, int, int]) -> str 
 
 
 def mismatch_of_mask(record: MaskRecord, frame: tuple[int, int, int]) -> str | None:
-    """Say why a mask cannot be one on an image of this shape; None where it can."""
+    """Explain why a mask does not fit an image of this shape; None if it fits."""
     if (record.mask is None) == (record.probability is None):
         return "expected truth values or probabilities"
     wrong = _mismatch_of_box(record.origin, record.values, frame)
@@ -304,7 +304,7 @@ def mismatch_of_mask(record: MaskRecord, frame: tuple[int, int, int]) -> str | N
 
 
 def mismatch_of_settled(settled: Settled, frame: tuple[int, int, int] | None) -> str | None:
-    """Say why voxels cannot be those that a decision settled in an image of a shape; None where they can."""
+    """Explain why a decision's voxels do not fit an image of this shape; None if they fit."""
     if settled.value.size and not OPEN <= settled.value.min() <= settled.value.max() <= 1:
         return "a voxel is neither inside nor outside nor open"
     return _mismatch_of_box(settled.origin, settled.value, frame)
@@ -322,7 +322,7 @@ def _mismatch_of_box(
 
 
 def _are_shares(values: np.ndarray) -> bool:
-    """Tell whether all lie between 0 and 1, but for rounding; NaN does not."""
+    """Return whether all values are in [0, 1] up to rounding; NaN is not."""
     return bool(((values >= -_ROUNDING) & (values <= 1 + _ROUNDING)).all())
 
 

@@ -1,4 +1,4 @@
-"""Rows of the study's tables as records; a row that cannot be one is damage, in a sentence."""
+"""Conversion between rows of the study's tables and records; invalid rows raise StudyError."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def read_imports(
     since: int = 0,
     last: int | None = None,
 ) -> list[tuple[int, MarksRecord]]:
-    """Give what each import brought for an image, after one and up to another, with its number."""
+    """Return the marks of each import on an image, within a range of imports."""
     numbers = connection.execute(
         "SELECT import, object FROM marks WHERE image = ? AND kind = ? AND import > ? AND import <= ? "
         "ORDER BY import",
@@ -177,7 +177,7 @@ def read_imports(
 def read_marks(
     connection: sqlite3.Connection, path: Path, image_id: int, kind: str, last: int | None = None
 ) -> MarksRecord:
-    """Join what the imports brought for an image, up to the last one named."""
+    """Join the marks of all imports on an image, up to `last`."""
     records = [record for _, record in read_imports(connection, path, image_id, kind, last=last)]
     if len(records) == 1:
         return records[0]

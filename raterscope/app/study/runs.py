@@ -163,7 +163,7 @@ def run_name(run: RunEntry, *, dated: bool = True) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What a fusion says of the M spots of one image, and where they are.
+    """Posteriors and positions of the M spots of one image.
 
     Attributes
     ----------
@@ -185,7 +185,7 @@ class Answers:
 
     @classmethod
     def of(cls, fusion: Fusion) -> Answers:
-        """Take them from a result."""
+        """Extract them from a result."""
         detection, clustering = fusion.detection, fusion.clustering
         lookers = len(fusion.rates.clicks)
         return cls(lookers, detection.posterior, detection.detected, clustering.mean, clustering.covariance)
@@ -193,7 +193,7 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class Outline:
-    """The answers of a run to all its K images, one after the other.
+    """The answers of a run for all its K images, concatenated.
 
     Attributes
     ----------
@@ -218,7 +218,7 @@ class Outline:
 
     @classmethod
     def of(cls, results: Mapping[int, Fusion]) -> Outline:
-        """Take it from results by image."""
+        """Build it from results by image."""
         answers = [Answers.of(fusion) for fusion in results.values()]
         return cls(
             np.array(list(results), dtype=np.int64),
@@ -235,7 +235,7 @@ class Outline:
         )
 
     def answers(self) -> dict[int, Answers]:
-        """Give the answers by image.
+        """Return the answers by image.
 
         Raises
         ------

@@ -246,7 +246,7 @@ _DECISIONS_OVER = {
 
 
 def schema_of(version: int) -> tuple[str, ...]:
-    """Give the statements that made a file of a version."""
+    """Return the statements that made a file of a version."""
     later = tuple(f"CREATE {name}" for since, names in _SINCE.items() if since > version for name in names)
     were = {f"CREATE TABLE {name} ": sql for name, sql in _WERE.get(version, {}).items()}
     return tuple(
@@ -257,7 +257,7 @@ def schema_of(version: int) -> tuple[str, ...]:
 
 
 def bring_up_to_date(connection: sqlite3.Connection, version: int, *, lasting: bool = True) -> None:
-    """Change a sound file of an older version to the present one, whole or not at all.
+    """Migrate a checked file of an older version, completely or not at all.
 
     A copy that does not last gets no key: what is exported with it could not be told again.
     """

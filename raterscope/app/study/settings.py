@@ -23,7 +23,7 @@ class StudySettings:
         self._file = file
 
     def matching_radius(self) -> float:
-        """Give the pixels within which a detection matches a true place."""
+        """Return the radius, in pixels, within which a detection matches a true point."""
         text = self._setting(_RADIUS)
         if text is None:
             return RADIUS
@@ -36,7 +36,7 @@ class StudySettings:
         return radius
 
     def set_matching_radius(self, radius: float) -> None:
-        """Match detections with true places within a radius from now on, in pixels."""
+        """Set the radius, in pixels, within which detections match true points."""
         if not 0 < radius <= LARGEST_RADIUS:
             raise StudyError(
                 f"cannot match within {radius:g} px; expected above 0, at most {LARGEST_RADIUS:g}",
@@ -45,27 +45,27 @@ class StudySettings:
         self._set(_RADIUS, repr(float(radius)))
 
     def crowd_sizes(self) -> Mapping[str, Any] | None:
-        """Give what was measured last against the number of annotators; None for nothing readable."""
+        """Return the last measurement against the number of annotators; None if unreadable."""
         return self._record(_CROWDS)
 
     def keep_crowd_sizes(self, record: Mapping[str, Any]) -> None:
-        """Keep what was measured against the number of annotators, in place of what was measured before."""
+        """Store the last measurement against the number of annotators."""
         self._set(_CROWDS, json.dumps(record, allow_nan=False))
 
     def compared_methods(self) -> Mapping[str, Any] | None:
-        """Give what methods for masks came to when they were compared last; None for nothing readable."""
+        """Return the last comparison of methods for masks; None if unreadable."""
         return self._record(_METHODS)
 
     def keep_compared_methods(self, record: Mapping[str, Any]) -> None:
-        """Keep what methods for masks came to, in place of what was compared before."""
+        """Store the last comparison of methods for masks."""
         self._set(_METHODS, json.dumps(record, allow_nan=False))
 
     def folds(self, question: int) -> Mapping[str, Any] | None:
-        """Give what methods for labels came to by cross-validation; None for nothing readable."""
+        """Return the last cross-validation of methods for labels; None if unreadable."""
         return self._record(f"{_FOLDS}_{question}")
 
     def keep_folds(self, question: int, record: Mapping[str, Any]) -> None:
-        """Keep what methods for labels came to on a question, in place of what was measured before."""
+        """Store the last cross-validation of methods for labels on a question."""
         self._set(f"{_FOLDS}_{question}", json.dumps(record, allow_nan=False))
 
     def _record(self, name: str) -> Mapping[str, Any] | None:

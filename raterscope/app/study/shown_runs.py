@@ -35,7 +35,7 @@ _ANNOTATIONS = {
 
 @dataclass
 class ShownState:
-    """What an open study remembers of the runs that are shown.
+    """Cached state of the shown runs of an open study.
 
     Attributes
     ----------
@@ -50,13 +50,13 @@ class ShownState:
 
 
 class ShownRuns:
-    """The runs that are shown of an open study."""
+    """The shown runs of an open study."""
 
     def __init__(self, study: Study, state: ShownState) -> None:
         self._study, self._state = study, state
 
     def chosen(self) -> dict[str, int]:
-        """Give the run that is chosen to be shown of each kind; kinds without a choice are left out."""
+        """Return the run chosen for each kind; kinds without a choice are omitted."""
         with self._study.reading() as connection:
             return dict(connection.execute("SELECT kind, run FROM shown ORDER BY kind"))
 
@@ -71,7 +71,7 @@ class ShownRuns:
 
     @contextmanager
     def only(self, run: int | None) -> Iterator[None]:
-        """Read the study with a run shown of its kind, and nothing of that kind but its items.
+        """Show only the items of one run of its kind, while the context lasts.
 
         None changes nothing.
 
@@ -87,7 +87,7 @@ class ShownRuns:
             self._state.only = before
 
     def run(self, item: int, kind: str, chosen: int | None = None) -> int | None:
-        """Give the run that is shown of an item; None where there is none that the journal lets stand.
+        """Return the run shown of an item; None if none is valid under the journal.
 
         Parameters
         ----------
@@ -121,18 +121,18 @@ class ShownRuns:
         return next((run for run in alternatives if not self.undone_since(run, item)), None)
 
     def result(self, item: int, kind: str = "clicks") -> tuple[RunEntry, Any] | None:
-        """Give the run that is shown of an item, and what it says; None without one."""
+        """Return the run shown of an item and its result; None without one."""
         run, result = self.run_and_result(item, kind, None)
         return None if run is None else (run, result)
 
     def run_and_result(self, item: int, kind: str, run: int | None) -> tuple[RunEntry | None, Any]:
-        """Give the run that is shown of an item where a run is chosen, and what it says; else two Nones."""
+        """Return the run shown of an item, given the chosen run, and its result; otherwise two Nones."""
         number = self.run(item, kind, run)
         result = None if number is None else self._study.runs.result(number, item)
         return (None, None) if result is None or number is None else (self._study.runs.get(number), result)
 
     def answers(self) -> dict[int, Answers | None]:
-        """Give what the shown run of clicks says of each image; None where it keeps no outline."""
+        """Return the answers of the shown run of clicks for each image; None without an outline."""
         with self._study.reading() as connection:
             rows = connection.execute(
                 "SELECT item, max(run), max(run = ?) FROM results JOIN runs ON runs.id = run "
@@ -151,14 +151,14 @@ class ShownRuns:
         return self._study.runs.answers(shown_by_item)
 
     def undone_since(self, run: int, item: int) -> list[int]:
-        """Name the decisions on an item that a run was held to and that were undone after it."""
+        """Return the decisions on an item that a run used and that were undone later."""
         entry = self._study.runs.get(run)
         if not self._undone_after(entry):
             return []
         return self._journal().undone_since(self._journal(entry.known), entry.kind, item)
 
     def outdated(self, run: RunEntry, items: Sequence[int]) -> list[str]:
-        """Say in what a run no longer rests on the journal and the annotations as they are now.
+        """Describe changes of journal and annotations since a run, in sentences.
 
         Decisions made since are no part of it: they are laid over what the run says.
 
@@ -185,7 +185,7 @@ class ShownRuns:
         return [f"Run {run.id} is outdated: {' and '.join(reasons)}. Fuse again."] if reasons else []
 
     def decided_since(self, run: RunEntry, items: Sequence[int]) -> bool:
-        """Tell whether a fusion now would be held to other decisions than a run was."""
+        """Return whether a fusion now would use other decisions than a run did."""
         current, previous = self._journal(), self._journal(run.known)
         return (
             differ(previous, current, run.kind)
@@ -194,7 +194,7 @@ class ShownRuns:
         )
 
     def replaced(self, kind: str, items: Sequence[int]) -> list[str]:
-        """Say of which items another run than the chosen or latest is shown, as decisions were undone."""
+        """Describe items whose chosen or latest run is not shown because decisions were undone."""
         only = self._state.only if self._state.only is not None and self._state.only.kind == kind else None
         number = self.chosen().get(kind) if only is None else only.id
         chosen: Collection[int] = () if number is None else frozenset(self._study.runs.get(number).items)
@@ -225,7 +225,7 @@ class ShownRuns:
         return entry
 
     def _undone_after(self, run: RunEntry) -> bool:
-        """Tell whether anything that a run knew of was undone or redone after it."""
+        """Return whether a decision known to a run was undone or redone later."""
         with self._study.reading() as connection:
             row = connection.execute(
                 "SELECT 1 FROM decisions WHERE id > ? AND verb = 'undo' AND undoes <= ? LIMIT 1",
@@ -234,7 +234,7 @@ class ShownRuns:
         return row is not None
 
     def _journal(self, last: int | None = None) -> ReviewState:
-        """Give what the journal amounted to with some decision, by default the last."""
+        """Return the state of the journal after a decision, by default the last."""
         end = self._study.last_decision()
         last = end if last is None else min(last, end)
         if last not in self._state.past:

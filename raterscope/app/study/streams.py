@@ -1,4 +1,4 @@
-"""Sources of clicks that a study watches: how far each was read, and what it has come to on every image.
+"""Watched sources of clicks: how far each was read, and its state on each image.
 
 What was read and how far are written in one transaction, so that a watch that was killed loses nothing and
 repeats nothing. What has come of it on an image may lag behind; it is made good from the marks.
@@ -49,13 +49,13 @@ class StreamEntry:
 
     @property
     def ended(self) -> str:
-        """Why it is watched no more, in a sentence; empty where nobody said, as after a crash."""
+        """Why watching ended, in a sentence; empty if unknown, as after a crash."""
         words = self.settings.get("ended")
         return words if isinstance(words, str) else ""
 
 
 def streams(study: Study) -> list[StreamEntry]:
-    """List what a study watches, in the order in which it began to."""
+    """List the watched sources, in the order of their start."""
     with study.reading() as connection:
         rows = connection.execute(
             "SELECT id, source, settings, position, started, seen FROM streams ORDER BY id"
@@ -74,7 +74,7 @@ def streams(study: Study) -> list[StreamEntry]:
 
 
 def begin(study: Study, source: Path, settings: Mapping[str, Any]) -> StreamEntry:
-    """Watch a source from its beginning; one watched already keeps its place and takes the settings."""
+    """Start watching a source; an existing one keeps its position and takes the settings."""
     path, started = stored_path(source, study.path), datetime.now(UTC).isoformat()
     with study.change() as connection:
         connection.execute(
@@ -95,7 +95,7 @@ def take_in(
     *,
     extent: tuple[float, float] | None = None,
 ) -> ImportSummary | None:
-    """Take up what came and how far the source was read, both or neither.
+    """Store new clicks and the position in the source, both or neither.
 
     Raises
     ------
@@ -114,13 +114,13 @@ def take_in(
 
 
 def arrivals(study: Study, image: int, since: int = 0) -> list[tuple[int, MarksRecord]]:
-    """Give the clicks on an image as they came: by import, those after a number of it."""
+    """Return the clicks on an image by import, after an import."""
     with study.reading() as connection:
         return read_imports(connection, study.path, image, "clicks", since)
 
 
 def keep(study: Study, stream: int, records: Mapping[int, object]) -> None:
-    """Keep what a stream has come to on images, in place of what was kept before."""
+    """Store the states of a stream on images, replacing earlier ones."""
     with study.change() as connection:
         for image, record in records.items():
             before = connection.execute(
@@ -135,7 +135,7 @@ def keep(study: Study, stream: int, records: Mapping[int, object]) -> None:
 
 
 def kept(study: Study, stream: int, kind: type[Record]) -> dict[int, Record]:
-    """Give what a stream has come to, by image."""
+    """Return the states of a stream by image."""
     with study.reading() as connection:
         rows = connection.execute(
             "SELECT image, object FROM watched WHERE stream = ? ORDER BY image", (stream,)
@@ -144,7 +144,7 @@ def kept(study: Study, stream: int, kind: type[Record]) -> dict[int, Record]:
 
 
 def end(study: Study, stream: int, why: str) -> None:
-    """Say in a sentence why a source is watched no more; to begin again takes it back."""
+    """Record why watching a source ended; starting again clears it."""
     with study.change() as connection:
         connection.execute(
             "UPDATE streams SET settings = json_set(settings, '$.ended', ?) WHERE id = ?", (why, stream)
@@ -152,7 +152,7 @@ def end(study: Study, stream: int, why: str) -> None:
 
 
 def forget(study: Study, stream: int) -> None:
-    """Watch a source no more. The clicks that came from it stay."""
+    """Delete a stream. Its clicks stay."""
     with study.change() as connection:
         objects = connection.execute("SELECT object FROM watched WHERE stream = ?", (stream,)).fetchall()
         connection.execute("DELETE FROM streams WHERE id = ?", (stream,))

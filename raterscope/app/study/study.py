@@ -1,4 +1,4 @@
-"""The study: one file with everything in it but the pixels."""
+"""The study: one file with everything except the pixels."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Study:
         return ShownRuns(self, self._shown)
 
     def copy(self, watch: Watch = silent) -> Self:
-        """Give the study as it stands now, to be read in another thread; see `StudyFile.copy`."""
+        """Return a snapshot for another thread; see `StudyFile.copy`."""
         return type(self)(self._file.copy(watch))
 
     def checkpoint(self) -> bool:
@@ -164,7 +164,7 @@ class Study:
             raise
 
     def forget(self) -> None:
-        """Drop what is kept in memory of the file, which may differ from what was read."""
+        """Drop cached contents, which may differ from the file after a failed change."""
         self._names = None
         self._vote_sets.clear()
         self._comparison_sets.clear()
@@ -177,11 +177,11 @@ class Study:
             return read_image_entries(self._connection, self.path)
 
     def names(self) -> dict[tuple[str, int], str]:
-        """Give the name of every item, by its kind and number."""
+        """Return the names of all items by kind and number."""
         return {(kind, entry.id): entry.name for kind, entries in self.items().items() for entry in entries}
 
     def image(self, image_id: int) -> ImageEntry:
-        """Give one image."""
+        """Return one image."""
         with self.reading():
             entries = read_image_entries(self._connection, self.path, image_id)
         if not entries:
@@ -189,7 +189,7 @@ class Study:
         return entries[0]
 
     def items(self) -> dict[str, tuple[Item, ...]]:
-        """List what each kind of annotation is about.
+        """List the items of each kind of annotation.
 
         An image without annotations belongs to masks where it has a geometry, else to clicks; one that shows
         a task to neither.
@@ -210,7 +210,7 @@ class Study:
         }
 
     def add_images(self, files: Sequence[ImageFile], watch: Watch = silent) -> list[ImageEntry]:
-        """Take up references to images: path, size, digest. One that is there already is not taken twice.
+        """Add references to images: path, size, digest. Existing ones are not added again.
 
         An image whose size alone was known, from a table of clicks, gets its file.
 
@@ -222,13 +222,13 @@ class Study:
         return self._add(files, add_file, watch)
 
     def add_volumes(self, files: Sequence[VolumeFile], watch: Watch = silent) -> list[ImageEntry]:
-        """Take up references to volumes with their geometry; see `add_images`."""
+        """Add references to volumes with their geometry; see `add_images`."""
         return self._add(files, add_volume, watch)
 
     def _add(
         self, files: Sequence[ImageFile | VolumeFile], add: Callable[..., ImageEntry], watch: Watch
     ) -> list[ImageEntry]:
-        """Take up references with the digest of their files."""
+        """Add references with the digests of their files."""
         digests = []
         for index, file in enumerate(files):
             step = part(watch, index / len(files), (index + 1) / len(files))
@@ -248,11 +248,11 @@ class Study:
         return added
 
     def locate(self, entry: ImageEntry) -> Path | None:
-        """Find an image's file: where it was, else beside the study; None where it is in neither place."""
+        """Find an image's file at its stored path or beside the study; None if it is missing."""
         return locate(entry, self.path)
 
     def relocate(self, image_id: int, path: Path | str) -> ImageEntry:
-        """Note where an image's file has gone.
+        """Set the new path of an image's file.
 
         Raises
         ------
@@ -264,7 +264,7 @@ class Study:
             return set_image_file(self._connection, self.path, image_id, file, digest)
 
     def relocate_all(self, folder: Path | str) -> list[ImageEntry]:
-        """Look in a folder for every image that is missing, by name and content, and note those found."""
+        """Search a folder for missing images, by name and content, and set their paths."""
         relocated = []
         for entry in self.images():
             if entry.path is None or self.locate(entry) is not None:
@@ -290,7 +290,7 @@ class Study:
         extent: tuple[float, float] | None = None,
         skip_unknown: bool = False,
     ) -> ImportSummary:
-        """Take up a table of clicks, whole or not at all.
+        """Import a table of clicks, completely or not at all.
 
         Parameters
         ----------
@@ -318,12 +318,12 @@ class Study:
         extent: tuple[float, float] | None = None,
         skip_unknown: bool = False,
     ) -> ImportSummary:
-        """Take up a table of true points or a program's detections, whole or not at all; see `add_clicks`."""
+        """Import true points or a program's detections, completely or not at all; see `add_clicks`."""
         with self.change() as connection:
             return self.store_marks(connection, table, watch, extent, skip_unknown)
 
     def clicks(self, image_id: int, run: RunEntry | None = None) -> Clicks:
-        """Give all clicks on an image, without known spots.
+        """Return all clicks on an image, without known spots.
 
         Parameters
         ----------
@@ -358,7 +358,7 @@ class Study:
         return clicks.without(set(run.excluded)).weighed(run.weights)
 
     def scores(self, image_id: int, last: int | None = None) -> FloatArray | None:
-        """Give a program's detections on an image: x, y and score, (K, 3).
+        """Return a program's detections on an image: x, y and score, (K, 3).
 
         Of several imports the last counts, or the last up to a number. None where no program searched it.
         """
@@ -371,7 +371,7 @@ class Study:
         return np.column_stack([detections.x, detections.y, detections.score])
 
     def truth(self, image_id: int) -> TruePoints:
-        """Give the imported true points of an image."""
+        """Return the imported true points of an image."""
         with self.reading():
             imports = read_imports(self._connection, self.path, image_id, "truth")
         points = np.concatenate(
@@ -389,7 +389,7 @@ class Study:
         extent: tuple[float, float] | None = None,
         skip_unknown: bool = False,
     ) -> ImportSummary:
-        """Take up a table within the present transaction; for the modules of this package."""
+        """Store a table within the present transaction; for the modules of this package."""
         kind = kind_of(table)
         self.forget_annotators()
         names = ImageNames(self.images())
@@ -401,7 +401,7 @@ class Study:
     # Annotators and questions
 
     def annotators(self) -> list[str]:
-        """List the annotators in the order of first appearance, which gives each a colour for good."""
+        """List the annotators in the order of first appearance, which fixes their colours."""
         if self._names is None:
             with self.reading():
                 rows = self._connection.execute("SELECT id, name FROM annotators ORDER BY id").fetchall()
@@ -417,11 +417,11 @@ class Study:
         return list(self._names)
 
     def forget_annotators(self) -> None:
-        """Read the annotators anew when they are asked for next, as some are about to be added."""
+        """Drop the cached annotators before some are added."""
         self._names = None
 
     def questions(self) -> tuple[QuestionEntry, ...]:
-        """List the questions that annotators answered by labels, in the order in which they came."""
+        """List the questions of labels, in the order of import."""
         with self.reading():
             rows = self._connection.execute(
                 "SELECT id, name, scheme FROM questions WHERE kind = 'labels' ORDER BY id"
@@ -429,14 +429,14 @@ class Study:
             return tuple(question_of(row, self.path) for row in rows)
 
     def question(self, number: int) -> QuestionEntry:
-        """Give one question."""
+        """Return one question."""
         entry = next((entry for entry in self.questions() if entry.id == number), None)
         if entry is None:
             raise StudyError(f"has no question number {number}", file=self.path)
         return entry
 
     def vote_set(self, question: int, last: int | None = None) -> VoteSet:
-        """Give all votes on a question, up to an import; the last ones that were read are kept in memory."""
+        """Return all votes on a question, up to an import; the last two sets are cached."""
         key = question, self._last_answer(question, last)
         if key not in self._vote_sets:
             scheme, annotator_count = self.question(question).scheme, len(self.annotators())
@@ -447,11 +447,11 @@ class Study:
         return self._vote_sets[key]
 
     def forget_vote_sets(self) -> None:
-        """Read votes anew when they are asked for next, as what is known of a question is about to change."""
+        """Drop the cached votes before a question changes."""
         self._vote_sets.clear()
 
     def pair_questions(self) -> tuple[PairQuestion, ...]:
-        """List the questions that annotators answered by comparing pairs, in the order in which they came."""
+        """List the questions of pairs, in the order of import."""
         with self.reading():
             rows = self._connection.execute(
                 "SELECT id, name FROM questions WHERE kind = 'pairs' ORDER BY id"
@@ -459,13 +459,13 @@ class Study:
         return tuple(PairQuestion(number, name) for number, name in rows)
 
     def question_names(self) -> frozenset[str]:
-        """Give the names of all questions, labels' and pairs', without capitals."""
+        """Return the names of all questions, labels' and pairs', without capitals."""
         with self.reading():
             rows = self._connection.execute("SELECT name FROM questions").fetchall()
         return frozenset(name.casefold() for (name,) in rows)
 
     def comparison_set(self, question: int, last: int | None = None) -> ComparisonSet:
-        """Give all comparisons for a question, up to an import; see `vote_set`."""
+        """Return all comparisons for a question, up to an import; see `vote_set`."""
         key = question, self._last_answer(question, last)
         if key not in self._comparison_sets:
             annotator_count = len(self.annotators())
@@ -480,19 +480,19 @@ class Study:
         return self._comparison_sets[key]
 
     def _last_answer(self, question: int, last: int | None) -> int:
-        """Give the last import, up to one, that brought something for a question: others change nothing."""
+        """Return the last import with data for a question, up to an import."""
         with self.reading():
             return last_import_for(self._connection, question, last)
 
     def last_import(self) -> int:
-        """Give the number of the last import, for a run that starts now; 0 before the first."""
+        """Return the number of the last import, for a run that starts now; 0 before the first."""
         with self.reading():
             return int(self._connection.execute("SELECT ifnull(max(id), 0) FROM imports").fetchone()[0])
 
     # Decisions
 
     def record(self, decision: Decision) -> Decision:
-        """Write a decision at the journal's end; it is on disk when this returns.
+        """Append a decision to the journal; it is on disk when this returns.
 
         Returns
         -------
@@ -522,12 +522,12 @@ class Study:
             return [decision_of(row, self.path) for row in rows]
 
     def last_decision(self) -> int:
-        """Give the number of the last decision; 0 before the first."""
+        """Return the number of the last decision; 0 before the first."""
         with self.reading():
             return int(self._connection.execute("SELECT ifnull(max(id), 0) FROM decisions").fetchone()[0])
 
     def settled(self, voxels: int) -> Settled:
-        """Give the voxels that a decision settled, by `Decision.voxels`."""
+        """Return the voxels that a decision settled, by `Decision.voxels`."""
         with self.reading():
             settled = read_object(self._connection, voxels, Settled, self.path)
             by = self._connection.execute("SELECT item FROM decisions WHERE voxels = ?", (voxels,)).fetchone()
@@ -538,13 +538,13 @@ class Study:
         return settled
 
     def name_of(self, kind: str, item: int) -> str:
-        """Give the name of an item."""
+        """Return the name of an item."""
         if kind in ("labels", "pairs"):
             return self.names()[kind, item]
         return self.image(item).name
 
     def _refuse_vain_undo(self, target: int, number: int) -> None:
-        """Refuse to undo what is not there or does not stand: one redo could not take back two undos."""
+        """Refuse to undo a decision that does not exist or is undone already."""
         if not 0 < target < number:
             raise StudyError(f"has no decision number {target} to undo", file=self.path)
         dead: set[int] = set()

@@ -1,4 +1,4 @@
-"""Record of the spots that the expert looked at and left without a decision: only added to."""
+"""Append-only record of the spots that the expert viewed and left without a decision."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ViewLog:
         self._file = file
 
     def record(self, views: Sequence[View]) -> list[View]:
-        """Write views at the record's end; they are on disk when this returns.
+        """Append views to the record; they are on disk when this returns.
 
         Returns
         -------
@@ -42,7 +42,7 @@ class ViewLog:
         return written
 
     def by_image(self, last: int | None = None) -> dict[int, list[View]]:
-        """Give the views of the spots of each image, the oldest first; up to the one with a number."""
+        """Return the views of spots by image, oldest first, up to a view's number."""
         views: dict[int, list[View]] = {}
         with self._file.reading() as connection:
             rows = connection.execute(
@@ -55,7 +55,7 @@ class ViewLog:
         return views
 
     def last(self) -> int:
-        """Give the number of the last view; 0 before the first."""
+        """Return the number of the last view; 0 before the first."""
         with self._file.reading() as connection:
             return int(connection.execute("SELECT ifnull(max(id), 0) FROM viewed").fetchone()[0])
 

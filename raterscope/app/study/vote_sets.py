@@ -33,7 +33,7 @@ def pack_names(names: Sequence[str]) -> NDArray[np.uint8]:
 
 
 def unpack_names(data: NDArray[np.uint8]) -> list[str]:
-    """Give names that `pack_names` has packed.
+    """Unpack names that `pack_names` packed.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def unpack_names(data: NDArray[np.uint8]) -> list[str]:
 
 
 def pack_pictures(names: Sequence[str], pictures: Mapping[int, str]) -> NDArray[np.uint8]:
-    """Pack the files that show what is named, by place; no bytes where none is known at all."""
+    """Pack the picture files of tasks or items by index; empty if none is known."""
     return pack_names([pictures.get(index, "") for index in range(len(names))] if pictures else [])
 
 
@@ -56,7 +56,7 @@ def records_of(
     last: int | None = None,
     only: bool | None = None,
 ) -> list[tuple[bool, Record]]:
-    """Read what the imports brought for a question, up to the last one named, and whether it is truth.
+    """Read the records of a question up to import `last`, each with whether it is ground truth.
 
     With `only`, what is truth alone or what is none.
 
@@ -77,7 +77,7 @@ def records_of(
 
 
 def last_import_for(connection: sqlite3.Connection, question: int, last: int | None = None) -> int:
-    """Give the last import, up to the one named, that brought something for a question; 0 where none did."""
+    """Return the last import, up to `last`, with data for a question; 0 without any."""
     (number,) = connection.execute(
         "SELECT ifnull(max(import), 0) FROM votes WHERE question = ? AND import <= ?",
         (question, _LAST if last is None else last),
@@ -88,7 +88,7 @@ def last_import_for(connection: sqlite3.Connection, question: int, last: int | N
 def merge_names(
     packs: Sequence[tuple[NDArray[np.uint8], NDArray[np.uint8]]],
 ) -> tuple[tuple[str, ...], tuple[str, ...], list[NDArray[np.int32]]]:
-    """Give the names of several imports their numbers together, in the order of first appearance.
+    """Merge the names of several imports, in the order of first appearance.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def merge_names(
 def occurring_annotators(
     annotator_id: NDArray[np.int32], annotators: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Give those who appear, by number, and each appearance as a place among them."""
+    """Return the ids of the annotators that occur, and the index of each occurrence among them."""
     occurs = np.zeros(annotators, dtype=bool)
     occurs[annotator_id] = True
     ids = np.flatnonzero(occurs).astype(np.int32)
@@ -136,7 +136,7 @@ def occurring_annotators(
 def join_times(
     times: Sequence[NDArray[np.float64] | None], lengths: Sequence[int]
 ) -> NDArray[np.float64] | None:
-    """Join the times of several imports, NaN where one has none; None where none has any."""
+    """Join the times of several imports, NaN where missing; None if all are missing."""
     if all(column is None for column in times):
         return None
     return np.concatenate(
@@ -149,7 +149,7 @@ def join_times(
 
 @dataclass(frozen=True, eq=False)
 class VotesRecord:
-    """What one import brought for one question: V votes, or the true classes of V tasks.
+    """Stored record of one import for one question: V votes, or the true classes of V tasks.
 
     Attributes
     ----------
@@ -178,7 +178,7 @@ class VotesRecord:
 
 @dataclass(frozen=True, eq=False)
 class VoteSet:
-    """All votes on a question, up to some import, with what is known to be true.
+    """All votes on a question, up to some import, with ground truth.
 
     Attributes
     ----------
@@ -213,7 +213,7 @@ class VoteSet:
         return {name: number for number, name in enumerate(self.tasks)}
 
     def labels(self, annotators: Sequence[str], known: ClassArray | None = None) -> Labels:
-        """Give the votes as a fusion takes them.
+        """Return the votes as input of a fusion.
 
         Parameters
         ----------
@@ -239,7 +239,7 @@ class VoteSet:
 
 
 def class_indices(values: ClassArray, names: Sequence[str], classes: Sequence[str]) -> ClassArray:
-    """Count classes by another list of names; one that is not in it is `OPEN`."""
+    """Convert class indices to another list of class names; unknown classes become `OPEN`."""
     index = {name: number for number, name in enumerate(classes)}
     table = np.array([*(index.get(name, OPEN) for name in names), OPEN], dtype=np.int16)
     return table[values]
@@ -266,7 +266,7 @@ def votes_record(table: LabelTable, annotator_ids: NDArray[np.int32]) -> VotesRe
 
 
 def truth_record(table: TrueLabels) -> VotesRecord:
-    """Make the record of a file's true classes."""
+    """Convert a file's true classes into a record."""
     return VotesRecord(
         pack_names(table.tasks), pack_names([]), table.classes, np.arange(len(table), dtype=np.int32),
         np.empty(0, dtype=np.int32), table.label,
@@ -281,7 +281,7 @@ def read_vote_set(
     annotators: int,
     last: int | None = None,
 ) -> VoteSet:
-    """Join what the imports brought on a question, up to the last one named; later truths replace earlier.
+    """Join all votes on a question, up to import `last`; later ground truth replaces earlier.
 
     Raises
     ------
@@ -341,7 +341,7 @@ def join_votes(records: Sequence[VotesRecord], scheme: Scheme, annotators: int) 
 
 
 def apply_truth(crowd: VoteSet, record: VotesRecord) -> None:
-    """Note true classes in a crowd, on those of its tasks and classes that it has."""
+    """Set the true classes of known tasks in a vote set."""
     label = class_indices(record.label, record.outputs, crowd.scheme.classes)
     names = unpack_names(record.tasks)
     for task, true in zip(record.task.tolist(), label.tolist(), strict=True):
@@ -352,7 +352,7 @@ def apply_truth(crowd: VoteSet, record: VotesRecord) -> None:
 
 @dataclass(frozen=True, eq=False)
 class PairsRecord:
-    """What one import brought for one question: E comparisons.
+    """Stored record of one import for one question: E comparisons.
 
     Attributes
     ----------
@@ -402,13 +402,13 @@ class ComparisonSet:
     time: NDArray[np.float64] | None
 
     def pairs(self, annotators: Sequence[str]) -> Pairs:
-        """Give the comparisons as a fusion takes them; `annotators` are all of the study's, by number."""
+        """Return the comparisons as input of a fusion; `annotators` lists all of the study's."""
         names = tuple(annotators[number] for number in self.annotator_ids.tolist())
         return Pairs(self.annotator, self.left, self.right, self.choice, names, self.items, self.time)
 
 
 def pairs_record(table: PairTable, annotator_ids: NDArray[np.int32]) -> PairsRecord:
-    """Make the record of a file's comparisons; `people` are the numbers of its annotators."""
+    """Convert a file's comparisons into a record; `annotator_ids` has the ids of its annotators."""
     return PairsRecord(
         items=pack_names(table.items),
         pictures=pack_pictures(table.items, table.pictures),
@@ -423,7 +423,7 @@ def pairs_record(table: PairTable, annotator_ids: NDArray[np.int32]) -> PairsRec
 def read_comparison_set(
     connection: sqlite3.Connection, path: Path, question: int, annotators: int, last: int | None = None
 ) -> ComparisonSet:
-    """Join what the imports brought for a question, up to the last one named.
+    """Join all comparisons for a question, up to import `last`.
 
     Raises
     ------

@@ -73,7 +73,7 @@ def _logs_without_study(path: Path) -> list[Path]:
 
 
 def _added(path: Path, log: Path) -> str:
-    """Name what a log adds to a study; nothing where it is not that study's."""
+    """Describe the changes that a log adds to a study; empty if it belongs to another."""
     with tempfile.TemporaryDirectory(prefix="raterscope-", ignore_cleanup_errors=True) as folder:
         before, after = Path(folder) / "before.rscope", Path(folder) / "after.rscope"
         try:
@@ -95,7 +95,7 @@ def _added(path: Path, log: Path) -> str:
 
 
 def _contents(copy: Path) -> dict[str, list[tuple[object, ...]]]:
-    """Read the tables that only grow, of a file that is sound; older formats have no views."""
+    """Read the append-only tables of an intact file; older formats have no views."""
     with contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as connection:
         connection.execute("PRAGMA locking_mode=EXCLUSIVE")
         connection.execute("PRAGMA trusted_schema=OFF")
@@ -160,7 +160,7 @@ def _copy(study: Path, copy: Path) -> None:
 
 
 def _state(study: Path, log: Path) -> tuple[object, ...]:
-    """Give the log's header, which file the study is, and when either changed last."""
+    """Return the log's header, the study's identity, and the times of their last changes."""
     main = study.stat()
     header, changed = b"", 0
     with suppress(FileNotFoundError), log.open("rb") as file:

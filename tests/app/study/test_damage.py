@@ -213,7 +213,7 @@ def test_garbage_anywhere_gives_a_message_and_no_crash(closed: Path, seed: int) 
         return
     with study:
         for ask in (
-            study.images, study.annotators, study.decisions, study.runs, lambda: study.clicks(1),
+            study.images, study.annotators, study.decisions, study.runs.all, lambda: study.clicks(1),
             lambda: study.clicks(2), lambda: study.truth(1), lambda: study.shown.result(1),
             study.shown.answers,
             lambda: study.record(Decision(verb="skip", item=1, subject=SpotSubject(x=0.0, y=0.0))),
