@@ -1,4 +1,4 @@
-"""Folder for compiled code where its usual places cannot be written, as in a read-only installation."""
+"""Folder for compiled code if the usual ones cannot be written, as in a read-only installation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _VARIABLE = "NUMBA_CACHE_DIR"
 
 
 def choose_folder() -> None:
-    """Name a folder for temporary files, this user's alone, to numba and to all processes that are started.
+    """Set a private temporary folder for numba, in this and all child processes.
 
     To be called before numba is loaded. Nothing is named where the installation or the cache folder can be
     written.
@@ -29,7 +29,7 @@ def choose_folder() -> None:
 
 
 def _can_be_written(folder: Path) -> bool:
-    """Return whether files can be made in a folder, which numba would make too."""
+    """Make a folder and return whether files can be created in it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
@@ -38,13 +38,13 @@ def _can_be_written(folder: Path) -> bool:
 
 
 def _private_folder() -> Path | None:
-    """Make the folder; None where another user can write into it, for the code in it is run."""
+    """Make the folder; None if another user can write into it, because code in it is executed."""
     user = os.getuid() if hasattr(os, "getuid") else None
     try:
         folder = Path(tempfile.gettempdir()) / f"raterscope-compiled-{user or 0}"
         folder.mkdir(mode=0o700, exist_ok=True)
-        found = folder.lstat()
+        status = folder.lstat()
     except OSError:
         return None
-    mine = user is None or (found.st_uid == user and not found.st_mode & 0o077)
-    return folder if stat.S_ISDIR(found.st_mode) and mine else None
+    mine = user is None or (status.st_uid == user and not status.st_mode & 0o077)
+    return folder if stat.S_ISDIR(status.st_mode) and mine else None

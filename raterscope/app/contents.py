@@ -1,4 +1,4 @@
-"""What is known of an open study, read and kept in its own thread."""
+"""Contents of an open study, read in its own thread."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from raterscope.app.study.records import Item
 
 @dataclass(frozen=True)
 class Contents:
-    """What is known of the open study, for drawing."""
+    """Contents of the open study, for display."""
 
     path: Path
     images: tuple[ImageEntry, ...]
@@ -52,15 +52,15 @@ class Contents:
 
     @cached_property
     def numbers(self) -> Mapping[str, int]:
-        """Every annotator's number in the study, which is a colour for good."""
+        """Number of each annotator in the study, which fixes the colour."""
         return {name: number for number, name in enumerate(self.annotators)}
 
     def pixel_size(self, image: ImageEntry) -> float | None:
-        """Return the micrometres of an image's pixel, as set or else as its file says; None where unknown."""
+        """Return the size of an image's pixel in micrometres, as set or as in the file; None if unknown."""
         return self.measures.pixel_size(image.id, image.pixel_size)
 
     def words(self, decision: Decision) -> str:
-        """Say a decision: "reject spot 12"."""
+        """Describe a decision: "reject spot 12"."""
         return self.review.in_words(decision, hidden=self.hidden)
 
     def of(self, kind: str) -> tuple[Item, ...]:
@@ -72,11 +72,11 @@ class Contents:
         return tuple(run for run in self.runs if run.kind == kind)
 
     def target(self, decision: Decision) -> Decision | None:
-        """Return what an undo is about in the end; any other decision itself."""
+        """Return the target of a chain of undos; any other decision itself."""
         return target_of(decision, self.review.decision)[0]
 
     def brought_back(self, decision: Decision) -> Subject | None:
-        """Return what an undo or redo is about in the end; None for any other decision."""
+        """Return the subject of an undo's or redo's target; None for any other decision."""
         target = self.target(decision)
         return None if target is None or target is decision else target.subject
 
@@ -98,7 +98,7 @@ class Contents:
 
 @dataclass(frozen=True)
 class Written:
-    """A decision that is on disk, and what the journal amounts to with it."""
+    """A stored decision, and the state of the journal with it."""
 
     decision: Decision
     decisions: tuple[Decision, ...]
@@ -108,14 +108,14 @@ class Written:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The runs that are chosen to be shown, and the kinds whose shown run is stale."""
+    """The chosen runs, and the kinds whose shown run is stale."""
 
     chosen: Mapping[str, int]
     stale: frozenset[str]
 
 
 class Journal:
-    """The journal as the study's thread holds it, which alone writes it: it need not be read each time."""
+    """The journal in memory, owned by the study's thread, which alone writes it."""
 
     def __init__(self, decisions: Sequence[Decision]) -> None:
         self.decisions = tuple(decisions)
@@ -123,27 +123,28 @@ class Journal:
         self._then: dict[str, ReviewState] = {}
 
     def append(self, decision: Decision) -> None:
-        """Import a decision that is on disk."""
+        """Add a stored decision."""
         self.decisions = (*self.decisions, decision)
         self.state = fold(self.decisions, self.state)
 
     def rest_on(self, runs: Sequence[RunEntry], chosen: Mapping[str, int]) -> None:
-        """Remember what the run shown of each kind was held to: that chosen, else the latest."""
-        shown = {run.kind: run for run in runs}
-        shown |= {run.kind: run for run in runs if chosen.get(run.kind) == run.id}
-        known = {run.kind: run.known for run in shown.values()}
+        """Record the decisions that the shown run of each kind used."""
+        shown_runs = {run.kind: run for run in runs}
+        shown_runs |= {run.kind: run for run in runs if chosen.get(run.kind) == run.id}
+        known = {run.kind: run.known for run in shown_runs.values()}
         self._then = {
-            kind: fold([one for one in self.decisions if one.id <= last]) for kind, last in known.items()
+            kind: fold([decision for decision in self.decisions if decision.id <= last])
+            for kind, last in known.items()
         }
 
     @property
     def stale(self) -> frozenset[str]:
-        """The kinds whose shown run was held to other decisions than stand now."""
-        return frozenset(kind for kind, then in self._then.items() if differ(then, self.state, kind))
+        """Kinds whose shown run used other decisions than those in effect."""
+        return frozenset(kind for kind, previous in self._then.items() if differ(previous, self.state, kind))
 
 
 def open_study(path: Path, create: bool, watch: Watch) -> tuple[Study, Journal, Contents]:
-    """Open or create a study, and read what is to be known of it; it is closed where that fails."""
+    """Open or create a study and read its contents; it is closed on failure."""
     with ExitStack() as closing:
         study = closing.enter_context(Study.create(path) if create else Study.open(path))
         journal = Journal(study.decisions())
@@ -153,7 +154,7 @@ def open_study(path: Path, create: bool, watch: Watch) -> tuple[Study, Journal, 
 
 
 def read_contents(journal: Journal, study: Study, watch: Watch) -> Contents:
-    """Read what is to be known of a study, with the journal as it is in memory."""
+    """Read the contents of a study, with the journal in memory."""
     watch(0.0, "reading the study")
     runs = tuple(study.runs.all())
     chosen = study.shown.chosen()
@@ -182,7 +183,7 @@ def set_matching_radius(radius: float, study: Study, watch: Watch) -> float:
 def choose_run(
     journal: Journal, kind: str, run: int | None, runs: Sequence[RunEntry], study: Study, watch: Watch
 ) -> Chosen:
-    """Show a run of a kind from now on; see `ShownRuns.choose`."""
+    """Show a run of a kind; see `ShownRuns.choose`."""
     watch(0.0, "choosing a run")
     study.shown.choose(kind, run)
     chosen = study.shown.chosen()
@@ -193,7 +194,7 @@ def choose_run(
 def write_decision(
     journal: Journal, make: Callable[[ReviewState], Decision | None], study: Study, watch: Watch
 ) -> Written | None:
-    """Make a decision from the journal as it stands on disk, so that two quick undos are two."""
+    """Make a decision from the stored journal, so that two quick undos are two."""
     watch(0.0, "writing")
     decision = make(journal.state)
     if decision is None:

@@ -1,4 +1,4 @@
-"""The open study as the window knows it: a picture of it in memory, and one thread that owns the file.
+"""The open study of the window: its contents in memory, and one thread that owns the file.
 
 Nothing here waits for the disk. What is asked for is done in the study's thread; when it is on disk, a signal
 says so and the picture in memory is changed. So the window never shows as done what is not.
@@ -37,7 +37,7 @@ from raterscope.app.study.records import Standing, UnwrittenError
 
 @dataclass(frozen=True, eq=False)
 class Unsaved:
-    """What took long to come to, and a study did not take: it is in memory alone.
+    """A result that could not be stored in its study, in memory only.
 
     Attributes
     ----------
@@ -130,15 +130,15 @@ class Document(QObject):
 
     @property
     def numbers(self) -> Mapping[str, int]:
-        """Every annotator's number in the study; none where no study is open."""
+        """Number of each annotator in the study; empty if no study is open."""
         return {} if self.contents is None else self.contents.numbers
 
     def open(self, path: Path, *, create: bool = False) -> None:
-        """Open or create a study in place of the present one, which stays open should that fail."""
+        """Open or create a study and replace the present one, which stays open on failure."""
         self._open(path, create, [finishing for left, finishing in self._finishing if _same(left, path)])
 
     def follow(self, path: Path) -> None:
-        """Close the study, which is no longer where it was opened, and open it at another place."""
+        """Reopen the study at another path after it was moved."""
         if self.contents is not None:
             before = self.contents.path
             self.leave()
@@ -159,14 +159,14 @@ class Document(QObject):
         return self._keeping > 0
 
     def leave(self) -> None:
-        """Close the study without waiting for what it was asked for before, which is done first."""
+        """Close the study without waiting for pending work, which is done first."""
         self._shut()
         if self.contents is not None:
             self.contents = None
             self.replaced.emit()
 
     def close(self) -> None:
-        """Close the study; whatever was asked for before is done first, here and in those left before."""
+        """Close all studies and wait for pending work."""
         self._shut()
         for lane in (*self._beside, *(lane for _, lane in self._finishing)):
             lane.wait()
@@ -183,17 +183,17 @@ class Document(QObject):
         changes: bool = False,
         costly: bool = False,
     ) -> Job:
-        """Do something with the study in its thread; with `changes`, read the contents anew afterwards."""
+        """Run work on the study in its thread; with `changes`, reload the contents afterwards."""
         job = self._ask(title, work, quiet=quiet, changes=changes, costly=costly)
         job.failed.connect(self.refused)
         return job
 
-    def keep(self, wanted: Unsaved, *, quiet: bool = True, costly: bool = False) -> Job:
-        """Write into the study what took long to come to; where it is not taken, `unsaved` gives it back."""
-        job = self._ask(wanted.title, wanted.store, quiet=quiet, changes=True, costly=costly)
+    def keep(self, unsaved: Unsaved, *, quiet: bool = True, costly: bool = False) -> Job:
+        """Store a result in the study; if that fails, the signal `unsaved` returns it."""
+        job = self._ask(unsaved.title, unsaved.store, quiet=quiet, changes=True, costly=costly)
         self._keeping += 1
-        job.finished.connect(wanted.done)
-        job.failed.connect(partial(self._on_not_kept, job, wanted))
+        job.finished.connect(unsaved.done)
+        job.failed.connect(partial(self._on_not_kept, job, unsaved))
         job.ended.connect(partial(self._on_kept, job))
         return job
 
@@ -216,7 +216,7 @@ class Document(QObject):
         quiet: bool = False,
         lasting: bool = False,
     ) -> Job:
-        """Read a copy of the study in a thread of its own, which is cancelled as any job is.
+        """Read a copy of the study in a separate thread, as a job that can be cancelled.
 
         For what takes long: meanwhile images are shown and decisions written.
 
@@ -237,7 +237,7 @@ class Document(QObject):
         job.failed.connect(self.refused)
         if lane is not None:
             lane.finish()
-            self._beside = [*(one for one in self._beside if not one.over), lane]
+            self._beside = [*(earlier for earlier in self._beside if not earlier.over), lane]
         return job
 
     def record(self, decision: Decision) -> Job:
@@ -245,7 +245,7 @@ class Document(QObject):
         return self._write(lambda _state: decision)
 
     def choose_run(self, kind: str, run: int | None) -> None:
-        """Show a run of a kind from now on, or the latest of each item: in exports and reports too."""
+        """Show a run of a kind, or the latest of each item; exports and reports follow."""
         journal, contents = self._journal, self.contents
         if journal is None or contents is None:
             raise RuntimeError("no study is open")
@@ -259,7 +259,7 @@ class Document(QObject):
         job.finished.connect(partial(self._on_radius, self._journal))
 
     def hide_names(self, hidden: bool, by: str) -> None:
-        """Hide the names of annotators in what is said of decisions, or show them.
+        """Hide or show the names of annotators in descriptions of decisions.
 
         Parameters
         ----------
@@ -283,12 +283,12 @@ class Document(QObject):
         if self._study is not None:
             self._write(review.redo)
 
-    def _on_not_kept(self, job: Job, wanted: Unsaved, sentence: str) -> None:
+    def _on_not_kept(self, job: Job, unsaved: Unsaved, sentence: str) -> None:
         raised = job.raised or Exception
         if issubclass(raised, InputError) and not issubclass(raised, UnwrittenError):
             self.refused.emit(sentence)  # it will never be taken
         else:
-            self.unsaved.emit(replace(wanted, why=sentence))
+            self.unsaved.emit(replace(unsaved, why=sentence))
 
     def _on_kept(self, job: Job) -> None:
         self._keeping -= 1
@@ -303,13 +303,13 @@ class Document(QObject):
         return job
 
     def _shut(self) -> None:
-        """Let the study's thread do what it was asked for, close the file and end, without waiting for it."""
+        """Let the study's thread finish its work, close the file and end, without waiting."""
         study, lane = self._study, self._lane
         self._study = self._lane = self._journal = None
         if self.standing != Standing():
             self.standing = Standing()
             self.rested.emit(self.standing)
-        self._finishing = [(path, one) for path, one in self._finishing if not one.over]
+        self._finishing = [(path, earlier) for path, earlier in self._finishing if not earlier.over]
         if study is not None and lane is not None:
             job = self._jobs.start("Closing the study", partial(_close, study, lane), lane=lane, quiet=True)
             job.failed.connect(self.refused)
@@ -329,7 +329,7 @@ class Document(QObject):
         self.refused.emit(sentence)
 
     def _tell_standing(self, lane: Lane, standing: Standing) -> None:
-        """Bring news of the file out of the study's thread."""
+        """Emit a change of the file's state from the study's thread."""
         with suppress(RuntimeError):  # the program is at its end, and this object with it
             self._stood.emit(lane, standing)
 
@@ -348,9 +348,9 @@ class Document(QObject):
             self.contents = replace(contents, hidden=self.contents.hidden)
             self.changed.emit()
 
-    def _on_chosen(self, journal: Journal, found: Chosen) -> None:
+    def _on_chosen(self, journal: Journal, choice: Chosen) -> None:
         if self.contents is not None and journal is self._journal:
-            self.contents = replace(self.contents, chosen=found.chosen, stale=found.stale)
+            self.contents = replace(self.contents, chosen=choice.chosen, stale=choice.stale)
             self.run_chosen.emit()
 
     def _on_radius(self, journal: Journal | None, radius: float) -> None:
@@ -387,14 +387,14 @@ def _open(
 
 
 def _resting(study: Study, tell: Callable[[Standing], object]) -> Callable[[], None]:
-    """Make what the study's thread does when it has nothing else to do; ``tell(standing)`` is of changes."""
-    told = Standing()
+    """Return the idle work of the study's thread; ``tell(standing)`` reports changes."""
+    reported = Standing()
 
     def rest() -> None:
-        nonlocal told
+        nonlocal reported
         standing = study.rest()
-        if standing != told:
-            told = standing
+        if standing != reported:
+            reported = standing
             tell(standing)
 
     return rest

@@ -40,32 +40,34 @@ class InputError(Exception):
             where.append(f"line {self.line}")
         if self.field is not None:
             where.append(f"field {plain(self.field)}")
-        what = self.what if self.what.endswith((".", "?", "!")) else self.what + "."
-        return f"{', '.join(where)}: {what}" if where else what
+        message = self.what if self.what.endswith((".", "?", "!")) else self.what + "."
+        return f"{', '.join(where)}: {message}" if where else message
 
 
 def refuse_unknown(names: Iterable[str], known: Iterable[str], act: str) -> None:
-    """Refuse names of annotators who are not there.
+    """Refuse unknown names of annotators.
 
     Raises
     ------
     InputError
         For the first of them, with some of those who are.
     """
-    here = dict.fromkeys(known)
+    present = dict.fromkeys(known)
     for name in names:
-        if name not in here:
-            some = ", ".join(plain(one, 30) for one in list(here)[:8])
-            more = f" and {len(here) - 8:,} more" if len(here) > 8 else ""
+        if name not in present:
+            some = ", ".join(plain(one, 30) for one in list(present)[:8])
+            more = f" and {len(present) - 8:,} more" if len(present) > 8 else ""
             raise InputError(f"there is no annotator {plain(name)} to {act}; expected one of {some}{more}")
 
 
 def counted(number: int, noun: str) -> str:
-    """Say a number of things: "1 click", "1,048 clicks"."""
+    """Return a number with its noun: "1 click", "1,048 clicks"."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def plain(text: object, longest: int = _LONGEST) -> str:
-    """Make a stranger's text fit for a sentence: one line, nothing that cannot be printed, not too long."""
-    shown = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in str(text))
-    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
+    """Make untrusted text safe within a sentence: one printable line of limited length."""
+    printable = "".join(
+        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in str(text)
+    )
+    return printable if len(printable) <= longest else printable[: longest - 1] + "…"

@@ -1,4 +1,4 @@
-"""Work off the GUI thread: progress in words, time left, cancel, partial results, late answers dropped."""
+"""Work outside the GUI thread: progress, time left, cancellation, partial results."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Job(QObject):
 
     @property
     def over(self) -> bool:
-        """True when nothing more will come."""
+        """True when the job has ended."""
         return self.state in ("done", "failed", "cancelled")
 
     @property
@@ -111,11 +111,11 @@ class Job(QObject):
 
     @property
     def left(self) -> bool:
-        """True when the thread that does the work is through with this object, which may be deleted then."""
+        """True when the worker thread no longer uses this object, which may then be deleted."""
         return self._done.is_set()
 
     def cancel(self) -> None:
-        """Ask the work to stop; what it may still answer is dropped."""
+        """Request cancellation; later answers are dropped."""
         if self.state == "running":
             self.state = "cancelling"
             self.words = "stopping"
@@ -125,7 +125,7 @@ class Job(QObject):
             self.progressed.emit()
 
     def abandon(self) -> None:
-        """Stop waiting for work that does not notice, as in the middle of a library's call."""
+        """Stop waiting for work that does not react, as within a library's call."""
         if not self.over:
             self._cancel.set()
             self._end("cancelled")
@@ -156,16 +156,16 @@ class Job(QObject):
         partial: Callable[[], object] | None = None,
     ) -> None:
         self._stop_if_cancelled()
-        now = time.perf_counter()
-        if now - self._report_sent >= REPORT_SECONDS:
-            self._report_sent = now
+        time_now = time.perf_counter()
+        if time_now - self._report_sent >= REPORT_SECONDS:
+            self._report_sent = time_now
             self._send(self._reported, fraction, words, objective)
         if (
             partial is not None
-            and now - self._partial_sent >= PARTIAL_SECONDS
+            and time_now - self._partial_sent >= PARTIAL_SECONDS
             and self._partial_wanted.is_set()
         ):
-            self._partial_sent = now
+            self._partial_sent = time_now
             self._partial_wanted.clear()
             self._send(self._drafted, partial())
 
@@ -229,18 +229,18 @@ class Job(QObject):
 
 
 def _give_way() -> None:
-    """Let the window and the study go before this thread, and all that it starts, on a busy processor.
+    """Lower the priority of this thread and its children below the window's.
 
     Elsewhere than on Linux a thread has no such measure of its own.
     """
     if sys.platform == "linux":
-        here = threading.get_native_id()
+        thread = threading.get_native_id()
         with suppress(OSError):  # it works as well without
-            os.setpriority(os.PRIO_PROCESS, here, os.getpriority(os.PRIO_PROCESS, here) + GIVES_WAY)
+            os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + GIVES_WAY)
 
 
 def _no_work(watch: Watch) -> None:
-    """Stand where finished work stood, so that what it held can go."""
+    """Replace finished work, so that its references are released."""
 
 
 def _unexpected(error: Exception) -> str:
@@ -252,7 +252,7 @@ def _unexpected(error: Exception) -> str:
 
 
 class Lane:
-    """A thread that does its jobs one after the other: the study's, whose database has one owner.
+    """A thread that runs its jobs in order, as the study's, whose database has one owner.
 
     Attributes
     ----------
@@ -275,7 +275,7 @@ class Lane:
         self._queue.put(None)
 
     def wait(self) -> None:
-        """Wait until all is done that was queued when it was told to finish."""
+        """Wait until all queued jobs are done."""
         self._thread.join()
 
     @property
@@ -303,7 +303,7 @@ class Lane:
 
 
 class Jobs(QObject):
-    """All work under way. `updated` tells of a job to be shown that began, went on or ended."""
+    """All running work. `updated` is emitted when a visible job starts, progresses or ends."""
 
     updated = Signal(object)
 
@@ -356,7 +356,7 @@ class Jobs(QObject):
         return bool(self._jobs)
 
     def at_stake(self, seconds: float) -> tuple[Job, ...]:
-        """List the costly jobs that have run for so many seconds and would be stopped."""
+        """List the costly jobs that have run for some seconds and would be stopped."""
         return tuple(
             job for job in self._jobs.values() if job.costly and job.state == "running" and job.age >= seconds
         )
@@ -368,7 +368,7 @@ class Jobs(QObject):
             job.cancel()
 
     def close(self) -> None:
-        """Cancel all but what is quietly written, and wait, but not for ever, for the threads to notice."""
+        """Cancel all but quiet writing, and wait briefly for the threads to stop."""
         for job in list(self._jobs.values()):
             if not (job.quiet and job.binding):
                 job.cancel()
@@ -387,7 +387,7 @@ class Jobs(QObject):
         self._let_go()
 
     def _let_go(self) -> None:
-        """Delete what is over, once its thread has left it, which may be inside the signal it sent last."""
+        """Delete ended jobs once their threads have left them."""
         gone = [job for job in self._leaving if job.left]
         for job in gone:
             self._leaving.remove(job)

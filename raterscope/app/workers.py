@@ -1,4 +1,4 @@
-"""Work spread over processes that can be ended at any moment, in the middle of a library's call too.
+"""Work distributed over processes that can be killed at any moment, also within a library's call.
 
 The standard library's pool waits for ever when a worker is ended while a large task is on its way to it, so
 each worker here has a pipe of its own and is sent a task only when it waits for one.
@@ -28,7 +28,7 @@ def in_processes(
     jobs: int,
     tick: Callable[[int], None],
 ) -> dict[str, Result]:
-    """Call a function once a task, in worker processes.
+    """Call a function for each task in worker processes.
 
     Parameters
     ----------
@@ -47,27 +47,27 @@ def in_processes(
         The answer to every task but those whose process died.
     """
     waiting = list(tasks)
-    done: dict[str, Result] = {}
+    answers: dict[str, Result] = {}
     with _started(function, min(jobs, len(tasks))) as workers:
-        at: dict[Connection, str] = {}
-        while workers and (waiting or at):
-            tick(len(done))
+        current: dict[Connection, str] = {}
+        while workers and (waiting or current):
+            tick(len(answers))
             for pipe in wait(list(workers), POLL):
                 assert isinstance(pipe, Connection)
                 try:
                     answer = pipe.recv()
                 except (EOFError, OSError):  # the process died, and what it was at with it
-                    at.pop(pipe, None)
+                    current.pop(pipe, None)
                     del workers[pipe]
                     continue
-                if pipe in at:
-                    done[at.pop(pipe)] = answer
+                if pipe in current:
+                    answers[current.pop(pipe)] = answer
                 if waiting:
                     name = waiting.pop(0)
-                    at[pipe] = name
+                    current[pipe] = name
                     with suppress(OSError):  # it died meanwhile: the next reading says so
                         pipe.send(tasks[name])
-    return done
+    return answers
 
 
 def processors() -> int:
@@ -79,7 +79,7 @@ def processors() -> int:
 
 @contextmanager
 def _started(function: Callable[..., Any], jobs: int) -> Iterator[dict[Connection, SpawnProcess]]:
-    """Start workers, each known by its pipe; end whatever is left of them."""
+    """Start workers, keyed by pipe; kill the remaining ones at the end."""
     context = multiprocessing.get_context("spawn")
     started: list[tuple[Connection, SpawnProcess]] = []
     try:
@@ -110,7 +110,7 @@ def _serve(pipe: Connection, function: Callable[..., Any]) -> None:
 
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
-    """Let processes that start now use one thread for linear algebra: they would only wait for each other."""
+    """Limit processes that start within the context to one thread for linear algebra."""
     before = {name: os.environ.get(name) for name in THREADS}
     os.environ.update(dict.fromkeys(THREADS, "1"))
     try:

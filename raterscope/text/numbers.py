@@ -1,4 +1,4 @@
-"""Numbers in words, with no more digits than they deserve."""
+"""Numbers as text, with no more digits than are meaningful."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FRACTIONS = {0.75: "¾", 0.5: "½", 0.25: "¼"}
 
 
 def decimals(low: float, high: float) -> int:
-    """Say how many decimals an interval supports: its width is at most 70 steps of the last digit.
+    """Return the decimals that an interval supports: its width is at most 70 steps of the last digit.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def count(number: int, one: str = "", many: str = "") -> str:
 
 
 def part_of_one(weight: float) -> str:
-    """Write how much of one something counts: "½", "0.1"."""
+    """Format a weight: "½", "0.1"."""
     return FRACTIONS.get(weight, f"{weight:.3g}")
 
 
@@ -82,7 +82,7 @@ def percent(share: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Write a time as a person would say it: "2 s", "1 min 20 s", "3 h 5 min"."""
+    """Format a duration: "2 s", "1 min 20 s", "3 h 5 min"."""
     if seconds < 0.95:
         return f"{round(seconds * 1000)} ms"
     whole = round(seconds)
@@ -96,7 +96,7 @@ def duration(seconds: float) -> str:
 
 
 def time_left(seconds: float | None) -> str:
-    """Say how long something still takes, to the second: "20 s left"; nothing where that is not known."""
+    """Format the remaining time: "20 s left"; empty if unknown."""
     return "" if seconds is None else f"{duration(max(seconds, 1.0))} left"
 
 

@@ -35,22 +35,25 @@ def demo(options: argparse.Namespace) -> int:
     samples = [kind.sample for kind in KINDS.values() if kind.sample is not None]
     tools, whole = Tools(import_files, write_report), sum(sample.share for sample in samples)
     with ProgressLine(sys.stderr) as watch:
-        shown, begun = [], 0.0
+        demonstrated, begun = [], 0.0
         for sample in samples:
             step = part(watch, begun, begun + sample.share / whole)
-            shown.append(sample.demonstrate(folder, results, tools, step))
+            demonstrated.append(sample.demonstrate(folder, results, tools, step))
             begun += sample.share / whole
-        text = "\n".join(sample.about(one.study) for sample, one in zip(samples, shown, strict=True))
+        text = "\n".join(sample.about(one.study) for sample, one in zip(samples, demonstrated, strict=True))
         (folder / "ABOUT.txt").write_text(text, encoding="utf-8")
-    for line in [*(line for one in shown for line in one.words), f"the results of all are in {results}"]:
+    for line in [
+        *(line for sample in demonstrated for line in sample.words),
+        f"the results of all are in {results}",
+    ]:
         print(line, flush=True)  # before the window is open, wherever it goes
-    outcomes = [outcome for one in shown for outcome in one.outcomes]
+    outcomes = [outcome for sample in demonstrated for outcome in sample.outcomes]
     failures({str(number): outcome for number, outcome in enumerate(outcomes)})
-    return _show([one.study for one in shown], [results / sample.picture for sample in samples])
+    return _show([sample.study for sample in demonstrated], [results / sample.picture for sample in samples])
 
 
 def _show(studies: Sequence[Path], pictures: Sequence[Path]) -> int:
-    """Open the window on the first study; where it could not be seen, leave a picture of each."""
+    """Open the window on the first study; without a display, save a picture of each."""
     if has_display():
         # A process of its own: Qt ends it where the display does not answer.
         window = subprocess.run([sys.executable, "-m", "raterscope", str(studies[0])], check=False)
@@ -64,12 +67,12 @@ def _show(studies: Sequence[Path], pictures: Sequence[Path]) -> int:
 
 def _take_pictures(studies: Sequence[Path], pictures: Sequence[Path]) -> None:
     """Take a picture of the window with each study in it, in one process: loading Qt takes longest."""
-    places = [str(place.resolve()) for both in zip(studies, pictures, strict=True) for place in both]
-    done = subprocess.run(
+    places = [str(path.resolve()) for pair in zip(studies, pictures, strict=True) for path in pair]
+    process = subprocess.run(
         [sys.executable, "-c", _TAKE, *places],
         env=os.environ | {"QT_QPA_PLATFORM": "offscreen"},
         capture_output=True, text=True, timeout=_PATIENCE, check=False,
     )  # fmt: skip
-    if done.returncode:
-        lines = done.stderr.strip().splitlines() or ["no reason was given"]
+    if process.returncode:
+        lines = process.stderr.strip().splitlines() or ["no reason was given"]
         raise InputError(f"the pictures of the window could not be made: {plain(lines[-1], 200)}")

@@ -1,4 +1,4 @@
-"""What the command line takes: commands, their options, and the help that they have."""
+"""Commands, options and help of the command line."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ _USAGE = "raterscope [STUDY | IMAGE | FILE ...]\n       raterscope COMMAND ..."
 
 
 def options_of(arguments: Sequence[str]) -> argparse.Namespace:
-    """Understand what stands after the program's name.
+    """Parse the arguments after the program's name.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def options_of(arguments: Sequence[str]) -> argparse.Namespace:
         After help or a version was asked for.
     """
     # A space before it keeps "-1,1,3" or "-1=no" from being taken for an option.
-    spaced = [f" {one}" if _NEGATIVE.match(one) else one for one in arguments]
+    spaced = [f" {argument}" if _NEGATIVE.match(argument) else argument for argument in arguments]
     return _parser().parse_args(spaced)
 
 
@@ -120,7 +120,7 @@ def _parser() -> Parser:
 
 
 def _listing(kinds: Iterable[Kind]) -> Callable[[bool], str]:
-    """Return what lists the algorithms of some kinds, with their settings where its argument is true."""
+    """Return a function that lists the algorithms of some kinds, with settings if its argument is true."""
 
     def listing(with_settings: bool) -> str:
         from raterscope.app.cli.settings import algorithms_in_words, settings_in_words
@@ -377,6 +377,6 @@ def _value(spec: Spec) -> Callable[[str], Any]:
 
 def _help(spec: Spec) -> str:
     """Return the sentence of help, with the default as it is typed; argparse formats with %."""
-    given = "" if spec.default is None else f" (default: {spec.default})"
+    default = "" if spec.default is None else f" (default: {spec.default})"
     unit = f" In {spec.unit}." if spec.unit else ""
-    return f"{spec.label}. {spec.help}{unit}{given}".replace("%", "%%")
+    return f"{spec.label}. {spec.help}{unit}{default}".replace("%", "%%")

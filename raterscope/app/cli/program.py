@@ -112,10 +112,10 @@ def _window(names: list[str]) -> int:
     paths = [Path(name) for name in names]
     for path in paths:
         if not path.exists():
-            what = "there is no such file"
+            message = "there is no such file"
             if len(path.parts) == 1:
-                what += ", nor is it a command"
-            raise InputError(what, file=path)
+                message += ", nor is it a command"
+            raise InputError(message, file=path)
     on_screen = os.environ.get("QT_QPA_PLATFORM", "") in ("", "xcb", "wayland")
     if on_screen and not has_display():
         raise InputError(
@@ -129,7 +129,7 @@ def _window(names: list[str]) -> int:
 
 
 def _sentence(problem: Exception) -> str:
-    """Say in one line what was wrong; strangers' text shall not steer the terminal."""
+    """Describe a failure in one printable line."""
     from raterscope.algorithms.errors import RefusedError
     from raterscope.app.command_line.output import one_line
     from raterscope.app.errors import InputError
@@ -146,5 +146,5 @@ def _sentence(problem: Exception) -> str:
 
 
 def _silence(stream: IO[str]) -> None:
-    """Let the interpreter's last flush go nowhere rather than complain."""
+    """Redirect a closed stream to the null device, so that the last flush does not fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -36,14 +36,21 @@ def simulate_files(options: argparse.Namespace) -> int:
     from raterscope.app.simulation.simulate import commands_in_words, simulate, study_in
 
     setup = find_setup(options.setup)
-    given = {spec.name: vars(options)[spec.name] for spec in setup.settings.specs() if spec.name in options}
+    settings = {
+        spec.name: vars(options)[spec.name] for spec in setup.settings.specs() if spec.name in options
+    }
     folder = options.output
     with ProgressLine(sys.stderr) as watch:
-        drawn = simulate(setup, setup.settings(**given), folder, part(watch, 0.0, 0.8))
-        study = study_in(setup, drawn, part(watch, 0.8, 1.0)) if options.study else None
-    files = [*drawn.data, *drawn.truth, *drawn.beside, *([study] if study is not None else [])]
+        files_drawn = simulate(setup, setup.settings(**settings), folder, part(watch, 0.0, 0.8))
+        study = study_in(setup, files_drawn, part(watch, 0.8, 1.0)) if options.study else None
+    files = [
+        *files_drawn.data,
+        *files_drawn.truth,
+        *files_drawn.beside,
+        *([study] if study is not None else []),
+    ]
     tell_files(files, folder)
-    fuse, read = commands_in_words(setup, drawn, folder)
+    fuse, read = commands_in_words(setup, files_drawn, folder)
     tell((), [fuse, read if study is None else f"raterscope {shlex.quote(str(study))}"])
     return 0
 

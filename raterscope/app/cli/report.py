@@ -1,4 +1,4 @@
-"""`raterscope report`: what a study has come to, for people."""
+"""`raterscope report`: the results of a study as HTML or PDF."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def report(options: argparse.Namespace) -> int:
         item = question = None
         if options.item is not None:
             entry = ImageNames(study.images()).find(options.item)
-            asked = {
+            questions = {
                 one.name.casefold(): one.id
                 for kind in KINDS.values()
                 if kind.by_question
                 for one in kind.items(study)
             }
-            item, question = (entry.id, None) if entry else (None, asked.get(options.item.casefold()))
+            item, question = (entry.id, None) if entry else (None, questions.get(options.item.casefold()))
             if item is None and question is None:
                 raise InputError(f"holds no image or question {plain(options.item)}", file=study.path)
         with study.shown.only(options.run):

@@ -21,7 +21,7 @@ from raterscope.app.study.new_study import save_elsewhere
 
 
 def run(options: argparse.Namespace) -> int:
-    """Fuse what annotators marked in a study and keep the run in it; the algorithm's name tells the kind."""
+    """Fuse a study's annotations and store the run in it; the algorithm determines the kind."""
     kind = _kind_of(options)
     steps = kind.run
     plan = steps.make_plan(options)
@@ -30,15 +30,15 @@ def run(options: argparse.Namespace) -> int:
         items = [entry.id for entry in chosen(study, options.item, kind.name, by_question=kind.by_question)]
         inputs = steps.gather(items, study, plan, options.hold_truth, part(watch, 0.0, 0.05))
         answer = steps.fuse(inputs, plan, options.jobs, part(watch, 0.05, 0.85))
-        kept = _kept(steps.keep, answer, study, part(watch, 0.85, 0.9))
+        saved = _kept(steps.keep, answer, study, part(watch, 0.85, 0.9))
         seconds = time.perf_counter() - clock
         summary = steps.summarise(answer, study, options, seconds, part(watch, 0.9, 1.0))
         notices, lines = list(summary.notices), list(summary.lines)
-    return _told(options.study, kept, answer, lines, notices)
+    return _told(options.study, saved, answer, lines, notices)
 
 
 def _kind_of(options: argparse.Namespace) -> Kind:
-    """Tell the kind of annotation: what the algorithm is for; of several, what the study has."""
+    """Return the kind of annotation of an algorithm; of several kinds, the one in the study."""
     algorithms = {name: _algorithms(kind, chosen_by_run=True) for name, kind in KINDS.items()}
     named = [kind for kind, names in algorithms.items() if options.algorithm in names]
     if not named:
@@ -51,56 +51,63 @@ def _kind_of(options: argparse.Namespace) -> Kind:
     if len(named) == 1:
         return KINDS[named[0]]
     with Study.open(options.study) as study:
-        there = [kind for kind in named if KINDS[kind].items(study)]
-    if len(there) > 1:
-        both = " and ".join(there)
-        what = f"holds {both}, and {options.algorithm} is for {both}; --kind tells which are meant"
-        raise InputError(what, file=options.study)
-    if not there:
-        what = f"holds neither {' nor '.join(named)}, which {options.algorithm} is for"
+        present = [kind for kind in named if KINDS[kind].items(study)]
+    if len(present) > 1:
+        kinds = " and ".join(present)
+        message = f"holds {kinds}, and {options.algorithm} is for {kinds}; choose one with --kind"
+        raise InputError(message, file=options.study)
+    if not present:
+        message = f"holds neither {' nor '.join(named)}, which {options.algorithm} is for"
         detects = [
-            name for name, one in KINDS.items() if options.algorithm in _algorithms(one, chosen_by_run=False)
+            name
+            for name, kind in KINDS.items()
+            if options.algorithm in _algorithms(kind, chosen_by_run=False)
         ]
         raise InputError(
-            what
-            + "".join(f"; for {one} it is a detector: --detector {options.algorithm}" for one in detects),
+            message
+            + "".join(f"; for {kind} it is a detector: --detector {options.algorithm}" for kind in detects),
             file=options.study,
         )
-    return KINDS[there[0]]
+    return KINDS[present[0]]
 
 
 def _algorithms(kind: Kind, *, chosen_by_run: bool) -> list[str]:
     """Name the algorithms of a kind: those that `run` is given, or those that an option of it is given."""
     catalogues = kind.run.catalogues()
-    return [name for one in catalogues if one.chosen_by_run == chosen_by_run for name in one.algorithms]
+    return [
+        name
+        for catalogue in catalogues
+        if catalogue.chosen_by_run == chosen_by_run
+        for name in catalogue.algorithms
+    ]
 
 
 def _kept(keep: Callable[..., int], answer: Any, study: Study, watch: Watch) -> Rescued[int] | None:
-    """Keep a run in its study, or in a copy of it elsewhere; nothing of one in which all has failed."""
+    """Store a run in its study, or in a copy elsewhere; nothing if all items failed."""
 
-    def store(place: Study, watch: Watch) -> int:
-        return keep(answer, place, watch)
+    def store(target: Study, watch: Watch) -> int:
+        return keep(answer, target, watch)
 
     if not answer.kept:
         return None
     return rescued(
         lambda _: store(study, watch),
         study.path,
-        lambda place: int(save_elsewhere(study, place, [store], watch)[0]),
+        lambda path: int(save_elsewhere(study, path, [store], watch)[0]),
     )
 
 
 def _told(
     study: Path,
-    kept: Rescued[int] | None,
+    saved: Rescued[int] | None,
     answer: Answer[Any, Any, Any],
     lines: Iterable[str],
     notices: Iterable[str] = (),
 ) -> int:
-    """Say what came of a run and where it is kept; returns the exit status."""
+    """Print the outcome of a run and its location, and return the exit status."""
     tell(notices, lines)
-    if kept is not None:
-        print(f"run {kept.answer} is in {kept.place if kept.why else study}")
-        kept.tell("The run is in a copy of the study,")
+    if saved is not None:
+        print(f"run {saved.answer} is in {saved.place if saved.why else study}")
+        saved.tell("The run is in a copy of the study,")
     failures(answer.outcomes)
     return 0

@@ -1,4 +1,4 @@
-"""The catalogue of algorithms and what can be set, as text for the command line."""
+"""Algorithms and their settings as text for the command line."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _WIDTH = 100
 def algorithms_in_words(kinds: Iterable[Kind]) -> str:
     """List the algorithms of some kinds."""
     lines: list[str] = []
-    for catalogue in (one for kind in kinds for one in kind.run.catalogues()):
+    for catalogue in (algorithm for kind in kinds for algorithm in kind.run.catalogues()):
         lines += [f"{catalogue.heading}:", ""]
-        for one in catalogue.algorithms.values():
-            lines += _head(one)
+        for algorithm in catalogue.algorithms.values():
+            lines += _head(algorithm)
         lines.append("")
     return "".join(f"{line}\n" for line in lines)
 
@@ -42,7 +42,11 @@ def watch_settings_in_words() -> str:
 def _lines_of_kind(kind: Kind) -> list[str]:
     lines: list[str] = []
     for heading, algorithms, _ in kind.run.catalogues():
-        lines += [f"{heading}:", "", *(line for one in algorithms.values() for line in _algorithm(one))]
+        lines += [
+            f"{heading}:",
+            "",
+            *(line for algorithm in algorithms.values() for line in _algorithm(algorithm)),
+        ]
     shared = kind.run.shared_settings()
     return lines if shared is None else [*lines, "with all of them:", "", *_settings(shared)]
 

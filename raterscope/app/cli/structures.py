@@ -1,4 +1,4 @@
-"""`raterscope structures`: what the structures of a study stand for in exports, shown or chosen."""
+"""`raterscope structures`: show or set the coding of structures in exports."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAMED = 5
 
 
 def structures(options: argparse.Namespace) -> int:
-    """List structures and what they stand for, or choose it for one of them."""
+    """List structures with their coding, or set that of one."""
     if options.find is not None:
         for code in find_code(options.find):
             print(f"{code.scheme}:{code.value}\t{one_line(code.meaning)}")
@@ -45,18 +45,18 @@ def structures(options: argparse.Namespace) -> int:
             study.record(Decision(verb="describe", item=images[names[0]], subject=subject))
         chosen, imported = chosen_codings(study), imported_codings(study)
     for name in names:
-        told = _in_words(known_coding(chosen, imported, name))
-        print(one_line(f"{plain(name)}: {told} ({_FROM[source_of(chosen, imported, name)]})"))
+        lines = _in_words(known_coding(chosen, imported, name))
+        print(one_line(f"{plain(name)}: {lines} ({_FROM[source_of(chosen, imported, name)]})"))
     return 0
 
 
 def _named(images: dict[str, int], name: str) -> str:
-    found = [one for one in images if one == name] or [
+    matches = [one for one in images if one == name] or [
         one for one in images if one.casefold() == name.casefold()
     ]
-    if not found:
+    if not matches:
         raise InputError(f"there is no structure {plain(name)}; there is {', '.join(map(plain, images))}")
-    return found[0]
+    return matches[0]
 
 
 def _changes(options: argparse.Namespace) -> dict[str, Any]:
@@ -82,24 +82,26 @@ def _changes(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _code(text: str, among: tuple[Code, ...]) -> Code:
-    """Understand SCHEME:VALUE=MEANING, a value alone, or the words of a meaning."""
-    told, _, meaning = text.partition("=")
+    """Parse SCHEME:VALUE=MEANING, a value alone, or the words of a meaning."""
+    parts, _, meaning = text.partition("=")
     if meaning:
-        scheme, _, value = told.partition(":")
+        scheme, _, value = parts.partition(":")
         try:
             return Code(value.strip(), scheme.strip(), meaning.strip())
         except ValueError as error:
             raise InputError(f"{plain(text)}: {error}") from error
     wanted = text.strip().casefold()
-    found = [
-        one
-        for one in among
-        if wanted in (one.value, f"{one.scheme}:{one.value}".casefold(), one.meaning.casefold())
+    codes = [
+        code
+        for code in among
+        if wanted in (code.value, f"{code.scheme}:{code.value}".casefold(), code.meaning.casefold())
     ] or ([] if among else list(find_code(text)))
-    exact = [one for one in found if one.meaning.casefold() == wanted]
-    if len(exact) == 1 or len(found) == 1:
-        return (exact or found)[0]
-    listed = ", ".join(f"{one.scheme}:{one.value} {one.meaning}" for one in (found or list(among))[:_NAMED])
+    exact = [code for code in codes if code.meaning.casefold() == wanted]
+    if len(exact) == 1 or len(codes) == 1:
+        return (exact or codes)[0]
+    listed = ", ".join(
+        f"{code.scheme}:{code.value} {code.meaning}" for code in (codes or list(among))[:_NAMED]
+    )
     more = f"; it may be {listed}" if listed else "; --find TEXT lists codes"
     raise InputError(f"{plain(text)} is not the name of one code{more}")
 

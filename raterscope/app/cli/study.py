@@ -1,4 +1,4 @@
-"""`raterscope import` and `export`: what comes into a study and leaves it, without the window."""
+"""`raterscope import` and `export`: files into and out of a study."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _at_hand(path: Path, files: Sequence[Path], sources: Sources) -> AtHand:
 
 
 def export(options: argparse.Namespace) -> int:
-    """Write what a study holds as a table, masks or maps."""
+    """Export a study's results as tables, masks or maps."""
     notices: list[str] = []
     with Study.open(options.study, to_read=True) as study, ProgressLine(sys.stderr) as watch:
         with study.shown.only(options.run):  # there is one of that number
@@ -99,21 +99,21 @@ def export(options: argparse.Namespace) -> int:
 
 
 def _usual(study: Study, found: Export, items: Sequence[int]) -> str:
-    """Choose the format for the images that are written, where neither option nor name says which."""
-    of_kind = {one.id for kind in found.kinds for one in study.items()[kind]}
-    return usual_format(found, [one for one in study.images() if one.id in (items or of_kind)])
+    """Choose a format for images if neither option nor file name does."""
+    of_kind = {item.id for kind in found.kinds for item in study.items()[kind]}
+    return usual_format(found, [item for item in study.images() if item.id in (items or of_kind)])
 
 
-def _named(study: Study, options: argparse.Namespace, found: Export) -> Sequence[Item]:
-    """Find the questions that are named, for an export of labels or pairs alone, else the images."""
-    (first, *others) = found.kinds
+def _named(study: Study, options: argparse.Namespace, items: Export) -> Sequence[Item]:
+    """Find the named questions, for an export of labels or pairs, otherwise the images."""
+    (first, *others) = items.kinds
     if others or not KINDS[first].by_question:
         return chosen(study, options.item)
     return chosen(study, options.item, first, by_question=True)
 
 
 def _kinds(study: Study, run: int | None) -> list[str]:
-    """List the kinds: that of the run asked for, those of the latest runs, then those that the study has."""
+    """List the kinds: that of the chosen run, those of the latest runs, then those of the study."""
     fused, items = [one.kind for one in reversed(study.runs.all())], study.items()
     if run is not None:
         return [study.runs.get(run).kind]

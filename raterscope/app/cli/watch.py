@@ -1,4 +1,4 @@
-"""`raterscope watch`: clicks that keep coming, followed into a study without a window, told in JSON lines."""
+"""`raterscope watch`: follow a growing source of clicks, and report in JSON lines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def watch(options: argparse.Namespace) -> int:
-    """Follow a source into a study, which is made where it does not exist, until told to stop."""
+    """Follow a source into a new or existing study until stopped."""
     plan = WatchPlan.make(dict(options.settings))
     extent = tuple(options.extent) if options.extent else None
     wish = Wish(options.source, plan, dict(options.mapping), extent)
@@ -70,16 +70,16 @@ def _watch(following: Following, study: Study, stop: threading.Event, options: a
 
 
 def _follow(following: Following, study: Study, stop: threading.Event, options: argparse.Namespace) -> str:
-    """Look, store, take up, wait, and so on; returns why it ended."""
-    told: tuple[str, ...] = ()
+    """Poll, store, update and wait in turn; return why it ended."""
+    reported: tuple[str, ...] = ()
     tick = _canceller(stop)
     try:
         while True:
             growth = following.look(tick, ended=options.once)
-            if growth.notices != told:  # the same every two seconds would bury the rest
+            if growth.notices != reported:  # the same every two seconds would bury the rest
                 for words in growth.notices:
                     _say("notice", words=words)
-                told = growth.notices
+                reported = growth.notices
             following.store(study, growth)
             if _take_up(following, study, stop) and options.ask:
                 _say_next(following, study, options.ask)
@@ -98,11 +98,13 @@ def _follow(following: Following, study: Study, stop: threading.Event, options: 
 
 
 def _take_up(following: Following, study: Study, stop: threading.Event) -> bool:
-    """Import what came, and tell of it; returns whether something had come."""
+    """Import and report new clicks; return whether there were any."""
     images = following.gather(study)
     names = {entry.id: entry.name for entry in study.images()}
     for image in images:
-        lines = [_figures(names[number], now) for number, now in following.advance([image], _canceller(stop))]
+        lines = [
+            _figures(names[number], time) for number, time in following.advance([image], _canceller(stop))
+        ]
         following.keep(study, [image])
         for line in lines:
             _say("image", **line)
@@ -110,28 +112,28 @@ def _take_up(following: Following, study: Study, stop: threading.Event) -> bool:
 
 
 def _settle(following: Following, study: Study, stop: threading.Event) -> None:
-    """Bring all images to where a fusion of them is, and tell of those whose figures change."""
+    """Fuse all images fully, and report those whose figures change."""
     names = {entry.id: entry.name for entry in study.images()}
     before = {image: _figures(names[image], one) for image, one in following.watched.items()}
     images = following.settle(_canceller(stop))
     following.keep(study, images)
     for image in images:
-        now = _figures(names[image], following.watched[image])
-        if now != before[image]:
-            _say("settled", **now)
+        current = _figures(names[image], following.watched[image])
+        if current != before[image]:
+            _say("settled", **current)
 
 
 def _say_next(following: Following, study: Study, most: int) -> None:
-    """Tell which image needs another annotator most, and who would set most right there."""
+    """Report the image with the largest expected gain, and its best annotators."""
     image, gain = following.next_image()
     if image is None:
         return
     found = following.whom_to_ask(image)
-    people = [
+    annotators = [
         {"annotator": name, "gain": _number(value)}
         for name, value in zip(found.annotators[:most], found.gain.tolist(), strict=False)
     ]
-    _say("next", image=study.image(image).name, gain=_number(gain), annotators=people)
+    _say("next", image=study.image(image).name, gain=_number(gain), annotators=annotators)
 
 
 def _figures(name: str, watched: Watched) -> dict[str, Any]:
@@ -170,7 +172,7 @@ def _canceller(stop: threading.Event) -> Callable[..., None]:
 
 @contextmanager
 def _stopping() -> Iterator[threading.Event]:
-    """Let an interrupt or a request to end set an event; the second one ends at once."""
+    """Set an event on interrupt or termination; a second signal ends at once."""
     event = threading.Event()
     before: dict[signal.Signals, Any] = {}
 

@@ -15,7 +15,7 @@ class Misused(Exception):  # noqa: N818 - a wrong command line is no error of th
 
 
 class Parser(argparse.ArgumentParser):
-    """One line for whatever is wrong, and the catalogue of algorithms only where help asks for it."""
+    """Argument parser with one-line errors and lazily listed algorithms."""
 
     listing: Callable[[bool], str] | None = None
     """Gives the algorithms as text, with their settings where the argument is true."""
@@ -211,7 +211,7 @@ def weight(text: str) -> tuple[str, float]:
 
 
 def names(text: str) -> list[str]:
-    """Take names apart at commas; one that has a comma itself stands in double quotes."""
+    """Split names at commas; a name with a comma is in double quotes."""
     names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
     if not all(names) or not names:
         raise argparse.ArgumentTypeError(f"{text!r} is no list of names with commas between them")
@@ -219,7 +219,7 @@ def names(text: str) -> list[str]:
 
 
 def steps(text: str) -> int | None:
-    """Understand how many steps are written; None for all."""
+    """Parse a number of steps; None for all."""
     if text in ("all", "last"):
         return None if text == "all" else 1
     try:
@@ -229,27 +229,27 @@ def steps(text: str) -> int | None:
 
 
 def length(text: str) -> float:
-    """Understand a length in pixels."""
+    """Parse a length in pixels."""
     return _positive(text, "length above 0 in pixels")
 
 
 def seconds(text: str) -> float:
-    """Understand a time in seconds."""
+    """Parse a time in seconds."""
     return _positive(text, "time above 0 in seconds")
 
 
-def _positive(text: str, what: str) -> float:
+def _positive(text: str, noun: str) -> float:
     try:
         value = float(text)
     except ValueError:
         value = -1.0
     if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no {what}")
+        raise argparse.ArgumentTypeError(f"{text!r} is no {noun}")
     return value
 
 
 def count(text: str) -> int:
-    """Understand a whole number of at least 1."""
+    """Parse a whole number of at least 1."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
     return int(text)

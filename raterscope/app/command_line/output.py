@@ -23,20 +23,20 @@ _BAR = 24
 
 
 def has_display() -> bool:
-    """Return whether a window could be seen."""
+    """Return whether there is a display."""
     if sys.platform in {"darwin", "win32"}:
         return True
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 def one_line(text: str) -> str:
-    """Make one line of printable text; what strangers wrote shall not steer the terminal."""
+    """Make one line of printable text, safe for terminals."""
     line = " ".join(text.split())
     return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in line)
 
 
 class ProgressLine:
-    """A watch that draws progress on a terminal, in one line that is wiped at the end.
+    """A watch that draws a progress line on a terminal, and clears it at the end.
 
     Where the stream is no terminal nothing is written.
     """
@@ -62,12 +62,12 @@ class ProgressLine:
         partial: Callable[[], object] | None = None,  # noqa: ARG002 - nor a partial result
     ) -> None:
         """Draw, at most ten times a second."""
-        now = time.monotonic()
-        if self._stream is None or now - self._drawn < _EVERY:
+        time_now = time.monotonic()
+        if self._stream is None or time_now - self._drawn < _EVERY:
             return
-        self._drawn = now
-        done = round(_BAR * min(max(fraction, 0.0), 1.0))
-        bar = "#" * done + "." * (_BAR - done)
+        self._drawn = time_now
+        filled = round(_BAR * min(max(fraction, 0.0), 1.0))
+        bar = "#" * filled + "." * (_BAR - filled)
         room = max(20, _columns(self._stream) - _BAR - 10)
         self._stream.write(f"\r\x1b[K{bar} {fraction:4.0%} {one_line(words)[:room]}")
         self._stream.flush()
@@ -94,24 +94,24 @@ def files_and_digests(paths: Iterable[Path]) -> list[dict[str, object]]:
 def folders_of(
     answer: Answer[Any, Any, Result], folder: Path, watch: Watch
 ) -> Iterator[tuple[str, Result, Path, Watch]]:
-    """Make a folder for the results of each item, below the given one where there are several.
+    """Make a folder for each item's results, below the given one if there are several.
 
     Gives the item's name, what was fused, the folder and the watch for writing there.
     """
-    taken: set[str] = set()
-    for done, (name, outcome) in enumerate(answer.outcomes.items()):
+    names_in_use: set[str] = set()
+    for index, (name, outcome) in enumerate(answer.outcomes.items()):
         if outcome.fusion is None:
             continue
-        here = folder
+        item_folder = folder
         if len(answer.outcomes) > 1:
-            here = folder / distinct(safe(name), taken)
-            make_folder(here)
-        step = part(watch, done / len(answer.outcomes), (done + 1) / len(answer.outcomes))
-        yield name, outcome.fusion, here, step
+            item_folder = folder / distinct(safe(name), names_in_use)
+            make_folder(item_folder)
+        step = part(watch, index / len(answer.outcomes), (index + 1) / len(answer.outcomes))
+        yield name, outcome.fusion, item_folder, step
 
 
 def where(answer: Answer[Any, Any, Any], name: str) -> str:
-    """Begin what is said of an item: with its name, where there are several."""
+    """Return the prefix of a line about an item: its name if there are several."""
     return f"{plain(name)}: " if len(answer.outcomes) > 1 else ""
 
 
@@ -120,11 +120,13 @@ def by_item(
     say: Callable[[str, Result], Iterable[str]],
     most: int | None = None,
 ) -> Iterator[str]:
-    """Say something of what came out for each item; ``say(name, result)`` gives the words, a line each.
+    """Yield lines on each item's result; ``say(name, result)`` yields them.
 
     Of more than `most` the number is said.
     """
-    results = {name: one.fusion for name, one in answer.outcomes.items() if one.fusion is not None}
+    results = {
+        name: outcome.fusion for name, outcome in answer.outcomes.items() if outcome.fusion is not None
+    }
     for name in list(results)[:most]:
         for words in say(name, results[name]):
             yield where(answer, name) + words
@@ -133,7 +135,7 @@ def by_item(
 
 
 def tell(notices: Iterable[str], lines: Iterable[str]) -> None:
-    """Print what has to be noted, and what came out."""
+    """Print notices to stderr and result lines to stdout."""
     for notice in notices:
         print(f"note: {one_line(notice)}", file=sys.stderr)
     for line in lines:
@@ -152,7 +154,7 @@ def tell_files(written: Sequence[Path], folder: Path) -> None:
 
 
 def failures(outcomes: Mapping[str, Outcome[Any]]) -> None:
-    """Say in one sentence which images failed; the others are not lost.
+    """Report failed items in one sentence.
 
     Raises
     ------
@@ -187,14 +189,14 @@ Written = TypeVar("Written")
 
 @dataclass(frozen=True)
 class Rescued(Generic[Written]):
-    """What came of writing, where, and why not in the place that was meant; empty where it was there."""
+    """Result of writing, its path, and why it is not the intended one; empty if it is."""
 
     answer: Written
     place: Path
     why: str = ""
 
     def tell(self, what: str) -> None:
-        """Say that something is in another place than was meant, in words before that place.
+        """Raise if the result is not at its intended path.
 
         Raises
         ------
@@ -206,15 +208,15 @@ class Rescued(Generic[Written]):
 
 
 def rescued(
-    write: Callable[[Path], Written], place: Path, elsewhere: Callable[[Path], Written] | None = None
+    write: Callable[[Path], Written], path: Path, elsewhere: Callable[[Path], Written] | None = None
 ) -> Rescued[Written]:
-    """Write something, in another place if it must be.
+    """Write something, at an alternative path if the intended one fails.
 
     Parameters
     ----------
     write : callable
         ``write(place)`` gives what came of it.
-    place : Path
+    path : Path
         Where it is meant to be.
     elsewhere : callable, optional
         What is done in another place, which is not there yet, where that is not the same.
@@ -225,20 +227,20 @@ def rescued(
         Why it could not be written where it was meant, when no other place takes it either.
     """
     try:
-        return Rescued(write(place), place)
+        return Rescued(write(path), path)
     except (InputError, OSError) as refused:
-        for other in _others(place):
+        for alternative in _others(path):
             with suppress(InputError, OSError):
-                return Rescued((elsewhere or write)(other), other, _sentence(refused))
+                return Rescued((elsewhere or write)(alternative), alternative, _sentence(refused))
         raise
 
 
 def write_in_folder(write: Callable[[Path], Written], folder: Path) -> Rescued[Written]:
-    """Write files into a folder that is there, or into one that is made elsewhere."""
+    """Write files into an existing folder, or into a new one elsewhere if that fails."""
 
-    def elsewhere(other: Path) -> Written:
-        other.mkdir(parents=True)
-        return write(other)
+    def elsewhere(alternative: Path) -> Written:
+        alternative.mkdir(parents=True)
+        return write(alternative)
 
     return rescued(write, folder, elsewhere)
 
@@ -249,8 +251,8 @@ def _sentence(refused: Exception) -> str:
     return str(refused)
 
 
-def _others(place: Path) -> Iterator[Path]:
-    """Name a place that is not taken in the folder one is in, in one's own, in that for temporary files."""
+def _others(path: Path) -> Iterator[Path]:
+    """Yield unused paths in the current, home and temporary folders."""
     for folder in dict.fromkeys((Path.cwd(), Path.home(), Path(tempfile.gettempdir()))):
-        names = (f"{place.stem}-rescued{number}{place.suffix}" for number in ("", *range(2, 1000)))
+        names = (f"{path.stem}-rescued{number}{path.suffix}" for number in ("", *range(2, 1000)))
         yield next(folder / name for name in names if not os.path.lexists(folder / name))

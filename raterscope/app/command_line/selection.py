@@ -25,7 +25,9 @@ def chosen(
     if not entries:
         raise InputError("holds no images yet; `raterscope import` reads them", file=study.path)
     if not items:
-        numbers = {entry.id for entry in entries} if kind is None else {one.id for one in study.items()[kind]}
+        numbers = (
+            {entry.id for entry in entries} if kind is None else {item.id for item in study.items()[kind]}
+        )
         if not numbers:
             raise InputError(f"holds no {kind}; `raterscope import` reads them", file=study.path)
         return [entry for entry in entries if entry.id in numbers]
@@ -47,14 +49,14 @@ def _questions(study: Study, items: Sequence[str], kind: str) -> Sequence[Item]:
     for item in items:
         if item.casefold() not in by_name:
             raise _unknown(study, "question", item, entries)
-    wanted = {item.casefold() for item in items} or set(by_name)
-    return [entry for name, entry in by_name.items() if name in wanted]
+    names = {item.casefold() for item in items} or set(by_name)
+    return [entry for name, entry in by_name.items() if name in names]
 
 
-def _unknown(study: Study, what: str, item: str, entries: Sequence[Item]) -> InputError:
-    known = ", ".join(plain(one.name, 40) for one in entries[:5])
+def _unknown(study: Study, noun: str, item: str, entries: Sequence[Item]) -> InputError:
+    known = ", ".join(plain(entry.name, 40) for entry in entries[:5])
     more = f" and {len(entries) - 5:,} more" if len(entries) > 5 else ""
-    return InputError(f"holds no {what} {plain(item)}; it holds {known}{more}", file=study.path)
+    return InputError(f"holds no {noun} {plain(item)}; it holds {known}{more}", file=study.path)
 
 
 class Named(Protocol):
@@ -68,20 +70,20 @@ class Named(Protocol):
 Asked = TypeVar("Asked", bound=Named)
 
 
-def asked_for(asked: list[Asked], question: str | None) -> list[Asked]:
-    """Choose the question of that name, whatever its case; without a name, all."""
+def asked_for(questions: list[Asked], question: str | None) -> list[Asked]:
+    """Select the question of a name, case-insensitive; without a name, all."""
     if question is None:
-        return asked
-    found = [one for one in asked if one.name.casefold() == question.casefold()]
-    if not found:
-        known = ", ".join(plain(one.name, 40) for one in asked[:8])
+        return questions
+    matches = [entry for entry in questions if entry.name.casefold() == question.casefold()]
+    if not matches:
+        known = ", ".join(plain(entry.name, 40) for entry in questions[:8])
         raise InputError(f"there is no question {plain(question)}; expected one of {known}")
-    return found
+    return matches
 
 
 @contextlib.contextmanager
 def by_option() -> Iterator[None]:
-    """Say by which option is told what a file leaves open."""
+    """Add the option that resolves an ambiguity to its error."""
     try:
         yield
     except UnknownColumns as unknown:

@@ -1,1 +1,1 @@
-"""Pages for people: facts, tables, pictures and sentences, written as HTML or PDF."""
+"""Pages of facts, tables, pictures and sentences, written as HTML or PDF."""

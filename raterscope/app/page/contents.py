@@ -18,7 +18,7 @@ _BOLD, _PADDING = 1.35, 2.0
 
 @dataclass(frozen=True, slots=True)
 class Swatch:
-    """A colour and what it stands for."""
+    """A colour and its meaning."""
 
     colour: str
     words: str
@@ -45,7 +45,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells beneath headings.
+    """Rows of cells below headings.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Table:
         """
         rows = [[cell.text for cell in row] for row in self.cells()]
         heads = [_BOLD * max((len(word) for word in name.split()), default=0) for name in self.columns]
-        needs = [max([head, *(float(len(row[at])) for row in rows)]) for at, head in enumerate(heads)]
+        needs = [max([head, *(float(len(row[column])) for row in rows)]) for column, head in enumerate(heads)]
         room, least = _LINE - _PADDING * len(needs), heads
         for short in range(_SHORT, 0, -1):
             least = [max(head, min(need, short)) for head, need in zip(heads, needs, strict=True)]
@@ -86,11 +86,11 @@ class Table:
                 break
         more = sum(needs) - sum(least)
         scale = min(1.0, max(0.0, room - sum(least)) / more) if more else 0.0
-        wide = [one + scale * (need - one) + _PADDING for one, need in zip(least, needs, strict=True)]
-        return [round(100 * one / sum(wide), 1) for one in wide]
+        wide = [width + scale * (need - width) + _PADDING for width, need in zip(least, needs, strict=True)]
+        return [round(100 * width / sum(wide), 1) for width in wide]
 
     def left(self, column: int) -> bool:
-        """Whether a column starts at the left."""
+        """Return whether a column is aligned left."""
         return column == 0 or column in self.words
 
 
@@ -108,7 +108,7 @@ def shortened(rows: Sequence[Sequence[str]]) -> list[Sequence[str]]:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and what there is to say of each."""
+    """Pairs of name and text."""
 
     kind: ClassVar[str] = "facts"
 
@@ -117,7 +117,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Notices:
-    """Sentences that must not be overlooked."""
+    """Prominent sentences."""
 
     kind: ClassVar[str] = "notices"
 

@@ -29,7 +29,7 @@ _BREAK = QTextFormat.PageBreakFlag.PageBreak_AlwaysBefore
 
 
 def keep_together(paper: QTextDocument, height: float, watch: Watch = silent) -> None:
-    """Begin new pages so that nothing is torn apart that is read together.
+    """Start new pages so that related parts stay together.
 
     A heading, and whatever stands right before a table, stays with what follows; a table begins with a row
     beneath its head, and whole where it fits half a page; no row goes over the edge of a page.
@@ -44,9 +44,9 @@ def keep_together(paper: QTextDocument, height: float, watch: Watch = silent) ->
     """
     parts = list(_parts(paper.rootFrame()))
     first = 0
-    for at, part in enumerate(parts):
-        watch(at / len(parts), "laying out pages")
-        following = parts[at + 1] if at + 1 < len(parts) else None
+    for index, part in enumerate(parts):
+        watch(index / len(parts), "laying out pages")
+        following = parts[index + 1] if index + 1 < len(parts) else None
         if isinstance(part, QTextBlock) and (
             part.blockFormat().headingLevel() or isinstance(following, QTextTable)
         ):
@@ -56,19 +56,19 @@ def keep_together(paper: QTextDocument, height: float, watch: Watch = silent) ->
             _start_page(parts[first])
         if isinstance(part, QTextTable):
             _keep_rows(paper, part, height)
-        first = at + 1
+        first = index + 1
 
 
 def _parts(frame: QTextFrame) -> Iterator[_Part]:
     """Return the paragraphs and tables of a document in order, but not the empty ones between tables."""
-    place = frame.begin()
-    while not place.atEnd():
-        inner, block = place.currentFrame(), place.currentBlock()
+    iterator = frame.begin()
+    while not iterator.atEnd():
+        inner, block = iterator.currentFrame(), iterator.currentBlock()
         if isinstance(inner, QTextTable):
             yield inner
         elif block.isValid() and block.text():
             yield block
-        place += 1
+        iterator += 1
 
 
 def _place(paper: QTextDocument, part: _Part) -> QRectF:
@@ -79,7 +79,7 @@ def _place(paper: QTextDocument, part: _Part) -> QRectF:
 
 
 def _least(paper: QTextDocument, part: _Part, height: float) -> float:
-    """Return where the end is of what must not be apart from the beginning."""
+    """Return the lower edge of the part that must stay with its beginning."""
     whole = _place(paper, part)
     if isinstance(part, QTextTable) and whole.height() >= height / 2:
         head = part.format().headerRowCount()

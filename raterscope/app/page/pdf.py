@@ -38,7 +38,7 @@ class _Paper(QTextDocument):
         self._pictures: dict[str, QImage] = {}
 
     def address_of(self, picture: Picture) -> str:
-        """Import a picture and give the address under which it is found."""
+        """Add a picture and return its address."""
         address = f"picture:{len(self._pictures)}"
         self._pictures[address] = QImage.fromData(picture.data)
         return address
@@ -111,7 +111,7 @@ def _written(paper: _Paper, contents: Contents, watch: Watch) -> bytes:
 
 
 def _application() -> QGuiApplication | None:
-    """Make an application where there is none; fonts need one."""
+    """Make an application if there is none; fonts need one."""
     if QGuiApplication.instance() is not None:
         return None
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")

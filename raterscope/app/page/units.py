@@ -22,7 +22,7 @@ _SMALL = 0.1
 
 @dataclass(frozen=True)
 class Units:
-    """How lengths and sizes on one grid are said.
+    """Formatting of lengths and sizes on one grid.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def named(text: object, longest: int = 30) -> str:
-    """Make a stranger's name fit for a sentence that goes on after it, whichever way its letters run."""
+    """Make an untrusted name safe within a sentence, including right-to-left text."""
     name = plain(text, longest)
     if any(bidirectional(letter) in ("R", "AL") for letter in name):
         return f"\N{FIRST STRONG ISOLATE}{name}\N{POP DIRECTIONAL ISOLATE}"
@@ -131,7 +131,7 @@ def run_in_words(run: RunEntry) -> str:
 
 def flat(settings: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """List settings by name, those of a part beside those of the whole."""
-    found: list[tuple[str, Any]] = []
+    pairs: list[tuple[str, Any]] = []
     for name, value in settings.items():
-        found += flat(value) if isinstance(value, dict) else [(str(name), value)]
-    return found
+        pairs += flat(value) if isinstance(value, dict) else [(str(name), value)]
+    return pairs

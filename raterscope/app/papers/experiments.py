@@ -189,9 +189,11 @@ def rates(name: str, score: Evaluation) -> dict[str, float]:
     return {f"{name} S": score.sensitivity, f"{name} P": float(np.nan_to_num(score.precision))}
 
 
-def paired_difference(results: Results, cell: str, measure: str, other: str) -> Estimate | None:
+def paired_difference(results: Results, cell: str, measure: str, reference: str) -> Estimate | None:
     """Average the difference of two measures of the same runs; None where there is none."""
-    pairs = [{"d": run.get(measure, math.nan) - run.get(other, math.nan)} for run in results.get(cell, ())]
+    pairs = [
+        {"d": run.get(measure, math.nan) - run.get(reference, math.nan)} for run in results.get(cell, ())
+    ]
     return estimate({cell: pairs}, cell, "d")
 
 
@@ -208,7 +210,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9.]+")
 
 
 def check_folder(folder: Path) -> None:
-    """Make the folder of the page, or take up one that this program began.
+    """Make the folder of the page, or continue one of this program.
 
     Raises
     ------
@@ -320,7 +322,7 @@ def _write(path: Path, runs: Sequence[Mapping[str, float]]) -> None:
 
 
 class ClickedImage(NamedTuple):
-    """The clicks on an image, and the true places."""
+    """The clicks on an image, and the true points."""
 
     name: str
     clicks: Clicks

@@ -152,13 +152,13 @@ def _rand(first: NDArray[np.integer], second: NDArray[np.integer]) -> float:
     """Return the adjusted Rand index of two groupings."""
     table = np.zeros((int(first.max(initial=0)) + 1, int(second.max(initial=0)) + 1))
     np.add.at(table, (first, second), 1)
-    both, rows, columns, every = (
+    in_both, rows, columns, every = (
         float((counts * (counts - 1) / 2).sum())
         for counts in (table, table.sum(axis=1), table.sum(axis=0), np.array([len(first)]))
     )
     chance = rows * columns / every if every else 0.0
     most = (rows + columns) / 2
-    return 1.0 if most == chance else (both - chance) / (most - chance)
+    return 1.0 if most == chance else (in_both - chance) / (most - chance)
 
 
 _GROUPS = Experiment(

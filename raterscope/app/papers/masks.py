@@ -69,10 +69,9 @@ def compared(masks: Masks, reference: BoolArray) -> dict[str, float]:
     result: dict[str, float] = {}
     for name in (*_METHODS, "default"):
         fusion = fuse(masks, MaskPlan() if name == "default" else _plan(name))
-        one = compare(_consensus(fusion), reference, masks.spacing)
-        result |= {
-            f"{name} Dice": one.dice, f"{name} Hd": one.hausdorff, f"{name} Hd 95 %": one.hausdorff_95,
-        }  # fmt: skip
+        comparison = compare(_consensus(fusion), reference, masks.spacing)
+        result |= {f"{name} Dice": comparison.dice, f"{name} Hd": comparison.hausdorff}
+        result[f"{name} Hd 95 %"] = comparison.hausdorff_95
     return result
 
 
@@ -81,7 +80,7 @@ def _consensus(fusion: MaskFusion) -> BoolArray:
 
 
 def named(values: BoolArray, spacing: tuple[float, float, float]) -> Masks:
-    """Put raters' masks, (P, Z, Y, X), into the form that fusion takes."""
+    """Convert raters' masks, (P, Z, Y, X), into the input of a fusion."""
     return Masks(values, tuple(f"rater {number}" for number in range(1, len(values) + 1)), spacing)
 
 
@@ -265,17 +264,17 @@ def alike(case: SimulatedCase, texts: Mapping[str, str] | None = None) -> dict[s
     `texts` are further settings of the mixture of consensuses.
     """
     masks = named(case.masks, case.spacing)
-    school = np.array([one.wider for one in case.raters])
+    school = np.array([alternative.wider for alternative in case.raters])
     planted = school[:, None] == school
     pairs = np.triu_indices(len(school), 1)
     result: dict[str, float] = {}
     for kind, own in (("printed", {"as_printed": "yes"}), ("default", {})):
         plan = MaskPlan.make("mixture", own | dict(texts or {}))
-        sides = [one.responsibility for one in fuse(masks, plan).alternatives]
-        same = same_consensus(sides or [np.ones(len(school))]) > 0
+        sides = [alternative.responsibility for alternative in fuse(masks, plan).alternatives]
+        together = same_consensus(sides or [np.ones(len(school))]) > 0
         result |= {
-            f"{kind} pairs": float((same == planted)[pairs].mean()),
-            f"{kind} apart": float(not same.all()),
+            f"{kind} pairs": float((together == planted)[pairs].mean()),
+            f"{kind} apart": float(not together.all()),
         }
     return result
 
@@ -319,8 +318,8 @@ def _full_prostate(run: int, raters: int, wider: int = 0) -> SimulatedCase:
 def _nodule(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 - simulated
     """Compare nine raters of a nodule with the truth, in a cube about it."""
     case = simulate_case(run, (96, 96, 96), (1.0, 1.0, 1.0), gather_raters(9, run))
-    centre = np.round([at.mean() for at in np.nonzero(case.truth)]).astype(int)
-    cube = tuple(slice(int(at) - _CUBE // 2, int(at) + _CUBE // 2) for at in centre)
+    centre = np.round([centre_at.mean() for centre_at in np.nonzero(case.truth)]).astype(int)
+    cube = tuple(slice(int(centre_at) - _CUBE // 2, int(centre_at) + _CUBE // 2) for centre_at in centre)
     return compared(named(case.masks[(slice(None), *cube)], case.spacing), case.truth[cube])
 
 

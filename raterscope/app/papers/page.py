@@ -52,9 +52,9 @@ from raterscope.resources.bibliography import references_text
 
 
 def draw_charts(experiment: Experiment, results: Results) -> Gallery:
-    """Draw the charts of an experiment, which have the same curves; what was not measured is left out."""
+    """Draw the charts of an experiment, which share their curves; unmeasured points are omitted."""
     names = [name for name, _ in experiment.charts[0].curves]
-    colours = {name: LINES[at % len(LINES)] for at, name in enumerate(names)}
+    colours = {name: LINES[index % len(LINES)] for index, name in enumerate(names)}
     pictures = [_drawn(chart, colours, results) for chart in experiment.charts]
     legend = [Swatch(colour, name) for name, colour in colours.items()]
     return Gallery("", pictures, legend)
@@ -64,7 +64,7 @@ def _drawn(chart: Chart, colours: dict[str, str], results: Results) -> Picture:
     lines, most = [], 1.0
     for name, points in chart.curves:
         result = [(x, estimate(results, cell, measure)) for x, cell, measure in points]
-        known = [(x, one.mean, np.nan_to_num(one.error)) for x, one in result if one is not None]
+        known = [(x, mean.mean, np.nan_to_num(mean.error)) for x, mean in result if mean is not None]
         if not known:
             continue
         x, mean, error = (np.array(values, dtype=np.float64) for values in zip(*known, strict=True))
@@ -226,7 +226,7 @@ def _lines(experiment: Experiment, results: Results) -> Iterator[_Line]:
 def _gain(
     row: Row, results: Results, default: Estimate, paper_runs: int | None, comparable: bool
 ) -> Estimate | None:
-    """Return by how much the default is better: than the paper's figure, or than the method as printed."""
+    """Return the gain of the default over the paper's figure, or over the method as printed."""
     if not row.better:
         return None
     if comparable and row.paper is not None:
@@ -254,7 +254,7 @@ def _error(ours: Estimate, paper_runs: int | None) -> float:
 
 
 def _is_sure(gap: Estimate) -> bool:
-    """Return whether chance does not explain a difference; what was measured once says nothing of chance."""
+    """Return whether a difference is significant (95 %); single runs never are."""
     if gap.runs < 2:
         return False
     if gap.deviation == 0:  # as where all runs find everything: in more runs one might not
@@ -266,11 +266,11 @@ def _published(row: Row) -> str:
     return row.words if row.paper is None else f"{row.paper:.{row.digits}f}"
 
 
-def _shown(one: Estimate, digits: int, *, signed: bool = False) -> str:
-    mean = round(one.mean, digits) + 0.0  # no minus before 0
+def _shown(estimated: Estimate, digits: int, *, signed: bool = False) -> str:
+    mean = round(estimated.mean, digits) + 0.0  # no minus before 0
     text = f"{mean:+.{digits}f}" if signed else f"{mean:.{digits}f}"
     text = text.replace("-", "\N{MINUS SIGN}")
-    return text if math.isnan(one.error) else f"{text} ± {one.error:.{digits}f}"
+    return text if math.isnan(estimated.error) else f"{text} ± {estimated.error:.{digits}f}"
 
 
 def _marked(gap: Estimate, digits: int) -> Cell:

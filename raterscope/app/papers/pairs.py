@@ -100,13 +100,22 @@ def _study(path: str) -> Experiment:
 
 def _colleges(cell: str, run: int, data: Path) -> Measures:
     pairs = pairs_of(data, "worldcollege")
-    at = {name: number for number, name in enumerate(pairs.annotators)}
+    annotator_index = {name: number for number, name in enumerate(pairs.annotators)}
     listed: BoolArray = np.isin(pairs.annotators, list(_TABLE_8))
     left, right = (
-        np.bincount(pairs.annotator[side], minlength=len(at)) for side in (pairs.choice > 0, pairs.choice < 0)
+        np.bincount(pairs.annotator[side], minlength=len(annotator_index))
+        for side in (pairs.choice > 0, pairs.choice < 0)
     )
-    same = sum((left[at[name]], right[at[name]]) == clicks for name, clicks in _TABLE_8.items())
-    result = {"comparisons": len(pairs), "annotators": len(at), "items": len(pairs.items), "counts": same}
+    equal_counts = sum(
+        (left[annotator_index[name]], right[annotator_index[name]]) == clicks
+        for name, clicks in _TABLE_8.items()
+    )
+    result = {
+        "comparisons": len(pairs),
+        "annotators": len(annotator_index),
+        "items": len(pairs.items),
+        "counts": equal_counts,
+    }
     default = fuse(pairs, PairPlan.make(cell)).flagged
     for name, flagged in (
         ("printed", fuse(pairs, _knockoff(cell, run, least=1)).flagged), ("default", default)

@@ -147,9 +147,9 @@ def over_time(decisions: BoolArray, crowd: CrowdOfVotes, settings: DecisionSetti
     """Return the errors of batch EM, recursive EM and Newton after each of T steps, (3, T, 6)."""
     recursive = newton = begin(*decisions.shape[1:])
     errors = np.empty((3, len(decisions), 6))
-    for step, one in enumerate(decisions):
-        recursive = recursive_em(recursive, one, settings)
-        newton = incremental_newton(newton, one, settings)
+    for step, step_decisions in enumerate(decisions):
+        recursive = recursive_em(recursive, step_decisions, settings)
+        newton = incremental_newton(newton, step_decisions, settings)
         for row, state in enumerate((batch_em(recursive, settings), recursive, newton)):
             errors[row, step] = errors_of(state, crowd)
     return errors

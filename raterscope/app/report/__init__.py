@@ -1,4 +1,4 @@
-"""The report of a study for people, as HTML or PDF."""
+"""The report of a study, as HTML or PDF."""
 
 from raterscope.app.report.writing import write_report
 

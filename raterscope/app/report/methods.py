@@ -22,7 +22,7 @@ def methods_section(
     decisions: Sequence[Decision],
     items: Mapping[tuple[str, int], str],
 ) -> Section:
-    """Tell how everything in the report was made.
+    """Describe the methods behind all results of the report.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def methods_section(
     for run in runs:
         paragraphs.append((f"Run {run.id}", plan_in_words(run)))
         paragraphs += _about(
-            run, [one for part in parts for one in part.of_runs.get(run.id, ())], decisions, items
+            run, [paragraph for part in parts for paragraph in part.of_runs.get(run.id, ())], decisions, items
         )
     for part in parts:
         paragraphs += part.measures
@@ -68,42 +68,42 @@ def _about(
     decisions: Sequence[Decision],
     items: Mapping[tuple[str, int], str],
 ) -> list[Paragraph]:
-    then = fold([one for one in decisions if one.id <= run.known])
+    previous = fold([decision for decision in decisions if decision.id <= run.known])
     fixed = []
     for number in run.items:
-        settled = then.settled(run.kind, number)
+        settled = previous.settled(run.kind, number)
         if settled and (run.kind, number) in items:
             fixed.append(f"{settled} of {plain(items[run.kind, number])}")
-    nothing, more = KINDS[run.kind].report.held_fixed(run, then, items, bool(fixed))
-    held = f"What the expert had settled was held fixed: {', '.join(fixed)}." if fixed else nothing
-    held += more
+    nothing, more = KINDS[run.kind].report.held_fixed(run, previous, items, bool(fixed))
+    words = f"What the expert had settled was held fixed: {', '.join(fixed)}." if fixed else nothing
+    words += more
     if run.excluded:
-        held += f" Left out: {', '.join(plain(name, 40) for name in run.excluded)}."
+        words += f" Left out: {', '.join(plain(name, 40) for name in run.excluded)}."
     if run.weights:
-        held += f" {_weights(run, then)}"
+        words += f" {_weights(run, previous)}"
     seeds = [value for name, value in flat(run.settings) if name == "seed"]
     seed = run.seed if run.seed is not None else (seeds[0] if seeds else None)
     chance = (
         "No random numbers are used." if seed is None else f"Random numbers come from the seed {plain(seed)}."
     )
     versions = ", ".join(f"{plain(name)} {plain(version)}" for name, version in run.versions.items())
-    said = [
-        ("Held fixed", held),
+    paragraphs = [
+        ("Held fixed", words),
         ("Chance", chance),
         ("Versions", f"{versions}. Input {plain(run.digest, 90)}."),
     ]
-    return [said[0], *of_run, *said[1:]]
+    return [paragraphs[0], *of_run, *paragraphs[1:]]
 
 
-def _weights(run: RunEntry, then: ReviewState) -> str:
-    """Say who counted as a part of an annotator, and why."""
-    told = []
+def _weights(run: RunEntry, previous: ReviewState) -> str:
+    """Describe the down-weighted annotators and the reasons."""
+    weighed = []
     for name, weight in run.weights.items():
-        known = then.weighed.get(name)
+        known = previous.weighed.get(name)
         because = f" ({plain(known.reason)})" if known is not None and known.reason else ""
-        told.append(f"{plain(name, 40)} as {part_of_one(weight)}{because}")
+        weighed.append(f"{plain(name, 40)} as {part_of_one(weight)}{because}")
     return (
-        f"Counted as a part of an annotator: {', '.join(told)}. An annotator counts as so many who do the "
+        f"Counted as a part of an annotator: {', '.join(weighed)}. An annotator counts as so many who do the "
         "same: the likelihood of what was done is raised to the power of the weight ([@ibrahim2000]; "
         "[@hu2002])."
     )

@@ -1,4 +1,4 @@
-"""How far to trust the probabilities of a report: one plot and one sentence for each result."""
+"""Calibration of the probabilities in a report: one plot and one sentence for each result."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from raterscope.app.page.contents import Block, Gallery, Notices, Prose, Section
 from raterscope.app.trust import Trust, bin_intervals
 
 
-def trust_section(found: Mapping[str, Trust]) -> Section:
-    """Tell of every result, by its title, whether what is known contradicts its probabilities."""
+def trust_section(trusts: Mapping[str, Trust]) -> Section:
+    """Compare each result's probabilities with ground truth, by title."""
     blocks: list[Block] = []
-    for title, trust in found.items():
+    for title, trust in trusts.items():
         words = trust.in_words()
         blocks.append(
             Notices([f"{plain(title)}: {words}"]) if trust.contradicted else Prose([(plain(title), words)])

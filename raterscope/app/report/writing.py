@@ -36,7 +36,7 @@ def write_report(
     question: int | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Write what a study has come to by the runs shown, for people: slices, tables, decisions, methods.
+    """Write a report of the runs shown: slices, tables, decisions, methods.
 
     Parameters
     ----------
@@ -92,8 +92,8 @@ def _gather(
     question: int | None,
     options: Mapping[str, Any],
 ) -> Contents:
-    """Read and measure all that a report tells, see `write_report`."""
-    from raterscope.app.report.decisions import decisions_section, told_of
+    """Gather the contents of a report; see `write_report`."""
+    from raterscope.app.report.decisions import decisions_on, decisions_section
     from raterscope.app.report.methods import methods_section
     from raterscope.app.report.trusted import trust_section
 
@@ -110,13 +110,13 @@ def _gather(
     }
     fused = {name: _fused(study, KINDS[name], entries) for name, entries in scope.items()}
     made = provenance_of_report(study, item, question)
-    here = [name for name, entries in fused.items() if entries]
+    kinds_present = [name for name, entries in fused.items() if entries]
     parts = [
         KINDS[name].report.gather(
             ReportRequest(study, state, fused[name], options),
-            part(watch, at / len(here), (at + 1) / len(here)),
+            part(watch, index / len(kinds_present), (index + 1) / len(kinds_present)),
         )
-        for at, name in enumerate(here)
+        for index, name in enumerate(kinds_present)
     ]
     sections = [section for one in parts for section in one.sections]
     runs = {number: run for one in parts for number, run in one.runs.items()}
@@ -132,66 +132,68 @@ def _gather(
         sections[0] = replace(sections[0], breaks=False)
     if stale:
         sections.insert(0, Section("", [Notices(stale)]))
-    shown = {(name, one.id) for name, entries in scope.items() for one in entries}
-    named = {key: name for key, name in study.names().items() if key in shown}
-    told = told_of(decisions, named, state)
+    items_shown = {(name, one.id) for name, entries in scope.items() for one in entries}
+    named = {key: name for key, name in study.names().items() if key in items_shown}
+    decisions_shown = decisions_on(decisions, named, state)
     views = {image: some for one in parts for image, some in one.views.items()}
-    sections.append(decisions_section(told, state, views))
-    told_runs = [_with_who_had_a_part(study, runs[number]) for number in sorted(runs)]
+    sections.append(decisions_section(decisions_shown, state, views))
+    told_runs = [_limit_excluded(study, runs[number]) for number in sorted(runs)]
     sections.append(methods_section(told_runs, parts, decisions, named))
     facts = [("Study", plain(study.path.stem, 200))]
     facts.append(("About", _about(study)) if whole else ("Only", plain(next(iter(named.values())))))
     facts.append(("Runs" if len(made.runs) > 1 else "Run", made.in_words()))
-    experts = list(dict.fromkeys(plain(one.who, 40) for one, _ in told if one.who))
+    experts = list(dict.fromkeys(plain(one.who, 40) for one, _ in decisions_shown if one.who))
     if experts:
         facts.append(("Experts" if len(experts) > 1 else "Expert", ", ".join(experts)))
-    now = datetime.now(UTC)
-    facts.append(("Written", f"{now:%Y-%m-%d %H:%M} UTC by Raterscope {__version__}"))
+    written = datetime.now(UTC)
+    facts.append(("Written", f"{written:%Y-%m-%d %H:%M} UTC by Raterscope {__version__}"))
     return Contents(f"Report on {plain(study.path.stem, 200)}", facts, sections)
 
 
 def _trust(study: Study, fused: Mapping[str, Sequence[Item]]) -> dict[str, Trust]:
     """Compare what the results claim with what is known, by the title of each result."""
-    found: dict[str, Trust] = {}
+    trusts: dict[str, Trust] = {}
     for name, entries in fused.items():
         kind = KINDS[name]
         results = (
-            [(one.name, [one.id]) for one in entries]
+            [(entry.name, [entry.id]) for entry in entries]
             if kind.by_question
-            else [(kind.title, [one.id for one in entries])]
+            else [(kind.title, [entry.id for entry in entries])]
         )
         for title, items in results:
             trust = kind.trust(study, items, silent) if items else None
             if trust is not None:
-                found[title] = trust
-    return found
+                trusts[title] = trust
+    return trusts
 
 
-def _with_who_had_a_part(study: Study, run: RunEntry) -> RunEntry:
-    """Return a run of whose excluded only those are left who had marked or answered something of it."""
+def _limit_excluded(study: Study, run: RunEntry) -> RunEntry:
+    """Return a run with the excluded annotators limited to those with annotations on its items."""
     if not run.excluded:
         return run
     everybody = replace(run, excluded=(), weights={})
     annotators_of = KINDS[run.kind].annotators_of
-    here = {name for item in run.items for name in annotators_of(study, item, everybody)}
-    return replace(run, excluded=tuple(name for name in run.excluded if name in here))
+    involved = {name for item in run.items for name in annotators_of(study, item, everybody)}
+    return replace(run, excluded=tuple(name for name in run.excluded if name in involved))
 
 
 def _about(study: Study) -> str:
-    """Say what was fused: "24 images of clicks, 1 question of labels; 39 annotators"."""
-    many = {kind: len(_fused(study, kind, kind.items(study))) for kind in KINDS.values()}
-    here = [f"{counted(number, kind.item)} of {kind.name}" for kind, number in many.items() if number]
-    return f"{', '.join(here)}; {counted(len(study.annotators()), 'annotator')}"
+    """Describe what was fused: "24 images of clicks, 1 question of labels; 39 annotators"."""
+    counts = {kind: len(_fused(study, kind, kind.items(study))) for kind in KINDS.values()}
+    phrases = [f"{counted(number, kind.item)} of {kind.name}" for kind, number in counts.items() if number]
+    return f"{', '.join(phrases)}; {counted(len(study.annotators()), 'annotator')}"
 
 
 def _fused(study: Study, kind: Kind, entries: Sequence[Item]) -> list[Item]:
-    """Return the items of a kind of which a run is shown."""
-    there = {one.id for one in kind.items(study)}
-    return [one for one in entries if one.id in there and study.shown.run(one.id, kind.name) is not None]
+    """Return the items of a kind for which a run is shown."""
+    present = {entry.id for entry in kind.items(study)}
+    return [
+        entry for entry in entries if entry.id in present and study.shown.run(entry.id, kind.name) is not None
+    ]
 
 
 def _stale(study: Study, made: Provenance) -> list[str]:
-    """Say in what the runs do not rest on what the expert says now."""
+    """Describe decisions and annotations that the runs do not include."""
     return [
         *made.outdated,
         *(

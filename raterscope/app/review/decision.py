@@ -101,14 +101,14 @@ class Decision:
             raise ValueError(f"a decision to {self.verb} needs {missing}.")
 
     def _missing(self) -> str:
-        """Name what says whose the subject is, where it is missing."""
+        """Name the missing field that identifies the subject's owner, if any."""
         if isinstance(self.subject, WeightSubject):
             return "" if self.annotators else "annotators"
         return "item" if self.item is None else ""
 
 
 def in_words(decision: Decision, find: Find | None = None, *, hidden: bool = False) -> str:
-    """Say a decision in a few words: "reject spot 12", "undo reject spot 12", "redo reject spot 12".
+    """Describe a decision: "reject spot 12", "undo reject spot 12", "redo reject spot 12".
 
     Parameters
     ----------
@@ -134,12 +134,12 @@ def in_words(decision: Decision, find: Find | None = None, *, hidden: bool = Fal
     if decision.subject is not None and not isinstance(decision.subject, WeightSubject):
         return decision.subject.in_words(decision.verb)
     if len(decision.annotators) > 1:
-        who = f"{len(decision.annotators):,} annotators"
+        annotators = f"{len(decision.annotators):,} annotators"
     else:
-        who = "an annotator" if hidden else f"annotator {decision.annotators[0]}"
-    how = "" if decision.subject is None else f" {decision.subject.in_words(decision.verb)}"
+        annotators = "an annotator" if hidden else f"annotator {decision.annotators[0]}"
+    change = "" if decision.subject is None else f" {decision.subject.in_words(decision.verb)}"
     because = f" ({decision.reason})" if decision.reason else ""
-    return f"{decision.verb} {who}{how}{because}"
+    return f"{decision.verb} {annotators}{change}{because}"
 
 
 def target_of(decision: Decision, find: Find) -> tuple[Decision | None, int]:
@@ -164,17 +164,17 @@ def target_of(decision: Decision, find: Find) -> tuple[Decision | None, int]:
 
 
 def one_by_one(decision: Decision) -> tuple[Decision, ...]:
-    """Take a decision on several spots for one on each, of the same number; any other as it is."""
+    """Split a decision on several spots into one for each, with the same number."""
     several = decision.subject
     if not isinstance(several, SpotsSubject):
         return (decision,)
     return tuple(
         replace(
             decision,
-            item=one.image,
-            subject=SpotSubject(x=one.x, y=one.y, number=one.number, blind=several.blind),
-            run=one.run,
-            about=one.about,
+            item=spot.image,
+            subject=SpotSubject(x=spot.x, y=spot.y, number=spot.number, blind=several.blind),
+            run=spot.run,
+            about=spot.about,
         )
-        for one in several.spots
+        for spot in several.spots
     )

@@ -25,28 +25,28 @@ from raterscope.app.review.subjects import (
 from raterscope.app.review.tasks import BiasesOfQuestion, DecidedTask, Judged, LastWords, TasksOfQuestion
 
 Standing = Literal["in effect", "superseded", "no effect", "undone"]
-"""What has become of a decision.
+"""Present status of a decision.
 
 superseded: a later decision on the same subject replaced it; no effect: it skipped what was settled.
 """
 
 
 class _OnItem(Protocol):
-    """What was decided on one item, while the journal is read."""
+    """Decisions on one item, collected while the journal is read."""
 
     words: LastWords
 
     def take(self, decision: Decision, item: int) -> None:
-        """Let a decision in effect change what is decided on the item."""
+        """Apply a decision in effect to the item."""
 
     def fixed(self) -> object:
-        """Return what a fusion is held to, to be compared."""
+        """Return the decisions that a fusion holds fixed, for comparison."""
 
     def settled_subjects(self) -> tuple[str, ...]:
-        """Say how many subjects a fusion is held to."""
+        """Describe the number of subjects that a fusion holds fixed."""
 
     def undone_since(self, now: Any, dead: Container[int]) -> list[int]:
-        """Name the decisions that a fusion was held to and that nothing replaces now."""
+        """Return the decisions that a fusion used and that nothing replaces now."""
 
 
 _READERS: Mapping[str, Callable[[], _OnItem]] = {
@@ -63,7 +63,7 @@ _SINGLE = (ScaleSubject, ShapeSubject, CountingSubject, StructureSubject)
 
 @dataclass(frozen=True)
 class Weighed:
-    """As how much of an annotator somebody counts, and why."""
+    """Weight of a down-weighted annotator, and the reason."""
 
     weight: float
     reason: str
@@ -71,7 +71,7 @@ class Weighed:
 
 @dataclass(frozen=True)
 class ReviewState:
-    """What the journal amounts to.
+    """State that follows from the journal.
 
     Attributes
     ----------
@@ -99,28 +99,28 @@ class ReviewState:
 
     @property
     def weights(self) -> dict[str, float]:
-        """As how much of one each of those counts who are weighed, by name."""
-        return {name: one.weight for name, one in sorted(self.weighed.items())}
+        """Weights of the down-weighted annotators by name."""
+        return {name: weighed.weight for name, weighed in sorted(self.weighed.items())}
 
     @property
     def counted(self) -> dict[str, Weighed]:
-        """Who does not count fully; the excluded at 0."""
+        """Down-weighted annotators by name; excluded ones have the weight 0."""
         return {**self.weighed, **{name: Weighed(0.0, reason) for name, reason in self.excluded.items()}}
 
     def spots(self, image: int) -> list[Spot]:
         """List the spots of an image that the expert has judged, by the first decision on each."""
-        found = self._decided.get(("clicks", image))
-        return list(found.spots) if isinstance(found, SpotsOfImage) else []
+        decided = self._decided.get(("clicks", image))
+        return list(decided.spots) if isinstance(decided, SpotsOfImage) else []
 
     def flag(self, image: int) -> Flag | None:
         """Return the flag that the expert put on an image of clicks."""
-        found = self._decided.get(("clicks", image))
-        return found.flag if isinstance(found, SpotsOfImage) else None
+        decided = self._decided.get(("clicks", image))
+        return decided.flag if isinstance(decided, SpotsOfImage) else None
 
     def control_mark(self, image: int) -> Control | None:
         """Return the control mark that the expert put on an image of clicks."""
-        found = self._decided.get(("clicks", image))
-        return found.control if isinstance(found, SpotsOfImage) else None
+        decided = self._decided.get(("clicks", image))
+        return decided.control if isinstance(decided, SpotsOfImage) else None
 
     def control(self, image: int) -> Control | None:
         """Return the control mark that counts: an image with an accepted spot is no negative control."""
@@ -131,27 +131,27 @@ class ReviewState:
         return None if accepted else mark
 
     def regions(self, image: int) -> list[Region]:
-        """List what was decided on an image's masks and stands, the oldest first."""
-        found = self._decided.get(("masks", image))
-        return list(found.regions) if isinstance(found, RegionsOfImage) else []
+        """List the decisions in effect on an image's masks, oldest first."""
+        decided = self._decided.get(("masks", image))
+        return list(decided.regions) if isinstance(decided, RegionsOfImage) else []
 
     def tasks(self, question: int) -> dict[str, DecidedTask]:
         """Return the tasks of a question that the expert has judged, by name."""
-        found = self._decided.get(("labels", question))
-        return dict(found.tasks) if isinstance(found, TasksOfQuestion) else {}
+        decided = self._decided.get(("labels", question))
+        return dict(decided.tasks) if isinstance(decided, TasksOfQuestion) else {}
 
     def judged(self, question: int) -> dict[str, Judged]:
         """Return the annotators of a question of pairs that the expert has judged, by name."""
-        found = self._decided.get(("pairs", question))
-        return dict(found.judged) if isinstance(found, BiasesOfQuestion) else {}
+        decided = self._decided.get(("pairs", question))
+        return dict(decided.judged) if isinstance(decided, BiasesOfQuestion) else {}
 
     def skipped_tasks(self, question: int) -> frozenset[str]:
         """Return the tasks of a question that were passed over."""
-        found = self._decided.get(("labels", question))
-        return frozenset(found.skipped) if isinstance(found, TasksOfQuestion) else frozenset()
+        decided = self._decided.get(("labels", question))
+        return frozenset(decided.skipped) if isinstance(decided, TasksOfQuestion) else frozenset()
 
     def items(self, kind: str) -> list[int]:
-        """List the numbers of the items on which something of a kind has been decided."""
+        """List the items of a kind with decisions."""
         return [item for of, item in self._decided if of == kind]
 
     def fixed(self, kind: str, item: int) -> object:
@@ -160,16 +160,16 @@ class ReviewState:
 
     def settled(self, kind: str, item: int) -> str:
         """Say on how many subjects of an item a fusion is held fixed: "2 regions and 1 brush stroke"."""
-        found = self._decided.get((kind, item))
-        return " and ".join(() if found is None else found.settled_subjects())
+        decided = self._decided.get((kind, item))
+        return " and ".join(() if decided is None else decided.settled_subjects())
 
-    def undone_since(self, then: ReviewState, kind: str, item: int) -> list[int]:
+    def undone_since(self, previous: ReviewState, kind: str, item: int) -> list[int]:
         """Name the decisions that a fusion from an earlier state was held to and that were undone since.
 
         One is left out where another decision settles the same subject now: that has the last word.
         """
-        held = then._decided.get((kind, item))
-        return [] if held is None else held.undone_since(self._decided.get((kind, item)), self._dead)
+        decided = previous._decided.get((kind, item))
+        return [] if decided is None else decided.undone_since(self._decided.get((kind, item)), self._dead)
 
     def stands(self, decision: int) -> bool:
         """Return whether a decision was made and not undone."""
@@ -180,7 +180,7 @@ class ReviewState:
         return self.stands(decision) and self.standing(decision) == "in effect"
 
     def standing(self, decision: int) -> Standing:
-        """Tell what has become of a decision; of several subjects, it is in effect as long as on one."""
+        """Return the status of a decision; one on several subjects is in effect while it is on any."""
         if not self.stands(decision):
             return "undone"
         made = self._by_id[decision]
@@ -191,8 +191,8 @@ class ReviewState:
         if isinstance(made.subject, _SINGLE):
             return "in effect" if decision in self._last_on_single else "superseded"
         kind = "" if made.subject is None else made.subject.kind
-        found = [self._decided[kind, one].words for one in made.items if (kind, one) in self._decided]
-        told = [words.standing(decision) for words in found]
+        standings = [self._decided[kind, item].words for item in made.items if (kind, item) in self._decided]
+        told = [words.standing(decision) for words in standings]
         for standing in ("in effect", "superseded"):
             if standing in told:
                 return standing
@@ -202,28 +202,28 @@ class ReviewState:
     def _last_on_annotators(self) -> frozenset[int]:
         """The last decision on each annotator."""
         last: dict[str, int] = {}
-        for one in self._by_id.values():
-            if one.verb in _OF_ANNOTATORS and one.id not in self._dead:
-                last.update(dict.fromkeys(one.annotators, one.id))
+        for decision in self._by_id.values():
+            if decision.verb in _OF_ANNOTATORS and decision.id not in self._dead:
+                last.update(dict.fromkeys(decision.annotators, decision.id))
         return frozenset(last.values())
 
     @cached_property
     def _last_on_single(self) -> frozenset[int]:
         """The last decision on each scale, shape, count and structure."""
         last: dict[tuple[object, ...], int] = {}
-        for one in self._by_id.values():
-            subject = one.subject
-            if not isinstance(subject, _SINGLE) or one.id in self._dead:
+        for decision in self._by_id.values():
+            subject = decision.subject
+            if not isinstance(subject, _SINGLE) or decision.id in self._dead:
                 continue
             if isinstance(subject, ShapeSubject):
-                last["shape", one.item, subject.number] = one.id
+                last["shape", decision.item, subject.number] = decision.id
                 continue
             if isinstance(subject, StructureSubject):
-                last[subject.form, subject.structure] = one.id
+                last[subject.form, subject.structure] = decision.id
                 continue
             if isinstance(subject, ScaleSubject) and subject.everywhere:
                 last = {key: number for key, number in last.items() if key[0] != subject.form}
-            last[subject.form, None if subject.everywhere else one.item] = one.id
+            last[subject.form, None if subject.everywhere else decision.item] = decision.id
         return frozenset(last.values())
 
     def decision(self, number: int) -> Decision | None:
@@ -260,8 +260,8 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
     by_id = {**before._by_id, **{decision.id: decision for decision in new}}
     on = _by_item(new, before._on)
     touched = {key for decision in new for key in _touched(decision, by_id)}
-    decided = {key: found for key, found in before._decided.items() if key not in touched}
-    fixed = {key: found for key, found in before._fixed.items() if key not in touched}
+    decided = {key: by_item for key, by_item in before._decided.items() if key not in touched}
+    fixed = {key: by_item for key, by_item in before._fixed.items() if key not in touched}
     dead, excluded, weighed = before._dead, before.excluded, before.weighed
     undoable, redone = (new[-1].id if new else None), None
     if "undo" in verbs:
@@ -301,7 +301,7 @@ def _by_item(
         if decision.subject is not None:
             for item in decision.items:
                 more.setdefault((decision.subject.kind, item), []).append(decision)
-    return {**before, **{key: (*before.get(key, ()), *found) for key, found in more.items()}}
+    return {**before, **{key: (*before.get(key, ()), *by_item) for key, by_item in more.items()}}
 
 
 def _dead(decisions: Sequence[Decision]) -> frozenset[int]:
@@ -316,7 +316,7 @@ def _dead(decisions: Sequence[Decision]) -> frozenset[int]:
 def _set_apart(
     decisions: Sequence[Decision], dead: frozenset[int]
 ) -> tuple[dict[str, str], dict[str, Weighed]]:
-    """Tell who is excluded and who is weighed: of each annotator the last word counts."""
+    """Return excluded and down-weighted annotators; the last decision on each counts."""
     excluded: dict[str, str] = {}
     weighed: dict[str, Weighed] = {}
     for decision in decisions:
@@ -328,13 +328,13 @@ def _set_apart(
         if decision.verb == "exclude":
             excluded.update(dict.fromkeys(decision.annotators, decision.reason))
         elif isinstance(decision.subject, WeightSubject):
-            one = Weighed(decision.subject.weight, decision.reason)
-            weighed.update(dict.fromkeys(decision.annotators, one))
+            weight = Weighed(decision.subject.weight, decision.reason)
+            weighed.update(dict.fromkeys(decision.annotators, weight))
     return excluded, weighed
 
 
 def _touched(decision: Decision, by_id: Mapping[int, Decision]) -> set[tuple[str, int]]:
-    """Name the items on which something else is decided with a decision than without it."""
+    """Return the items that a decision affects."""
     target, _ = target_of(decision, by_id.get)
     if target is None or target.subject is None:
         return set()
@@ -342,7 +342,7 @@ def _touched(decision: Decision, by_id: Mapping[int, Decision]) -> set[tuple[str
 
 
 def undo(state: ReviewState, decision: int | None = None) -> Decision | None:
-    """Make the decision that takes back the last one, or the one named; None where there is none.
+    """Make the decision that undoes the last one or a given one; None if there is none.
 
     Examples
     --------
@@ -359,7 +359,7 @@ def undo(state: ReviewState, decision: int | None = None) -> Decision | None:
 
 
 def redo(state: ReviewState) -> Decision | None:
-    """Make the decision that brings back what was undone last; None where nothing is to be brought back.
+    """Make the decision that redoes the last undo; None if there is none.
 
     Examples
     --------
@@ -371,8 +371,8 @@ def redo(state: ReviewState) -> Decision | None:
     return None if state._undo_of_redoable is None else Decision(verb="undo", undoes=state._undo_of_redoable)
 
 
-def differ(then: ReviewState, now: ReviewState, kind: str, item: int | None = None) -> bool:
-    """Return whether a fusion from the one state would be held to other decisions than from the other.
+def differ(previous: ReviewState, current: ReviewState, kind: str, item: int | None = None) -> bool:
+    """Return whether fusions from two states would use different decisions.
 
     A decision that was made and undone between them, and what was passed over, change nothing.
 
@@ -391,14 +391,16 @@ def differ(then: ReviewState, now: ReviewState, kind: str, item: int | None = No
     >>> differ(ReviewState(), now, "clicks"), differ(now, now, "clicks")
     (True, False)
     """
-    if set(then.excluded) != set(now.excluded) or (kind == "clicks" and then.weights != now.weights):
+    if set(previous.excluded) != set(current.excluded) or (
+        kind == "clicks" and previous.weights != current.weights
+    ):
         return True
-    items = {*then.items(kind), *now.items(kind)} if item is None else {item}
-    return any(then.fixed(kind, one) != now.fixed(kind, one) for one in items)
+    items = {*previous.items(kind), *current.items(kind)} if item is None else {item}
+    return any(previous.fixed(kind, item_id) != current.fixed(kind, item_id) for item_id in items)
 
 
 def _stacks(journal: Sequence[Decision], by_id: Mapping[int, Decision]) -> tuple[int | None, int | None]:
-    """Walk the journal as somebody who presses Undo and Redo: what is on top of either pile.
+    """Return the tops of the undo and redo stacks after the whole journal.
 
     Returns
     -------
@@ -407,20 +409,20 @@ def _stacks(journal: Sequence[Decision], by_id: Mapping[int, Decision]) -> tuple
     redone : int or None
         The undo that Redo takes back.
     """
-    done: dict[int, None] = {}
+    in_effect: dict[int, None] = {}
     undone: dict[int, int] = {}
     for decision in journal:
         if decision.verb != "undo":
-            done[decision.id] = None
+            in_effect[decision.id] = None
             undone.clear()
             continue
         target, times = target_of(decision, by_id.get)
         if target is None:
             continue
-        done.pop(target.id, None)
+        in_effect.pop(target.id, None)
         undone.pop(target.id, None)
         if times % 2:
             undone[target.id] = decision.id
         else:
-            done[target.id] = None
-    return next(reversed(done), None), next(reversed(undone.values()), None)
+            in_effect[target.id] = None
+    return next(reversed(in_effect), None), next(reversed(undone.values()), None)

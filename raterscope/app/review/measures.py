@@ -42,7 +42,7 @@ class Shape:
 
 @dataclass(frozen=True, eq=False)
 class Measures:
-    """All that is measured and stands.
+    """Measures in effect.
 
     Attributes
     ----------
@@ -59,24 +59,24 @@ class Measures:
     counting: Mapping[int | None, CountingSubject] = field(default_factory=dict)
 
     def scale_of(self, image: int) -> Decision | None:
-        """Return the decision on an image's scale; None where there is only what the file says."""
-        found = self.scales.get(image, self.scales.get(None))
-        return None if found is None or found.verb == "unscale" else found
+        """Return the decision on an image's scale; None if the file's scale applies."""
+        decision = self.scales.get(image, self.scales.get(None))
+        return None if decision is None or decision.verb == "unscale" else decision
 
     def pixel_size(self, image: int, of_file: float | None) -> float | None:
-        """Return the micrometres of an image's pixel, as set or else as the file says; None where unknown."""
-        found = self.scale_of(image)
-        if found is None:
+        """Return the size of an image's pixel in micrometres, as set or as in the file; None if unknown."""
+        decision = self.scale_of(image)
+        if decision is None:
             return of_file
-        assert isinstance(found.subject, ScaleSubject)
-        return found.subject.pixel_size
+        assert isinstance(decision.subject, ScaleSubject)
+        return decision.subject.pixel_size
 
     def next_number(self, image: int, decisions: Sequence[Decision]) -> int:
-        """Return the number of the next shape on an image: one that none has had."""
+        """Return an unused number for the next shape on an image."""
         numbers = [
-            one.subject.number
-            for one in decisions
-            if isinstance(one.subject, ShapeSubject) and one.item == image
+            decision.subject.number
+            for decision in decisions
+            if isinstance(decision.subject, ShapeSubject) and decision.item == image
         ]
         return max(numbers, default=0) + 1
 
@@ -87,7 +87,7 @@ def is_measure(decision: Decision | None) -> bool:
 
 
 def read_measures(decisions: Sequence[Decision], state: ReviewState) -> Measures:
-    """Read off the journal what is measured; the last word counts.
+    """Read the measures in effect from the journal.
 
     Parameters
     ----------
@@ -99,21 +99,23 @@ def read_measures(decisions: Sequence[Decision], state: ReviewState) -> Measures
     scales: dict[int | None, Decision] = {}
     shapes: dict[int, dict[int, Shape]] = {}
     counting: dict[int | None, CountingSubject] = {}
-    for one in decisions:
-        subject, image = one.subject, one.item
-        if not isinstance(subject, _SUBJECTS) or image is None or not state.stands(one.id):
+    for decision in decisions:
+        subject, image = decision.subject, decision.item
+        if not isinstance(subject, _SUBJECTS) or image is None or not state.stands(decision.id):
             continue
         if isinstance(subject, ScaleSubject):
             if subject.everywhere:
                 scales.clear()
-            scales[None if subject.everywhere else image] = one
+            scales[None if subject.everywhere else image] = decision
         elif isinstance(subject, CountingSubject):
             counting[None if subject.everywhere else image] = subject
-        elif one.verb == "delete":
+        elif decision.verb == "delete":
             shapes.get(image, {}).pop(subject.number, None)
-        elif one.verb == "measure" or subject.number in shapes.get(image, {}):
-            shapes.setdefault(image, {})[subject.number] = _shape(subject, one)
-    return Measures(scales, {image: tuple(found.values()) for image, found in shapes.items()}, counting)
+        elif decision.verb == "measure" or subject.number in shapes.get(image, {}):
+            shapes.setdefault(image, {})[subject.number] = _shape(subject, decision)
+    return Measures(
+        scales, {image: tuple(image_shapes.values()) for image, image_shapes in shapes.items()}, counting
+    )
 
 
 def _shape(subject: ShapeSubject, made: Decision) -> Shape:

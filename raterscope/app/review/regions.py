@@ -24,7 +24,7 @@ _NOUNS = ("region", "brush stroke", "whole structure")
 
 @dataclass(frozen=True)
 class Region:
-    """A decision on a region that stands.
+    """A decision on a region, in effect.
 
     Attributes
     ----------
@@ -46,14 +46,14 @@ class Region:
 
 
 class RegionsOfImage:
-    """The decisions on one image, while the journal is read."""
+    """Decisions on the regions of one image, collected while the journal is read."""
 
     def __init__(self) -> None:
         self.regions: list[Region] = []
         self.words = LastWords()
 
     def take(self, decision: Decision, _item: int) -> None:
-        """Let a decision join those that stand; what it settles has the last word over earlier ones."""
+        """Add a decision; its voxels override earlier ones."""
         if not isinstance(decision.subject, RegionSubject):  # what a structure stands for settles no voxel
             return
         region = Region(decision.id, decision.verb, decision.subject, decision.run, decision.voxels)
@@ -61,11 +61,11 @@ class RegionsOfImage:
         self._add_words(region)
 
     def _add_words(self, region: Region) -> None:
-        """Supersede what the decision replaces: a stroke of the brush leaves what is beside it."""
+        """Supersede replaced decisions; a brush stroke replaces nothing beside it."""
         subject = region.subject
         words, key = self.words, _key(region)
         if subject.whole:
-            words.supersede([one for one in words.subjects() if _structure(one) == subject.structure])
+            words.supersede([key for key in words.subjects() if _structure(key) == subject.structure])
             words.add(key, region.decision, _DRAWN)
         elif region.verb != "paint":
             words.add(key, region.decision, region.verb, _WHOLE_REGION)
@@ -83,13 +83,13 @@ class RegionsOfImage:
         of = [_noun(subject) for subject in self.words.settled()]
         return tuple(counted(of.count(noun), noun) for noun in _NOUNS if noun in of)
 
-    def undone_since(self, now: RegionsOfImage | None, dead: Container[int]) -> list[int]:
-        """Name the undone decisions whose voxels no other decision settles all of now."""
-        words = LastWords() if now is None else now.words
+    def undone_since(self, current: RegionsOfImage | None, dead: Container[int]) -> list[int]:
+        """Return the undone decisions whose voxels are not all settled by others now."""
+        words = LastWords() if current is None else current.words
         return [
-            one.decision
-            for one in self.regions
-            if one.voxels is not None and one.decision in dead and not _is_settled(one, words)
+            region.decision
+            for region in self.regions
+            if region.voxels is not None and region.decision in dead and not _is_settled(region, words)
         ]
 
 
@@ -124,7 +124,7 @@ def _is_settled(region: Region, words: LastWords) -> bool:
 def known_voxels(
     regions: Iterable[Region], settled: Mapping[int, Settled], structure: str, origin: Box, shape: Box
 ) -> NDArray[np.int8] | None:
-    """Lay everything that was settled of a structure over a part of the image, the latest on top.
+    """Combine the settled voxels of a structure within a box, the latest on top.
 
     Parameters
     ----------
@@ -152,10 +152,10 @@ def known_voxels(
         ]
         if any(stop <= start for start, stop in zip(low, high, strict=True)):
             continue
-        there = tuple(slice(a - o, b - o) for a, b, o in zip(low, high, piece.origin, strict=True))
-        here = tuple(slice(a - o, b - o) for a, b, o in zip(low, high, origin, strict=True))
-        value = piece.value[there]
+        source = tuple(slice(a - o, b - o) for a, b, o in zip(low, high, piece.origin, strict=True))
+        target = tuple(slice(a - o, b - o) for a, b, o in zip(low, high, origin, strict=True))
+        value = piece.value[source]
         if known is None:
             known = np.full(shape, OPEN, dtype=np.int8)
-        known[here] = np.where(value == OPEN, known[here], value)
+        known[target] = np.where(value == OPEN, known[target], value)
     return known

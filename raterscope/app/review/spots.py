@@ -68,7 +68,7 @@ class Spot:
 
 @dataclass(frozen=True)
 class Flag:
-    """Why the expert flagged an image, and the decision that says so."""
+    """Reason of a flagged image, and the decision."""
 
     reason: str
     decision: int
@@ -76,7 +76,7 @@ class Flag:
 
 @dataclass(frozen=True)
 class Control:
-    """What the expert knows of a control image, and the decision that says so.
+    """Control mark of an image, and the decision.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class Control:
 
 
 class SpotsOfImage:
-    """The judged spots of one image, its flag and control mark, while the journal is read."""
+    """Judged spots, flag and control mark of one image, collected while the journal is read."""
 
     def __init__(self) -> None:
         self.spots: list[Spot] = []
@@ -111,15 +111,15 @@ class SpotsOfImage:
         if isinstance(subject, ImageSubject):
             self._mark(decision)
         elif isinstance(subject, SpotsSubject):
-            for one in subject.by_image.get(image, ()):
-                self._judge(decision, one, one.x, one.y, one.run, one.about)
+            for spot in subject.by_image.get(image, ()):
+                self._judge(decision, spot, spot.x, spot.y, spot.run, spot.about)
         elif isinstance(subject, SpotSubject):
             at_x = subject.x if subject.from_x is None else subject.from_x
             at_y = subject.y if subject.from_y is None else subject.from_y
             self._judge(decision, subject, at_x, at_y, decision.run, decision.about)
 
     def _mark(self, decision: Decision) -> None:
-        """Let a decision on the image as a whole change its flag or its control mark."""
+        """Apply a decision on the whole image to its flag or control mark."""
         if "flag" in decision.verb:
             self.flag = Flag(decision.reason, decision.id) if decision.verb == "flag" else None
             self.words.add("image", decision.id, decision.verb)
@@ -129,32 +129,32 @@ class SpotsOfImage:
         self.words.add("control", decision.id, decision.verb)
 
     def _judge(
-        self, decision: Decision, told: SpotSubject | SpotOf, at_x: float, at_y: float, run: int | None,
+        self, decision: Decision, subject: SpotSubject | SpotOf, at_x: float, at_y: float, run: int | None,
         about: int | None,
     ) -> None:  # fmt: skip
         verb = decision.verb
-        index = None if verb == "add" else self._find(run, about, told.number, at_x, at_y)
+        index = None if verb == "add" else self._find(run, about, subject.number, at_x, at_y)
         if index is None:
             index = len(self.spots)
-            self.spots.append(Spot(at_x, at_y, "skipped", decision.id, at_x, at_y, told.number))
+            self.spots.append(Spot(at_x, at_y, "skipped", decision.id, at_x, at_y, subject.number))
         before = self.spots[index]
-        after = replace(before, number=before.number if told.number is None else told.number)
+        after = replace(before, number=before.number if subject.number is None else subject.number)
         if verb != "skip":
             after = replace(after, verdict=_verdict(before.verdict, verb), decision=decision.id)
         if verb == "move":
-            after = replace(after, x=told.x, y=told.y)
+            after = replace(after, x=subject.x, y=subject.y)
             if before.verdict == "added":
-                after = replace(after, anchor_x=told.x, anchor_y=told.y)
+                after = replace(after, anchor_x=subject.x, anchor_y=subject.y)
         self.spots[index] = after
         self.words.add(index, decision.id, verb, _SUPERSEDED[verb])
-        for place in {(after.x, after.y), (after.anchor_x, after.anchor_y)}:
-            self._by_cell.setdefault(_cell(*place), []).append(index)
+        for point in {(after.x, after.y), (after.anchor_x, after.anchor_y)}:
+            self._by_cell.setdefault(_cell(*point), []).append(index)
         self._by_decision.setdefault(decision.id, []).append(index)
-        if run is not None and told.number is not None:
-            self._by_number[run, told.number] = index
+        if run is not None and subject.number is not None:
+            self._by_number[run, subject.number] = index
 
     def fixed(self) -> list[object]:
-        """Return what a fusion is held to: spots, and whether a control image holds structures."""
+        """Return what a fusion holds fixed: spots, and the control mark."""
         spots = sorted(
             (spot.anchor_x, spot.anchor_y, spot.verdict != "rejected")
             for spot in self.spots
@@ -164,20 +164,25 @@ class SpotsOfImage:
 
     def settled_subjects(self) -> tuple[str, ...]:
         """Say how many spots are settled."""
-        many = sum(spot.verdict != "skipped" for spot in self.spots)
-        return (counted(many, "spot"),) if many else ()
+        count = sum(spot.verdict != "skipped" for spot in self.spots)
+        return (counted(count, "spot"),) if count else ()
 
-    def undone_since(self, now: SpotsOfImage | None, dead: Container[int]) -> list[int]:
-        """Name the decisions on spots where nothing is settled now, and the control mark that was undone."""
+    def undone_since(self, current: SpotsOfImage | None, dead: Container[int]) -> list[int]:
+        """Return the decisions on spots that are unsettled now, and an undone control mark."""
         marked = [] if self.control is None else [self.control.decision]
         return [
             spot.decision
             for spot in self.spots
-            if spot.verdict != "skipped" and (now is None or not now.settles(spot.anchor_x, spot.anchor_y))
-        ] + [one for one in marked if one in dead and (now is None or now.control is None)]
+            if spot.verdict != "skipped"
+            and (current is None or not current.settles(spot.anchor_x, spot.anchor_y))
+        ] + [
+            decision
+            for decision in marked
+            if decision in dead and (current is None or current.control is None)
+        ]
 
     def settles(self, x: float, y: float) -> bool:
-        """Return whether a spot that was judged, and not skipped, has its cluster at a place."""
+        """Return whether an accepted, added or rejected spot is at a position."""
         return any(
             math.hypot(self.spots[index].anchor_x - x, self.spots[index].anchor_y - y) <= SAME_PLACE
             for index in self._near(x, y)
@@ -194,17 +199,17 @@ class SpotsOfImage:
         return self._nearest(self._near(x, y), x, y, SAME_PLACE)
 
     def _nearest(self, among: Sequence[int], x: float, y: float, nearest: float) -> int | None:
-        place = None
+        nearest_index = None
         for index in among:
             spot = self.spots[index]
             for spot_x, spot_y in ((spot.x, spot.y), (spot.anchor_x, spot.anchor_y)):
                 distance = math.hypot(spot_x - x, spot_y - y)
                 if distance <= nearest:
-                    nearest, place = distance, index
-        return place
+                    nearest, nearest_index = distance, index
+        return nearest_index
 
     def _near(self, x: float, y: float) -> list[int]:
-        """List the spots that have been in the cell of a place, or in one beside it."""
+        """List the spots in the grid cell of a position or its neighbours."""
         column, row = _cell(x, y)
         cells = ((column + right, row + down) for right in (-1, 0, 1) for down in (-1, 0, 1))
         return sorted({index for cell in cells for index in self._by_cell.get(cell, ())})
@@ -234,7 +239,7 @@ def known_spots(spots: Sequence[Spot], truth: tuple[FloatArray, FloatArray] | No
 
 
 def match(spots: Sequence[Spot], mean: FloatArray, covariance: FloatArray) -> list[int | None]:
-    """Find the cluster that each judged spot is, by place.
+    """Match judged spots with clusters by position.
 
     The nearest pairs find each other first, and nobody twice. A cluster is within reach up to three standard
     deviations along its long axis, and at least three pixels.
@@ -250,9 +255,9 @@ def match(spots: Sequence[Spot], mean: FloatArray, covariance: FloatArray) -> li
     list of int or None
         A cluster a spot; None where no cluster stands there any more.
     """
-    found: list[int | None] = [None] * len(spots)
+    clusters: list[int | None] = [None] * len(spots)
     if not spots or not len(mean):
-        return found
+        return clusters
     anchors = np.array([(spot.anchor_x, spot.anchor_y) for spot in spots])
     distance = np.hypot(*(anchors[:, None, :] - mean[None, :, :]).transpose(2, 0, 1))
     middle = (covariance[:, 0, 0] + covariance[:, 1, 1]) / 2
@@ -260,13 +265,13 @@ def match(spots: Sequence[Spot], mean: FloatArray, covariance: FloatArray) -> li
     longest = np.sqrt(np.maximum(middle + half_gap, 0.0))
     reach = np.maximum(REACH * longest, SHORTEST_REACH)
     rows, columns = np.nonzero(distance <= reach[None, :])
-    taken: set[int] = set()
+    used: set[int] = set()
     for pair in np.argsort(distance[rows, columns], kind="stable"):
         spot, cluster = int(rows[pair]), int(columns[pair])
-        if found[spot] is None and cluster not in taken:
-            found[spot] = cluster
-            taken.add(cluster)
-    return found
+        if clusters[spot] is None and cluster not in used:
+            clusters[spot] = cluster
+            used.add(cluster)
+    return clusters
 
 
 def _cell(x: float, y: float) -> tuple[int, int]:

@@ -22,7 +22,7 @@ _FEWEST = {"length": 2, "area": 3}
 
 @dataclass(frozen=True, kw_only=True)
 class ScaleSubject:
-    """How large a pixel is: set it, or go back to what the file says.
+    """Scale of an image: set it, or return to the file's.
 
     Attributes
     ----------
@@ -52,11 +52,11 @@ class ScaleSubject:
             raise ValueError("a line that ends nowhere; expected finite numbers.")
 
     def refuse(self, verb: str) -> str | None:
-        """Say what is missing for a verb; None where nothing is."""
+        """Name the missing field for a verb; None if complete."""
         return "pixel_size" if verb == "scale" and self.pixel_size is None else None
 
     def in_words(self, verb: str) -> str:
-        """Say what is done: "set the scale to 0.105 µm a pixel, all images"."""
+        """Describe the decision: "set the scale to 0.105 µm a pixel, all images"."""
         where = ", all images" if self.everywhere else ""
         if verb == "unscale":
             return f"take the scale from the file{where}"
@@ -65,7 +65,7 @@ class ScaleSubject:
 
 @dataclass(frozen=True, kw_only=True)
 class ShapeSubject:
-    """A line or an outline drawn on an image: keep what it measures, change it, or delete it.
+    """A measured line or outline on an image: add, move, reshape or delete it.
 
     move: the whole lies elsewhere; reshape: some of its points do. Both tell it as it is then.
 
@@ -95,17 +95,17 @@ class ShapeSubject:
             raise ValueError("a point of a shape lies nowhere; expected finite numbers.")
 
     def refuse(self, _verb: str) -> str | None:
-        """Say what is missing for a verb; None where nothing is."""
+        """Name the missing field for a verb; None if complete."""
         return None
 
     def in_words(self, verb: str) -> str:
-        """Say what is done: "measure area 3"."""
+        """Describe the decision: "measure area 3"."""
         return f"{verb} {self.shape} {self.number}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class CountingSubject:
-    """What was counted beside the parasites, so that their number can be told for an amount of blood.
+    """Basis of parasite counts: counted cells, their density, or the film's thickness.
 
     Attributes
     ----------
@@ -141,19 +141,19 @@ class CountingSubject:
                 raise ValueError(f"{name} of {value}; expected a number above 0.")
 
     def refuse(self, _verb: str) -> str | None:
-        """Say what is missing for a verb; None where nothing is."""
+        """Name the missing field for a verb; None if complete."""
         return None
 
     def in_words(self, _verb: str) -> str:
         """Say what was counted: "count 200 leukocytes, all images"."""
-        told = (
+        parts = (
             (self.leukocytes, "{:,.0f} leukocytes"),
             (self.red_cells, "{:,.0f} red cells"),
             (self.leukocytes_per_microlitre, "{:,.0f} leukocytes/µl"),
             (self.red_cells_per_microlitre, "{:,.0f} red cells/µl"),
             (self.thickness, "a film of {:g} µm"),
         )
-        said = ", ".join(words.format(value) for value, words in told if value is not None)
+        said = ", ".join(words.format(value) for value, words in parts if value is not None)
         return f"count {said or 'parasites alone'}{', all images' if self.everywhere else ''}"
 
 
@@ -196,17 +196,17 @@ class SpotSubject:
                 raise ValueError(f"{name} of a decision is {value}; expected a finite number.")
 
     def refuse(self, verb: str) -> str | None:
-        """Say what is missing for a verb; None where nothing is."""
+        """Name the missing field for a verb; None if complete."""
         if verb == "move" and (self.from_x is None or self.from_y is None):
             return "from_x and from_y"
         return None
 
     def in_words(self, verb: str) -> str:
-        """Say what is done to it: "reject spot 12"."""
-        what = f"spot {self.number}" if self.number is not None else "a spot"
+        """Describe the decision: "reject spot 12"."""
+        noun = f"spot {self.number}" if self.number is not None else "a spot"
         if verb == "add" or self.number is None:
-            what += f" at {self.x:.0f}, {self.y:.0f}"
-        return f"{verb} {what}{_BLIND if self.blind else ''}"
+            noun += f" at {self.x:.0f}, {self.y:.0f}"
+        return f"{verb} {noun}{_BLIND if self.blind else ''}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,31 +259,31 @@ class SpotsSubject:
     @cached_property
     def by_image(self) -> dict[int, list[SpotOf]]:
         """The spots of each image."""
-        found: dict[int, list[SpotOf]] = {}
+        by_image: dict[int, list[SpotOf]] = {}
         for spot in self.spots:
-            found.setdefault(spot.image, []).append(spot)
-        return found
+            by_image.setdefault(spot.image, []).append(spot)
+        return by_image
 
     @property
     def images(self) -> tuple[int, ...]:
-        """The images on which they lie, each once."""
+        """Their images, without repetition."""
         return tuple(self.by_image)
 
     def refuse(self, _verb: str) -> str | None:
-        """Say what is missing for a verb; None where nothing is."""
+        """Name the missing field for a verb; None if complete."""
         return None if self.spots else "spots"
 
     def in_words(self, verb: str) -> str:
         """Say what is done to them: "reject 14 spots in 3 images"."""
-        many, images = len(self.spots), len(self.images)
-        what = f"{many:,} spots" if many > 1 else "1 spot"
+        count, images = len(self.spots), len(self.images)
+        noun = f"{count:,} spots" if count > 1 else "1 spot"
         where = f" in {images:,} images" if images > 1 else ""
-        return f"{verb} {what}{where}{_BLIND if self.blind else ''}"
+        return f"{verb} {noun}{where}{_BLIND if self.blind else ''}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImageSubject:
-    """An image of clicks as a whole: flag it, or take the flag away; mark it as a control image, or not.
+    """An image of clicks: set or remove its flag or control mark.
 
     A positive control is known to hold structures, a negative one to hold none.
 
@@ -300,11 +300,11 @@ class ImageSubject:
     name: str
 
     def refuse(self, _verb: str) -> str | None:
-        """Say what is missing for a verb; None where nothing is."""
+        """Name the missing field for a verb; None if complete."""
         return None
 
     def in_words(self, verb: str) -> str:
-        """Say what is done to it: "flag the image", "mark as negative control"."""
+        """Describe the decision: "flag the image", "mark as negative control"."""
         if verb == "uncontrol":
             return "mark as no control"
         return f"{verb} the image" if "flag" in verb else f"mark as {verb} control"
@@ -312,7 +312,7 @@ class ImageSubject:
 
 @dataclass(frozen=True, kw_only=True)
 class WeightSubject:
-    """Annotators of clicks, whom the decision names: let each count as a part of one, on all images.
+    """Down-weight the decision's annotators of clicks on all images.
 
     Attributes
     ----------
@@ -331,7 +331,7 @@ class WeightSubject:
             raise ValueError(f"a weight of {self.weight}; expected a number above 0 and below 1.")
 
     def refuse(self, _verb: str) -> str | None:
-        """Say what is missing for a verb; None where nothing is."""
+        """Name the missing field for a verb; None if complete."""
         return None
 
     def in_words(self, _verb: str) -> str:
@@ -341,7 +341,7 @@ class WeightSubject:
 
 @dataclass(frozen=True, kw_only=True)
 class RegionSubject:
-    """A region of a structure whose voxels are settled, or passed over.
+    """A region of a structure: settle or skip its voxels.
 
     accept: as the consensus has them; take: as one rater has them; paint: as the expert drew them; skip.
 
@@ -377,11 +377,11 @@ class RegionSubject:
             raise ValueError(f"a region of {self.shape} at {self.origin}; expected a box of voxels.")
 
     def refuse(self, verb: str) -> str | None:
-        """Say what is missing for a verb; None where nothing is."""
+        """Name the missing field for a verb; None if complete."""
         return "rater" if verb == "take" and not self.rater else None
 
     def in_words(self, verb: str) -> str:
-        """Say what is done to it: "take rater 2 in region 3", "paint slices 77-84, blind"."""
+        """Describe the decision: "take rater 2 in region 3", "paint slices 77-84, blind"."""
         where = f"region {self.number}" if self.number is not None else _slices(self.origin, self.shape)
         if verb == "take":
             where = f"{self.rater} in {where}"
@@ -399,7 +399,7 @@ def _slices(origin: Box, shape: Box) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class StructureSubject:
-    """A structure of masks, on all images: say what it stands for in exports.
+    """A structure of masks: set its coding in exports.
 
     Attributes
     ----------
@@ -416,19 +416,19 @@ class StructureSubject:
     coding: Coding
 
     def refuse(self, _verb: str) -> str | None:
-        """Say what is missing for a verb; None where nothing is."""
+        """Name the missing field for a verb; None if complete."""
         return None if self.structure else "structure"
 
     def in_words(self, verb: str) -> str:
-        """Say what is done to it: "describe liver as Liver, ORGAN"."""
+        """Describe the decision: "describe liver as Liver, ORGAN"."""
         named = self.coding.type.meaning if self.coding.type is not None else ""
-        what = ", ".join(one for one in (named, self.coding.role) if one)
-        return f"{verb} {self.structure}{f' as {what}' if what else ''}"
+        meaning = ", ".join(part for part in (named, self.coding.role) if part)
+        return f"{verb} {self.structure}{f' as {meaning}' if meaning else ''}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSubject:
-    """A task of a question: say which class is true of it, or pass it over.
+    """A task of a question: set its true class, or skip it.
 
     Attributes
     ----------
@@ -445,17 +445,17 @@ class TaskSubject:
     label: str = ""
 
     def refuse(self, verb: str) -> str | None:
-        """Say what is missing for a verb; None where nothing is."""
+        """Name the missing field for a verb; None if complete."""
         return "label" if verb == "label" and not self.label else None
 
     def in_words(self, verb: str) -> str:
-        """Say what is done to it: "label task 0417 supernova"."""
+        """Describe the decision: "label task 0417 supernova"."""
         return f"label {self.task} as {self.label}" if verb == "label" else f"{verb} {self.task}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class BiasSubject:
-    """An annotator of pairs: say that the position of items biases the answers, or that it does not.
+    """An annotator of pairs: flag or clear position bias, or skip.
 
     Attributes
     ----------
@@ -469,11 +469,11 @@ class BiasSubject:
     annotator: str
 
     def refuse(self, _verb: str) -> str | None:
-        """Say what is missing for a verb; None where nothing is."""
+        """Name the missing field for a verb; None if complete."""
         return None
 
     def in_words(self, verb: str) -> str:
-        """Say what is done: "flag annotator 70"."""
+        """Describe the decision: "flag annotator 70"."""
         return f"{verb} annotator {self.annotator}"
 
 

@@ -19,7 +19,7 @@ SKIP = "skip"
 
 
 class LastWords:
-    """The decisions on the subjects of one item, in the order in which they were made.
+    """Decisions on the subjects of one item, in their order.
 
     A subject is what a decision is about: a spot, a region of a run, a task, an annotator.
     """
@@ -31,7 +31,7 @@ class LastWords:
         self._idle: set[int] = set()
 
     def add(self, subject: Hashable, decision: int, verb: str, over: Collection[str] | None = None) -> None:
-        """Put a decision on top of those before it on the same subject.
+        """Add the latest decision on a subject.
 
         To skip a subject that is settled changes nothing.
 
@@ -43,31 +43,33 @@ class LastWords:
         over : collection of str, optional
             The verbs of earlier decisions that it supersedes; None for all.
         """
-        said = self._said.setdefault(subject, {})
-        if verb == SKIP and any(earlier != SKIP for earlier in said.values()):
+        verbs = self._said.setdefault(subject, {})
+        if verb == SKIP and any(earlier != SKIP for earlier in verbs.values()):
             self._idle.add(decision)
             return
-        superseded = [one for one, earlier in said.items() if over is None or earlier in over]
-        for one in superseded:
-            del said[one]
-            self._subjects[one] -= 1
-        if decision not in said:
+        superseded = [earlier_id for earlier_id, earlier in verbs.items() if over is None or earlier in over]
+        for earlier_id in superseded:
+            del verbs[earlier_id]
+            self._subjects[earlier_id] -= 1
+        if decision not in verbs:
             self._subjects[decision] += 1
-        said[decision] = verb
+        verbs[decision] = verb
 
     def supersede(self, subjects: Collection[Hashable]) -> None:
-        """Let no decision on some subjects be in effect any longer."""
+        """Supersede all decisions on some subjects."""
         for subject in subjects:
-            for one in self._said.pop(subject, {}):
-                self._subjects[one] -= 1
+            for decision in self._said.pop(subject, {}):
+                self._subjects[decision] -= 1
 
     def subjects(self) -> list[Hashable]:
         """List the subjects."""
         return list(self._said)
 
     def settled(self) -> Iterator[Hashable]:
-        """Return the subjects on which more was decided than to skip them."""
-        return (subject for subject, said in self._said.items() if any(one != SKIP for one in said.values()))
+        """Return the subjects that are not merely skipped."""
+        return (
+            subject for subject, verbs in self._said.items() if any(verb != SKIP for verb in verbs.values())
+        )
 
     def verbs(self, subject: Hashable) -> Collection[str]:
         """Return the verbs in effect on a subject."""
@@ -82,14 +84,14 @@ class LastWords:
 
 @dataclass(frozen=True)
 class DecidedTask:
-    """What stands of a task: its class, in words, and the decision that says so."""
+    """Decided class of a task, and the decision."""
 
     label: str
     decision: int
 
 
 class TasksOfQuestion:
-    """The tasks of a question that the expert has judged, while the journal is read; the last word counts."""
+    """Judged tasks of a question, collected while the journal is read; the last decision counts."""
 
     def __init__(self) -> None:
         self.tasks: dict[str, DecidedTask] = {}
@@ -109,22 +111,22 @@ class TasksOfQuestion:
             self.skipped.discard(subject.task)
 
     def fixed(self) -> object:
-        """Return what a fusion is held to, to be compared."""
+        """Return the decisions that a fusion holds fixed, for comparison."""
         return {task: decided.label for task, decided in self.tasks.items()}
 
     def settled_subjects(self) -> tuple[str, ...]:
         """Say how many tasks are settled."""
         return (counted(len(self.tasks), "task"),) if self.tasks else ()
 
-    def undone_since(self, now: TasksOfQuestion | None, _dead: Container[int]) -> list[int]:
+    def undone_since(self, current: TasksOfQuestion | None, _dead: Container[int]) -> list[int]:
         """Name the decisions on tasks that nothing settles now."""
-        there = {} if now is None else now.tasks
-        return [one.decision for task, one in self.tasks.items() if task not in there]
+        settled = {} if current is None else current.tasks
+        return [decided.decision for task, decided in self.tasks.items() if task not in settled]
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What stands of an annotator: flag or clear, why, and the decision that says so."""
+    """Judgement of an annotator (flag or clear), its reason and decision."""
 
     verb: str
     reason: str
@@ -132,7 +134,7 @@ class Judged:
 
 
 class BiasesOfQuestion:
-    """The annotators of a question that the expert has judged, while the journal is read; the last counts."""
+    """Judged annotators of a question, collected while the journal is read; the last decision counts."""
 
     def __init__(self) -> None:
         self.judged: dict[str, Judged] = {}
@@ -148,20 +150,20 @@ class BiasesOfQuestion:
             self.judged[decision.subject.annotator] = judged
 
     def fixed(self) -> object:
-        """Return what a fusion is held to: nothing, for the ranking beside it follows without one."""
+        """Return None: a fusion of pairs holds nothing fixed."""
         return None
 
     def settled_subjects(self) -> tuple[str, ...]:
-        """Say on what a fusion is held fixed: on nothing."""
+        """Return nothing: a fusion of pairs holds nothing fixed."""
         return ()
 
     def undone_since(self, _now: BiasesOfQuestion | None, _dead: Container[int]) -> list[int]:
-        """Name the decisions that a fusion was held to and that were undone: a fusion is held to none."""
+        """Return nothing: a fusion of pairs holds nothing fixed."""
         return []
 
 
 def described_structures(decisions: Sequence[Decision], state: ReviewState) -> dict[str, Coding]:
-    """Read off the journal what each structure was described as; the last decision in effect counts.
+    """Read the codings of structures from the journal; the last decision in effect counts.
 
     Parameters
     ----------
@@ -171,7 +173,7 @@ def described_structures(decisions: Sequence[Decision], state: ReviewState) -> d
         What they amount to.
     """
     return {
-        one.subject.structure: one.subject.coding
-        for one in decisions
-        if isinstance(one.subject, StructureSubject) and state.in_effect(one.id)
+        decision.subject.structure: decision.subject.coding
+        for decision in decisions
+        if isinstance(decision.subject, StructureSubject) and state.in_effect(decision.id)
     }

@@ -75,7 +75,7 @@ class View:
 
 
 def viewed_places(views: Sequence[View], spots: Sequence[Spot]) -> FloatArray:
-    """Return the places of the spots of an image that were viewed and on which nothing is decided.
+    """Return the positions of an image's viewed spots without a decision.
 
     Views of the same spot, also in different runs, count once, at the place of the last.
 
@@ -92,10 +92,10 @@ def viewed_places(views: Sequence[View], spots: Sequence[Spot]) -> FloatArray:
         Pixels.
     """
     judged = np.array([(spot.anchor_x, spot.anchor_y) for spot in spots]).reshape(-1, 2)
-    found: list[tuple[float, float]] = []
+    points: list[tuple[float, float]] = []
     for view in reversed(views):
-        others = np.concatenate([judged, np.array(found).reshape(-1, 2)])
-        away = np.hypot(others[:, 0] - view.x, others[:, 1] - view.y)
+        known = np.concatenate([judged, np.array(points).reshape(-1, 2)])
+        away = np.hypot(known[:, 0] - view.x, known[:, 1] - view.y)
         if view.seconds >= LONG_ENOUGH and not (away <= SHORTEST_REACH).any():
-            found.append((view.x, view.y))
-    return np.array(found[::-1], dtype=np.float64).reshape(-1, 2)
+            points.append((view.x, view.y))
+    return np.array(points[::-1], dtype=np.float64).reshape(-1, 2)

@@ -221,9 +221,9 @@ def _prostate(settings: ProstateSettings, folder: Path, watch: Watch) -> Drawn:
     }
     arrays["prostate_truth"] = case.truth.astype(np.uint8)
     paths = []
-    for done, (name, values) in enumerate(arrays.items()):
+    for index, (name, values) in enumerate(arrays.items()):
         report, look = repeating(watch)
-        report(0.7 + 0.3 * done / len(arrays), f"writing {name}.nii.gz")
+        report(0.7 + 0.3 * index / len(arrays), f"writing {name}.nii.gz")
         paths.append(folder / f"{name}.nii.gz")
         write_array(paths[-1], values, grid, look=look)
     beside = folder / "true_annotators.csv"
@@ -231,8 +231,8 @@ def _prostate(settings: ProstateSettings, folder: Path, watch: Watch) -> Drawn:
         beside,
         ("annotator", "bias", "scatter", "leaks", "second_school"),
         (
-            (name, _number(one.bias), _number(one.scatter), _yes(one.leaks), _yes(one.wider))
-            for name, one in zip(names, case.raters, strict=True)
+            (name, _number(rater.bias), _number(rater.scatter), _yes(rater.leaks), _yes(rater.wider))
+            for name, rater in zip(names, case.raters, strict=True)
         ),
     )
     return Drawn(tuple(paths[:-1]), (paths[-1],), (beside,))
@@ -286,8 +286,8 @@ def _crowd(settings: CrowdSettings, folder: Path, watch: Watch) -> Drawn:
         ),
     )
     assert labels.meaning is not None
-    meant = (labels.classes[index] for index in labels.meaning.tolist())
-    stands = dict(zip(labels.outputs, meant, strict=True))
+    meanings = (labels.classes[index] for index in labels.meaning.tolist())
+    stands = dict(zip(labels.outputs, meanings, strict=True))
     return Drawn((data,), (truth,), beside, classes=stands)
 
 
@@ -334,7 +334,7 @@ def _bias(settings: BiasSettings, folder: Path, watch: Watch) -> Drawn:
     write_rows(
         truth,
         ("item", "rank", "score"),
-        ((items[at], str(rank), _number(crowd.score[at])) for rank, at in enumerate(order, start=1)),
+        ((items[item], str(rank), _number(crowd.score[item])) for rank, item in enumerate(order, start=1)),
     )
     sides = {1: "left", -1: "right", 0: ""}
     write_rows(
@@ -394,12 +394,12 @@ In this folder:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder that holds something, and a file."""
+    """Refuse a folder that is not empty, and a file."""
     if folder.is_dir() and not any(folder.iterdir()):
         return
     if folder.exists() or folder.is_symlink():
-        what = "is not empty" if folder.is_dir() else "is a file"
-        raise InputError(f"{what}; expected a new or empty folder, nothing is overwritten", file=folder)
+        problem = "is not empty" if folder.is_dir() else "is a file"
+        raise InputError(f"{problem}; expected a new or empty folder, nothing is overwritten", file=folder)
 
 
 def simulate(setup: Setup, settings: Settings, folder: Path, watch: Watch = silent) -> Drawn:
@@ -445,12 +445,12 @@ def simulate(setup: Setup, settings: Settings, folder: Path, watch: Watch = sile
         raise InputError(f"cannot be made: {error.strerror}", file=folder) from error
     try:
         try:
-            drawn = WRITERS[setup.name](settings, draft, part(watch, 0.0, 0.95))
+            files = WRITERS[setup.name](settings, draft, part(watch, 0.0, 0.95))
         except RefusedError:
             raise
         except ValueError as error:
             raise InputError(str(error)) from error
-        _describe(setup, settings, drawn, draft)
+        _describe(setup, settings, files, draft)
         watch(0.95, "finishing")
         check_folder(folder)  # it may have been filled meanwhile
         if folder.is_dir():
@@ -460,10 +460,10 @@ def simulate(setup: Setup, settings: Settings, folder: Path, watch: Watch = sile
         raise InputError(f"cannot be written: {error.strerror}", file=folder) from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    return _moved(drawn, folder)
+    return _moved(files, folder)
 
 
-def study_in(setup: Setup, drawn: Drawn, watch: Watch = silent) -> Path:
+def study_in(setup: Setup, files: Drawn, watch: Watch = silent) -> Path:
     """Import what was simulated, and its truth, into a study in the same folder.
 
     Returns
@@ -471,23 +471,23 @@ def study_in(setup: Setup, drawn: Drawn, watch: Watch = silent) -> Path:
     Path
         The study.
     """
-    path = drawn.data[0].parent / f"{setup.name}.rscope"
+    path = files.data[0].parent / f"{setup.name}.rscope"
     reading = MaskReading(structure="prostate") if setup.kind == "masks" else MaskReading()
-    readings = read_files([*drawn.data, *drawn.truth], reading=reading, watch=part(watch, 0.0, 0.5))
+    readings = read_files([*files.data, *files.truth], reading=reading, watch=part(watch, 0.0, 0.5))
     with new_study(path) as study:
         store(readings, study, part(watch, 0.5, 0.95))
-        if drawn.radius is not None:
-            study.settings.set_matching_radius(drawn.radius)
-        if drawn.classes:
-            outputs = tuple(drawn.classes)
-            classes = tuple(dict.fromkeys(drawn.classes.values()))
-            meaning = tuple(classes.index(one) for one in drawn.classes.values())
+        if files.radius is not None:
+            study.settings.set_matching_radius(files.radius)
+        if files.classes:
+            outputs = tuple(files.classes)
+            classes = tuple(dict.fromkeys(files.classes.values()))
+            meaning = tuple(classes.index(one) for one in files.classes.values())
             for question in study.questions():
                 set_scheme(study, question.id, Scheme(outputs, classes, meaning))
     return path
 
 
-def commands_in_words(setup: Setup, drawn: Drawn, folder: Path) -> list[str]:
+def commands_in_words(setup: Setup, files: Drawn, folder: Path) -> list[str]:
     """Return the commands that fuse what was simulated, compare it with the truth, and make a study."""
 
     def at(name: str) -> str:
@@ -499,23 +499,23 @@ def commands_in_words(setup: Setup, drawn: Drawn, folder: Path) -> list[str]:
 
     fuse = ["raterscope fuse", setup.kind]
     if setup.kind == "masks":
-        fuse += [all_of("prostate_reader_*.nii.gz"), "--image", at(drawn.data[0].name)]
+        fuse += [all_of("prostate_reader_*.nii.gz"), "--image", at(files.data[0].name)]
         fuse += ["--structure prostate"]
     else:
-        fuse += [at(one.name) for one in drawn.data]
-    fuse += [f"--truth {at(one.name)}" for one in drawn.truth]
-    if drawn.radius is not None:
-        fuse.append(f"--radius {drawn.radius:g}")
-    if drawn.classes:
-        fuse.append("--outputs=" + ",".join(drawn.classes))
-        fuse.append("--classes " + shlex.quote(",".join(dict.fromkeys(drawn.classes.values()))))
-        stands = (shlex.quote(f"{one}={other}") for one, other in drawn.classes.items())
+        fuse += [at(path.name) for path in files.data]
+    fuse += [f"--truth {at(path.name)}" for path in files.truth]
+    if files.radius is not None:
+        fuse.append(f"--radius {files.radius:g}")
+    if files.classes:
+        fuse.append("--outputs=" + ",".join(files.classes))
+        fuse.append("--classes " + shlex.quote(",".join(dict.fromkeys(files.classes.values()))))
+        stands = (shlex.quote(f"{path}={label}") for path, label in files.classes.items())
         fuse.append("--stands " + " ".join(stands))
     fuse.append(f"-o {at('fused')}")
-    given = " ".join(at(one.name) for one in (*drawn.data, *drawn.truth))
+    inputs = " ".join(at(path.name) for path in (*files.data, *files.truth))
     if setup.kind == "masks":
-        given = f"{all_of('prostate*.nii.gz')} --structure prostate"
-    return [" ".join(fuse), f"raterscope import {at(f'{setup.name}.rscope')} {given}"]
+        inputs = f"{all_of('prostate*.nii.gz')} --structure prostate"
+    return [" ".join(fuse), f"raterscope import {at(f'{setup.name}.rscope')} {inputs}"]
 
 
 def _wrapped(text: str) -> str:
@@ -523,23 +523,23 @@ def _wrapped(text: str) -> str:
 
 
 def _describe(setup: Setup, settings: Settings, drawn: Drawn, folder: Path) -> None:
-    """Write what was simulated, for people and for programs."""
+    """Describe the simulation in README.txt and a JSON record."""
     record: dict[str, Any] = {
         "simulated": True,
         "setup": setup.name,
         "kind": setup.kind,
         "parameters": settings.as_dict(),
         "raterscope": __version__,
-        "data": [one.name for one in drawn.data],
-        "truth": [one.name for one in drawn.truth],
-        "also_true": [one.name for one in drawn.beside],
+        "data": [path.name for path in drawn.data],
+        "truth": [path.name for path in drawn.truth],
+        "also_true": [path.name for path in drawn.beside],
     }
     (folder / RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     text = _TEXT.format(
         version=__version__, title=setup.title.lower(), summary=_wrapped(setup.summary),
         parameters=_wrapped(f"Parameters: {settings.in_words()}."),
         files="".join(
-            f"{words:<14}{', '.join(one.name for one in files)}\n"
+            f"{words:<14}{', '.join(path.name for path in files)}\n"
             for words, files in (("data", drawn.data), ("truth", drawn.truth), ("also true", drawn.beside))
             if files
         ),
@@ -548,8 +548,8 @@ def _describe(setup: Setup, settings: Settings, drawn: Drawn, folder: Path) -> N
     (folder / _README).write_text(text, encoding="utf-8")
 
 
-def _moved(drawn: Drawn, folder: Path) -> Drawn:
+def _moved(files: Drawn, folder: Path) -> Drawn:
     def here(paths: Sequence[Path]) -> tuple[Path, ...]:
         return tuple(folder / path.name for path in paths)
 
-    return replace(drawn, data=here(drawn.data), truth=here(drawn.truth), beside=here(drawn.beside))
+    return replace(files, data=here(files.data), truth=here(files.truth), beside=here(files.beside))

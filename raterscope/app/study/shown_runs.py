@@ -61,7 +61,7 @@ class ShownRuns:
             return dict(connection.execute("SELECT kind, run FROM shown ORDER BY kind"))
 
     def choose(self, kind: str, run: int | None) -> None:
-        """Show a run from now on; None shows the latest of each item."""
+        """Choose the run to show; None shows the latest of each item."""
         if run is not None and self._study.runs.get(run).kind != kind:
             raise StudyError(f"has no run number {run} of {kind}", file=self._study.path)
         with self._study.change() as connection:
