@@ -18,16 +18,16 @@ from raterscope.widgets.picturing import Drawn, paint_svg, paint_to_image
 __all__ = ["DrawnMenu", "FigureMenu", "Leaving", "PictureMenu", "Plotted"]
 
 SHARP = 2.0
-"""Pixels of a drawn figure's picture for one of the window, at the least: it will be looked at closely."""
+"""Minimum scale of an exported picture of a figure."""
 
 Content = QImage | PlotTable | bytes
 
 
 class Plotted(Drawn, Protocol):
-    """A figure that also tells its numbers."""
+    """Figure that also provides its values as a table."""
 
     def table(self) -> PlotTable:
-        """Give the numbers that are drawn."""
+        """Return the values that are drawn."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +62,9 @@ class _Menu(Menu):
 
 
 class PictureMenu(QObject):
-    """Right click, the Menu key and Shift+F10 open it on a widget; Ctrl+C copies without it.
+    """Context menu of a picture, opened by right click, the Menu key or Shift+F10; Ctrl+C copies directly.
+
+    The picture has screen resolution.
 
     The picture has the pixels of the screen.
 
@@ -88,7 +90,7 @@ class PictureMenu(QObject):
     OF_IMAGE = True
 
     caption: Callable[[], str] = staticmethod(str)
-    """Gives a line for below the picture: of which run it is; empty for none."""
+    """Function that returns a caption naming the run; empty for none."""
 
     def __init__(self, figure: Drawn, place: QWidget, *, by_click: bool = True) -> None:
         super().__init__(place)
@@ -116,7 +118,7 @@ class PictureMenu(QObject):
         return action
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Open the menu where it is asked for."""
+        """Open the menu on its triggers."""
         if isinstance(event, QContextMenuEvent):
             if event.reason() != QContextMenuEvent.Reason.Mouse:
                 self._on_keys()
@@ -127,7 +129,7 @@ class PictureMenu(QObject):
         return super().eventFilter(watched, event)
 
     def open_at(self, place: QPoint) -> None:
-        """Open the menu at a place of the screen."""
+        """Open the menu at a screen position."""
         self.menu.popup(place)
 
     def _on_keys(self) -> None:
@@ -150,7 +152,7 @@ class PictureMenu(QObject):
 
 
 class DrawnMenu(PictureMenu):
-    """The same of what has lines on it, which leaves as SVG too.
+    """Context menu of a figure with lines, which is saved as SVG too.
 
     Parameters
     ----------
@@ -172,7 +174,7 @@ class DrawnMenu(PictureMenu):
 
 
 class FigureMenu(DrawnMenu):
-    """The same of a figure that is lines and numbers, which leaves as CSV too.
+    """Context menu of a figure with lines and values, which is saved as SVG and CSV too.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A guide to read: contents and search at the left, a page at the right."""
+"""Guide viewer: contents and search at the left, a page at the right."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FEATURES = QTextDocument.MarkdownFeature.MarkdownDialectGitHub | QTextDocument.M
 
 @dataclass(frozen=True, slots=True)
 class GuidePage:
-    """One page.
+    """One page of the guide.
 
     Attributes
     ----------
@@ -54,7 +54,9 @@ class GuidePage:
 
 
 class GuideView(QWidget):
-    """Pages by chapters; a line narrows the contents to the pages that hold its words.
+    """Guide by chapters, with a search that narrows the contents.
+
+    Only the guide's own pages are shown: no pictures, scripts or external links.
 
     Nothing but the pages is ever shown: links lead from page to page, pictures and scripts there are none.
 
@@ -120,7 +122,7 @@ class GuideView(QWidget):
 
     @property
     def topic(self) -> str:
-        """The topic of the page that is shown; empty before there is one."""
+        """Topic of the current page; empty before there is one."""
         item = self.contents.currentItem()
         return "" if item is None else str(item.data(0, TOPIC) or "")
 
@@ -139,7 +141,7 @@ class GuideView(QWidget):
         self.contents.scrollToItem(item)
 
     def shown(self) -> tuple[str, ...]:
-        """Give the topics of the pages that the contents list now."""
+        """Topics currently listed in the contents."""
         return tuple(topic for topic, item in self._items.items() if not item.isHidden())
 
     def _fill(self) -> None:
@@ -192,7 +194,7 @@ class _Page(QTextBrowser):
         self.setStyleSheet("border: none; border-radius: 0;")
 
     def loadResource(self, _kind: int, _name: QUrl | str) -> object:
-        """Load nothing: the pages are all there is."""
+        """Load nothing: pages have no resources."""
         return None
 
     def show_text(self, text: str) -> None:
@@ -211,7 +213,7 @@ class _Page(QTextBrowser):
         self.moveCursor(QTextCursor.MoveOperation.Start)
 
     def mark(self, words: tuple[str, ...]) -> None:
-        """Mark where words stand, and bring the first in sight."""
+        """Highlight the search words and scroll to the first one."""
         look = theme.current()
         marks: list[QTextBrowser.ExtraSelection] = []
         for word in words:

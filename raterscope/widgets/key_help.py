@@ -1,4 +1,4 @@
-"""Keys drawn as keys, and the help on keys that a widget handles itself."""
+"""Key caps, and help on keys that a widget handles itself."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class KeyHelp:
-    """Keys that hold in one place; a widget tells its own by its class attribute ``KEY_HELP``.
+    """Keys of one widget, given by its class attribute ``KEY_HELP``.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class KeyHelp:
 
 
 def key_help_in(place: QWidget) -> tuple[KeyHelp, ...]:
-    """List the keys of all widgets in a place, each kind of widget once, in the order in which they stand."""
+    """List the key help of all widgets in a parent, each class once, in layout order."""
     found = dict.fromkeys(
         told
         for widget in (place, *place.findChildren(QWidget))
@@ -64,12 +64,15 @@ def paint_key(painter: QPainter, box: QRectF, key: str, *, enabled: bool = True,
 
 
 def cap_width(key: str) -> int:
-    """Give the width that a key needs, in pixels of the usual size."""
+    """Return the width of a key cap, in unscaled pixels."""
     return max(26, QFontMetrics(_key_font(key)).horizontalAdvance(key) + 14)
 
 
 class KeyButton(QAbstractButton):
-    """A key and its word: pressed with the mouse, with Space when focused, or by the key itself.
+    """Button with a key cap and a word.
+
+    The key is drawn, not bound: the window binds it, so that it works wherever the focus is. While the button
+    is checked, key and word are highlighted.
 
     The key is drawn, not bound: whoever owns the window binds it, so that it works wherever the focus is.
     While it is checked, where it can be, what it does is on: key and word are lit.
@@ -98,11 +101,11 @@ class KeyButton(QAbstractButton):
         self.setCursor(Qt.CursorShape.PointingHandCursor)
 
     def set_tip(self, tip: str) -> None:
-        """Say in the tooltip what it does, as plain text."""
+        """Set the tooltip, as plain text."""
         self.setToolTip(plain_tip(f"{tip} ({self._key})" if tip else ""))
 
     def set_word(self, word: str, tone: str, tip: str) -> None:
-        """Say that the key does something else now."""
+        """Set the word of the action."""
         self._word, self._tone = word, tone
         self.setText(word)
         self.setAccessibleName(f"{word} ({self._key})")
@@ -111,16 +114,16 @@ class KeyButton(QAbstractButton):
         self.update()
 
     def sizeHint(self) -> QSize:
-        """Give room for the key and the word."""
+        """Return the size of key and word."""
         words = QFontMetrics(theme.font()).horizontalAdvance(self._word)
         return QSize(pixels(cap_width(self._key) + GAP + words + 4), pixels(28))
 
     def minimumSizeHint(self) -> QSize:
-        """Never be cut."""
+        """Return the full size: the button is never cut."""
         return self.sizeHint()
 
     def changeEvent(self, event: QEvent) -> None:
-        """Paint again when enabled or not."""
+        """Repaint when enabled or disabled."""
         super().changeEvent(event)
         self.update()
 

@@ -14,10 +14,10 @@ __all__ = [
 
 
 RANKED = 1000
-"""Of more texts that fit, the earlier ones are put in order."""
+"""Number of matching texts that are ranked; further ones are not."""
 
 WHOLE, START, WITHIN, SCATTERED = range(4)
-"""How well letters fit: the text begins with them, a word does, they stand together, or at least in order."""
+"""Ranks of a match: text prefix, word prefix, substring, letters in order."""
 
 
 class Typed:
@@ -35,7 +35,7 @@ class Typed:
         self._scattered = [re.compile(".*?".join(map(re.escape, word)), re.DOTALL) for word in self.words]
 
     def fit(self, text: str) -> tuple[int, int] | None:
-        """Tell how well a text, in small letters, fits: the lower the better; None where it does not."""
+        """Return the rank of a match in a lower-case text, lower is better; None for no match."""
         worst = 0
         for word, scattered in zip(self.words, self._scattered, strict=True):
             at = text.find(word)
@@ -51,7 +51,7 @@ class Typed:
         return worst, len(text)
 
     def places(self, text: str) -> frozenset[int]:
-        """Give the places of the letters that were found in a text."""
+        """Return the positions of the matched letters in a text."""
         folded = text.casefold()
         if len(folded) != len(text):
             return frozenset()
@@ -71,7 +71,7 @@ class Typed:
         return places
 
     def best(self, texts: Sequence[str], most: int) -> list[int]:
-        """Find the texts that fit best, in small letters; of equals the earlier ones.
+        """Return the best matches among lower-case texts; of equals the earlier ones.
 
         Texts that hold the words as they are go before all others: these are only looked for where there are
         too few. So 20,000 texts are searched between two pictures of the screen.
@@ -104,7 +104,7 @@ class Typed:
 
 
 def distinguishing_labels(names: Sequence[str]) -> dict[str, str]:
-    """Leave out of names of one pattern the words that all of them have; their first word stays.
+    """Shorten names of one pattern to the words that distinguish them; the first word stays.
 
     Words are parted by anything but letters, digits and the points within numbers. Names are of one pattern
     if they begin with the same word and have as many. "cells_spot_snr10_img.png" beside

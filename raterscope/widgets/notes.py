@@ -22,11 +22,11 @@ __all__ = [
 
 
 HEIGHT = 28
-"""Of a chip, in pixels of the usual size."""
+"""Height of a chip, in unscaled pixels."""
 
 
 def paint_chip_ground(painter: QPainter, box: QRectF) -> None:
-    """Paint the ground of what lies over an image: dark in both themes, since the image's ground is."""
+    """Paint the background of a chip: dark in both themes, like the image's background."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(theme.colour(theme.DARK.surface, 225))
@@ -34,7 +34,7 @@ def paint_chip_ground(painter: QPainter, box: QRectF) -> None:
 
 
 class Chip(QAbstractButton):
-    """A switch with a dot that is lit while it is on."""
+    """Switch with a dot that is lit while it is on."""
 
     def __init__(self, word: str, tip: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -45,7 +45,7 @@ class Chip(QAbstractButton):
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
 
     def sizeHint(self) -> QSize:
-        """Give room for dot and word."""
+        """Return the size of dot and word."""
         words = QFontMetrics(theme.font()).horizontalAdvance(self.text())
         return QSize(pixels(words + 32), pixels(HEIGHT))
 
@@ -75,12 +75,12 @@ class Chip(QAbstractButton):
 
 
 class ChipRow(WrappingRow):
-    """Several switches on one ground."""
+    """Row of switches on one background."""
 
     toggled = Signal(str, bool)
 
     def __init__(self, chips: dict[str, tuple[str, str]], parent: QWidget | None = None) -> None:
-        """Make a switch of every ``name: (word, tooltip)``."""
+        """Create a switch for every ``name: (word, tooltip)``."""
         self._chips = {name: Chip(word, tip) for name, (word, tip) in chips.items()}
         super().__init__(tuple(self._chips.values()), 0, 0, parent=parent)
         for name, chip in self._chips.items():
@@ -88,7 +88,7 @@ class ChipRow(WrappingRow):
             chip.toggled.connect(self._on_toggled)
 
     def fit(self, room: int) -> None:
-        """Take as much of a width as is needed, and more lines where it is too little."""
+        """Fit into a width, with more lines if needed."""
         width = min(self.sizeHint().width(), room)
         self.resize(width, self.heightForWidth(width))
 
@@ -101,7 +101,7 @@ class ChipRow(WrappingRow):
         chip.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the common ground."""
+        """Paint the background."""
         with QPainter(self) as painter:
             paint_chip_ground(painter, QRectF(self.rect()))
 
@@ -113,7 +113,7 @@ WIDTH = 460
 
 
 class EmptyState(QWidget):
-    """A title, a sentence, and buttons; the first button is the one to press.
+    """Empty state: a title, a sentence, and buttons, the primary one first.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ class EmptyState(QWidget):
 
 
 class WorkspaceNotes(QWidget):
-    """A line a note: a tag in a word or two, and a sentence. Nobody dismisses them."""
+    """Notes above a workspace: a short tag and a sentence each. They cannot be dismissed."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -180,7 +180,7 @@ class WorkspaceNotes(QWidget):
         self.hide()
 
     def set_note(self, tag: str, words: str) -> None:
-        """Show what is to be said under a tag, or with no words nothing."""
+        """Set the note of a tag; an empty text removes it."""
         if tag not in self._lines:
             if not words:
                 return
@@ -192,7 +192,7 @@ class WorkspaceNotes(QWidget):
         self.setVisible(bool(self.notes()))
 
     def notes(self) -> dict[str, str]:
-        """Give what is said, by tag."""
+        """Return the notes by tag."""
         return {tag: label.text() for tag, (_, label) in self._lines.items() if label.text()}
 
     def _line(self, tag: str) -> tuple[QWidget, QLabel]:

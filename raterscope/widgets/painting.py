@@ -47,7 +47,7 @@ def paint_words(
     elide: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
     brief: str = "",
 ) -> None:
-    """Write one line of text in the painter's font, where it has no room its brief form, shortened."""
+    """Paint one line of text in the painter's font; if it does not fit, its brief form, elided."""
     painter.setPen(QColor(colour))
     metrics = QFontMetrics(painter.font())
     text = text.replace("\n", " ")  # a file's name may have an end of line
@@ -58,7 +58,7 @@ def paint_words(
 
 
 def in_two_lines(text: str, metrics: QFontMetrics, room: float) -> list[str]:
-    """Part words after those that fit into a line; what is left, the second line, may be too long for it."""
+    """Break text into a line that fits and the rest, which may be too long."""
     words = text.split(" ")
     first = len(words)
     while first > 1 and metrics.horizontalAdvance(" ".join(words[:first])) > room:
@@ -67,7 +67,9 @@ def in_two_lines(text: str, metrics: QFontMetrics, room: float) -> list[str]:
 
 
 def in_lines(text: str, metrics: QFontMetrics, room: float, most: int) -> list[str]:
-    """Break text between words into at most so many lines; what is too long for one loses its middle.
+    """Break text between words into at most `most` lines.
+
+    A line that is too long is elided in the middle, because names differ at their start and end.
 
     The start of a name and its end are what differs from other names.
     """
@@ -92,7 +94,7 @@ def paint_bar(painter: QPainter, box: QRectF, share: float, colour: str) -> None
 
 @lru_cache(maxsize=128)
 def symbol_path(symbol: str, radius: float) -> QPainterPath:
-    """Draw a symbol about the origin, all of them with the weight of a disc of this radius.
+    """Return a symbol's path around the origin, with the area of a disc of this radius.
 
     Parameters
     ----------
@@ -158,7 +160,9 @@ def _star(outer: float, inner: float) -> QPolygonF:
 
 
 def rater_colour(index: int) -> str:
-    """Give the colour of an annotator's line, which has no symbol to tell it by.
+    """Return the colour of an annotator's line, which has no symbol.
+
+    The palette repeats; raters of one case mostly have consecutive numbers.
 
     Beyond the palette it begins anew: the few who outlined one case mostly came one after the other.
     """
@@ -175,7 +179,7 @@ def paint_rater(painter: QPainter, box: QRectF, index: int) -> None:
 
 
 def readable(hue: str) -> QColor:
-    """Give a colour of the palette as it is seen on the theme's ground: darker on a light one."""
+    """Return a palette colour that is readable on the theme's background: darker on a light one."""
     return QColor(hue) if theme.current().dark else QColor(hue).darker(125)
 
 

@@ -47,7 +47,7 @@ __all__ = [
 
 
 def plain_label(text: str = "", role: str = "", *, wrap: bool = False, selectable: bool = False) -> QLabel:
-    """Make a label that shows its text as it is, whoever wrote it."""
+    """Create a label that shows its text unformatted, because it may be untrusted."""
     label = QLabel()
     label.setTextFormat(Qt.TextFormat.PlainText)
     label.setText(text)
@@ -60,12 +60,12 @@ def plain_label(text: str = "", role: str = "", *, wrap: bool = False, selectabl
 
 
 def plain_tip(text: str) -> str:
-    """Make a tooltip that shows its text as it is: Qt would read markup out of it."""
+    """Escape a tooltip: Qt would interpret markup in it."""
     return f"<qt>{html.escape(text)}</qt>" if text else ""
 
 
 def rule() -> QFrame:
-    """Make a line that parts two regions."""
+    """Create a separator line."""
     line = QFrame()
     theme.set_role(line, "rule")
     line.setFixedHeight(1)
@@ -73,7 +73,7 @@ def rule() -> QFrame:
 
 
 class ElidedLabel(QLabel):
-    """One line of plain text with dots where the room ends, which shows itself whole as a tooltip."""
+    """Line of plain text that is elided, with the full text as tooltip."""
 
     def __init__(
         self,
@@ -92,16 +92,16 @@ class ElidedLabel(QLabel):
         self.setText(text)
 
     def minimumSizeHint(self) -> QSize:
-        """Shrink to nothing."""
+        """Allow any width."""
         return QSize(0, super().minimumSizeHint().height())
 
     def setText(self, text: str) -> None:
-        """Write something else."""
+        """Set the text."""
         super().setText(text)
         self._tip()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Say the whole where it does not fit."""
+        """Set the tooltip if the text does not fit."""
         super().resizeEvent(event)
         self._tip()
 
@@ -110,7 +110,7 @@ class ElidedLabel(QLabel):
         self.setToolTip("" if fits else plain_tip(self.text()))
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint as much as there is room for."""
+        """Paint the elided text."""
         with QPainter(self) as painter:
             self._paint(painter)
 
@@ -122,7 +122,9 @@ class ElidedLabel(QLabel):
 
 
 def leave_keys_to(panel: QWidget, part: QWidget | None) -> None:
-    """Let a part of a panel have the panel's keys, or the panel itself while that part is out of sight.
+    """Give a part the panel's focus, or the panel itself while the part is hidden.
+
+    Hidden widgets cannot have the focus: keys would be lost.
 
     What is hidden has no keys: they would be dead, or go to whatever comes next.
     """
@@ -133,7 +135,7 @@ def leave_keys_to(panel: QWidget, part: QWidget | None) -> None:
 
 
 def let_wheel_pass(editor: QWidget) -> None:
-    """Let the wheel change a choice or a number only where one is already: what is scrolled past keeps it."""
+    """Ignore the wheel on a choice or number without focus, so that scrolling past does not change it."""
     editor.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
     editor.installEventFilter(_Passing(editor))
 
@@ -147,11 +149,11 @@ class _Passing(QObject):
 
 
 BESIDE_WORDS = 40
-"""Margins and the bar that scrolls, in a list of choices."""
+"""Margins and scroll bar of an open choice."""
 
 
 class ChoiceBox(QComboBox):
-    """A choice that is no wider than its place, whatever its words; those that do not fit end in dots.
+    """Choice no wider than its place; elided texts are shown in full as tooltip and in the open list.
 
     Words that are cut are shown whole as a tooltip, and in the list that opens, which is as wide as they are.
     """
@@ -163,7 +165,7 @@ class ChoiceBox(QComboBox):
         let_wheel_pass(self)
 
     def event(self, event: QEvent) -> bool:
-        """Show words that are cut whole, where the choice has no tooltip of its own."""
+        """Show elided text as tooltip, unless there is one."""
         if event.type() == QEvent.Type.ToolTip and not self.toolTip():
             assert isinstance(event, QHelpEvent)
             cut = self.fontMetrics().horizontalAdvance(self.currentText()) > self._room()
@@ -172,7 +174,7 @@ class ChoiceBox(QComboBox):
         return super().event(event)
 
     def showPopup(self) -> None:
-        """Open the list, its words whole as far as the screen has room for them."""
+        """Open the list, as wide as its texts or the screen."""
         room = self.screen().availableGeometry().width() * 2 // 3
         metrics = self.view().fontMetrics()
         widest = max((metrics.horizontalAdvance(self.itemText(at)) for at in range(self.count())), default=0)
@@ -180,14 +182,14 @@ class ChoiceBox(QComboBox):
         super().showPopup()
 
     def _room(self) -> int:
-        """Give how wide words may be."""
+        """Return the width available for text."""
         option = QStyleOptionComboBox()
         self.initStyleOption(option)
         place = QStyle.SubControl.SC_ComboBoxEditField
         return self.style().subControlRect(QStyle.ComplexControl.CC_ComboBox, option, place, self).width() - 4
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint the choice, shortened to its room."""
+        """Paint the choice, elided."""
         option = QStyleOptionComboBox()
         self.initStyleOption(option)
         end = Qt.TextElideMode.ElideRight
@@ -199,11 +201,11 @@ class ChoiceBox(QComboBox):
 
 
 WIDEST = (1 << 24) - 1
-"""What Qt takes for no limit of a width."""
+"""Qt's value for an unlimited width."""
 
 
 class _Title(ElidedLabel):
-    """Asks for all of its room, and ends in dots where it does not get that."""
+    """Label that takes its full width if possible and is elided otherwise."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text, "caption")
@@ -214,7 +216,10 @@ class _Title(ElidedLabel):
 
 
 class Header(QWidget):
-    """The top of a panel: what it holds, in capitals, whose it is, and a word at the right.
+    """Header of a panel: title in capitals, name, and a text at the right.
+
+    In narrow panels the text at the right is dropped first, then the title is shortened or dropped, then the
+    name is elided.
 
     Where there is too little room, first the word at the right gives way, then the title to its brief form,
     then the title where a name says enough, at last the name.
@@ -229,7 +234,7 @@ class Header(QWidget):
         brief: str = "",
         dispensable: bool = False,
     ) -> None:
-        """Make a header; a dispensable title repeats the tab's, and goes where there is too little room."""
+        """Create a header; a dispensable title repeats the tab's, and is dropped in narrow panels."""
         super().__init__(parent)
         self._titles = title, brief or title
         self._dispensable = dispensable
@@ -245,7 +250,7 @@ class Header(QWidget):
         self.row.addWidget(self._aside)
 
     def set_title(self, title: str, name: str = "", *, brief: str = "") -> None:
-        """Say what the panel holds, in capitals, and what somebody else called it, as it is written.
+        """Set title (shown in capitals) and name (shown as written).
 
         Parameters
         ----------
@@ -258,12 +263,12 @@ class Header(QWidget):
         self._settle()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Give way to the name where there is too little room."""
+        """Shorten texts to the width."""
         super().resizeEvent(event)
         self._settle()
 
     def event(self, event: QEvent) -> bool:
-        """Give way too where something that stands in the row comes or goes."""
+        """Shorten texts when another widget of the row appears or disappears."""
         if event.type() == QEvent.Type.LayoutRequest:
             self._settle()
         return super().event(event)
@@ -291,17 +296,17 @@ class Header(QWidget):
         self._aside.setMaximumWidth(max(room, 0) if self._name.text() else WIDEST)
 
     def words(self) -> tuple[str, str]:
-        """Give the title with the name, and the word at the right."""
+        """Return the title with the name, and the text at the right."""
         return " ".join(filter(None, (self._titles[0], self._name.text()))), self._aside.text()
 
     def set_aside(self, text: str, role: str = "small") -> None:
-        """Say the word at the right."""
+        """Set the text at the right."""
         self._aside.setText(text)
         theme.set_role(self._aside, role)
 
 
 class ScrollRegion(QScrollArea):
-    """Holds a region of the window: it asks for the room that its widget needs with text of the usual size.
+    """Scroll area that keeps its widget's size at the default text size; only larger text scrolls.
 
     With such text nothing is scrolled: in a small window the widget makes do with what there is.
 
@@ -320,23 +325,23 @@ class ScrollRegion(QScrollArea):
         theme.notifier().changed.connect(self._held.follow)
 
     def minimumSizeHint(self) -> QSize:
-        """Ask for what the widget needs with text of the usual size."""
+        """Return the widget's minimum at the default text size."""
         least, larger = self._held.least(), max(text_size(), 1.0)
         return QSize(round(least.width() / larger), round(least.height() / larger))
 
     def sizeHint(self) -> QSize:
-        """Be as large as the widget would."""
+        """Return the widget's size hint."""
         return self._held.inner.sizeHint()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Ask for other room when the widget does."""
+        """Update the geometry when the widget's layout changes."""
         if event.type() == QEvent.Type.LayoutRequest and watched is self._held:
             self.updateGeometry()
         return super().eventFilter(watched, event)
 
 
 class _Held(QWidget):
-    """A widget that is as large as there is room; with larger text, as large as it has to be."""
+    """Container as large as the space, and with larger text as large as its widget needs."""
 
     def __init__(self, inner: QWidget, parent: QWidget) -> None:
         super().__init__(parent)
@@ -345,44 +350,44 @@ class _Held(QWidget):
         self.follow()
 
     def least(self) -> QSize:
-        """Give what the widget needs."""
+        """Return the widget's minimum size."""
         asked, hint = self.inner.minimumSize(), self.inner.minimumSizeHint()
         # As for Qt, what was asked for holds rather than what the parts add up to.
         return QSize(asked.width() or hint.width(), asked.height() or hint.height())
 
     def follow(self) -> None:
-        """Follow the size of the text."""
+        """Follow the text size."""
         policy = self.sizePolicy()
         policy.setHeightForWidth(text_size() > 1.0 and self.inner.hasHeightForWidth())
         self.setSizePolicy(policy)
         self.updateGeometry()
 
     def minimumSizeHint(self) -> QSize:
-        """Need no room but with larger text."""
+        """Return a minimum only for larger text."""
         return self.least() if text_size() > 1.0 else QSize(0, 0)
 
     def sizeHint(self) -> QSize:
-        """Be as large as the widget would."""
+        """Return the widget's size hint."""
         return self.inner.sizeHint()
 
     def heightForWidth(self, width: int) -> int:
-        """Be as high as the widget has to be."""
+        """Return the widget's height for a width."""
         return self.inner.heightForWidth(width)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Give all the room to the widget."""
+        """Give the widget the whole space."""
         super().resizeEvent(event)
         self.inner.setGeometry(self.rect())
 
     def event(self, event: QEvent) -> bool:
-        """Ask anew for room when the widget does."""
+        """Update the geometry when the widget's layout changes."""
         if event.type() == QEvent.Type.LayoutRequest:
             self.updateGeometry()
         return super().event(event)
 
 
 class WrappingRow(QWidget):
-    """Widgets from left to right, line after line.
+    """Layout row that wraps its widgets.
 
     Parameters
     ----------
@@ -409,7 +414,7 @@ class WrappingRow(QWidget):
 
 
 class Pair(QWidget):
-    """Two widgets side by side from a width on, the second as wide as it can be; else the second beneath.
+    """Two widgets side by side from a width on, else stacked.
 
     Parameters
     ----------
@@ -438,7 +443,7 @@ class Pair(QWidget):
         self._box.addWidget(second, 1)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Choose again how they stand."""
+        """Choose the arrangement for the width."""
         super().resizeEvent(event)
         wide = self.width() >= self._from
         way = QBoxLayout.Direction.LeftToRight if wide else QBoxLayout.Direction.TopToBottom
@@ -449,7 +454,7 @@ class Pair(QWidget):
 
 
 def beside(*widgets: QWidget) -> QWidget:
-    """Put widgets into one that is not broken."""
+    """Put widgets into a row that does not wrap."""
     block = QWidget()
     row = QHBoxLayout(block)
     row.setContentsMargins(0, 0, 0, 0)
@@ -525,20 +530,20 @@ class _Lines(QLayout):
 
 
 class Menu(QMenu):
-    """A letter or digit chooses in it, and is no shortcut of what lies beneath.
+    """Menu whose letters and digits choose entries, before any shortcut of the focus widget.
 
     The keyboard stays with what had it when a menu opens, so that its shortcuts would answer first: A would
     accept what is on screen, and no entry could be chosen by its digit.
     """
 
     def branch(self, title: str) -> Menu:
-        """Add a menu that opens from an entry of this one."""
+        """Add a submenu."""
         menu = Menu(title, self)
         self.addMenu(menu)
         return menu
 
     def event(self, event: QEvent) -> bool:
-        """Take every key as one of the menu's."""
+        """Handle every key as a menu key."""
         if event.type() == QEvent.Type.ShortcutOverride:
             event.accept()
             return True
@@ -546,7 +551,7 @@ class Menu(QMenu):
 
 
 def without_checked(slot: Callable[[], object]) -> Callable[[bool], object]:
-    """Let an action call a slot that does not ask whether it is checked."""
+    """Adapt a slot without parameters to an action's ``triggered(checked)``."""
 
     def call(_checked: bool) -> object:
         return slot()

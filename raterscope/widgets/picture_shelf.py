@@ -1,4 +1,4 @@
-"""Pictures of what is in sight: asked for when the scrolling has rested, the ones used last kept."""
+"""Cache of thumbnails: requested when scrolling rests, least recently used ones dropped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SETTLED_MS = 40
 
 
 class PictureShelf(QObject):
-    """Small pictures by number, for what is painted as large as the text.
+    """Thumbnails by number.
 
     Parameters
     ----------
@@ -52,16 +52,16 @@ class PictureShelf(QObject):
         self._rested.timeout.connect(self._ask)
 
     def rest(self) -> None:
-        """Say that something else may be in sight: once that rests, pictures are asked for."""
+        """Restart the timer after which visible pictures are requested."""
         self._rested.start()
 
     def ask_again(self) -> None:
-        """Ask anew for what was asked for and did not come."""
+        """Request again what was requested and did not arrive."""
         self._asked.clear()
         self._rested.start()
 
     def keep(self, number: int, picture: QImage | None) -> None:
-        """Take a picture in; None says that there is none."""
+        """Store a picture; None if it is not available."""
         small = None
         if picture is not None and not picture.isNull():
             keep, smooth = Qt.AspectRatioMode.KeepAspectRatio, Qt.TransformationMode.SmoothTransformation
@@ -77,7 +77,7 @@ class PictureShelf(QObject):
         self.changed.emit()
 
     def forget(self) -> None:
-        """Drop all pictures: others bear the numbers now."""
+        """Discard all pictures, because the numbers now belong to other items."""
         self.kept.clear()
         self.ask_again()
         self.changed.emit()

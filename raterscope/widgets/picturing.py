@@ -1,4 +1,4 @@
-"""A figure as a picture of its own, its title above it: pixels, or lines and text that stay sharp."""
+"""Export of a figure with its title, as pixels or as SVG."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class Drawn(Protocol):
     """Protocol of a view that can be painted outside the window."""
 
     def heading(self) -> tuple[str, str]:
-        """Give what stands above it: its title, and a word at the right; nothing where it says all."""
+        """Return the title and the text at the right; empty if the figure needs none."""
 
     def picture_size(self) -> QSize:
-        """Give how large it is, in pixels of the window."""
+        """Return the size in window pixels."""
 
     def paint_picture(self, painter: QPainter) -> None:
-        """Paint it from the painter's origin on, in the theme in use, without what marks pointer and keys."""
+        """Paint the figure at the painter's origin in the current theme, without pointer and focus marks."""
 
 
 def paint_to_image(figure: Drawn, scale: float, caption: str = "") -> QImage:
-    """Paint a figure into pixels.
+    """Paint a figure into an image.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def paint_to_image(figure: Drawn, scale: float, caption: str = "") -> QImage:
 
 
 def paint_svg(figure: Drawn, caption: str = "") -> bytes:
-    """Paint a figure as SVG, lines as lines and text as text; see `paint_to_image`."""
+    """Paint a figure as SVG with lines and text; see `paint_to_image`."""
     from PySide6.QtSvg import QSvgGenerator
 
     size, buffer = _whole(figure, caption), QBuffer()
@@ -71,7 +71,7 @@ def paint_svg(figure: Drawn, caption: str = "") -> bytes:
 
 
 def _for_other_readers(svg: bytes) -> bytes:
-    """Name a like font for where the one in use is not, and keep cells sharp in browsers too."""
+    """Add a fallback font, and keep cells sharp in browsers."""
     svg = re.sub(rb'font-family="([^"]*)"', rb'font-family="\1, sans-serif"', svg)
     return svg.replace(_SHARP, b'style="image-rendering:optimizeSpeed;image-rendering:pixelated"')
 

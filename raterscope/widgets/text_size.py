@@ -1,4 +1,7 @@
-"""The size of the interface's text, beside the usual one; rows, drawn figures and least sizes follow it.
+"""Scale of the interface text; rows, figures and minimum sizes follow it.
+
+Painted widgets work in unscaled pixels and let the painter scale. Qt layouts get scaled lengths from
+`set_lengths`.
 
 Whatever paints itself lays everything out in pixels of the usual size and lets the painter enlarge them, so
 that nothing in it has to know the size. What Qt lays out is given its lengths by `set_lengths`.
@@ -31,34 +34,34 @@ class _State:
 
 
 def text_size() -> float:
-    """Give how large text is; 1 is the usual size."""
+    """Return the text scale; 1 is the default."""
     return _State.size
 
 
 def set_text_size(size: float) -> None:
-    """Say how large text is from now on, within its ends; `theme.apply_theme` makes everything follow."""
+    """Set the text scale, clipped to its range; `theme.apply_theme` applies it."""
     _State.size = min(max(size, SMALLEST), LARGEST)
 
 
 def pixels(length: float) -> int:
-    """Give the pixels of the window for a length in pixels of the usual size."""
+    """Convert unscaled to window pixels."""
     return round(length * _State.size)
 
 
 def enlarge(painter: QPainter, box: QRect | QRectF) -> QRectF:
-    """Let a painter enlarge what it paints from now on; gives a box in the pixels that it takes then."""
+    """Scale a painter; returns the box in unscaled pixels."""
     painter.scale(_State.size, _State.size)
     size = _State.size
     return QRectF(box.x() / size, box.y() / size, box.width() / size, box.height() / size)
 
 
 def usual(place: QPointF) -> QPointF:
-    """Give a place of a widget in pixels of the usual size."""
+    """Convert a widget position to unscaled pixels."""
     return QPointF(place.x() / _State.size, place.y() / _State.size)
 
 
 def set_lengths(widget: QWidget, **lengths: int) -> None:
-    """Give a widget lengths that follow the size of the text.
+    """Set lengths of a widget that follow the text scale.
 
     Parameters
     ----------
@@ -73,7 +76,7 @@ def set_lengths(widget: QWidget, **lengths: int) -> None:
 
 
 def follow_lengths() -> None:
-    """Set the lengths of all widgets anew."""
+    """Update the lengths of all widgets."""
     for widget in QApplication.allWidgets():
         kept = widget.property(LENGTHS)
         if kept:

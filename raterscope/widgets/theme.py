@@ -35,11 +35,11 @@ __all__ = [
 
 
 NAME = 22
-"""Pixels that the program's name in the bar at the top has at most: tabs and buttons stand beside it."""
+"""Maximum width of the program's name in the top bar, next to tabs and buttons."""
 
 
 def style_sheet(theme: Theme) -> str:
-    """Write the style sheet of a theme, its text as large as is asked for."""
+    """Return the style sheet of a theme at the current text scale."""
     t = theme
     caption, body, title, deciding, line, header, box = map(pixels, (11, 13, 15, 30, 18, 20, 12))
     under_black = t.second if t.dark else t.raised  # Qt's own icons are black, whatever the theme
@@ -188,7 +188,7 @@ def _icon(name: str) -> str:
 
 
 CAPTION, BODY, FIGURE, DECIDING = 11, 13, 15, 30
-"""Sizes of type, in pixels of the usual size."""
+"""Font sizes, in unscaled pixels."""
 
 STYLED = "styled"
 
@@ -203,19 +203,19 @@ class _State:
 
 
 def current() -> Theme:
-    """Give the theme in use; what paints itself asks at every paint."""
+    """Return the current theme."""
     return _State.theme
 
 
 def notifier() -> _Notifier:
-    """Give the object whose signal ``changed(Theme)`` tells those who keep painted things."""
+    """Return the object whose signal ``changed(Theme)`` invalidates painted caches."""
     if _State.notifier is None:
         _State.notifier = _Notifier()
     return _State.notifier
 
 
 def annotator_style(index: int) -> tuple[str, str]:
-    """Give an annotator's colour and symbol, the same everywhere and for good.
+    """Return the permanent colour and symbol of an annotator.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def annotator_style(index: int) -> tuple[str, str]:
 
 
 def colour(token: str, alpha: int = 255) -> QColor:
-    """Make a colour of a token, see-through where `alpha` is below 255."""
+    """Return the colour of a token, translucent where `alpha` is below 255."""
     made = QColor(token)
     made.setAlpha(alpha)
     return made
@@ -244,7 +244,9 @@ def colour(token: str, alpha: int = 255) -> QColor:
 
 @lru_cache(maxsize=64)
 def font(size: int = BODY, *, bold: bool = False) -> QFont:
-    """Give the system's font in a size in pixels, its figures all of one width; it is for what is painted.
+    """Return the system font in unscaled pixels with tabular figures, for painting.
+
+    Widgets need `widget_font`.
 
     A painter enlarges it as the text's size asks; a widget that writes by itself needs `widget_font`.
     """
@@ -256,12 +258,12 @@ def font(size: int = BODY, *, bold: bool = False) -> QFont:
 
 
 def widget_font(size: int = BODY, *, bold: bool = False) -> QFont:
-    """Give the same font for a widget that writes by itself: as large as the text's size asks."""
+    """Return the same font for a widget, at the current text scale."""
     return font(pixels(size), bold=bold)
 
 
 def set_role(widget: QWidget, role: str) -> None:
-    """Name the part a widget plays for the style sheet: caption, number, accepted, rejected ..."""
+    """Set the style sheet role of a widget: caption, number, accepted, rejected ..."""
     if widget.property("role") == role:
         return
     widget.setProperty("role", role)
@@ -272,7 +274,7 @@ def set_role(widget: QWidget, role: str) -> None:
 
 
 def apply_theme(application: QApplication, theme: Theme) -> None:
-    """Give the whole program a theme: style, palette, style sheet, and word to whoever paints itself.
+    """Apply a theme to the application: style, palette, style sheet and text scale; notify painted widgets.
 
     The text's size is that of `text_size`, which everything follows by this too.
     """
@@ -291,7 +293,7 @@ def apply_theme(application: QApplication, theme: Theme) -> None:
 
 
 def system_theme(application: QApplication) -> Theme:
-    """Give the theme that the system asks for; dark where it does not say."""
+    """Return the system's theme; dark if it does not say."""
     scheme = application.styleHints().colorScheme()
     return LIGHT if scheme == Qt.ColorScheme.Light else DARK
 

@@ -150,7 +150,7 @@ class AnswersDialog(QDialog):
         return classes[at] if at != OPEN else ""
 
     def _fill(self, outputs: tuple[str, ...], stands: list[str]) -> None:
-        """Show outputs in an order, each with what it stands for."""
+        """List outputs in an order, each with its class."""
         self.outputs.setRowCount(len(outputs))
         classes = self._classes()
         for row, (output, name) in enumerate(zip(outputs, stands, strict=True)):
@@ -224,14 +224,14 @@ class AnswersDialog(QDialog):
         self._show_prior()
 
     def _show_prior(self, by_hand: NDArray[np.float64] | None = None) -> None:
-        """Show the prior of other labels; one that was set by hand is of the old ones and goes."""
+        """Show the prior for other labels; an edited prior belongs to the old labels and is discarded."""
         self._check()
         if not self._error.text():
             outputs, classes, meaning = self.answers.outputs, self.answers.classes, self.answers.meaning
             self.prior.set_labels(classes, outputs, partial(_meant, outputs, classes, meaning), by_hand)
 
     def _prior(self) -> NDArray[np.float64] | None:
-        """Give the pseudo-counts that were set, by hand or by the fields; None where they are the usual."""
+        """Return the pseudo-counts set by hand or by the fields; None for the default."""
         by_hand = self.prior.by_hand()
         if by_hand is not None or self.prior.form.error():
             return by_hand

@@ -1,4 +1,4 @@
-"""Dialogs of an import: columns of a table, annotators of files."""
+"""Import dialogs: column mapping and annotators of files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ NOT_USED = ""
 
 @dataclass(frozen=True, slots=True)
 class MappingField:
-    """Something that a column may hold.
+    """Field that a column may be mapped to.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class MappingField:
 
 @dataclass(frozen=True, slots=True)
 class TableKind:
-    """Something that a table may hold.
+    """Type of table with its fields.
 
     Attributes
     ----------
@@ -159,7 +159,7 @@ class ColumnMappingDialog(QDialog):
         return {name: choice.currentData() for name, choice in pairs if choice.currentData() != NOT_USED}
 
     def problem(self) -> str:
-        """Give the sentence that says what is missing or twice, empty where the mapping will do."""
+        """Return the error message: a missing or repeated field; empty if the mapping is valid."""
         used = list(self.mapping.values())
         fields = self._kinds[self.kind.currentIndex()].fields
         missing = [field for field in fields if field.required and field.name not in used]
@@ -170,7 +170,7 @@ class ColumnMappingDialog(QDialog):
         return f"Two columns are selected for {twice[0]}. Select one." if twice else ""
 
     def _offer(self) -> None:
-        """Offer what the columns of the chosen kind of table hold."""
+        """Offer the fields of the selected type of table."""
         kind = self._kinds[self.kind.currentIndex()]
         for name, choice in zip(self.header, self.choices, strict=True):
             with QSignalBlocker(choice):
@@ -198,7 +198,7 @@ ENTERED = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsEditable | Qt.ItemFlag.I
 
 
 class WhoMarkedDialog(QDialog):
-    """Asks for an annotator for each file; open it with ``open()`` and read `names` when accepted.
+    """Dialog for the annotator of each file; open it with ``open()`` and read `names` when accepted.
 
     Parameters
     ----------
@@ -282,12 +282,12 @@ class WhoMarkedDialog(QDialog):
 
     @property
     def pattern(self) -> str:
-        """The pattern, empty where there is none."""
+        """The pattern, empty for none."""
         text = self.pattern_field.text().strip()
         return text if "{" in text else ""
 
     def problem(self) -> str:
-        """Give the sentence that says what is missing, empty where the names will do."""
+        """Return the error message: a missing name; empty if all names are valid."""
         missing = [row for row, name in enumerate(self.names) if name == ""]
         if not missing:
             return ""
@@ -338,7 +338,7 @@ class WhoMarkedDialog(QDialog):
 
 
 def _explained(detections: Sequence[bool]) -> str:
-    """Say why it is asked."""
+    """Explain why the question is asked."""
     if not any(detections):
         return "The files do not name their annotators. Enter a name for each file, or tick ground truth."
     if all(detections):

@@ -80,7 +80,7 @@ class DeidentifiedExportDialog(QDialog):
 
     @property
     def format(self) -> str:
-        """The format chosen, in words."""
+        """The selected format, in words."""
         return self.formats.currentText()
 
     @property
@@ -133,7 +133,7 @@ class PapersDialog(QDialog):
 
     @property
     def full(self) -> bool:
-        """True for as many runs as in the papers."""
+        """Whether to use as many runs as the papers."""
         return self.complete.isChecked()
 
     @property
@@ -157,7 +157,7 @@ _ABOUT_SIMULATION = (
 
 @dataclass(frozen=True)
 class SetupOffer:
-    """A set-up that can be simulated.
+    """Set-up offered for simulation.
 
     Attributes
     ----------
@@ -232,12 +232,12 @@ class SimulationDialog(QDialog):
 
     @property
     def name(self) -> str:
-        """The set-up chosen."""
+        """Name of the selected set-up."""
         return self._setups[self.setup.currentIndex()].name
 
     @property
     def settings(self) -> Settings:
-        """Its parameters."""
+        """Settings of the selected set-up."""
         return self.forms[self.setup.currentIndex()].settings()
 
     @property

@@ -32,11 +32,11 @@ __all__ = [
 
 HALF = 0.5
 WEIGHTS = (0.75, HALF, 0.25, 0.1)
-"""As how much of one an annotator can be made to count."""
+"""Weights offered for down-weighting."""
 
 
 class ExclusionDialog(QDialog):
-    """Holds the `panel` that shows and asks; open it with ``open()``; accepted once there is a reason.
+    """Dialog around the exclusion `panel`; open it with ``open()``; accepted once there is a reason.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class ExclusionDialog(QDialog):
 
 
 class ReasonDialog(QDialog):
-    """Ask for the reason of an act; open it with ``open()`` and read `reason` when accepted.
+    """Dialog that asks for the reason of a decision; open it with ``open()`` and read `reason` when accepted.
 
     Parameters
     ----------
@@ -122,11 +122,11 @@ class ReasonDialog(QDialog):
 
 
 UNITS = {"nm": 1e-3, "µm": 1.0, "mm": 1e3}
-"""Micrometres in each."""
+"""Micrometres per unit."""
 
 
 class ScaleDialog(QDialog):
-    """Ask for a length; open it with ``open()`` and read `length` and `everywhere` when accepted.
+    """Dialog for a length; open it with ``open()`` and read `length` and `everywhere` when accepted.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ class ScaleDialog(QDialog):
 
     @property
     def length(self) -> float:
-        """The length, micrometres."""
+        """The length in micrometres."""
         return self.number.value() * UNITS[self.unit.currentText()]
 
     @property

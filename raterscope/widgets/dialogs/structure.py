@@ -95,7 +95,9 @@ class StructureOffer:
 
 
 class StructureDialog(QDialog):
-    """Choose what a structure stands for; open it with ``open()`` and read `choice` when accepted.
+    """Dialog for codes and properties; open it with ``open()`` and read `choice` when accepted.
+
+    Codes can be searched after `set_search`.
 
     Codes are searched once `set_search` was called.
 
@@ -205,7 +207,7 @@ class StructureDialog(QDialog):
         )
 
     def set_search(self, find: Find) -> None:
-        """Let codes be searched: ``find(text)`` gives the best ones first."""
+        """Enable the code search: ``find(text)`` returns the best matches first."""
         self._find = find
         self.search.setEnabled(True)
         self.search.setPlaceholderText("Words, or a code such as 80891009")
@@ -213,7 +215,7 @@ class StructureDialog(QDialog):
         self._on_search(self.search.text())
 
     def choose_colour(self, colour: QColor) -> None:
-        """Take a colour."""
+        """Set the colour."""
         if colour.isValid():
             self._colour = (colour.red(), colour.green(), colour.blue())
             self._show_colour()

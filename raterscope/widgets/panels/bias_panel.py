@@ -1,4 +1,4 @@
-"""One annotator: the bias with its interval, what speaks for it, and the keys that settle it."""
+"""Evidence panel for one annotator of a pairs study: bias with its interval, tests, and decision keys."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class BiasView:
         return "disputed" if self.behaviour == UGLY else "rejected"
 
     def facts(self) -> dict[str, str]:
-        """Give what is said beside each of `FACTS`; what is not known is not said."""
+        """Values for each row of `FACTS`; rows without a value are omitted."""
         said = {"counts": f"{self.left:,} / {self.right:,}" + (f", {self.ties:,} tied" if self.ties else "")}
         if math.isfinite(self.match):
             said["match"] = percent(self.match)
@@ -141,7 +141,9 @@ class BiasView:
 
 
 class BiasPanel(QWidget):
-    """The number that decides, large; counts and tests; the course over time; keys; the comparisons.
+    """Bias evidence for one annotator: deciding number, counts, tests, course over time, comparisons.
+
+    Keys are drawn, not bound.
 
     Keys are drawn, not bound.
 
@@ -188,7 +190,7 @@ class BiasPanel(QWidget):
         self.show_annotator(None)
 
     def show_annotator(self, view: BiasView | None) -> None:
-        """Show an annotator, or that none is chosen."""
+        """Show an annotator; None shows the empty state."""
         self._pages.setCurrentIndex(int(view is not None))
         for button in (self.flag, self.clear, self.skip):
             button.setEnabled(view is not None)
@@ -284,7 +286,7 @@ def _small(value: float) -> str:
 
 
 def _caption(view: BiasView) -> str:
-    """Say which side is preferred, where the interval leaves no doubt."""
+    """Describe which side is preferred, if the interval excludes 0."""
     if not math.isfinite(view.bias):
         return "bias unknown"
     if view.low > 0 or view.high < 0:

@@ -1,4 +1,4 @@
-"""Cards with an image and words: model and view, a grid, and a row."""
+"""Cards with an image and text: model, views, grid and row."""
 
 from __future__ import annotations
 
@@ -60,17 +60,17 @@ Index = QModelIndex | QPersistentModelIndex
 WORDS, PAD = 47, 6
 FIGURE_ROOM = 28.0
 LINE = 24
-"""The height of a line of words."""
+"""Height of a line of text."""
 
 
 def size_of(picture: int) -> QSize:
-    """Give the size of a card with a picture of this side."""
+    """Return the size of a card for a picture of this side length."""
     return QSize(picture + 2 * PAD, picture + WORDS + 2 * PAD)
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """The words of a card.
+    """Text of one card.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Card:
 
 
 class Cards(Protocol):
-    """Cards of which nothing is made before it is looked at."""
+    """Sequence of cards that are created on demand."""
 
     @property
     def numbers(self) -> NDArray[np.integer]:
@@ -102,14 +102,14 @@ class Cards(Protocol):
         """True if the cards have pictures."""
 
     def card(self, place: int) -> Card:
-        """Make the card at a place."""
+        """Return the card at an index."""
 
     def words(self, place: int) -> str:
-        """Say the card at a place."""
+        """Return the text of the card at an index."""
 
 
 class CardView(QTableView):
-    """Selects in reading order with Shift, and goes on to the next line at a line's end.
+    """List view that extends the selection in reading order with Shift and wraps at the end of a line.
 
     Signals
     -------
@@ -140,12 +140,12 @@ class CardView(QTableView):
         self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Heed Shift."""
+        """Extend the selection with Shift."""
         self._extending = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
         super().mousePressEvent(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Heed Shift, and Return."""
+        """Extend the selection with Shift; Return opens a card."""
         self._extending = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.currentIndex().isValid():
             self.returned.emit(self.currentIndex())
@@ -153,13 +153,13 @@ class CardView(QTableView):
             super().keyPressEvent(event)
 
     def currentChanged(self, current: Index, previous: Index) -> None:
-        """Select from here on with Shift."""
+        """Extend the selection from the new current card with Shift."""
         if not self._extending:
             self._from = max(self._cards.place(current), 0)
         super().currentChanged(current, previous)
 
     def setSelection(self, rect: QRect, command: QItemSelectionModel.SelectionFlag) -> None:
-        """Select what the mouse is drawn over, or from the last card to this one in reading order."""
+        """Select the cards below the rubber band, or from the anchor to the current card in reading order."""
         to = self._cards.place(self.currentIndex())
         if not self._extending or to < 0 or self.state() == QAbstractItemView.State.DragSelectingState:
             super().setSelection(rect, command)
@@ -169,7 +169,7 @@ class CardView(QTableView):
     def moveCursor(
         self, action: QAbstractItemView.CursorAction, modifiers: Qt.KeyboardModifier
     ) -> QModelIndex:
-        """Go to the card before or after, in reading order."""
+        """Return the previous or next card in reading order."""
         step = {
             QAbstractItemView.CursorAction.MoveLeft: -1, QAbstractItemView.CursorAction.MoveRight: 1,
         }.get(action)  # fmt: skip
@@ -180,7 +180,7 @@ class CardView(QTableView):
 
 
 class CardModel(QAbstractTableModel):
-    """Cards row by row."""
+    """Cards arranged in rows."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -193,22 +193,22 @@ class CardModel(QAbstractTableModel):
         return 0 if self.cards is None else len(self.cards.numbers)
 
     def show_cards(self, cards: Cards | None, columns: int) -> None:
-        """Show others, so many beside each other."""
+        """Show other cards with this many columns."""
         self.beginResetModel()
         self.cards, self.columns = cards, columns
         self.endResetModel()
 
     def place(self, index: Index) -> int:
-        """Give which of the cards stands at an index, -1 for none."""
+        """Return the card number at a model index, -1 for none."""
         place = index.row() * self.columns + index.column()
         return place if index.isValid() and place < self.many else -1
 
     def at(self, place: int) -> QModelIndex:
-        """Give where a card stands."""
+        """Return the model index of a card."""
         return self.index(place // self.columns, place % self.columns)
 
     def run(self, first: int, last: int) -> QItemSelection:
-        """Select cards in reading order."""
+        """Return the selection of consecutive cards in reading order."""
         found = QItemSelection()
         for row in range(first // self.columns, last // self.columns + 1):
             left = first if row == first // self.columns else row * self.columns
@@ -225,11 +225,11 @@ class CardModel(QAbstractTableModel):
         return 0 if parent is not None and parent.isValid() else self.columns
 
     def flags(self, index: Index) -> Qt.ItemFlag:
-        """Let nobody choose where no card is."""
+        """Make cells without a card unselectable."""
         return super().flags(index) if self.place(index) >= 0 else Qt.ItemFlag.NoItemFlags
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        """Say a card."""
+        """Return the text of a card."""
         place = self.place(index)
         if place < 0 or self.cards is None:
             return None
@@ -239,7 +239,7 @@ class CardModel(QAbstractTableModel):
 
 
 class CardDelegate(QStyledItemDelegate):
-    """Paints a picture with its words, or the words in a line."""
+    """Delegate that paints a card: a picture with text, or the text in one line."""
 
     def __init__(self, pictures: OrderedDict[int, QPixmap | None], side: int, parent: QWidget) -> None:
         super().__init__(parent)
@@ -317,7 +317,7 @@ PICTURE = 88
 
 
 class CardGrid(QWidget):
-    """A click, or an arrow key, chooses a card. Pictures are asked for when they come in sight.
+    """Grid of cards. A click or an arrow key selects a card; pictures are requested when they come into view.
 
     Parameters
     ----------
@@ -351,7 +351,7 @@ class CardGrid(QWidget):
         self._model = CardModel(self)
         self._cards: Cards | None = None
         self._held_keys = False
-        """Whether the keys were the cards' before there were none."""
+        """Whether the cards had the keyboard focus before they became empty."""
         self._size = size_of(picture)
         self._shelf = PictureShelf(picture, self._in_sight, self)
         self._shelf.wanted.connect(self.picture_wanted)
@@ -378,7 +378,7 @@ class CardGrid(QWidget):
         self.view.selectionModel().selectionChanged.connect(self.selection_changed)
 
     def show_cards(self, cards: Cards | None, nothing: str, name: str) -> None:
-        """Show others from the first on, or say why there are none. Pictures of before are kept.
+        """Show other cards from the first one on, or the reason why there are none. Known pictures are kept.
 
         Parameters
         ----------
@@ -393,7 +393,7 @@ class CardGrid(QWidget):
         self.view.scrollToTop()
 
     def exchange(self, cards: Cards, nothing: str, name: str) -> None:
-        """Show others: what was scrolled to stays, and what takes the place of the current is current."""
+        """Replace the cards in place: the scroll position and the current index stay."""
         place, scrolled = self._model.place(self.view.currentIndex()), self.view.verticalScrollBar().value()
         self._take(cards, nothing, name)
         self._arrange(anew=True)
@@ -408,18 +408,18 @@ class CardGrid(QWidget):
 
     @property
     def selected(self) -> list[int]:
-        """The numbers that are selected, in their order."""
+        """Numbers of the selected cards, in display order."""
         places = sorted(self._model.place(index) for index in self.view.selectionModel().selectedIndexes())
         return [int(self.numbers[place]) for place in places]
 
     @property
     def current(self) -> int | None:
-        """The number gone to last."""
+        """Number of the current card."""
         return self.number_at(self.view.currentIndex())
 
     @property
     def in_sight(self) -> list[int]:
-        """The numbers of the cards that are wholly in sight with their picture."""
+        """Numbers of the cards whose picture is entirely visible."""
         room = self.view.viewport().rect()
         whole = (
             place
@@ -430,20 +430,20 @@ class CardGrid(QWidget):
         return [number for number in numbers if self._shelf.kept.get(number) is not None]
 
     def number_at(self, index: Index) -> int | None:
-        """Give the number at an index; None where no card is."""
+        """Return the card number at an index; None where there is no card."""
         place = self._model.place(index)
         return int(self.numbers[place]) if place >= 0 else None
 
     def set_picture(self, number: int, picture: QImage | None) -> None:
-        """Give the picture that was asked for; None says that there is none."""
+        """Set a requested picture; None if it is not available."""
         self._shelf.keep(number, picture)
 
     def forget_pictures(self) -> None:
-        """Drop all pictures: others bear the numbers now."""
+        """Discard all pictures, because the numbers now belong to other cards."""
         self._shelf.forget()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Put as many beside each other as there is room for."""
+        """Fit the number of columns to the width."""
         super().resizeEvent(event)
         self._arrange()
 
@@ -500,7 +500,7 @@ RowCard = TypeVar("RowCard", bound=QWidget)
 
 
 class CardRow(QScrollArea, Generic[RowCard]):
-    """A row of cards, hidden while there are none."""
+    """Row of cards, hidden while it is empty."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -516,7 +516,7 @@ class CardRow(QScrollArea, Generic[RowCard]):
         self.setWidget(inner)
 
     def set_cards(self, cards: Sequence[RowCard]) -> None:
-        """Show other cards."""
+        """Replace the cards."""
         for card in self.cards:
             self._row.removeWidget(card)
             card.hide()

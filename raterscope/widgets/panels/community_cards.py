@@ -1,4 +1,4 @@
-"""The communities found among the annotators, a card each: how they label, and how many they are."""
+"""Cards of the annotator communities: size, accuracy and labelling behaviour."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class CommunitiesView:
 
 
 class CommunityCards(QWidget):
-    """A click, or Space, selects a community; a second one none. Arrow keys walk.
+    """Cards of communities. A click or Space selects a community; a second one clears the selection.
 
     Signals
     -------
@@ -117,7 +117,7 @@ class CommunityCards(QWidget):
         self._row.setMinimumHeight(self.cards[0].height() + room if self.cards else 0)
 
     def show_communities(self, view: CommunitiesView | None, chosen: int | None = None) -> None:
-        """Show communities, one of them selected without a signal; None shows none."""
+        """Show communities with one selected, without a signal; None shows none."""
         many = 0 if view is None else len(view.names)
         self._row.set_cards([] if view is None else [_Card(view, place) for place in range(many)])
         for card in self.cards:
@@ -132,18 +132,18 @@ class CommunityCards(QWidget):
         self.set_working("")
 
     def set_working(self, words: str) -> None:
-        """Say how far a search is, beside the title; without words, how many there are."""
+        """Show the progress of a search beside the title; an empty text shows the number of communities."""
         many = len(self.cards)
         self.header.set_aside(words or (f"{many:,} found | click to select" if many else ""))
 
     def tell_copies(self, words: str) -> None:
-        """Say, to be clicked, that some annotators copy; without words, nothing."""
+        """Show a link about annotators who copy; an empty text hides it."""
         self.copies.setText(words)
         self.copies.setAccessibleName(words or "Possible copying")
         self.copies.setVisible(bool(words))
 
     def set_nothing(self, words: str) -> None:
-        """Say why there are no communities."""
+        """Show why there are no communities."""
         self._nothing.setText(words or NOTHING)
 
     def select(self, place: int | None) -> None:
@@ -194,7 +194,7 @@ class _Card(QAbstractButton):
         set_lengths(self, width=WIDTH, height=height)
 
     def _title(self, place: int) -> list[str]:
-        """Give number and name of a community in a few lines."""
+        """Return the number and name of a community in a few lines."""
         name = self._view.names[place]
         words = name if name.startswith("community ") else f"{place + 1} {name}"
         room = WIDTH - 2 * PAD - SYMBOL

@@ -30,7 +30,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class ChangeLine:
-    """An annotator who changed.
+    """List entry for an annotator whose rates changed.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class ChangeLine:
 
 
 class ChangeList(LineList[ChangeLine]):
-    """Those who changed, in the order given.
+    """List of annotators whose rates changed, in the given order.
 
     Signals
     -------
@@ -103,14 +103,14 @@ FIGURES = {
 }
 CHOOSE = "Select an annotator to plot their rates over time."
 SUMMARY_FROM = 210
-"""From this height on what changed is said above the figure; below it the header's tooltip says it."""
+"""Minimum height at which the change is described above the figure; below it, in the header's tooltip."""
 FRAME_MS = 40
 FRAMES = 150
-"""How many frames a whole play takes: six seconds, however many votes there are."""
+"""Number of frames of a complete playback: six seconds, regardless of the number of votes."""
 
 
 class DriftPanel(QWidget):
-    """An annotator's way, vote by vote. Space plays and pauses.
+    """Rates of one annotator over time. Space plays and pauses.
 
     Signals
     -------
@@ -158,7 +158,7 @@ class DriftPanel(QWidget):
         self.show_drift(None)
 
     def show_drift(self, view: DriftView | None) -> None:
-        """Show an annotator, or that nobody is chosen."""
+        """Show an annotator; None shows the empty state."""
         self._stop()
         if view is None:
             self._show_nothing(CHOOSE, offer=False)
@@ -183,7 +183,7 @@ class DriftPanel(QWidget):
         self._pages.setCurrentIndex(1)
 
     def show_changed(self, lines: Sequence[ChangeLine], words: str) -> None:
-        """Show who changed, while nobody is looked at; words say what the lines are, or why there is none."""
+        """List annotators whose rates changed while none is selected, with a sentence about the list."""
         self._stop()
         self._show_nothing(words, offer=False)
         self.changed.set_lines(lines)
@@ -191,17 +191,17 @@ class DriftPanel(QWidget):
         self._header.set_aside(f"{count(len(lines), 'annotator')} changed" if lines else "")
 
     def show_without_votes(self, words: str) -> None:
-        """Say why there is nothing to plot for the annotator selected."""
+        """Show why there is nothing to plot for the selected annotator."""
         self._stop()
         self._show_nothing(words, offer=False)
 
     def show_static(self) -> None:
-        """Say that the model in use takes annotators for unchanging."""
+        """Explain that the model in use assumes constant rates."""
         self._stop()
         self._show_nothing("Fuse with the dynamic model to see how annotators change.", offer=True)
 
     def set_step(self, step: int) -> None:
-        """Go to a step, without a signal."""
+        """Move to a step without a signal."""
         self.slider.blockSignals(True)
         self.slider.setValue(step)
         self.slider.blockSignals(False)
@@ -209,11 +209,11 @@ class DriftPanel(QWidget):
 
     @property
     def playing(self) -> bool:
-        """True while the steps play."""
+        """True during playback."""
         return self._timer.isActive()
 
     def toggle_play(self) -> None:
-        """Play from the present step, or from the first where the present one is the last; or pause."""
+        """Play from the current step, or from the first if the current one is the last; or pause."""
         if self.playing:
             self._stop()
         elif self._view is not None:
@@ -225,14 +225,14 @@ class DriftPanel(QWidget):
     KEY_HELP = KeyHelp("In the drift plot", (("Space", "play through the votes"),))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Play or pause with Space, wherever in the panel the focus is."""
+        """Play or pause with Space, wherever the focus is in the panel."""
         if event.key() == Qt.Key.Key_Space and self._view is not None:
             self.toggle_play()
         else:
             super().keyPressEvent(event)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Leave the figure its room where there is little."""
+        """Give the figure priority where space is limited."""
         super().resizeEvent(event)
         self._arrange()
 
@@ -240,7 +240,7 @@ class DriftPanel(QWidget):
         self._summary.setVisible(bool(self._summary.text()) and self.height() >= pixels(SUMMARY_FROM))
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Nothing plays unseen."""
+        """Stop playback when the panel is hidden."""
         self._stop()
         super().hideEvent(event)
 

@@ -53,7 +53,7 @@ FORM_WIDTH = 272
 
 
 class FormBesidePlot(QWidget):
-    """A form, a button that measures, and a plot.
+    """Settings form, measure button, and plot.
 
     Parameters
     ----------
@@ -125,14 +125,14 @@ class FormBesidePlot(QWidget):
         self._busy = False
 
     def set_busy(self, busy: bool, fraction: float = 0.0) -> None:
-        """Tell whether something is being measured, and how far that is."""
+        """Show whether a measurement runs, and its progress."""
         self._busy = busy
         self.cancel.setVisible(busy)
         self.button.setText(f"Measuring {percent(fraction)}" if busy else "Measure")
         self._on_changed()
 
     def set_facts(self, words: str) -> None:
-        """Say when and how what is shown was measured."""
+        """Show when and how the displayed values were measured."""
         self.facts.setText(words)
         self.facts.setVisible(bool(words))
 
@@ -141,7 +141,7 @@ class FormBesidePlot(QWidget):
 
 
 def scrolled(panel: FormBesidePlot, name: str) -> QScrollArea:
-    """Make a page of a panel, whose form and plot may be wider than what the other pages need."""
+    """Put a page into a scroll area, because it may be wider than the other pages."""
     page = QScrollArea()
     page.setWidgetResizable(True)
     page.setFrameShape(QScrollArea.Shape.NoFrame)
@@ -165,7 +165,7 @@ ICON = QSize(18, 12)
 
 
 class MethodsPanel(QWidget):
-    """Ticks for methods with a button, and beside them what was measured.
+    """Choice of methods to compare, and the results beside it.
 
     Parameters
     ----------
@@ -285,31 +285,31 @@ class MethodsPanel(QWidget):
 
     @property
     def chosen(self) -> tuple[str, ...]:
-        """The methods that are ticked."""
+        """Names of the selected methods."""
         return tuple(name for name, tick in self.ticks.items() if tick.isChecked())
 
     @property
     def measure(self) -> str:
-        """Measure shown in the plot."""
+        """Name of the measure shown in the plot."""
         return str(self.figure.currentData())
 
     def number(self, method: str) -> int:
-        """Give the number of a method, which is that of its colour."""
+        """Return the number of a method, which determines its colour."""
         return self._numbers[method]
 
     def set_busy(self, busy: bool) -> None:
-        """Tell whether methods are at work; the button then cancels."""
+        """Show whether methods are running; the button then cancels."""
         self._busy = busy
         self.button.setText("Cancel" if busy else "Compare")
         self.words.setText("")
         self._on_ticked()
 
     def set_progress(self, words: str) -> None:
-        """Say how far the work is."""
+        """Show the progress."""
         self.words.setText(words)
 
     def set_compared(self, table: PlotTable | None, *, truth: bool) -> None:
-        """Take the results: the table of all figures, None where there are none."""
+        """Show the results: a table of all measures, or None for no results."""
         self._all = table
         self.export.setEnabled(table is not None)
         self.reference.set_available("truth", truth or table is None, "No case has ground truth")
@@ -319,7 +319,7 @@ class MethodsPanel(QWidget):
             self.set_outlines_available(False)
 
     def set_outlines_available(self, available: bool) -> None:
-        """Tell whether the case on screen was compared."""
+        """Enable the outlines if the case on screen was compared."""
         self.outlines.setEnabled(available)
         if not available:
             self.outlines.setChecked(False)
@@ -339,7 +339,7 @@ class MethodsPanel(QWidget):
         self.outlines_toggled.emit(on)
 
     def _show_colours(self) -> None:
-        """Let the ticks be the legend while outlines are drawn."""
+        """Colour the check boxes as a legend while outlines are drawn."""
         for name, tick in self.ticks.items():
             tick.setIconSize(ICON)
             tick.setIcon(_sample(self._numbers[name]) if self.outlines.isChecked() else QIcon())
@@ -372,7 +372,7 @@ CROWD_TIP = "Measure each method on random subsets of annotators, against the gr
 
 
 class CrowdSizePanel(FormBesidePlot):
-    """A form of the crowds with a button, and beside it what was measured.
+    """Settings for the crowd-size evaluation, and its curves.
 
     Signals
     -------
@@ -388,7 +388,7 @@ class CrowdSizePanel(FormBesidePlot):
         self.measure_wanted.connect(self._on_wanted)
 
     def set_curves(self, curves: Sequence[CrowdSizeCurve], facts: str = "") -> None:
-        """Show what was measured, and when and how in a sentence."""
+        """Show the measured curves, and a sentence about when and how they were measured."""
         self.plot.set_curves(curves)
         self.set_facts(facts)
 
@@ -421,7 +421,7 @@ MEASURES = (
 
 
 class FoldsPanel(FormBesidePlot):
-    """A form, the curves, and a table of methods."""
+    """Cross-validation: form, curves, and a table of methods."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         self.curves = CurvesPlot(NO_FOLDS)
@@ -437,14 +437,14 @@ class FoldsPanel(FormBesidePlot):
         self.setAccessibleName("Cross-validation")
 
     def show_curves(self, curves: Sequence[Curve], rows: Sequence[ComparisonRow], words: str = "") -> None:
-        """Show what was measured; nothing takes it away."""
+        """Show the measured curves."""
         self.curves.set_curves(curves)
         self.table.set_rows(tuple(rows), words)
         self.table.setVisible(bool(rows))
 
 
 class TrustPanel(QWidget):
-    """A plot beside the sentences, which scroll.
+    """Calibration plot beside sentences that scroll.
 
     Parameters
     ----------
@@ -493,13 +493,13 @@ class TrustPanel(QWidget):
         return self._words.text()
 
     def show_trust(self, lines: Sequence[CalibrationLine], words: str) -> None:
-        """Show calibrations and what they come to; without either, what belongs here."""
+        """Show calibrations and their summary; without either, what belongs here."""
         self.plot.set_lines(lines)
         self.plot.setVisible(bool(lines) or not words)
         self._words.setText(words)
         self._beside.setVisible(bool(words))
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Say that the panel is in sight."""
+        """Emit that the panel became visible."""
         super().showEvent(event)
         self.seen.emit()

@@ -1,4 +1,4 @@
-"""The evidence: why a spot stands as it does, and the keys that settle it."""
+"""Evidence panel for one spot: posterior, votes, annotators, explanation, and decision keys."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Evidence:
 
 
 class EvidencePanel(QWidget):
-    """One spot: its number large, its votes, its annotators, a sentence in words, the keys.
+    """Evidence for one spot: posterior, votes, annotators, explanation, and decision keys.
 
     Signals
     -------
@@ -160,7 +160,7 @@ class EvidencePanel(QWidget):
         self.show_spot(None)
 
     def show_spot(self, evidence: Evidence | None, nothing: str = CHOOSE) -> None:
-        """Show a spot, or say that none is selected."""
+        """Show a spot; None shows the empty state."""
         known = evidence is not None
         self._pages.setCurrentIndex(int(known))
         for button in (self.accept, self.reject, self.skip, self.move_key):
@@ -211,11 +211,11 @@ class EvidencePanel(QWidget):
         self._ask_for_runs()
 
     def show_runs(self, lines: Sequence[EvidenceLine] | None, nothing: str = "") -> None:
-        """Show what other runs say of the spot; None says that they are being read."""
+        """Show the results of other runs for the spot; None while they are being read."""
         self.about.show_runs(lines, nothing)
 
     def choose_voter(self, annotator: int | None) -> None:
-        """Mark an annotator among those who looked, without a signal."""
+        """Mark an annotator among the voters, without a signal."""
         self.about.choose_voter(annotator)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -224,15 +224,15 @@ class EvidencePanel(QWidget):
         self._crop.set_side(SIDE if self.height() >= HIGH else SMALL_SIDE)
 
     def show_neighbours(self) -> None:
-        """Bring the spots nearby into sight."""
+        """Show the tab of nearby spots."""
         self.about.bring_neighbours()
 
     def show_other_runs(self) -> None:
-        """Bring what other runs say into sight."""
+        """Show the tab of other runs."""
         self.about.bring_runs()
 
     def set_undoable(self, undo: bool, words: str = "") -> None:
-        """Say whether there is a decision to take back, and which."""
+        """Show which decision Undo takes back, if any."""
         self.undo.setEnabled(undo)
         self.undo.setToolTip(plain_tip(f"Undo: {words}" if words else "Undo the last decision"))
 
@@ -291,7 +291,7 @@ class EvidencePanel(QWidget):
         return page
 
     def _reasons(self) -> QWidget:
-        """Make what the votes say, what the model, and why they differ."""
+        """Describe what the votes say, what the model says, and why they differ."""
         self._why_title = plain_label("WHY", "caption")
         self._why = plain_label("", "second", wrap=True, selectable=True)
         self._rows = [
@@ -351,7 +351,7 @@ class EvidencePanel(QWidget):
 
 
 def _scrolled(page: QWidget) -> QScrollArea:
-    """Let a page scroll where the window is too low for it."""
+    """Put a page into a scroll area for low windows."""
     area = QScrollArea()
     area.setWidgetResizable(True)
     area.setFrameShape(QFrame.Shape.NoFrame)

@@ -37,7 +37,7 @@ COMMON_REASONS = ("clicks everywhere", "marks very little", "misunderstood the t
 
 
 class ReasonField(QWidget):
-    """A few common reasons, each on a key, and a line for one's own words.
+    """Reason for a decision: common reasons on keys, and a line of free text.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class ReasonField(QWidget):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One answer that would change: of what, what it is now and then; `key` is told when it is chosen."""
+    """One label that would change: item, value before and value after; `key` is emitted when it is chosen."""
 
     key: int
     name: str
@@ -104,10 +104,10 @@ class Preview(Protocol):
     """Preview of the changes that an exclusion or a weight would make."""
 
     def summary(self) -> str:
-        """Say how much: "would change 4 of 963 labels"."""
+        """Summarise the changes: "would change 4 of 963 labels"."""
 
     def changes(self) -> Sequence[Change]:
-        """List it, what is surest first."""
+        """Return the changes, the most certain first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,18 +132,18 @@ class ExclusionPreview:
     classes: tuple[str, ...]
 
     def summary(self) -> str:
-        """Say how many: "would change 4 of 963 labels"."""
+        """Summarise the changes: "would change 4 of 963 labels"."""
         if not len(self.tasks):
             return f"would change none of {count(len(self.names), 'label')}"
         return f"would change {len(self.tasks):,} of {count(len(self.names), 'label')}"
 
     def changes(self) -> Sequence[Change]:
-        """List them."""
+        """Return the changes."""
         return _Changes(self)
 
 
 class _Changes(Sequence[Change]):
-    """The changes of a preview, made one by one."""
+    """Sequence of the changes of a preview, created on demand."""
 
     def __init__(self, preview: ExclusionPreview) -> None:
         self._preview = preview
@@ -169,11 +169,11 @@ class ChangeKind(LineKind[Change]):
     height = 24
 
     def key(self, line: Change) -> Hashable:
-        """Tell lines apart by all that they say."""
+        """Return the whole change as its key."""
         return line
 
     def words(self, line: Change) -> str:
-        """Say the change."""
+        """Return the text of a change."""
         return f"{line.name}: {line.before} becomes {line.after}"
 
     def paint_line(self, painter: QPainter, box: QRectF, line: Change) -> None:
@@ -199,11 +199,11 @@ OUT = "out"
 STEPS = 1000
 STEPS_OF_CHOICE = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
 SEEN = 2
-"""So many changes are in sight however little room there is."""
+"""Minimum number of visible changes."""
 
 
 class ExclusionPanel(QWidget):
-    """X asks for a preview; Exclude, with a reason, decides; Escape keeps everything as it is.
+    """Preview of an exclusion. X requests it, Exclude with a reason decides, Escape cancels.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ class ExclusionPanel(QWidget):
         self._marks = marks
         self._weights = {OUT: None, **{str(weight): weight for weight in weights}}
         self._again = False
-        """Another choice was made: the reason that was given is for that one."""
+        """Another choice discards a reason that was given for this one."""
         self._exclude_word = ("exclude…", "rejected", f"Show which {answers} would change")
         self._again_word = ("restore", "accent", f"Count their {marks} again in the next fusion")
         theme.set_role(self, "panel")
@@ -277,7 +277,7 @@ class ExclusionPanel(QWidget):
         column.addWidget(self.changes, 1)
         column.addWidget(self._asking)
         self._rest = QWidget()
-        """The room that nothing needs lies beneath, where no list takes it."""
+        """Empty space goes below, where no list takes it."""
         column.addWidget(self._rest, 1)
         self.exclude_key.clicked.connect(self.preview_wanted)
         self.changes.selectionModel().currentChanged.connect(self._on_change)
@@ -285,16 +285,16 @@ class ExclusionPanel(QWidget):
 
     @property
     def weight(self) -> float | None:
-        """As how much of one the annotator is to count; None to be left out."""
+        """Selected weight; None means exclusion."""
         return self._weights[self.choice.mode]
 
     def set_weight(self, weight: float | None) -> None:
-        """Choose a weight that is offered; any other is none, and means leaving out."""
+        """Select one of the offered weights; any other value selects exclusion."""
         name = str(weight)
         self.choice.set_mode(name if name in self._weights else OUT)
 
     def set_who(self, who: str, summary: str = "", *, out: bool = False) -> None:
-        """Be ready to exclude others; whatever was shown goes.
+        """Set the annotators to exclude and clear the preview.
 
         Parameters
         ----------
@@ -312,7 +312,7 @@ class ExclusionPanel(QWidget):
         self._turn("idle")
 
     def set_working(self, fraction: float, words: str) -> None:
-        """Show how far the preview is."""
+        """Show the progress of the preview."""
         if self.state != "working":
             self._turn("working")
             self._summary.setText("")
@@ -323,7 +323,7 @@ class ExclusionPanel(QWidget):
         self._bar.setAccessibleName(words)
 
     def show_preview(self, preview: Preview) -> None:
-        """Show what would change, and ask for a reason."""
+        """Show the changes and ask for a reason."""
         self._changes = preview.changes()
         self._summary.setText(preview.summary())
         self.changes.set_lines(self._changes)
@@ -331,13 +331,13 @@ class ExclusionPanel(QWidget):
         self._ask("shown")
 
     def show_failure(self, sentence: str) -> None:
-        """Say why there is no preview; X tries again."""
+        """Show why the preview failed; X tries again."""
         self._error.setText(sentence)
         self._summary.setText("")
         self._turn("failed")
 
     def show_unknown(self, sentence: str) -> None:
-        """Say why it is not known what would change, and ask for a reason all the same."""
+        """Show why the changes are unknown, and ask for a reason all the same."""
         self._error.setText(sentence)
         self._summary.setText("")
         self._ask("unknown")
@@ -345,7 +345,7 @@ class ExclusionPanel(QWidget):
     KEY_HELP = KeyHelp("While an exclusion is open", (("Esc", "cancel"),))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Keep everything with Escape; walk the choices with Alt and an arrow."""
+        """Cancel with Escape; move between choices with Alt and an arrow key."""
         if event.key() == Qt.Key.Key_Escape and self.state in ("working", "shown", "unknown"):
             self._on_keep()
         elif event.key() in STEPS_OF_CHOICE and event.modifiers() & Qt.KeyboardModifier.AltModifier:
@@ -412,7 +412,7 @@ class ExclusionPanel(QWidget):
         return made
 
     def _ask(self, state: str) -> None:
-        """Ask for a reason; one that was given before another choice was made stays."""
+        """Ask for a reason; keep one that was given before another choice was made."""
         again, self._again = self._again, False
         self._turn(state)
         if not again:
@@ -480,7 +480,7 @@ class ExclusionPanel(QWidget):
 
 
 def _offer(weight: float | None, marks: str) -> tuple[str, str]:
-    """Give the word of a choice and what is said of it."""
+    """Return the text and tooltip of a choice."""
     keys = "(Alt+Up, Alt+Down)"
     if weight is None:
         return "exclude", f"The {marks} do not count {keys}"

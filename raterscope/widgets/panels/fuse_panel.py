@@ -1,4 +1,4 @@
-"""Choose an algorithm and its settings, run it, and choose which run is shown."""
+"""Panel for choosing an algorithm and its settings, starting a run, and choosing the run shown."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ __all__ = [
 
 
 class AlgorithmPicker(QWidget):
-    """A list of algorithms, what the chosen one does, and its form.
+    """List of algorithms, a description of the selected one, and its settings form.
+
+    Settings are kept when another algorithm is selected.
 
     What was set stays when another algorithm is looked at.
 
@@ -70,24 +72,24 @@ class AlgorithmPicker(QWidget):
 
     @property
     def algorithm(self) -> str:
-        """Name of the algorithm chosen."""
+        """Name of the selected algorithm."""
         return str(self.choice.currentData())
 
     @property
     def form(self) -> SettingsForm:
-        """The form of the algorithm chosen."""
+        """Settings form of the selected algorithm."""
         return self._forms[self.algorithm]
 
     def settings(self) -> Settings:
-        """Give what is set; SettingsError says what will not do."""
+        """Return the settings entered; raises SettingsError for an invalid value."""
         return self.form.settings()
 
     def error(self) -> str:
-        """Give the sentence that says what will not do."""
+        """Return the error message of the form, empty if all values are valid."""
         return self.form.error()
 
     def choose(self, algorithm: str, settings: Settings | None = None) -> None:
-        """Choose an algorithm and fill its form."""
+        """Select an algorithm and fill its form."""
         place = self.choice.findData(algorithm)
         if place < 0:
             raise KeyError(algorithm)
@@ -117,7 +119,7 @@ class AlgorithmPicker(QWidget):
 
 @dataclass(frozen=True, slots=True)
 class RunLine:
-    """One run.
+    """List entry for one run.
 
     Attributes
     ----------
@@ -179,7 +181,7 @@ class RunList(QWidget):
         self.set_runs(())
 
     def set_runs(self, runs: Sequence[RunLine]) -> None:
-        """Show other runs; ticks stay."""
+        """Replace the runs; checked runs stay checked."""
         if runs and [row.line for row in self._rows] == list(runs):
             return
         ticked = set(self.ticked())
@@ -198,7 +200,7 @@ class RunList(QWidget):
         self._settle()
 
     def ticked(self) -> tuple[object, ...]:
-        """Give the keys of the runs that are ticked."""
+        """Return the keys of the checked runs."""
         return tuple(row.line.key for row in self._rows if row.tick.isChecked() or self._all_compared)
 
     def _settle(self) -> None:
@@ -281,7 +283,7 @@ class RunRequest:
 
 
 class FusePanel(QWidget):
-    """Choose, set, run, watch, compare.
+    """Panel for a fusion: algorithm, settings, start, progress, comparison of runs.
 
     Parameters
     ----------
@@ -388,21 +390,21 @@ class FusePanel(QWidget):
         self.defaults = self.request()
 
     def sizeHint(self) -> QSize:
-        """Ask for room for everything but what is folded."""
+        """Return a size that fits everything except folded parts."""
         foot = self._foot.sizeHint().height()
         return QSize(pixels(WIDTH), self._body.sizeHint().height() + foot + 3)
 
     def set_changes(self, text: str) -> None:
-        """Say what changed since the last run, empty for nothing."""
+        """Show what changed since the last run, empty for nothing."""
         self._changes.setText(text)
         self._changes.setVisible(bool(text))
 
     def set_runs(self, runs: Sequence[RunLine]) -> None:
-        """Show the runs made."""
+        """Show the runs of the study."""
         self.runs.set_runs(runs)
 
     def set_scope(self, name: str, items: int) -> None:
-        """Name the item on screen, empty for none, and say how many there are."""
+        """Set the name of the item on screen (empty for none) and the number of items."""
         self.this_item.setText(f"this {self._item}" if name else f"no {self._item}")
         self.this_item.setEnabled(bool(name))
         self.all_items.setText(f"all {items:,} {self._item}s")
@@ -412,14 +414,14 @@ class FusePanel(QWidget):
         self._offer_scope()
 
     def _offer_scope(self) -> None:
-        """Offer one item or all where there are several, and nothing is under way."""
+        """Offer one item or all if there are several and no run is in progress."""
         for button in (self.this_item, self.all_items):
             button.setVisible(self._several and not self.run.isHidden())
 
     def set_progress(
         self, words: str | None, fraction: float = 0.0, seconds_left: float | None = None
     ) -> None:
-        """Show a run under way, or with None that there is none."""
+        """Show the progress of a run; None if none is in progress."""
         busy = words is not None
         self._busy.setVisible(busy)
         self.run.setVisible(not busy)
@@ -483,7 +485,7 @@ class FusePanel(QWidget):
         return [form for form in (self.algorithm, self.assignment, self.detector) if form is not None]
 
     def request(self) -> RunRequest:
-        """Give what is set; SettingsError says what is wrong with it."""
+        """Return the request as entered; raises SettingsError for an invalid value."""
         return RunRequest(
             algorithm=self.algorithm.algorithm,
             settings=self.algorithm.settings(),
@@ -495,7 +497,7 @@ class FusePanel(QWidget):
         )
 
     def set_request(self, request: RunRequest) -> None:
-        """Set algorithms and settings as in a request; the scope stays as it is."""
+        """Set algorithms and settings as in a request; the scope stays."""
         self.algorithm.choose(request.algorithm, request.settings)
         if self.detector is not None:
             self.detector.choose(request.detector, request.detection)

@@ -1,4 +1,4 @@
-"""Decisions in order with undo and redo, and what the last run changed."""
+"""History of decisions with undo and redo, and the changes since the previous run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 
 IN_EFFECT = "in effect"
 NARROWEST = 240
-"""The least width, in pixels of the usual size."""
+"""Minimum width, in unscaled pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class HistoryEntry:
 
 
 class HistoryPanel(QWidget):
-    """The journal in words, with Undo and Redo.
+    """List of decisions, with Undo and Redo.
 
     Signals
     -------
@@ -88,17 +88,17 @@ class HistoryPanel(QWidget):
         self.set_undoable("", "")
 
     def minimumSizeHint(self) -> QSize:
-        """Leave room for both keys with their words; the title goes first."""
+        """Leave room for both buttons with their text; the title is shortened first."""
         return QSize(pixels(NARROWEST), super().minimumSizeHint().height())
 
     def set_entries(self, entries: Sequence[HistoryEntry]) -> None:
-        """Show entries, the latest first; the list returns to its top."""
+        """Show entries, the latest first, and scroll to the top."""
         self.view.set_lines(entries)
         self._nothing.setVisible(not entries)
         self.view.scrollToTop()
 
     def set_undoable(self, undo: str, redo: str) -> None:
-        """Say what there is to take back, and to let hold again; no words for nothing."""
+        """Set the texts of the decisions that Undo and Redo affect; empty for none."""
         for key, what, does in (
             (self.undo, undo, "Undo the last decision"),
             (self.redo, redo, "Redo the decision that was undone last"),
@@ -132,7 +132,7 @@ NOTHING = "Decide, then press Fuse (F5) to list what changed."
 
 @dataclass(frozen=True, slots=True)
 class ChangeLine:
-    """One line of the list.
+    """List entry for one change.
 
     Attributes
     ----------
@@ -146,7 +146,7 @@ class ChangeLine:
 
 
 class ChangesPanel(QWidget):
-    """Summary and list of changes since the previous run, with a key that shows that run.
+    """Summary and list of changes since the previous run, with a button that shows that run.
 
     Signals
     -------
@@ -180,24 +180,24 @@ class ChangesPanel(QWidget):
         self.set_back("", "")
 
     def set_changes(self, summary: str, lines: Sequence[str]) -> None:
-        """Show what changed, or with no summary what to do."""
+        """Show the changes; without a summary, show the next step."""
         self.summary.setText(summary or NOTHING)
         self.view.set_lines([ChangeLine(number, words) for number, words in enumerate(lines)])
         self.view.scrollToTop()
 
     def set_back(self, word: str, tip: str) -> None:
-        """Say which run the key shows; with no word there is none."""
+        """Set the name of the previous run on its button; empty for none."""
         self.back.setEnabled(bool(word))
         self.back.set_word(word or "previous run", "second", tip or "There is no previous run to show")
 
     @property
     def current(self) -> int | None:
-        """The change that is looked at."""
+        """Index of the selected change."""
         index = self.view.currentIndex()
         return index.row() if index.isValid() else None
 
     def select(self, number: int) -> None:
-        """Look at a change."""
+        """Select a change."""
         self.view.setCurrentIndex(self.view.model().index(number, 0))
         self.chosen.emit(number)
 

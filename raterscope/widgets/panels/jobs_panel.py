@@ -1,4 +1,4 @@
-"""Work that runs off the window: progress, Cancel, and why something failed."""
+"""Background jobs: progress, Cancel, and error messages."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class JobLine:
 
 
 class JobsPanel(QWidget):
-    """All jobs, those that run first.
+    """All jobs, running ones first.
 
     Signals
     -------
@@ -99,7 +99,7 @@ class JobsPanel(QWidget):
         self._settle()
 
     def set_job(self, line: JobLine) -> None:
-        """Show a job, or what became of it."""
+        """Show a job in its current state."""
         widget = self._lines.get(line.key)
         if widget is None:
             widget = _JobWidget(line.key, self)
@@ -111,7 +111,7 @@ class JobsPanel(QWidget):
         self._settle()
 
     def remove_job(self, key: object) -> None:
-        """Take a job's line away."""
+        """Remove a job."""
         widget = self._lines.pop(key, None)
         if widget is not None:
             self._column.removeWidget(widget)
@@ -120,7 +120,7 @@ class JobsPanel(QWidget):
         self._settle()
 
     def clear_ended(self) -> None:
-        """Take away the lines of jobs that ended."""
+        """Remove all finished jobs."""
         for key in [key for key, widget in self._lines.items() if not widget.runs]:
             self.remove_job(key)
 

@@ -1,4 +1,4 @@
-"""Lists whose lines are painted, short or very long, and the list of what to ask next."""
+"""Painted lists, short or very long, and the list of suggested questions."""
 
 from __future__ import annotations
 
@@ -40,38 +40,38 @@ LINE = Qt.ItemDataRole.UserRole
 
 
 class LineKind(QStyledItemDelegate, Generic[Line]):
-    """Painting, height and words of one kind of list line."""
+    """Painting, height and text of one kind of list line."""
 
     height = 26
-    """Of a line, in pixels of the usual size; its box when it is painted is in these too."""
+    """Height in unscaled pixels; the box passed to `paint_line` has the same unit."""
 
     def key(self, line: Line) -> Hashable:
-        """Give what tells a line from the others; lines of equal keys are the same line, changed."""
+        """Return what identifies a line; lines with equal keys are the same line, changed."""
         return line
 
     def words(self, line: Line) -> str:
-        """Say the line."""
+        """Return the text of a line."""
         raise NotImplementedError
 
     def tip(self, line: Line) -> str:
-        """Say what the tooltip tells, as plain text."""
+        """Return the tooltip, as plain text."""
         return self.words(line)
 
     def paint_line(self, painter: QPainter, box: QRectF, line: Line) -> None:
-        """Paint what stands on the ground."""
+        """Paint the content of a line over its background."""
         raise NotImplementedError
 
     def paint_ground(self, painter: QPainter, box: QRectF, state: QStyle.StateFlag) -> None:
-        """Paint the ground of the line."""
+        """Paint the background of a line."""
         if state & QStyle.StateFlag.State_Selected:
             painter.fillRect(box, QColor(theme.current().raised))
 
     def sizeHint(self, _option: QStyleOptionViewItem, _index: Index) -> QSize:
-        """Give every line the same height."""
+        """Return the same height for every line."""
         return QSize(pixels(120), pixels(self.height))
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        """Paint ground and line."""
+        """Paint background and content."""
         painter.save()
         box = enlarge(painter, option.rect)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -81,7 +81,9 @@ class LineKind(QStyledItemDelegate, Generic[Line]):
 
 
 class LineList(QTableView, Generic[Line]):
-    """Lines of one kind, walked by keyboard; none of them is a widget, so there may be thousands.
+    """List whose lines are painted, not widgets, so that there may be thousands.
+
+    It is a table of one column, because a list view measures all lines whenever one changes.
 
     A table of one column: a list measures every line anew whenever one of them has changed.
 
@@ -113,7 +115,7 @@ class LineList(QTableView, Generic[Line]):
         self.set_height(kind.height)
 
     def set_height(self, height: int) -> None:
-        """Make every line so high, in pixels of the usual size."""
+        """Set the height of all lines, in unscaled pixels."""
         self._model.kind.height = height
         set_lengths(self.verticalHeader(), minimumSectionSize=height, defaultSectionSize=height)
 
@@ -123,11 +125,11 @@ class LineList(QTableView, Generic[Line]):
         return self._model.lines
 
     def set_lines(self, lines: Sequence[Line]) -> None:
-        """Show other lines; where they are the same ones, changed, what is current stays."""
+        """Replace the lines; if their keys are the same, the current line stays."""
         self._model.set_lines(tuple(lines))
 
     def index_of(self, key: Hashable) -> QModelIndex:
-        """Give the place of a line; an invalid one where it is not among them."""
+        """Return the model index of a line; invalid if it is not listed."""
         kind = self._model.kind
         row = next((row for row, line in enumerate(self.lines) if kind.key(line) == key), -1)
         return self._model.index(row)
@@ -135,23 +137,23 @@ class LineList(QTableView, Generic[Line]):
     def moveCursor(
         self, action: QAbstractItemView.CursorAction, modifiers: Qt.KeyboardModifier
     ) -> QModelIndex:
-        """Go to the first line by Home and to the last by End; of a table they are a row's ends."""
+        """Move to the first line with Home and the last with End, not to the ends of a row."""
         ends = {QAbstractItemView.CursorAction.MoveHome: 0,
                 QAbstractItemView.CursorAction.MoveEnd: len(self.lines) - 1}  # fmt: skip
         return self._model.index(ends[action]) if action in ends else super().moveCursor(action, modifiers)
 
 
 class LongList(LineList[Line]):
-    """Lines that are made only when they are looked at, so that there may be millions."""
+    """List of lines created on demand, so that there may be millions."""
 
     def set_lines(self, lines: Sequence[Line]) -> None:
-        """Show other lines; none is current, and the list keeps its place."""
+        """Replace the lines; none is current, and the scroll position stays."""
         place = self.verticalScrollBar().value()
         self._model.replace(lines)
         self.verticalScrollBar().setValue(place)
 
     def go_to(self, row: int) -> None:
-        """Make a line current and bring it in sight; -1 makes none current."""
+        """Make a line current and visible; -1 makes none current."""
         index = self._model.index(row)
         self.setCurrentIndex(index)
         if index.isValid():
@@ -191,12 +193,12 @@ class _LineModel(QAbstractListModel):
 
 
 WHO, GAIN, BARE_GAIN = 0.42, 76.0, 48.0
-"""Share of a line for a name; room in pixels for what is gained, with a unit and without."""
+"""Share of a line for the name; width in pixels for the gain, with and without a unit."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskLine:
-    """One more answer to ask for.
+    """List entry for one suggested question.
 
     Attributes
     ----------
@@ -220,7 +222,7 @@ class AskLine:
 
 
 class AskList(QWidget):
-    """Answers to ask for, the one that brings most first.
+    """Suggested questions, the one with the largest gain first.
 
     Parameters
     ----------
@@ -261,7 +263,7 @@ class AskList(QWidget):
         self.show_lines(())
 
     def show_lines(self, lines: Sequence[AskLine], nothing: str = "") -> None:
-        """Show what to ask for, or say why there is nothing."""
+        """Show the suggestions, or why there are none."""
         self._nothing.setText(nothing or self._empty)
         self.list.set_lines(lines)
         self.list.setVisible(bool(lines))

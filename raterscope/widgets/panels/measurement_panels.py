@@ -48,7 +48,7 @@ NO_SHAPES = "Draw a line or an outline on the image. Measurements are listed her
 
 @dataclass(frozen=True, slots=True)
 class ShapeLine:
-    """A line or an outline that was measured.
+    """List entry for a measured line or outline.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class ShapeLine:
 
 
 class MeasurePanel(QWidget):
-    """The scale in words, what draws, and what was drawn.
+    """Scale, drawing tools, and list of measurements.
 
     Signals
     -------
@@ -140,12 +140,12 @@ class MeasurePanel(QWidget):
         self.show_lines((), ())
 
     def show_scale(self, words: str, *, can_go_back: bool) -> None:
-        """Say how large a pixel is and who says so, and whether the file may have the word again."""
+        """Show the pixel size and its source, and whether the file's own scale can be restored."""
         self.scale_words.setText(words)
         self.unscale.setVisible(can_go_back)
 
     def show_lines(self, columns: Sequence[str], lines: Sequence[ShapeLine]) -> None:
-        """Show what was measured; the columns are those of a copy."""
+        """Show the measurements; the columns are those of a copied table."""
         self._columns = tuple(columns)
         self.list.set_lines(lines)
         self.list.setVisible(bool(lines))
@@ -154,17 +154,17 @@ class MeasurePanel(QWidget):
         self._on_current()
 
     def choose(self, key: Hashable) -> None:
-        """Go to a line; None goes to none."""
+        """Select a line; None clears the selection."""
         self.list.setCurrentIndex(self.list.index_of(key))
 
     def copy_table(self) -> None:
-        """Copy all lines as a table that a spreadsheet takes."""
+        """Copy all lines as a table for a spreadsheet."""
         rows = [self._columns, *(line.cells for line in self.list.lines)]
         QGuiApplication.clipboard().setText("\n".join("\t".join(row) for row in rows) + "\n")
 
     @property
     def current(self) -> ShapeLine | None:
-        """The line gone to."""
+        """Key of the selected line."""
         row = self.list.currentIndex().row()
         return self.list.lines[row] if 0 <= row < len(self.list.lines) else None
 
@@ -243,7 +243,7 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class FigureLine:
-    """A figure with the formula that it comes from.
+    """Derived value with the formula that gives it.
 
     Attributes
     ----------
@@ -300,7 +300,7 @@ ASKED = {
 
 
 class ParasitaemiaPanel(QWidget):
-    """A form for what was counted, and the figures with their formulas.
+    """Form for counted quantities, and the derived values with their formulas.
 
     Signals
     -------
@@ -363,7 +363,7 @@ class ParasitaemiaPanel(QWidget):
         self.show_figures((), "")
 
     def show_counted(self, counted: Counted) -> None:
-        """Show what was counted, as it is kept."""
+        """Show the stored counts."""
         for one in fields(counted):
             box = self.fields[one.name]
             blocked = box.blockSignals(True)
@@ -371,7 +371,7 @@ class ParasitaemiaPanel(QWidget):
             box.blockSignals(blocked)
 
     def show_figures(self, lines: Sequence[FigureLine], note: str, nothing: str = NOT_FUSED) -> None:
-        """Show figures with their formulas, what is to be known of them, or why there are none."""
+        """Show derived values with formulas and notes, or why there are none."""
         self.list.set_lines(lines)
         set_lengths(self.list, height=max(1, len(lines)) * ROW + FRAME)
         self._note.setText(note)

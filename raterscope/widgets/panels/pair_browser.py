@@ -1,4 +1,4 @@
-"""Annotators of a pairs study as a filtered list, and their comparisons as pairs of cards."""
+"""Annotators of a pairs study as a filtered list, and comparisons as pairs of cards."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ANNOTATOR_FILTERS = {
     "decided": "decided by you",
     "untested": "not tested",
 }
-"""What the queue can be narrowed to: key and words."""
+"""Filters of the queue: key and text."""
 
 EMPTY = {
     "undecided": "You have flagged or cleared every annotator.",
@@ -58,11 +58,11 @@ EMPTY = {
     "decided": "No decisions yet. Press F to flag an annotator, or C to clear one.",
     "untested": "Every annotator has enough comparisons to be tested.",
 }
-"""What is said where nobody is of that kind."""
+"""Message for an empty list, by filter."""
 
 FUSE_FIRST = "Press Fuse (F5) to test every annotator for bias."
 BY_FUSION = frozenset({"flagged", "bad", "ugly", "good", "not decidable"})
-"""What nobody is before there is a fusion."""
+"""Filters that are empty until a fusion has run."""
 
 OPEN, FLAGGED, CLEARED = 0, 1, 2
 DECISIONS = {FLAGGED: "flagged by you", CLEARED: "cleared by you"}
@@ -70,7 +70,7 @@ DECISIONS = {FLAGGED: "flagged by you", CLEARED: "cleared by you"}
 
 @dataclass(frozen=True, eq=False)
 class AnnotatorsView:
-    """Annotators as arrays; nothing is made of one before its line is looked at.
+    """Annotators as arrays; list lines are created on demand.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class AnnotatorsView:
     doubt: NDArray[np.floating] | None = None
 
     def item(self, number: int) -> QueueItem:
-        """Make the line of an annotator."""
+        """Return the list line of an annotator."""
         behaviour, decided = int(self.behaviour[number]), int(self.decided[number])
         doubt = None if self.doubt is None else float(self.doubt[number])
         if doubt is not None and not np.isfinite(doubt):
@@ -117,13 +117,13 @@ class AnnotatorsView:
 
 
 class AnnotatorList(LongQueue):
-    """Annotators in the order given."""
+    """Annotators in the given order."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("Annotators", ANNOTATOR_FILTERS, parent, empty=EMPTY)
 
     def why_empty(self, key: str) -> str:
-        """Say why nobody is of a kind; before a fusion nobody can be of some."""
+        """Return why the list is empty for a filter."""
         unfused = isinstance(self._shown, AnnotatorsView) and self._shown.doubt is None
         return FUSE_FIRST if unfused and key in BY_FUSION else super().why_empty(key)
 
@@ -149,7 +149,7 @@ TALL, LOW = 56, 48
 
 @dataclass(frozen=True, eq=False)
 class PairsView:
-    """M comparisons, the most telling first.
+    """M comparisons, the most informative first.
 
     Attributes
     ----------
@@ -207,12 +207,12 @@ class PairsView:
         object.__setattr__(self, "against", said * expected < 0)
 
     def speaks_against(self) -> NDArray[np.bool_]:
-        """Say which of them speak against whoever answered."""
+        """Return whether each comparison contradicts the annotator's bias-free answer."""
         assert self.against is not None
         return self.against
 
     def line(self, row: int) -> PairLine:
-        """Make the line of a comparison."""
+        """Return the line of a comparison."""
         return PairLine(
             int(self.comparison[row]),
             int(self.left[row]),
@@ -226,7 +226,7 @@ class PairsView:
         )
 
     def _others(self, row: int) -> str:
-        """Say what others answered; where they are at odds, or nobody did, what the ranking says."""
+        """Describe the other annotators' answers; if they disagree or there are none, the ranking's."""
         many, left = int(self.others[row]), int(self.others_left[row])
         most, side = (left, "left") if 2 * left >= many else (many - left, "right")
         said = (
@@ -241,7 +241,7 @@ class PairsView:
 
 @dataclass(frozen=True, slots=True)
 class PairLine:
-    """One comparison.
+    """List entry for one comparison.
 
     Attributes
     ----------
@@ -268,7 +268,7 @@ class PairLine:
 
 
 class PairGrid(QWidget):
-    """A comparison a line: its two items, the preferred one framed, and what others said.
+    """Grid of comparisons: two items, the preferred one framed, and the other annotators' answers.
 
     Parameters
     ----------
@@ -319,7 +319,7 @@ class PairGrid(QWidget):
         self.show_pairs(None)
 
     def show_pairs(self, view: PairsView | None) -> None:
-        """Show comparisons, or say how they come here. Pictures of before are kept."""
+        """Show comparisons, or how they come here. Known pictures are kept."""
         self._view = view
         self._kind.pictures = self.pictures.kept if view is not None and view.pictures else None
         self.header.set_title("Pairs", "" if view is None else view.name)
@@ -330,15 +330,15 @@ class PairGrid(QWidget):
         self.view.scrollToTop()
 
     def set_picture(self, item: int, picture: QImage | None) -> None:
-        """Give the picture that was asked for; None says that there is none."""
+        """Set a requested picture; None if it is not available."""
         self.pictures.keep(item, picture)
 
     def forget_pictures(self) -> None:
-        """Drop all pictures: other items bear the numbers now."""
+        """Discard all pictures, because the numbers now belong to other items."""
         self.pictures.forget()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Others may be in sight."""
+        """Request the pictures that came into view."""
         super().resizeEvent(event)
         self.pictures.rest()
 
@@ -361,7 +361,7 @@ class PairGrid(QWidget):
         self.pictures.ask_again()
 
     def _whole(self, view: PairsView | None) -> bool:
-        """Return True if all comparisons are listed, without separating evidence for and against."""
+        """Return whether all comparisons are listed, without separating evidence for and against."""
         return self._of_items or (view is not None and view.covered)
 
     def _in_sight(self) -> list[int]:
@@ -378,7 +378,7 @@ class PairGrid(QWidget):
 
 
 class _Lines(Sequence[PairLine]):
-    """The lines of a view, made one by one."""
+    """Sequence of a view's lines, created on demand."""
 
     def __init__(self, view: PairsView, rows: NDArray[np.int64]) -> None:
         self._view, self._rows = view, rows

@@ -52,7 +52,7 @@ __all__ = [
 
 Index = QModelIndex | QPersistentModelIndex
 LEAST, MOST = 1e-6, 1e8
-"""Ends of a pseudo-count."""
+"""Range of a pseudo-count."""
 
 CELL = QSize(84, 62)
 ROWS_SEEN = 4
@@ -60,7 +60,9 @@ WIDEST_NAME = 120
 
 
 class PriorMatrix(QTableView):
-    """A row a true class, a column an answer. A digit, F2 or a double click edits a pseudo-count.
+    """Prior matrix: a row per true class, a column per answer.
+
+    A digit, F2 or a double click edits a pseudo-count.
 
     Signals
     -------
@@ -115,7 +117,7 @@ class PriorMatrix(QTableView):
             self.updateGeometry()
 
     def counts(self) -> NDArray[np.float64]:
-        """Give the pseudo-counts shown, (J, L)."""
+        """Return the pseudo-counts shown, (J, L)."""
         return self._model.counts.copy()
 
 
@@ -142,7 +144,7 @@ class _MatrixModel(QAbstractTableModel):
         self._tell()
 
     def estimate(self, index: Index) -> tuple[float, float, float]:
-        """Give the rate that a cell's row means, and the ends of its interval."""
+        """Return the expected rate of a cell and its 95 % interval."""
         row, column = index.row(), index.column()
         mean = self.counts[row, column] / self.counts[row].sum()
         return float(mean), float(self._low[row, column]), float(self._high[row, column])
@@ -214,7 +216,7 @@ class _MatrixModel(QAbstractTableModel):
 
 
 class _CellDelegate(QStyledItemDelegate):
-    """Paints rate, interval and pseudo-count; edits the pseudo-count as text."""
+    """Delegate that paints rate, interval and pseudo-count, and edits the pseudo-count as text."""
 
     def createEditor(self, parent: QWidget, _option: QStyleOptionViewItem, index: Index) -> QWidget:
         editor = QLineEdit(parent)
@@ -268,17 +270,17 @@ class _CellDelegate(QStyledItemDelegate):
 
 
 def votes_words(count: float) -> str:
-    """Say a pseudo-count: "2 votes"."""
+    """Format a pseudo-count: "2 votes"."""
     text = f"{count:.3g}" if not 100 <= count < 1e7 else f"{count:,.0f}"
     return f"{text} vote" if text == "1" else f"{text} votes"
 
 
 MatrixOf = Callable[[Settings], NDArray[np.floating]]
-"""Gives the pseudo-counts (J, L) that settings mean."""
+"""Function that returns the pseudo-counts (J, L) for settings."""
 
 
 class PriorForm(QWidget):
-    """Fields set the matrix; a cell that is edited sets it by hand, until Reset.
+    """Form that sets the prior matrix; an edited cell overrides it until Reset.
 
     Parameters
     ----------
@@ -334,7 +336,7 @@ class PriorForm(QWidget):
         matrix_of: MatrixOf,
         by_hand: NDArray[np.floating] | None = None,
     ) -> None:
-        """Set the prior of other labels, without a signal.
+        """Set the prior for other labels, without a signal.
 
         Parameters
         ----------
@@ -351,13 +353,13 @@ class PriorForm(QWidget):
         self._settle()
 
     def set_settings(self, settings: Settings) -> None:
-        """Fill the fields, without a signal; a matrix edited stays."""
+        """Fill the fields, without a signal; an edited matrix stays."""
         self.form.set_settings(settings)
         if not self._by_hand:
             self._show_meant()
 
     def settings(self) -> Settings:
-        """Give what the fields say.
+        """Return the settings entered.
 
         Raises
         ------
@@ -367,7 +369,7 @@ class PriorForm(QWidget):
         return self.form.settings()
 
     def by_hand(self) -> NDArray[np.float64] | None:
-        """Give the matrix edited, None where it is what the settings mean."""
+        """Return the edited matrix; None if it follows the settings."""
         return self.matrix.counts() if self._by_hand else None
 
     def _show_meant(self) -> None:

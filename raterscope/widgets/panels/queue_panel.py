@@ -1,4 +1,4 @@
-"""Queues of items to review: with filters, and for hundreds of thousands of lines."""
+"""Review queues with filters, also for hundreds of thousands of lines."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 NARROWEST = 208
 FLAG = "\N{BLACK FLAG}"
 IMAGE_SUFFIX = re.compile(r"\.(png|jpe?g|(ome\.)?tiff?|nii(\.gz)?|nrrd|mh[ad]|dcm)$", re.IGNORECASE)
-"""The part of a name that goes first where there is too little room."""
+"""Part of a name that is shortened first."""
 MOST, NUMBER_WIDTH = 9999, 54
 
 
@@ -91,7 +91,7 @@ class QueueFilter:
         return self.key not in ("all", "undecided", "flagged")
 
     def passes(self, item: QueueItem, many: int) -> bool:
-        """Tell whether an item is so."""
+        """Return whether an item passes."""
         if self.counts:
             return item.counts.get(self.key, 0) > many
         return self.key == "all" or (not item.done if self.key == "undecided" else item.flag is not None)
@@ -137,22 +137,22 @@ class QueueFrame(QWidget):
         column.addWidget(view, 1)
 
     def add_above(self, widget: QWidget) -> None:
-        """Put something above the title, such as what tells whose queue it is."""
+        """Add a widget above the title."""
         self._top.insertWidget(0, widget)
 
     def set_progress(self, share: float, *words: str, tip: str = "") -> None:
-        """Say how far one has come, a line a sentence; without words, nothing. `tip` explains the words."""
+        """Show the progress, one sentence a line; an empty text hides it. `tip` explains it."""
         self._progress.show_progress(share, words)
         self._progress.setToolTip(plain_tip(tip))
 
     def set_doubt(self, words: str, tip: str = "") -> None:
-        """Say that the data contradict what the queue rests on; no words where they do not."""
+        """Show that the data contradict the settings of the run; an empty text hides the message."""
         self.doubt.setText(words)
         self.doubt.setToolTip(plain_tip(tip))
         self.doubt.setVisible(bool(words))
 
     def say_empty(self, words: str) -> None:
-        """Say why no line is there; no words where some are."""
+        """Show why the list is empty; an empty text hides the message."""
         self._nothing.setText(words)
         self._nothing.setVisible(bool(words))
 
@@ -164,7 +164,7 @@ FILTERS = (
 
 
 class QueuePanel(QueueFrame):
-    """Items to look at, with filters, and how far one has come. Done ones sink.
+    """Queue of items with filters and progress; finished items go to the end.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ class QueuePanel(QueueFrame):
         self._refilter()
 
     def set_items(self, items: Sequence[QueueItem]) -> None:
-        """Show items in the order given, the done ones last; what is current stays, and the list's place."""
+        """Replace the items, finished ones last; the current item and the scroll position stay."""
         self._items = sorted(items, key=_done)
         titles = {item.title for item in items}
         most = max([1.0, *(item.score for item in items if item.score is not None)])
@@ -222,17 +222,17 @@ class QueuePanel(QueueFrame):
         self._refilter()
 
     def set_current(self, key: Hashable) -> None:
-        """Mark one item without a signal; None marks none."""
+        """Make an item current, without a signal; None clears the selection."""
         self._current = key
         self._mark_current(scroll=True)
 
     @property
     def current(self) -> Hashable:
-        """Key of the item marked."""
+        """Key of the current item."""
         return self._current
 
     def shown(self) -> list[QueueItem]:
-        """Give the items that pass the filter, in their order."""
+        """Return the items that pass the filter, in their order."""
         return list(self.view.lines)
 
     def _refilter(self) -> None:
@@ -284,7 +284,7 @@ def _named(item: QueueItem, words: Sequence[str]) -> bool:
 
 
 class _Progress(QWidget):
-    """A line or two of words over a thin bar."""
+    """One or two lines of text over a thin progress bar."""
 
     LINE, BAR = 15, 3
 
@@ -314,34 +314,34 @@ class _Progress(QWidget):
 
 
 class QueueKind(LineKind[QueueItem]):
-    """A line of the queue: name and doubt, state, a thin bar of doubt."""
+    """Queue line: name, disagreement, state, and a thin bar of disagreement."""
 
     height = 54
     most = 1.0
-    """The doubt that fills the bar: a probability's largest, or the largest of the queue."""
+    """Value that fills the bar: 1 for a probability, else the largest value of the queue."""
 
     def __init__(self) -> None:
         super().__init__()
         self.short: Mapping[str, str] = {}
 
     def key(self, line: QueueItem) -> Hashable:
-        """Give the item."""
+        """Return the key of the item."""
         return line.key
 
     def words(self, line: QueueItem) -> str:
-        """Say the line."""
+        """Return the text of a line."""
         flagged = "" if line.flag is None else ", flagged"
         return f"{line.title}, {line.detail}" + (", done" if line.done else "") + flagged
 
     def tip(self, line: QueueItem) -> str:
-        """Say the line, how much of it was decided, its doubt, and why it was flagged."""
+        """Return the line, its decided share, its disagreement, and why it was flagged, as a tooltip."""
         decided = line.counts.get("decided", 0)
         more = f", {count(decided)} decided by you" if decided else ""
         more += "" if line.score is None else f", dispute {line.score:.2f}"
         return f"{line.title}: {line.detail}{more}" + (f"; flagged: {line.flag}" if line.flag else "")
 
     def paint_ground(self, painter: QPainter, box: QRectF, state: QStyle.StateFlag) -> None:
-        """Paint a card with an edge of accent under the current line."""
+        """Paint a card, with an accent edge below the current line."""
         look = theme.current()
         if state & QStyle.StateFlag.State_Selected:
             painter.fillRect(box.adjusted(8, 1, -8, -3), QColor(look.raised))
@@ -350,7 +350,7 @@ class QueueKind(LineKind[QueueItem]):
             painter.fillRect(box.adjusted(8, 1, -8, -3), theme.colour(look.raised, 130))
 
     def paint_line(self, painter: QPainter, box: QRectF, line: QueueItem) -> None:
-        """Paint name, doubt, state and bar."""
+        """Paint name, disagreement, state and bar."""
         look, middle = theme.current(), Qt.TextElideMode.ElideMiddle
         inner = box.adjusted(18, 5, -18, -8)
         score = "done" if line.done else ("" if line.score is None else f"{line.score:.2f}")
@@ -378,11 +378,11 @@ class QueueKind(LineKind[QueueItem]):
 
 
 class QueueView(Protocol):
-    """Contents of a queue: total, order and lines."""
+    """Content of a queue: total, order and lines."""
 
     @property
     def names(self) -> Sequence[str]:
-        """Of all there are."""
+        """Names of all items."""
 
     @property
     def whole(self) -> int:
@@ -393,11 +393,11 @@ class QueueView(Protocol):
         """Indices of the items shown, in display order."""
 
     def item(self, number: int) -> QueueItem:
-        """Make the line of one."""
+        """Return the line of an item."""
 
 
 class LongQueue(QueueFrame):
-    """Lines in the order given, with a filter that others carry out: it may take longer than a frame.
+    """Queue in the given order; its owner applies the filter, which may take longer than a frame.
 
     Parameters
     ----------
@@ -442,7 +442,7 @@ class LongQueue(QueueFrame):
         self.set_view(None)
 
     def set_view(self, view: QueueView | None) -> None:
-        """Show others, or that there are none; what is current stays, and the list's place."""
+        """Show other items, or that there are none; the current item and the scroll position stay."""
         self._shown = view
         self._quiet = True
         self.view.set_lines(() if view is None else _Lines(view))
@@ -458,7 +458,7 @@ class LongQueue(QueueFrame):
             self.view.verticalScrollBar().setValue(place)
 
     def select(self, number: int | None) -> None:
-        """Make one current, without a signal; None makes none."""
+        """Make an item current, without a signal; None clears the selection."""
         self._current = -1 if number is None else number
         self._mark(self._row(self._current))
 
@@ -474,13 +474,13 @@ class LongQueue(QueueFrame):
         return None if shown is None or not len(shown.order) else int(shown.order[0])
 
     def go(self, by: int) -> None:
-        """Go some lines down, or up where `by` is below 0, past the done ones, and say so."""
+        """Move down (`by` > 0) or up by some undecided lines, and emit the new current item."""
         row = self._row(self._current)
         # Where what was current has left the list, the first one shown is the next.
         self._go_from(row + by if row >= 0 else 0, by)
 
     def begin(self, by: int) -> None:
-        """Go to the first line that is not done, or to the last where `by` is below 0, and say so."""
+        """Move to the first undecided line, or to the last one if `by` is below 0, and emit it."""
         self._go_from(0 if by > 0 else len(self.view.lines) - 1, by)
 
     def _go_from(self, row: int, by: int) -> None:
@@ -498,12 +498,12 @@ class LongQueue(QueueFrame):
 
     @property
     def row(self) -> int | None:
-        """The line of the current one; None where it is not listed."""
+        """Row of the current item; None if it is not listed."""
         row = self._row(self._current)
         return None if row < 0 else row
 
     def why_empty(self, key: str) -> str:
-        """Say why nothing is of a kind, by its key among the filters."""
+        """Return why the list is empty, by filter key."""
         return self._empty.get(key, "")
 
     def _why_empty(self) -> str:
@@ -537,7 +537,7 @@ class LongQueue(QueueFrame):
 
 
 class _Lines(Sequence[QueueItem]):
-    """The lines of a view, made one by one."""
+    """Sequence of a view's lines, created on demand."""
 
     def __init__(self, view: QueueView) -> None:
         self._view = view

@@ -34,7 +34,7 @@ __all__ = [
 
 
 SHARP = 4.0
-"""Pixels of a voxels' picture for one of the figure, where it is to stay sharp."""
+"""Pixels per voxel in exported pictures, so that they stay sharp."""
 
 NO_RATER = "Select a rater to see where the consensus follows that rater."
 
@@ -45,7 +45,9 @@ MEASURES = {
 
 
 class LocalWeight(QWidget):
-    """A heat map with its colour bar; voxels stay voxels. It can be copied and saved, its numbers too.
+    """Heat map of a rater's local weight with a colour bar, in unsmoothed voxels.
+
+    It can be copied and saved, with its values.
 
     Signals
     -------
@@ -76,7 +78,7 @@ class LocalWeight(QWidget):
         column.addWidget(self._pages, 1)
 
     def set_nothing(self, why: str = "") -> None:
-        """Say why nothing is seen here; by default what belongs here."""
+        """Show why the panel is empty; by default what belongs here."""
         self._nothing.setText(why or NO_RATER)
 
     @property
@@ -120,7 +122,7 @@ class LocalWeight(QWidget):
 
 
 class _Map(Figure[tuple[int, int]]):
-    """A part is a cell of the map: row and column."""
+    """Figure of the map; its parts are voxels: row and column."""
 
     def __init__(self, header: Header) -> None:
         super().__init__("Local weight")
@@ -176,7 +178,7 @@ class _Map(Figure[tuple[int, int]]):
         return min(max(row + down, 0), rows - 1), min(max(column + across, 0), columns - 1)
 
     def choose(self, part: tuple[int, int]) -> None:
-        """Do nothing more than point at it: a place of the map selects nothing."""
+        """Ignore the selection of a voxel: it selects nothing elsewhere."""
         self.point(part)
 
     def table(self) -> PlotTable:
@@ -203,7 +205,7 @@ class _Map(Figure[tuple[int, int]]):
                 painter.drawRect(cell.adjusted(-1, -1, 1, 1))
 
     def _box(self) -> QRectF:
-        """Give where the map is, in pixels of the room."""
+        """Return the rectangle of the map, in pixels."""
         assert self._picture is not None
         room = self.room.adjusted(0, 0, 0, -BAR_HEIGHT - 6)
         whole = QRectF(0, 0, self._picture.width(), self._picture.height() * self._aspect).size()
@@ -212,7 +214,7 @@ class _Map(Figure[tuple[int, int]]):
 
 
 class RaterTreePanel(QWidget):
-    """A dendrogram with a choice of the distance above it.
+    """Dendrogram of the raters with a choice of the distance.
 
     Signals
     -------
@@ -248,7 +250,7 @@ class RaterTreePanel(QWidget):
 
     @property
     def basis(self) -> str:
-        """Name of the chosen distance."""
+        """Name of the selected distance."""
         return str(self.choice.currentData())
 
 
@@ -262,7 +264,7 @@ NO_ALTERNATIVES = "Fuse with more than one consensus to separate raters who drew
 
 @dataclass(frozen=True, eq=False)
 class AlternativeCard:
-    """One consensus of several.
+    """List entry for one of several consensuses.
 
     Attributes
     ----------
@@ -282,7 +284,7 @@ class AlternativeCard:
 
 
 class AlternativesPanel(QWidget):
-    """A card a consensus; a click, or Space, shows it in the views.
+    """Alternative consensuses, a card each. A click or Space shows one in the views.
 
     Signals
     -------
@@ -328,11 +330,11 @@ class AlternativesPanel(QWidget):
         self._header.set_aside(f"{number} consensuses" if number > 1 else "one consensus" if number else "")
 
     def set_nothing(self, why: str = "") -> None:
-        """Say why nothing is seen here; by default what belongs here."""
+        """Show why the panel is empty; by default what belongs here."""
         self._nothing.setText(why or NO_ALTERNATIVES)
 
     def select(self, place: int) -> None:
-        """Mark the consensus that the views show, without a signal."""
+        """Mark the consensus shown in the views, without a signal."""
         if 0 <= place < len(self.cards):
             self.cards[place].setChecked(True)
 

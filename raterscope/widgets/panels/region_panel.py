@@ -28,13 +28,13 @@ __all__ = [
 
 SHARE, SAID = 96, 118
 MOST_IN_SIGHT = 9
-"""Of a region's raters, those whom the list asks room for."""
+"""Number of raters for which the list requests space."""
 LEAST_MM = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class RegionVote:
-    """One rater's word on a region.
+    """One rater's marking of a region.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class RegionVote:
     unit: str = "mm"
 
     def direction(self) -> str:
-        """Say the distance: "6.1 mm beyond"."""
+        """Return the distance in words: "6.1 mm beyond"."""
         if math.isnan(self.distance_mm):
             return ""
         if abs(self.distance_mm) < LEAST_MM:
@@ -87,23 +87,23 @@ class RegionVotes(LineList[RegionVote]):
         self.selectionModel().currentChanged.connect(self._on_current)
 
     def select(self, name: str | None) -> None:
-        """Mark a rater without a signal; None marks none."""
+        """Select a rater, without a signal; None clears the selection."""
         self._quiet = True
         self.setCurrentIndex(self.index_of(name))
         self._quiet = False
 
     def set_lines(self, lines: Sequence[RegionVote]) -> None:
-        """Show other raters, and ask for the room that they take."""
+        """Replace the raters and request the space they need."""
         super().set_lines(lines)
         self.updateGeometry()
 
     def sizeHint(self) -> QSize:
-        """Be as high as the raters, to a limit."""
+        """Return a height that fits the raters, up to a limit."""
         rows = min(max(len(self.lines), 2), MOST_IN_SIGHT)
         return QSize(pixels(120), rows * pixels(_VoteKind.height) + 2 * self.frameWidth())
 
     def minimumSizeHint(self) -> QSize:
-        """Show two raters at least."""
+        """Return a height that fits two raters."""
         return QSize(pixels(120), 2 * pixels(_VoteKind.height))
 
     def _on_current(self, index: QModelIndex) -> None:
@@ -200,7 +200,7 @@ class RegionEvidence:
 
 
 class RegionPanel(QWidget):
-    """One region: its doubt large, the raters, a sentence in words, the keys.
+    """Evidence for one disputed region: volume, raters, explanation, and decision keys.
 
     Signals
     -------
@@ -245,7 +245,7 @@ class RegionPanel(QWidget):
         self.show_region(None)
 
     def show_region(self, evidence: RegionEvidence | None, *, fused: bool = True) -> None:
-        """Show a region, or that none is selected, or that there is none before the masks are fused."""
+        """Show a region, or that none is selected, or that the masks are not fused yet."""
         self._evidence = evidence
         known = evidence is not None
         self.accept.set_word(*ACCEPT)
@@ -276,7 +276,7 @@ class RegionPanel(QWidget):
         )
 
     def show_covered(self, region: RegionEvidence | None) -> None:
-        """Show that what others say of a region, or of all, is hidden until the expert has drawn it."""
+        """Hide what the raters drew until the expert has drawn the region."""
         self.show_region(None)
         self.accept.set_word(*ACCEPT_DRAWN)
         self.accept.setEnabled(True)
@@ -287,26 +287,26 @@ class RegionPanel(QWidget):
             self._header.set_aside(STATES[region.state][1], "disputed")
 
     def select(self, name: str | None) -> None:
-        """Mark a rater without a signal."""
+        """Select a rater, without a signal."""
         self._votes.select(name)
 
     def set_tool(self, tool: str | None) -> None:
-        """Show which tool is in use: "brush", "eraser" or None."""
+        """Show the tool in use: "brush", "eraser" or None."""
         self.brush.setChecked(tool == "brush")
         self.erase.setChecked(tool == "eraser")
 
     def set_tools_enabled(self, drawing: bool, interpolating: bool) -> None:
-        """Say whether there is something to draw on, and slices to interpolate between."""
+        """Enable the drawing tools and the interpolation."""
         self.brush.setEnabled(drawing)
         self.erase.setEnabled(drawing)
         self.interpolate.setEnabled(interpolating)
 
     def set_undoable(self, undo: bool) -> None:
-        """Say whether there is a decision to take back."""
+        """Enable Undo if there is a decision to take back."""
         self.undo.setEnabled(undo)
 
     def open_take(self) -> None:
-        """Offer the raters whose version can be taken; the digit that shows one alone takes that one too."""
+        """Open the menu of raters whose version can be taken; digits choose, as they do for solo."""
         if self._evidence is None or not self._evidence.votes:
             return
         self._menu.clear()

@@ -1,4 +1,4 @@
-"""A form drawn from the description of an algorithm's settings, and from nothing else."""
+"""Form generated from the description of an algorithm's settings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SMALLEST = 1e-3
 
 
 class SettingsForm(QWidget):
-    """One row a setting: label and unit, editor, range; what will not do is said in a sentence beneath.
+    """Form with one row a setting: label and unit, editor, range or error message.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class SettingsForm(QWidget):
         self.set_settings(settings if settings is not None else settings_class())
 
     def settings(self) -> Settings:
-        """Give what is set.
+        """Return the settings entered.
 
         Raises
         ------
@@ -99,7 +99,7 @@ class SettingsForm(QWidget):
         self._say(self.error())
 
     def error(self) -> str:
-        """Give the sentence that says what will not do, empty where all will."""
+        """Return the error message, empty if all values are valid."""
         try:
             self.settings()
         except SettingsError as error:
@@ -107,7 +107,7 @@ class SettingsForm(QWidget):
         return ""
 
     def editors(self) -> Mapping[str, QWidget]:
-        """Give the editor of each setting."""
+        """Editor of each setting."""
         return {name: row.editor for name, row in self._rows.items()}
 
     def _on_fold(self, on: bool) -> None:
@@ -185,7 +185,7 @@ class _Row(QWidget):
             self.editor.toggled.connect(self.edited)
 
     def value(self) -> Any:
-        """Give the value, checked."""
+        """Return the validated value."""
         if self.spec.optional and self.learnt.isChecked():
             return None
         if isinstance(self.editor, QCheckBox):
@@ -215,7 +215,7 @@ class _Row(QWidget):
             widget.blockSignals(False)
 
     def refresh(self) -> bool:
-        """Say what will not do, or the range; whether something will not."""
+        """Show the error message or the range; return whether there is an error."""
         try:
             self.value()
         except SettingsError as error:
@@ -251,7 +251,7 @@ def _editor(spec: Spec) -> QWidget:
 
 
 def _text(value: Any) -> str:
-    """Write a value to be edited: without the commas that tell thousands apart."""
+    """Format a value for editing, without thousands separators."""
     return written(value, 10).replace(",", "")
 
 
@@ -265,7 +265,7 @@ def _hint(spec: Spec) -> str:
 
 
 def _up_to(most: float) -> str:
-    """Say the upper end after the lower one: ", at most 0.1", nothing where there is none."""
+    """Format the upper limit after the lower one: ", at most 0.1", empty if there is none."""
     if math.isinf(most):
         return ""
     return ", below 1" if 0 < 1 - most < SMALLEST else f", at most {written(most)}"

@@ -45,15 +45,15 @@ TONES = {
     "disputed": "disputed",
     "undecided": "second",
 }
-"""The colour of each state's word."""
+"""Text colour of each state."""
 
 WORDS = {"turned down": "rejected by you", "accepted": "accepted by you", "added": "added by you"}
-"""How the states are called that are not called by their names."""
+"""Displayed names of states that differ from their keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceLine:
-    """One line.
+    """List entry for a neighbour or a run.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class EvidenceLine:
 
 
 class EvidenceLines(QWidget):
-    """A list of lines, or a sentence in its place.
+    """List of lines, or a sentence if it is empty.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class EvidenceLines(QWidget):
         self.setFocusProxy(self.view)
 
     def show_lines(self, lines: Sequence[EvidenceLine], nothing: str = "") -> None:
-        """Show lines; without any, say why."""
+        """Show lines, or why there are none."""
         self.view.set_lines(lines)
         self.view.setVisible(bool(lines))
         self._nothing.setText(nothing)
@@ -150,7 +150,7 @@ BAR = 96
 
 @dataclass(frozen=True, slots=True)
 class VoterLine:
-    """One annotator's word on a spot.
+    """List entry for one annotator of a spot.
 
     Attributes
     ----------
@@ -172,7 +172,7 @@ class VoterLine:
 
     @property
     def who(self) -> str:
-        """The name, with the weight where it is not full."""
+        """Name of the annotator, with the weight if it is below 1."""
         return self.name if self.weight == 1 else f"{self.name}  × {part_of_one(self.weight)}"
 
 
@@ -193,7 +193,7 @@ class VoterList(LineList[VoterLine]):
         self.selectionModel().currentChanged.connect(self._on_current)
 
     def choose(self, annotator: int | None) -> None:
-        """Mark an annotator's line without a signal, and bring it in sight; None marks nobody's."""
+        """Make an annotator's line current and visible, without a signal; None clears the selection."""
         self._quiet = True
         self.setCurrentIndex(self.index_of(annotator))
         self._quiet = False
@@ -243,7 +243,7 @@ ALONE = "No other spot nearby."
 
 
 class SpotTabs(QTabWidget):
-    """Three lists of a spot.
+    """Tabs for voters, neighbours and other runs of a spot.
 
     Signals
     -------
@@ -291,7 +291,7 @@ class SpotTabs(QTabWidget):
         return self.currentIndex() == RUNS
 
     def show_spot(self, voters: Sequence[VoterLine], near: Sequence[EvidenceLine]) -> None:
-        """Show who clicked and who did not, and what lies near."""
+        """Show the voters and non-voters, and nearby spots."""
         self.voters.set_lines(voters)
         self.voters.choose(self._voter)
         clicked = sum(line.clicked for line in voters)
@@ -299,20 +299,20 @@ class SpotTabs(QTabWidget):
         self.near.show_lines(near, ALONE)
 
     def show_runs(self, lines: Sequence[EvidenceLine] | None, nothing: str = "") -> None:
-        """Show what other runs say of the spot; None says that they are being read."""
+        """Show the results of other runs for the spot; None while they are being read."""
         self.runs.show_lines(lines or (), READING if lines is None else nothing)
 
     def choose_voter(self, annotator: int | None) -> None:
-        """Mark an annotator among those who looked, without a signal."""
+        """Mark an annotator among the voters, without a signal."""
         self._voter = annotator
         self.voters.choose(annotator)
 
     def bring_neighbours(self) -> None:
-        """Bring the spots nearby into sight."""
+        """Show the tab of nearby spots."""
         self.setCurrentIndex(NEIGHBOURS)
 
     def bring_runs(self) -> None:
-        """Bring what other runs say into sight."""
+        """Show the tab of other runs."""
         self.setCurrentIndex(RUNS)
 
     def _headed_voters(self) -> QWidget:
@@ -332,11 +332,11 @@ class SpotTabs(QTabWidget):
 
 
 SIDE = 152
-"""The side of the square where there is room."""
+"""Preferred side of the square."""
 
 
 class CropView(QWidget):
-    """A square of the image about a spot, with its ellipse; it can be copied and saved."""
+    """Square crop of the image around a spot, with its ellipse; it can be copied and saved."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -351,11 +351,11 @@ class CropView(QWidget):
         self._state = "detected"
 
     def set_side(self, side: int) -> None:
-        """Take more room, or less."""
+        """Set the side of the square."""
         self.setFixedSize(side, side)
 
     def sizeHint(self) -> QSize:
-        """Keep a square."""
+        """Return a square."""
         return self.maximumSize()
 
     def show_crop(
@@ -367,7 +367,9 @@ class CropView(QWidget):
         state: str,
         title: str = "",
     ) -> None:
-        """Show another spot; `radius` is half the crop's width in the units of the covariance.
+        """Show another spot; `radius` is half the width of the crop in the units of the covariance.
+
+        The title names the saved file.
 
         The title is what it is called where it is saved.
         """
@@ -382,7 +384,7 @@ class CropView(QWidget):
         self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Paint crop and ellipse, and a frame while it has the keys."""
+        """Paint crop and ellipse, and the focus frame."""
         with QPainter(self) as painter:
             painter.save()
             self.paint_picture(painter)
@@ -392,11 +394,11 @@ class CropView(QWidget):
                 painter.drawRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5))
 
     def heading(self) -> tuple[str, str]:
-        """Give which spot it is."""
+        """Return the title of the spot."""
         return self._title, ""
 
     def picture_size(self) -> QSize:
-        """Give how large the square is."""
+        """Return the size of the square."""
         return self.size()
 
     def paint_picture(self, painter: QPainter) -> None:

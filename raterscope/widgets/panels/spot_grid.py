@@ -1,4 +1,4 @@
-"""Spots of one kind as crops at one scale, many of which are settled at once."""
+"""Grid of spot crops at one scale, for deciding on many at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KINDS = {
     "rejected": "rejected",
     "decided": "decided by you",
 }
-"""List of spots can be shown."""
+"""Lists of spots that can be shown."""
 
 WHERE = {"image": "on this image", "study": "on all images"}
 
@@ -33,7 +33,7 @@ EMPTY = {
 
 
 class SpotGrid(CardGrid):
-    """Crops with the spot in the middle, all at one scale; which spots, and where, is chosen above them.
+    """Spots of one list as crops at the same scale.
 
     Signals
     -------
@@ -101,7 +101,7 @@ class SpotGrid(CardGrid):
 
     @property
     def kind(self) -> str:
-        """List of spots are wanted, a key of `KINDS`."""
+        """Key of the selected list, see `KINDS`."""
         return str(self.kind_choice.currentData())
 
     @property

@@ -60,7 +60,7 @@ class LiveLine:
 
 
 class LiveControls(QWidget):
-    """Arrivals of a watched source, with Pause and Stop.
+    """Counts of a watched source, with Pause and Stop.
 
     Signals
     -------
@@ -96,7 +96,7 @@ class LiveControls(QWidget):
         self.stop.clicked.connect(self.stop_requested)
 
     def set_line(self, line: LiveLine) -> None:
-        """Show what has come."""
+        """Show the state of the source."""
         self._line = line
         self._heard.start()
         for name in ("clicks", "annotators", "images"):
@@ -110,17 +110,17 @@ class LiveControls(QWidget):
         self._settle()
 
     def toggle(self) -> None:
-        """Ask to pause, or to go on."""
+        """Request pause or resume."""
         if self._line is not None:
             self.pause_toggled.emit(not self._line.paused)
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Tell how long ago something came, as long as it is seen."""
+        """Update the elapsed time while visible."""
         super().showEvent(event)
         self._settle()
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Nothing ticks unseen."""
+        """Stop the timer while hidden."""
         super().hideEvent(event)
         self._timer.stop()
 
@@ -194,7 +194,7 @@ class ReplayLine:
 
 
 class ReplayControls(QWidget):
-    """Play, a slider through the steps, order, batch and speed.
+    """Play, step slider, order, batch and speed of a replay.
 
     Signals
     -------
@@ -267,7 +267,7 @@ class ReplayControls(QWidget):
         self.speed.activated.connect(self._on_speed)
 
     def set_line(self, line: ReplayLine) -> None:
-        """Show where the replay stands; nothing is told of it."""
+        """Show the state of the replay, without a signal."""
         self._line = line
         for widget in (self.slider, self.order):
             widget.blockSignals(True)
@@ -292,7 +292,7 @@ class ReplayControls(QWidget):
         set_lengths(self._place, minimumWidth=widest + 4)
 
     def toggle(self) -> None:
-        """Ask to play, or to pause."""
+        """Request play or pause."""
         self.play_toggled.emit(not self._line.playing)
 
     def _on_back(self) -> None:
@@ -326,7 +326,7 @@ def _choice(name: str) -> ChoiceBox:
 
 
 def _choose(box: ChoiceBox, value: float) -> None:
-    """Show a value in a choice, which is offered where it was not."""
+    """Select a value in a choice, adding it if it is not offered."""
     if box.findData(value) < 0:
         box.addItem(f"{value:,g}", value)
     box.setCurrentIndex(box.findData(value))
@@ -366,13 +366,13 @@ class Offers(WrappingRow):
         self.resume.clicked.connect(self.resume_requested)
 
     def set_replayable(self, why_not: str) -> None:
-        """Say why nothing can be replayed; no words where it can."""
+        """Show why nothing can be replayed; an empty text enables the replay."""
         self.replay.setEnabled(not why_not)
         self._replay_words.setText(why_not or REPLAY)
         self._choose_first()
 
     def set_resumable(self, name: str, words: str) -> None:
-        """Offer to go on with a source that was stopped; no name for none."""
+        """Offer to resume a stopped source; an empty name offers none."""
         self._source.setText(name)
         self._resume_words.setText(words)
         self.resume.setAccessibleName(f"Resume {name}")
@@ -380,7 +380,7 @@ class Offers(WrappingRow):
         self._choose_first()
 
     def _choose_first(self) -> None:
-        """Let what is likely to be wanted stand out."""
+        """Highlight the most likely choice."""
         resume, replay = not self._resume.isHidden(), self.replay.isEnabled()
         theme.set_role(self.resume, "primary" if resume else "")
         theme.set_role(self.replay, "primary" if replay and not resume else "")
@@ -388,7 +388,7 @@ class Offers(WrappingRow):
 
 
 class _Offer(QWidget):
-    """A button with what is said of it beneath, as wide as a sentence is read well, or narrower."""
+    """Button with a description below it, no wider than a readable line."""
 
     def __init__(self, button: QPushButton, *words: QWidget) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A stream of clicks: replay what is there, or watch what comes, and how near it is to its stop rule."""
+"""Panel of a stream of clicks: replay, live watching, and the state of the stop rule."""
 
 from __future__ import annotations
 
@@ -108,13 +108,13 @@ class StreamPanel(QWidget):
         self._tell_stopping()
 
     def show_idle(self) -> None:
-        """Offer what can be done."""
+        """Show what can be started."""
         self._show(self.offers)
         self._header.set_title("Stream")
         self._header.set_aside("")
 
     def show_replay(self, line: ReplayLine) -> None:
-        """Show where a replay stands."""
+        """Show the state of a replay."""
         self.replay.set_line(line)
         self._show(self.replay)
         self._header.set_title("Replay")
@@ -123,22 +123,22 @@ class StreamPanel(QWidget):
         self._header.set_aside(", ".join(part for part in (worked, said) if part))
 
     def show_live(self, line: LiveLine) -> None:
-        """Show what has come of a source that is watched."""
+        """Show the state of a watched source."""
         self.live.set_line(line)
         self._show(self.live)
         self._header.set_title("Watching", line.name)
         self._header.set_aside(line.words)
 
     def set_replayable(self, why_not: str = "") -> None:
-        """Say why the clicks cannot be replayed; no words where they can."""
+        """Show why the clicks cannot be replayed; an empty text enables the replay."""
         self.offers.set_replayable(why_not)
 
     def set_resumable(self, name: str = "", words: str = "") -> None:
-        """Offer to go on with a source that was stopped, and say how far it came; no name for none."""
+        """Offer to resume a stopped source, with its progress; an empty name offers none."""
         self.offers.set_resumable(name, words)
 
     def set_state(self, history: StreamHistory | None, step: int = 0) -> None:
-        """Say how near the image on screen is to the stop rule.
+        """Show how close the image on screen is to the stop rule.
 
         Parameters
         ----------
@@ -162,7 +162,7 @@ class StreamPanel(QWidget):
 
     @property
     def stopping(self) -> StoppingSettings:
-        """The stop rule, as it was last set without error."""
+        """The stop rule as last set without an error."""
         return self._stopping
 
     KEY_HELP = KeyHelp(
@@ -174,7 +174,7 @@ class StreamPanel(QWidget):
     )
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Play or pause with Space, go to an end with Home and End, wherever in the panel the focus is."""
+        """Play or pause with Space, jump to an end with Home and End, wherever the focus is in the panel."""
         key, slider = event.key(), self.replay.slider
         if self._page is self.replay and key == Qt.Key.Key_Space:
             self.replay.toggle()

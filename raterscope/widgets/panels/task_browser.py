@@ -32,7 +32,7 @@ FILTERS = {
     "community": "of selected community",
     "few": "few votes",
 }
-"""What the queue can be narrowed to: key and words."""
+"""Filters of the queue: key and text."""
 
 EMPTY = {
     "undecided": "Every task is decided or has ground truth.",
@@ -41,18 +41,18 @@ EMPTY = {
     "community": "Select a community to list the tasks of its members.",
     "few": "Every task has more than a few votes.",
 }
-"""What is said where nothing is of that kind."""
+"""Message for an empty list, by filter."""
 
 LEAST_SHARE = 0.005
-"""A second class that is less probable is not written."""
+"""Probability below which the second class is not shown."""
 
 WHOLE_ROW = 3
-"""Posteriors of so many classes are written whole; of more, the two largest with their classes."""
+"""Largest number of classes whose posteriors are all shown; else the two largest are."""
 
 
 @dataclass(frozen=True, eq=False)
 class TasksView:
-    """Tasks as arrays; nothing is made of one before its line is looked at.
+    """Tasks as arrays; list lines are created on demand.
 
     Attributes
     ----------
@@ -85,12 +85,12 @@ class TasksView:
 
     @cached_property
     def _brief(self) -> tuple[str, ...]:
-        """The classes by what tells them apart: two of them stand in a narrow line."""
+        """Class names shortened to what distinguishes them, for narrow lines."""
         brief = distinguishing_labels(self.classes)
         return tuple(brief[name] for name in self.classes)
 
     def item(self, task: int) -> QueueItem:
-        """Give the line of a task."""
+        """Return the list line of a task."""
         settled = max(int(self.decided[task]), int(self.known[task]))
         if self.decided[task] >= 0:
             detail = f"decided: {self.classes[self.decided[task]]}"
@@ -105,7 +105,7 @@ class TasksView:
 
 
 def posterior_words(classes: Sequence[str], posterior: NDArray[np.floating]) -> str:
-    """Say a posterior in a few words: "posterior 0.51 / 0.49", "frog .62, toad .31", "grade 2: .62"."""
+    """Format a posterior: "posterior 0.51 / 0.49", "frog .62, toad .31", "grade 2: .62"."""
     if len(classes) <= WHOLE_ROW:
         return "posterior " + " / ".join(f"{share:.2f}" for share in posterior)
     two = np.argsort(-posterior, kind="stable")[:2]
@@ -114,29 +114,29 @@ def posterior_words(classes: Sequence[str], posterior: NDArray[np.floating]) -> 
 
 
 def _apart(name: str) -> str:
-    """Let a name that ends in a figure not run into the one after it."""
+    """Separate a name that ends in a digit from the number that follows."""
     return f"{name}:" if name[-1:].isdigit() else name
 
 
 def _short(share: float) -> str:
-    """Write a share without the nought before the point."""
+    """Format a share without the leading zero."""
     return f"{share:.2f}".removeprefix("0")
 
 
 class TaskList(LongQueue):
-    """Tasks in the order given, to be decided one after the other."""
+    """Tasks in the given order, to be decided one after the other."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("Tasks", FILTERS, parent, empty=EMPTY)
 
     def set_tasks(self, tasks: TasksView | None) -> None:
-        """Show other tasks, or that there are none; what is current stays, and the list's place."""
+        """Show other tasks, or that there are none; the current task and the scroll position stay."""
         self.set_view(tasks)
 
 
 @dataclass(frozen=True, eq=False)
 class GridView:
-    """Tasks as arrays; nothing is made of one before it is looked at.
+    """Tasks as arrays for the grid; cards are created on demand.
 
     Attributes
     ----------
@@ -166,16 +166,16 @@ class GridView:
 
     @property
     def numbers(self) -> NDArray[np.integer]:
-        """The tasks, by which their pictures are known."""
+        """Task numbers, which identify their pictures."""
         return self.tasks
 
     def card(self, place: int) -> Card:
-        """Give the task at a place with what was given to it and what the model makes of it."""
+        """Return the card of a task: the given output and the posterior."""
         likeliest, share = self._model(place)
         return Card(self.names[self.tasks[place]], likeliest, share, self._said(place))
 
     def words(self, place: int) -> str:
-        """Say the task at a place: "task 12, said 3, not 0.93"."""
+        """Return the text of a task: "task 12, said 3, not 0.93"."""
         model = " ".join(self._model(place)).strip()
         parts = (self.names[self.tasks[place]], self._said(place), model)
         return ", ".join(part for part in parts if part)
@@ -192,14 +192,17 @@ class GridView:
 
 
 class TaskGrid(CardGrid):
-    """A click, or an arrow key, chooses a task. Pictures are asked for when they come in sight."""
+    """Grid of tasks.
+
+    A click or an arrow key selects a task; pictures are requested when they come into view.
+    """
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("Tasks", parent)
         self.show_tasks(None)
 
     def show_tasks(self, view: GridView | None) -> None:
-        """Show tasks, or say how they come here. Pictures of before are kept."""
+        """Show tasks, or how they come here. Known pictures are kept."""
         self._header.set_title("Tasks", "" if view is None else view.title)
         self._header.set_aside("" if view is None else count(len(view.tasks), "task"))
         nothing = (

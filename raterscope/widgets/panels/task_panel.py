@@ -43,7 +43,7 @@ __all__ = [
 NOBODY = -1
 WEIGHT, TIME = 44.0, 104.0
 TIME_FROM = 360.0
-"""A list that is narrower says the time in the tooltip alone."""
+"""Width below which the time is in the tooltip only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class TaskVotes(LineList[TaskVote]):
         self.selectionModel().currentChanged.connect(self._on_current)
 
     def show_votes(self, votes: Sequence[TaskVote], *, blind: bool = False) -> None:
-        """Show votes; blind, nothing tells who gave them."""
+        """Show votes; in blind mode without annotators."""
         ordered = sorted(votes, key=_order)
         if blind:
             ordered = [replace(vote, annotator=NOBODY, name=f"annotator {place}")
@@ -111,7 +111,7 @@ class TaskVotes(LineList[TaskVote]):
 
 
 def _order(vote: TaskVote) -> tuple[bool, float]:
-    """Put those who disagree first, and of either the weightiest."""
+    """Order: disagreeing votes first, then by weight."""
     return vote.agrees, -abs(vote.weight) if math.isfinite(vote.weight) else 0.0
 
 
@@ -155,11 +155,11 @@ class _VoteKind(LineKind[TaskVote]):
 
 CAP, FIGURE_ROOM = 26.0, 40.0
 HIGH, LOW_BAR = 32, 23
-"""Of a line: the bar beneath the name, or beside it."""
+"""Layouts of a line: bar below the name, or beside it."""
 FEW = 3
-"""So many classes have high lines."""
+"""Largest number of classes with high lines."""
 NAME_SHARE = 0.45
-"""What a name takes of a low line."""
+"""Share of a low line for the name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,9 @@ class ClassBar:
 
 
 def keys_of(classes: Sequence[str]) -> tuple[str, ...]:
-    """Give the digit that decides for each class: its name where all are digits, else 1 to 9 in their order.
+    """Return the digit that selects each class: its name if all names are digits, else 1 to 9 in order.
+
+    Further classes have none and are selected by a click or with Return.
 
     Classes beyond the ninth have none, and are decided for by a click or with Return.
     """
@@ -203,7 +205,7 @@ def keys_of(classes: Sequence[str]) -> tuple[str, ...]:
 
 
 class ClassBars(LineList[ClassBar]):
-    """A click on a line, or Return, decides for its class.
+    """Class probabilities as bars. A click on a line, or Return, decides for its class.
 
     Signals
     -------
@@ -220,7 +222,7 @@ class ClassBars(LineList[ClassBar]):
         self.clicked.connect(self._on_clicked)
 
     def show_bars(self, bars: Sequence[ClassBar], *, low: bool = False) -> None:
-        """Show the classes of a task, in low lines also where they are few."""
+        """Show the classes of a task, optionally always in low lines."""
         self.set_height(HIGH if len(bars) <= FEW and not low else LOW_BAR)
         self.set_lines(bars)
         set_lengths(self, minimumHeight=HIGH + 2 * self.frameWidth())
@@ -302,16 +304,16 @@ class _BarKind(LineKind[ClassBar]):
 
 SIDE, NARROW_SIDE = 120, 72
 NARROW, LOW = 360, 280
-"""Below this width, or this height with the votes beneath, the picture is smaller."""
+"""Width below which, or height below which with votes underneath, the picture is smaller."""
 
 BESIDE_FROM, WITHOUT_PICTURE = 560, 460
-"""From this width on, votes stand beside the classes, below it beneath them."""
+"""Width from which the votes are beside the classes instead of below."""
 
 SHARES = ((7, 3), (5, 4))
-"""Of the room, for the classes and for the votes: beneath each other, and beside."""
+"""Share of the classes and the votes, stacked and side by side."""
 
 LEAST = QSize(256, 224)
-"""Said outright: what the one arrangement needs must not keep the panel from turning to the other."""
+"""Fixed minimum width, so that the layout can change when the panel shrinks."""
 
 LEAST_VOTES = 24
 CERTAIN = 0.95
@@ -361,11 +363,11 @@ class TaskView:
         return self.hidden and self.decided < 0
 
     def leading(self) -> int:
-        """Give the most probable class, -1 where nothing is known of it."""
+        """Most probable class, -1 if unknown."""
         return -1 if self.posterior is None else int(np.argmax(self.posterior))
 
     def sentence(self) -> str:
-        """Say where the vote and the model differ, and what is known."""
+        """Describe where votes and model differ, and any known class."""
         said = []
         lead = self.leading()
         if not self.covered and -1 not in (lead, self.majority) and lead != self.majority:
@@ -382,7 +384,7 @@ class TaskView:
 
 
 class TaskPanel(QWidget):
-    """The deciding number large, a bar a class, the votes. Keys are drawn, not bound.
+    """Panel of one task: leading class, a bar per class, votes. Keys are drawn, not bound.
 
     Signals
     -------
@@ -403,9 +405,9 @@ class TaskPanel(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._view: TaskView | None = None
         self._stacked = True
-        """Whether the votes stand beneath the classes, which then have low lines."""
+        """Whether the votes are below the classes, which then have low lines."""
         self._lead: tuple[int, str] | None = None
-        """Place and name of the class that is to be in sight."""
+        """Index and name of the class to keep visible."""
         self._header = Header("Task")
         self._pages = QStackedWidget()
         words = "Select a task, or press Tab for the next disputed one, to see its votes."
@@ -427,7 +429,7 @@ class TaskPanel(QWidget):
         self.show_task(None)
 
     def show_task(self, view: TaskView | None) -> None:
-        """Show a task, or that none is chosen."""
+        """Show a task; None shows the empty state."""
         self._view = view
         self._pages.setCurrentIndex(int(view is not None))
         if view is None:
@@ -452,7 +454,7 @@ class TaskPanel(QWidget):
         self.clear.setEnabled(view.decided >= 0)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Put the votes beside the classes where there is room."""
+        """Put the votes beside the classes if there is room."""
         super().resizeEvent(event)
         self._arrange()
 
@@ -560,13 +562,13 @@ class TaskPanel(QWidget):
         self._show_leading()
 
     def _show_leading(self) -> None:
-        """Bring the most probable class in sight."""
+        """Scroll to the most probable class."""
         if self._lead is not None:
             self.bars.scrollTo(self.bars.index_of(self._lead))
 
 
 class _Picture(QWidget):
-    """Image of the task, whole, on the ground that images are judged on."""
+    """Image of the task on a neutral background."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -598,7 +600,7 @@ class _Picture(QWidget):
 
 
 def _tone(share: float) -> str:
-    """Say whether a most probable class is certain or in doubt."""
+    """Return the colour role of the leading class: certain or disputed."""
     return "plain" if math.isnan(share) else "accent" if share >= CERTAIN else "disputed"
 
 

@@ -66,7 +66,7 @@ __all__ = [
 
 
 DOTS_FROM = 6.0
-"""Pixels from one image to the next: where they lie closer, only the line is drawn."""
+"""Minimum distance between two images, in pixels, for drawing dots as well as the line."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ class Course:
 
     @cached_property
     def line(self) -> tuple[QPolygonF, ...]:
-        """The reliability in the unit square, from its top left, a polygon each time it is not broken."""
+        """Polygons of the reliability in the unit square, one for each uninterrupted part."""
         known = np.isfinite(self.reliability)
         across = np.linspace(0.0, 1.0, len(known))
         down = 1.0 - np.clip(np.nan_to_num(self.reliability), 0.0, 1.0)
@@ -98,18 +98,18 @@ class Course:
 
     @property
     def lowest(self) -> float:
-        """The reliability on the worst image; NaN where none is known."""
+        """Lowest reliability over all images; NaN if unknown."""
         known = self.reliability[np.isfinite(self.reliability)]
         return float(known.min()) if len(known) else math.nan
 
     def summary(self) -> str:
-        """Say it in a few words: "0.62 to 0.97 on 8 images"."""
+        """Summarise the course: "0.62 to 0.97 on 8 images"."""
         known = self.reliability[np.isfinite(self.reliability)]
         on = f"on {count(len(self.images), 'image')}"
         return f"{figure(known.min())} to {figure(known.max())} {on}" if len(known) else f"unknown {on}"
 
     def words(self, place: int) -> str:
-        """Say one image: "two.png: reliability 0.93 of 14 clicks, sensitivity 0.80"."""
+        """Describe one image: "two.png: reliability 0.93 of 14 clicks, sensitivity 0.80"."""
         marks = count(int(self.clicks[place]), "click")
         right, found = float(self.reliability[place]), float(self.sensitivity[place])
         said = f"reliability {figure(right)} of {marks}" if math.isfinite(right) else marks
@@ -118,12 +118,12 @@ class Course:
         )
 
     def place_at(self, share: float) -> int:
-        """Give the image nearest to a share of the line's length."""
+        """Return the index of the image nearest to a share of the line's length."""
         return round(min(max(share, 0.0), 1.0) * (len(self.images) - 1))
 
 
 def paint_course(painter: QPainter, box: QRectF, course: Course) -> None:
-    """Paint the reliability from 0 at the bottom of a box to 1 at its top; it is broken where not known."""
+    """Paint the reliability from 0 (bottom) to 1 (top) of a box, interrupted where unknown."""
     look = theme.current()
     painter.setPen(QPen(QColor(look.line), 1))
     for edge in (box.top(), box.bottom()):
@@ -200,7 +200,7 @@ class AnnotatorRow:
         return "" if self.weight == 1 else f"× {part_of_one(self.weight)}"
 
     def figures(self, column: str) -> Figures:
-        """Give an estimate by the name of its column."""
+        """Return an estimate by the name of its column."""
         return {
             "reliability": self.reliability,
             "sensitivity": self.sensitivity,
@@ -209,7 +209,7 @@ class AnnotatorRow:
 
 
 class AnnotatorModel(RowsModel[AnnotatorRow]):
-    """Annotators, with who is hidden or alone."""
+    """Annotators with their visibility: hidden, or alone."""
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(HELP, "clicks", parent, falling=True)
@@ -218,7 +218,7 @@ class AnnotatorModel(RowsModel[AnnotatorRow]):
         self._filter: list[str] = []
 
     def choose(self, text: str) -> None:
-        """Keep the rows whose name or reason has all words."""
+        """Keep the rows whose name or reason contains all words."""
         self._filter = text.casefold().split()
         self.arrange()
 
@@ -237,7 +237,7 @@ class AnnotatorModel(RowsModel[AnnotatorRow]):
         return float(row.clicks) if column == "clicks" else row.figures(column)[0]
 
     def set_shown(self, hidden: frozenset[int], solo: int | None) -> None:
-        """Say who is hidden or alone."""
+        """Set which annotators are hidden or alone."""
         self.hidden, self.solo = hidden, solo
         if self.rowCount():
             self.dataChanged.emit(self.index(0, 0), self.index(self.rowCount() - 1, len(COLUMNS) - 1))
@@ -247,13 +247,13 @@ class AnnotatorModel(RowsModel[AnnotatorRow]):
         return annotator == self.solo if self.solo is not None else annotator not in self.hidden
 
     def row_of(self, annotator: int) -> int:
-        """Give the row of an annotator, -1 where filtered away."""
+        """Return the row of an annotator, -1 if it is filtered out."""
         return next((row for row in range(self.rowCount()) if self.at(row).index == annotator), -1)
 
     def headerData(
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> object:
-        """Name the columns above their figures, with an arrow the one that is sorted by."""
+        """Return the column titles, with an arrow on the sorted one."""
         if role == Qt.ItemDataRole.TextAlignmentRole and self.columns[section] == "clicks":
             return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         words = super().headerData(section, orientation, role)
@@ -262,12 +262,12 @@ class AnnotatorModel(RowsModel[AnnotatorRow]):
         return words
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        """Sort by a column, and say by which."""
+        """Sort by a column and mark it."""
         super().sort(column, order)
         self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(self.columns) - 1)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        """Give a cell in words, or its row."""
+        """Return the text of a cell, or its row."""
         row, column = self.at(index.row()), COLUMNS[index.column()]
         if role == ROW:
             return row
@@ -349,7 +349,7 @@ class AnnotatorDelegate(QStyledItemDelegate):
         option: QStyleOptionViewItem,
         index: QModelIndex | QPersistentModelIndex,
     ) -> bool:
-        """Say the image of a course that is pointed at."""
+        """Show the image below the pointer in a tooltip."""
         row = index.data(ROW) if index.isValid() else None
         if row is None or row.course is None or COLUMNS[index.column()] != "by image":
             return super().helpEvent(event, view, option, index)
@@ -361,12 +361,12 @@ class AnnotatorDelegate(QStyledItemDelegate):
 
 
 def course_box(cell: QRect | QRectF) -> QRectF:
-    """Give where in its cell the course is drawn, in pixels of the usual size."""
+    """Return the rectangle of the course within its cell, in unscaled pixels."""
     return QRectF(cell).adjusted(10, 6, -10, -6)
 
 
 def _paint_weight(painter: QPainter, box: QRectF, row: AnnotatorRow) -> None:
-    """Paint how much one counts as a chip, and the reason as far as there is room."""
+    """Paint the weight as a chip, and the reason as far as there is room."""
     look = theme.current()
     tone = QColor(look.rejected if row.excluded else look.second)
     chip = QRectF(0, 0, QFontMetrics(painter.font()).horizontalAdvance(row.part) + 10, 17)
@@ -387,7 +387,7 @@ def _text(
 
 
 def _paint_interval(painter: QPainter, box: QRectF, figures: tuple[float, float, float]) -> None:
-    """Paint the bar of 0 to 1: ground, interval, and a tick at the value."""
+    """Paint a bar from 0 to 1: background, interval, and a tick at the value."""
     value, low, high = figures
     if not math.isfinite(value):
         return
@@ -408,7 +408,10 @@ NARROWEST = 76
 
 
 class AnnotatorTable(QWidget):
-    """Sort, filter, solo, hide, exclude, down-weigh.
+    """Table of annotators with sorting and filter.
+
+    Return shows one annotator alone, Space hides or shows, Delete excludes or restores; the context menu does
+    the same.
 
     Return shows one annotator alone, Space hides or shows, Delete excludes or takes back; the menu says so.
 
@@ -474,11 +477,11 @@ class AnnotatorTable(QWidget):
             self.view.setColumnWidth(COLUMNS.index(name), pixels(width))
 
     def set_rows(self, rows: Sequence[AnnotatorRow]) -> None:
-        """Show annotators; order, filter and what is selected stay."""
+        """Replace the annotators; order, filter and selection stay."""
         self._keeping_selection(lambda: self.model.set_rows(tuple(rows)))
 
     def select(self, annotator: int | None, other: int | None = None) -> None:
-        """Select an annotator without a signal, and another to be compared with."""
+        """Select an annotator, and one to compare with, without a signal."""
         self._quiet = True
         row = -1 if annotator is None else self.model.row_of(annotator)
         if row < 0:
@@ -493,18 +496,18 @@ class AnnotatorTable(QWidget):
         self._quiet = False
 
     def set_shown(self, hidden: set[int], solo: int | None) -> None:
-        """Say who is hidden or alone, without a signal."""
+        """Set which annotators are hidden or alone, without a signal."""
         self.model.set_shown(frozenset(hidden), solo)
         self._settle()
 
     @property
     def current(self) -> int | None:
-        """The annotator selected."""
+        """Index of the selected annotator."""
         index = self.view.currentIndex()
         return self.model.at(index.row()).index if index.isValid() else None
 
     def toggle_solo(self, annotator: int) -> None:
-        """Show an annotator alone, or everybody again."""
+        """Show an annotator alone, or all again."""
         solo = None if self.model.solo == annotator else annotator
         self.set_shown(set(self.model.hidden), solo)
         self.soloed.emit(solo)
@@ -565,7 +568,7 @@ class AnnotatorTable(QWidget):
             self.toggle_hidden(self.current)
 
     def exclude_current(self) -> None:
-        """Ask for the annotator selected to be excluded, or to be taken back in."""
+        """Request the exclusion or restoration of the selected annotator."""
         annotator = self.current
         if annotator is None:
             return

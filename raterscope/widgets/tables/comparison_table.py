@@ -36,14 +36,14 @@ __all__ = [
 
 
 _SIDE, _ABOVE = 8, 3
-"""Beside a cell's words as beside those of its column's head."""
+"""Margin beside the text of cells and headers."""
 
 
 class ComparisonDelegate(QStyledItemDelegate):
-    """Cells of two lines have the second smaller and fainter."""
+    """Delegate that paints the second line of a cell smaller and fainter."""
 
     def sizeHint(self, _option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex) -> QSize:
-        """Ask for room for all that is in the cell."""
+        """Return the size of the cell's content."""
         lines = list(zip(_lines(index), map(QFontMetrics, _fonts(index)), strict=True))
         width = max(metrics.horizontalAdvance(words) for words, metrics in lines)
         height = sum(metrics.height() for words, metrics in lines if words)
@@ -95,7 +95,7 @@ _LEAST_HEIGHT = 28
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A column: what the runs are measured by.
+    """Column of the table: a measure of the runs.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class Measure:
     write: Write = estimate
 
     def worth(self, value: float) -> float:
-        """Give what is greater for a better figure; NaN where none is better."""
+        """Return a key that is greater for a better value; NaN if no value is better."""
         if self.best == "none":
             return math.nan
         return {"highest": value, "lowest": -value, "nearest 0": -abs(value)}[self.best]
@@ -123,7 +123,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRow:
-    """One run. Figures are (value, low, high), one for each measure; NaN where not known.
+    """Row of the table: a run with one (value, low, high) per measure; NaN where unknown.
 
     Attributes
     ----------
@@ -143,7 +143,7 @@ class ComparisonRow:
 
 
 class ComparisonTable(QWidget):
-    """Runs as rows; the best figure of each column is bold.
+    """Runs as rows; the best value of each column is bold.
 
     Parameters
     ----------
@@ -207,13 +207,13 @@ class ComparisonTable(QWidget):
         self.set_rows(())
 
     def set_nothing(self, words: str) -> None:
-        """Say what is missing where there are no runs."""
+        """Set the message for an empty table."""
         self._nothing.setText(words)
 
     def set_rows(
         self, rows: Sequence[ComparisonRow], aside: str = "", measures: Sequence[Measure] | None = None
     ) -> None:
-        """Show runs.
+        """Replace the runs.
 
         Parameters
         ----------
@@ -235,13 +235,13 @@ class ComparisonTable(QWidget):
 
 class _Table(QTableView):
     def focusInEvent(self, event: QFocusEvent) -> None:
-        """Take the keys without going to the first run, as an item view does where none is current."""
+        """Take the focus without selecting the first run, as item views do."""
         QWidget.focusInEvent(self, event)
         self.viewport().update()
 
 
 class _ComparisonModel(QAbstractTableModel):
-    """The first column names the run; the measures' columns follow."""
+    """Model: the first column names the run, then one column a measure."""
 
     def __init__(self, measures: tuple[Measure, ...], parent: QObject, subject: str) -> None:
         super().__init__(parent)

@@ -76,7 +76,7 @@ class ModelRow:
 
 
 class ModelTable(QWidget):
-    """Raters as rows; columns that know nothing are not shown.
+    """Raters as rows; columns without values are hidden.
 
     Signals
     -------
@@ -115,7 +115,7 @@ class ModelTable(QWidget):
         theme.notifier().changed.connect(self._settle)
 
     def set_rows(self, rows: Sequence[ModelRow], unit: str = "mm", aside: str = "") -> None:
-        """Show raters, lengths in a unit; order and what is selected stay."""
+        """Replace the raters, with lengths in a unit; order and selection stay."""
         index = self.view.currentIndex()
         current = self.model.at(index.row()).name if index.isValid() else None
         self.model.unit = unit
@@ -127,11 +127,11 @@ class ModelTable(QWidget):
         self._settle()
 
     def set_nothing(self, why: str = "") -> None:
-        """Say why nothing is seen here; by default what belongs here."""
+        """Show why the table is empty; by default what belongs here."""
         self._nothing.setText(why or NOTHING)
 
     def select(self, name: str | None) -> None:
-        """Select a rater without a signal; None selects none."""
+        """Select a rater, without a signal; None clears the selection."""
         row = next((row for row in range(self.model.rowCount()) if self.model.at(row).name == name), -1)
         self._quiet = True
         if row < 0:

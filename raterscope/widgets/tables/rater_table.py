@@ -104,22 +104,22 @@ class RaterRow:
     note: str = ""
 
     def figure(self, column: str) -> float:
-        """Give a figure by the name of its column."""
+        """Return a value by the name of its column."""
         return float(getattr(self, FIELDS[column]))
 
 
 class RaterModel(RowsModel[RaterRow]):
-    """Raters in words, with whose outlines are hidden or alone."""
+    """Raters as text, with their visibility: hidden, or alone."""
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(HELP, "rater", parent, falling=False)
         self.unit = "mm"
-        """Of lengths: "px" for an image that does not tell a pixel's size."""
+        """Unit of lengths: "px" for an image without a pixel size."""
         self.hidden: frozenset[str] = frozenset()
         self.solo: str | None = None
 
     def set_shown(self, hidden: frozenset[str], solo: str | None) -> None:
-        """Say who is hidden or alone."""
+        """Set which raters are hidden or alone."""
         self.hidden, self.solo = hidden, solo
         if self.rowCount():
             self.dataChanged.emit(self.index(0, 0), self.index(self.rowCount() - 1, len(HELP) - 1))
@@ -129,7 +129,7 @@ class RaterModel(RowsModel[RaterRow]):
         return name == self.solo if self.solo is not None else name not in self.hidden
 
     def sort_key(self, row: RaterRow, column: str) -> float | str:
-        """Sort raters by their place, the rest by its figure."""
+        """Return the sort key: the index for raters, else the value."""
         return float(row.number) if column == "rater" else row.figure(column)
 
     def known(self, column: str) -> bool:
@@ -137,13 +137,13 @@ class RaterModel(RowsModel[RaterRow]):
         return column == "rater" or not all(math.isnan(row.figure(column)) for row in self.rows)
 
     def row_of(self, name: str | None) -> int:
-        """Give the row of a rater, -1 for none."""
+        """Return the row of a rater, -1 for none."""
         return next((row for row in range(self.rowCount()) if self.at(row).name == name), -1)
 
     def headerData(
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> object:
-        """Name the columns above their figures."""
+        """Return the column titles."""
         if role == Qt.ItemDataRole.TextAlignmentRole and orientation == Qt.Orientation.Horizontal:
             left = self.columns[section] in ("rater", "weight")
             side = Qt.AlignmentFlag.AlignLeft if left else Qt.AlignmentFlag.AlignRight
@@ -152,7 +152,7 @@ class RaterModel(RowsModel[RaterRow]):
         return words.replace("mm", self.unit) if isinstance(words, str) else words
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        """Give a cell in words, or its row."""
+        """Return the text of a cell, or its row."""
         row, column = self.at(index.row()), self.columns[index.column()]
         if role == ROW:
             return row
@@ -167,7 +167,7 @@ class RaterModel(RowsModel[RaterRow]):
 
 
 def direction(bias_mm: float) -> str:
-    """Say which way a bias goes: "draws 1.9 mm beyond the consensus: over"."""
+    """Describe the direction of a bias: "draws 1.9 mm beyond the consensus: over"."""
     if abs(bias_mm) < 0.05:
         return "no bias against the consensus"
     beyond = bias_mm > 0
@@ -209,15 +209,18 @@ WIDTHS = {
 }  # fmt: skip
 NAME_WIDTH, NOTE_WIDTH = 92, 84
 EDGES = 24
-"""Above, between and below the titles and the raters."""
+"""Margins above, between and below titles and raters."""
 MOST_IN_SIGHT = 9
-"""Of the raters, those whom the table asks room for."""
+"""Number of raters for which the table requests space."""
 LAST_KEPT = ("weight", "bias mm", "Dice", "HD95", "spread", "dof", "sens.", "spec.", "HD")
-"""The columns by what they are worth: where the room ends, the rest is in the name's tooltip."""
+"""Columns by priority: those that do not fit are in the name's tooltip."""
 
 
 class RaterTable(QWidget):
-    """Sort and select; Return shows a rater alone, Space hides, Delete leaves out; the menu does so too.
+    """Table of raters.
+
+    Return shows a rater alone, Space hides, Delete excludes; the context menu does the same. Columns without
+    values or without room are hidden.
 
     Columns that know nothing are not shown, nor those that there is no room for.
 
@@ -275,7 +278,7 @@ class RaterTable(QWidget):
         self._set_widths()
 
     def set_rows(self, rows: Sequence[RaterRow], unit: str = "mm") -> None:
-        """Show raters, lengths in a unit; order and what is selected stay."""
+        """Replace the raters, with lengths in a unit; order and selection stay."""
         current = self.current
         self._quiet = True
         self.model.unit = unit
@@ -286,11 +289,11 @@ class RaterTable(QWidget):
         self.updateGeometry()
 
     def set_nothing(self, why: str = "") -> None:
-        """Say why nothing is seen here; by default what belongs here."""
+        """Show why the table is empty; by default what belongs here."""
         self._nothing.setText(why or NOTHING)
 
     def select(self, name: str | None) -> None:
-        """Select a rater without a signal; None selects none."""
+        """Select a rater, without a signal; None clears the selection."""
         row = self.model.row_of(name)
         self._quiet = True
         if row < 0:
@@ -308,11 +311,11 @@ class RaterTable(QWidget):
         return self.model.at(index.row()).name if index.isValid() else None
 
     def columns_shown(self) -> list[str]:
-        """Give the columns that have something to say and room to say it."""
+        """Return the columns that have values and room."""
         return [name for i, name in enumerate(self.model.columns) if not self.view.isColumnHidden(i)]
 
     def sizeHint(self) -> QSize:
-        """Be as high as the raters, to a limit."""
+        """Return a height that fits the raters, up to a limit."""
         hint = super().sizeHint()
         if self.model.rows:
             lines = self.view.verticalHeader()
@@ -322,7 +325,7 @@ class RaterTable(QWidget):
         return hint
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Show as many columns as there is room for."""
+        """Show as many columns as fit."""
         super().resizeEvent(event)
         self._settle()
         self.view.scrollTo(self.view.currentIndex())
@@ -330,7 +333,7 @@ class RaterTable(QWidget):
     KEY_HELP = keys_in("In the rater table")
 
     def toggle_solo(self, name: str) -> None:
-        """Show a rater's outline alone, or everybody's again."""
+        """Show a rater's outline alone, or all again."""
         solo = None if self.model.solo == name else name
         self._set_shown(self.model.hidden, solo)
         self.soloed.emit(solo)
@@ -347,7 +350,7 @@ class RaterTable(QWidget):
         self.soloed.emit(None)
 
     def leave_solo(self) -> None:
-        """Show nobody alone any more, without a signal."""
+        """End solo mode, without a signal."""
         self._set_shown(self.model.hidden, None)
 
     def _set_shown(self, hidden: frozenset[str], solo: str | None) -> None:
@@ -367,7 +370,7 @@ class RaterTable(QWidget):
             slot(self.current)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        """Offer what Delete does."""
+        """Open the context menu with what Delete does."""
         name = self.current
         if name is None:
             return

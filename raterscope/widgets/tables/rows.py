@@ -31,7 +31,7 @@ ROW_HEIGHT = 28
 
 
 class RowsModel(QAbstractTableModel, Generic[Row]):
-    """Rows in the order asked for, those that pass the filter.
+    """Model of records as rows: sorted, and filtered.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class RowsModel(QAbstractTableModel, Generic[Row]):
         self._order: list[int] = []
 
     def sort_key(self, row: Row, column: str) -> float | str:
-        """Give what a column sorts by; NaN and no text are the unknown."""
+        """Return the sort key of a row; NaN and "" are unknown."""
         raise NotImplementedError
 
     def passes(self, _row: Row) -> bool:
@@ -60,22 +60,22 @@ class RowsModel(QAbstractTableModel, Generic[Row]):
         return True
 
     def set_rows(self, rows: tuple[Row, ...]) -> None:
-        """Show other rows."""
+        """Replace the rows."""
         self.rows = rows
         self.arrange()
 
     def arrange(self) -> None:
-        """Filter and sort anew."""
+        """Apply filter and order."""
         self.beginResetModel()
         self._arrange()
         self.endResetModel()
 
     def at(self, row: int) -> Row:
-        """Give what a row shows."""
+        """Return the record of a row."""
         return self.rows[self._order[row]]
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
-        """Sort by a column; what is not known comes last either way."""
+        """Sort by a column; unknown values come last in both orders."""
         self.layoutAboutToBeChanged.emit()
         before = self.persistentIndexList()
         kept = [self._order[index.row()] for index in before]
@@ -114,7 +114,7 @@ class RowsModel(QAbstractTableModel, Generic[Row]):
 
 
 def row_view(model: RowsModel[Row], delegate: QStyledItemDelegate, name: str) -> QTableView:
-    """Make a view that selects whole rows, one at a time, and sorts by its header."""
+    """Create a view that selects single rows and sorts by its header."""
     view = QTableView()
     view.setModel(model)
     delegate.setParent(view)
@@ -138,13 +138,13 @@ def _unknown(key: float | str) -> bool:
 
 
 def keys_in(where: str) -> KeyHelp:
-    """Tell the keys of such a table."""
+    """Return the key help of such a table."""
     alone, hide, leave_out = "show alone, show all", "hide, show", "exclude, restore"
     return KeyHelp(where, (("Return", alone), ("Space", hide), ("Delete", leave_out)))
 
 
 class RowKeys(QObject):
-    """Takes Return, Space and Delete in a table before the window does, while a row is chosen in it.
+    """Event filter that handles Return, Space and Delete in a table before the window does.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ class RowKeys(QObject):
         view.installEventFilter(self)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Take the keys of the table before the window's."""
+        """Handle the table's keys before the window's shortcuts."""
         if event.type() in (QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress):
             assert isinstance(event, QKeyEvent)
             action = self._actions.get(Qt.Key(event.key()))
