@@ -37,12 +37,12 @@ class Leaving:
     Attributes
     ----------
     title : str
-        What it shows.
+        Title of the figure.
     suffix : str
-        How the file's name ends: ".svg", ".png" or ".csv".
+        File suffix: ".svg", ".png" or ".csv".
     content : bytes, QImage or PlotTable
     of_image : bool
-        Whether it is a picture of the image on screen, which then gives its name.
+        Whether it shows the image on screen, whose name the file then gets.
     """
 
     title: str
@@ -66,22 +66,20 @@ class PictureMenu(QObject):
 
     The picture has screen resolution.
 
-    The picture has the pixels of the screen.
-
     Parameters
     ----------
     figure : Drawn
-    place : QWidget
-        What is clicked and has the keys.
+    widget : QWidget
+        Widget that receives clicks and keys.
     by_click : bool
-        Whether a right click opens it; not where that button has another use.
+        Whether a right click opens it.
 
     Signals
     -------
     leaving : Leaving
-        To be written where the user wants it.
+        Content to save.
     said : str
-        What was done.
+        Message for the status line.
     """
 
     leaving = Signal(object)
@@ -92,25 +90,25 @@ class PictureMenu(QObject):
     caption: Callable[[], str] = staticmethod(str)
     """Function that returns a caption naming the run; empty for none."""
 
-    def __init__(self, figure: Drawn, place: QWidget, *, by_click: bool = True) -> None:
-        super().__init__(place)
-        self._figure, self._place, self._by_click = figure, place, by_click
-        self.menu = _Menu(place)
+    def __init__(self, figure: Drawn, widget: QWidget, *, by_click: bool = True) -> None:
+        super().__init__(widget)
+        self._figure, self._place, self._by_click = figure, widget, by_click
+        self.menu = _Menu(widget)
         self.menu.setAccessibleName("Picture")
         self.copy = self._action("Copy as image")
         self.copy.triggered.connect(self._on_copy)
         self.copy.setShortcut(QKeySequence.StandardKey.Copy)
         self.copy.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
-        self._keys = QAction("Copy and save", place)
+        self._keys = QAction("Copy and save", widget)
         self._keys.setShortcut(QKeySequence("Shift+F10"))
         self._keys.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
         self._keys.triggered.connect(self._on_keys)
-        place.addActions([self.copy, self._keys])
+        widget.addActions([self.copy, self._keys])
         self.png = self._action("Save as PNG…")
         self.png.triggered.connect(self._on_png)
-        place.installEventFilter(self)
-        if isinstance(place, QAbstractScrollArea):
-            place.viewport().installEventFilter(self)
+        widget.installEventFilter(self)
+        if isinstance(widget, QAbstractScrollArea):
+            widget.viewport().installEventFilter(self)
 
     def _action(self, words: str) -> QAction:
         action = QAction(words, self._place)
@@ -128,9 +126,9 @@ class PictureMenu(QObject):
                 return True
         return super().eventFilter(watched, event)
 
-    def open_at(self, place: QPoint) -> None:
+    def open_at(self, position: QPoint) -> None:
         """Open the menu at a screen position."""
-        self.menu.popup(place)
+        self.menu.popup(position)
 
     def _on_keys(self) -> None:
         self.open_at(self._place.mapToGlobal(QPoint(24, 24)))
@@ -157,12 +155,12 @@ class DrawnMenu(PictureMenu):
     Parameters
     ----------
     figure : Drawn
-    place : QWidget
+    widget : QWidget
     """
 
-    def __init__(self, figure: Drawn, place: QWidget) -> None:
-        super().__init__(figure, place)
-        self.svg = QAction("Save as SVG…", place)
+    def __init__(self, figure: Drawn, widget: QWidget) -> None:
+        super().__init__(figure, widget)
+        self.svg = QAction("Save as SVG…", widget)
         self.menu.insertAction(self.png, self.svg)
         self.svg.triggered.connect(self._on_svg)
 
@@ -179,13 +177,13 @@ class FigureMenu(DrawnMenu):
     Parameters
     ----------
     figure : Plotted
-    place : QWidget
+    widget : QWidget
     """
 
     OF_IMAGE = False
 
-    def __init__(self, figure: Plotted, place: QWidget) -> None:
-        super().__init__(figure, place)
+    def __init__(self, figure: Plotted, widget: QWidget) -> None:
+        super().__init__(figure, widget)
         self._plotted = figure
         self.menu.addSeparator()
         self.csv = self._action("Save data as CSV…")

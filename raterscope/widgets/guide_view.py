@@ -41,10 +41,10 @@ class GuidePage:
     Attributes
     ----------
     topic : str
-        What it is asked for by, and what links to it name: "clicks/evidence".
+        Identifier, also in links: "clicks/evidence".
     chapter, title : str
     text : str
-        Markdown of the program's own, its title included.
+        Markdown, including the title.
     """
 
     topic: str
@@ -58,17 +58,15 @@ class GuideView(QWidget):
 
     Only the guide's own pages are shown: no pictures, scripts or external links.
 
-    Nothing but the pages is ever shown: links lead from page to page, pictures and scripts there are none.
-
     Parameters
     ----------
     pages : mapping of str to GuidePage
-        By topic, in the order of the contents.
+        Pages by topic, in the order of the contents.
 
     Signals
     -------
     turned(str)
-        The topic of the page that is shown now.
+        Topic of the current page.
     """
 
     turned = Signal(str)
@@ -132,7 +130,7 @@ class GuideView(QWidget):
         Raises
         ------
         KeyError
-            When there is none on that topic.
+            If there is no such page.
         """
         item = self._items[topic]
         if item.isHidden():
@@ -158,16 +156,16 @@ class GuideView(QWidget):
 
     def _find(self, text: str) -> None:
         words = Typed(text).words
-        for topic, item in self._items.items():
-            item.setHidden(not all(word in self._folded[topic] for word in words))
+        for row, item in self._items.items():
+            item.setHidden(not all(word in self._folded[row] for word in words))
         for chapter in self._chapters.values():
-            below = (chapter.child(one).isHidden() for one in range(chapter.childCount()))
+            below = (chapter.child(row).isHidden() for row in range(chapter.childCount()))
             chapter.setHidden(all(below))
-        shown = self.shown()
-        self._nothing.setVisible(not shown)
-        titled = [topic for topic in shown if words and words[0] in self._pages[topic].title.casefold()]
-        if words and shown and self.topic not in titled:
-            self.open_page((titled or shown)[0])
+        topics = self.shown()
+        self._nothing.setVisible(not topics)
+        titled = [row for row in topics if words and words[0] in self._pages[row].title.casefold()]
+        if words and topics and self.topic not in titled:
+            self.open_page((titled or topics)[0])
         self.page.mark(words)
 
     def _on_current(self, item: QTreeWidgetItem | None) -> None:

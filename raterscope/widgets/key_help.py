@@ -28,23 +28,23 @@ class KeyHelp:
     Attributes
     ----------
     where : str
-        Where they hold: "On the image".
+        Scope: "On the image".
     keys : tuple of (str, str)
-        Keys as they are printed, and what they do.
+        Key caps and their actions.
     """
 
     where: str
     keys: tuple[tuple[str, str], ...]
 
 
-def key_help_in(place: QWidget) -> tuple[KeyHelp, ...]:
+def key_help_in(parent: QWidget) -> tuple[KeyHelp, ...]:
     """List the key help of all widgets in a parent, each class once, in layout order."""
-    found = dict.fromkeys(
-        told
-        for widget in (place, *place.findChildren(QWidget))
-        if isinstance(told := getattr(widget, "KEY_HELP", None), KeyHelp)
+    key_helps = dict.fromkeys(
+        key_help
+        for widget in (parent, *parent.findChildren(QWidget))
+        if isinstance(key_help := getattr(widget, "KEY_HELP", None), KeyHelp)
     )
-    return tuple(found)
+    return tuple(key_helps)
 
 
 GAP = 8
@@ -74,15 +74,12 @@ class KeyButton(QAbstractButton):
     The key is drawn, not bound: the window binds it, so that it works wherever the focus is. While the button
     is checked, key and word are highlighted.
 
-    The key is drawn, not bound: whoever owns the window binds it, so that it works wherever the focus is.
-    While it is checked, where it can be, what it does is on: key and word are lit.
-
     Parameters
     ----------
     key : str
-        What is printed on the key: "A", "Ctrl+Z".
+        Key cap: "A", "Ctrl+Z".
     word : str
-        What it does: "accept".
+        Action: "accept".
     tone : {"accent", "rejected", "second"}
         Colour of the word.
     tip : str

@@ -23,7 +23,7 @@ WHOLE, START, WITHIN, SCATTERED = range(4)
 class Typed:
     """Search text, prepared for matching against many texts.
 
-    Each of its words must be found, in any order; capitals make no difference.
+    All words must match, in any order, ignoring case.
 
     Parameters
     ----------
@@ -38,12 +38,12 @@ class Typed:
         """Return the rank of a match in a lower-case text, lower is better; None for no match."""
         worst = 0
         for word, scattered in zip(self.words, self._scattered, strict=True):
-            at = text.find(word)
-            if at < 0:
+            index = text.find(word)
+            if index < 0:
                 if scattered.search(text) is None:
                     return None
                 kind = SCATTERED
-            elif at == 0:
+            elif index == 0:
                 kind = WHOLE
             else:
                 kind = START if f" {word}" in text else WITHIN
@@ -59,69 +59,69 @@ class Typed:
 
     @staticmethod
     def _places_of(word: str, folded: str) -> Iterable[int]:
-        at = folded.find(f" {word}") + 1 or folded.find(word)
-        if at >= 0 and folded.startswith(word, at):
-            return range(at, at + len(word))
-        places, here = [], -1
+        start = folded.find(f" {word}") + 1 or folded.find(word)
+        if start >= 0 and folded.startswith(word, start):
+            return range(start, start + len(word))
+        places, position = [], -1
         for letter in word:
-            here = folded.find(letter, here + 1)
-            if here < 0:
+            position = folded.find(letter, position + 1)
+            if position < 0:
                 return ()
-            places.append(here)
+            places.append(position)
         return places
 
     def best(self, texts: Sequence[str], most: int) -> list[int]:
         """Return the best matches among lower-case texts; of equals the earlier ones.
 
-        Texts that hold the words as they are go before all others: these are only looked for where there are
-        too few. So 20,000 texts are searched between two pictures of the screen.
+        Texts that contain the words literally rank first; fuzzy matches are searched only if there are
+        too few, so that 20,000 texts are searched within a frame.
 
         Parameters
         ----------
         texts : sequence of str
         most : int
-            How many are wanted.
+            Maximum number of results.
 
         Returns
         -------
         list of int
-            Places in `texts`.
+            Indices into `texts`.
         """
-        found = list(range(len(texts)))
+        matches = list(range(len(texts)))
         for word, scattered in zip(self.words, self._scattered, strict=True):
-            whole = [place for place in found if word in texts[place]]
+            whole = [index for index in matches if word in texts[index]]
             if len(whole) < most:
-                search, there = scattered.search, frozenset(whole)
-                whole += [place for place in found if place not in there and search(texts[place])]
-            found = whole
+                search, present = scattered.search, frozenset(whole)
+                whole += [index for index in matches if index not in present and search(texts[index])]
+            matches = whole
         if not self.words:
-            return found[:most]
-        if len(found) > RANKED:
-            first = [place for place in found if texts[place].startswith(self.words[0])]
-            found = (first if len(first) >= most else found)[:RANKED]
-        fits = sorted((fit, place) for place in found if (fit := self.fit(texts[place])) is not None)
-        return [place for _, place in fits[:most]]
+            return matches[:most]
+        if len(matches) > RANKED:
+            first = [index for index in matches if texts[index].startswith(self.words[0])]
+            matches = (first if len(first) >= most else matches)[:RANKED]
+        fits = sorted((fit, index) for index in matches if (fit := self.fit(texts[index])) is not None)
+        return [index for _, index in fits[:most]]
 
 
 def distinguishing_labels(names: Sequence[str]) -> dict[str, str]:
     """Shorten names of one pattern to the words that distinguish them; the first word stays.
 
-    Words are parted by anything but letters, digits and the points within numbers. Names are of one pattern
-    if they begin with the same word and have as many. "cells_spot_snr10_img.png" beside
+    Words are separated by anything but letters, digits and decimal points. Names have one pattern
+    if they have the same first word and number of words. "cells_spot_snr10_img.png" beside
     "cells_spot_snr5_img.png" becomes "cells…snr10"; a name without another of its pattern stays as it is.
     """
     patterns: dict[tuple[str, int], list[str]] = defaultdict(list)
     for name in dict.fromkeys(names):
         words = _words(name)
         patterns[words[0] if words else "", len(words)].append(name)
-    told = {name: name for name in names}
+    labels = {name: name for name in names}
     for alike in patterns.values():
         columns = zip(*map(_words, alike), strict=True)
-        kept = [place == 0 or len(set(column)) > 1 for place, column in enumerate(columns)]
-        short = ["…".join(compress(_words(name), kept)) for name in alike]
+        distinguishes = [index == 0 or len(set(column)) > 1 for index, column in enumerate(columns)]
+        short = ["…".join(compress(_words(name), distinguishes)) for name in alike]
         if len(alike) > 1 and len(set(short)) == len(alike):
-            told |= dict(zip(alike, short, strict=True))
-    return told
+            labels |= dict(zip(alike, short, strict=True))
+    return labels
 
 
 def _words(name: str) -> list[str]:

@@ -119,7 +119,7 @@ class EmptyState(QWidget):
     ----------
     title, sentence : str
     actions : sequence of (str, callable)
-        Words of a button and what it does.
+        Button texts and their callbacks.
     """
 
     def __init__(

@@ -70,8 +70,6 @@ def in_lines(text: str, metrics: QFontMetrics, room: float, most: int) -> list[s
     """Break text between words into at most `most` lines.
 
     A line that is too long is elided in the middle, because names differ at their start and end.
-
-    The start of a name and its end are what differs from other names.
     """
     first, *rest = in_two_lines(text, metrics, room)
     middle = Qt.TextElideMode.ElideMiddle
@@ -163,8 +161,6 @@ def rater_colour(index: int) -> str:
     """Return the colour of an annotator's line, which has no symbol.
 
     The palette repeats; raters of one case mostly have consecutive numbers.
-
-    Beyond the palette it begins anew: the few who outlined one case mostly came one after the other.
     """
     return ANNOTATOR_COLOURS[index % len(ANNOTATOR_COLOURS)]
 
@@ -186,8 +182,8 @@ def readable(hue: str) -> QColor:
 def _table(anchors: str) -> NDArray[np.uint8]:
     colours = np.array([list(bytes.fromhex(word[1:])) for word in anchors.split()], dtype=float)
     places = np.linspace(0, 255, len(colours))
-    wanted = np.arange(256)
-    channels = [np.interp(wanted, places, colours[:, channel]) for channel in range(3)]
+    positions = np.arange(256)
+    channels = [np.interp(positions, places, colours[:, channel]) for channel in range(3)]
     return np.round(np.stack(channels, axis=1)).astype(np.uint8)
 
 

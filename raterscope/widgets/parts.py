@@ -125,8 +125,6 @@ def leave_keys_to(panel: QWidget, part: QWidget | None) -> None:
     """Give a part the panel's focus, or the panel itself while the part is hidden.
 
     Hidden widgets cannot have the focus: keys would be lost.
-
-    What is hidden has no keys: they would be dead, or go to whatever comes next.
     """
     had = panel.hasFocus()
     panel.setFocusProxy(part)  # type: ignore[arg-type]  # None takes it away
@@ -153,10 +151,7 @@ BESIDE_WORDS = 40
 
 
 class ChoiceBox(QComboBox):
-    """Choice no wider than its place; elided texts are shown in full as tooltip and in the open list.
-
-    Words that are cut are shown whole as a tooltip, and in the list that opens, which is as wide as they are.
-    """
+    """Choice no wider than its place; elided texts are shown in full as tooltip and in the open list."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -177,7 +172,9 @@ class ChoiceBox(QComboBox):
         """Open the list, as wide as its texts or the screen."""
         room = self.screen().availableGeometry().width() * 2 // 3
         metrics = self.view().fontMetrics()
-        widest = max((metrics.horizontalAdvance(self.itemText(at)) for at in range(self.count())), default=0)
+        widest = max(
+            (metrics.horizontalAdvance(self.itemText(index)) for index in range(self.count())), default=0
+        )
         self.view().setMinimumWidth(min(widest + BESIDE_WORDS, room))
         super().showPopup()
 
@@ -185,8 +182,8 @@ class ChoiceBox(QComboBox):
         """Return the width available for text."""
         option = QStyleOptionComboBox()
         self.initStyleOption(option)
-        place = QStyle.SubControl.SC_ComboBoxEditField
-        return self.style().subControlRect(QStyle.ComplexControl.CC_ComboBox, option, place, self).width() - 4
+        field = QStyle.SubControl.SC_ComboBoxEditField
+        return self.style().subControlRect(QStyle.ComplexControl.CC_ComboBox, option, field, self).width() - 4
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Paint the choice, elided."""
@@ -220,9 +217,6 @@ class Header(QWidget):
 
     In narrow panels the text at the right is dropped first, then the title is shortened or dropped, then the
     name is elided.
-
-    Where there is too little room, first the word at the right gives way, then the title to its brief form,
-    then the title where a name says enough, at last the name.
     """
 
     def __init__(
@@ -256,7 +250,7 @@ class Header(QWidget):
         ----------
         title, name : str
         brief : str
-            What is said of the title where there is too little room for all of it.
+            Short form of the title for narrow panels.
         """
         self._titles = title, brief or title
         self._name.setText(name)
@@ -276,9 +270,9 @@ class Header(QWidget):
     def _settle(self) -> None:
         own = (self._name, self._title)
         beside = {
-            one: one.minimumSizeHint().width() + self.row.spacing()
-            for one in self.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly)
-            if one not in own and not one.isHidden()
+            widget: widget.minimumSizeHint().width() + self.row.spacing()
+            for widget in self.findChildren(QWidget, options=Qt.FindChildOption.FindDirectChildrenOnly)
+            if widget not in own and not widget.isHidden()
         }
         name = QFontMetrics(self._name.font()).horizontalAdvance(self._name.text()) + self.row.spacing()
         metrics, left = QFontMetrics(self._title.font()), self.width() - sum(beside.values()) - name
@@ -307,8 +301,6 @@ class Header(QWidget):
 
 class ScrollRegion(QScrollArea):
     """Scroll area that keeps its widget's size at the default text size; only larger text scrolls.
-
-    With such text nothing is scrolled: in a small window the widget makes do with what there is.
 
     Parameters
     ----------
@@ -351,9 +343,9 @@ class _Held(QWidget):
 
     def least(self) -> QSize:
         """Return the widget's minimum size."""
-        asked, hint = self.inner.minimumSize(), self.inner.minimumSizeHint()
+        request, hint = self.inner.minimumSize(), self.inner.minimumSizeHint()
         # As for Qt, what was asked for holds rather than what the parts add up to.
-        return QSize(asked.width() or hint.width(), asked.height() or hint.height())
+        return QSize(request.width() or hint.width(), request.height() or hint.height())
 
     def follow(self) -> None:
         """Follow the text size."""
@@ -393,9 +385,9 @@ class WrappingRow(QWidget):
     ----------
     widgets : sequence of QWidget
     across, down : int
-        Room between them, and between lines, in pixels.
+        Spacing within and between lines, in pixels.
     last_right : bool
-        Whether the last one stands at the right edge of its line.
+        Whether the last widget is right-aligned.
     """
 
     def __init__(
@@ -420,9 +412,9 @@ class Pair(QWidget):
     ----------
     first, second : QWidget
     side_by_side_from : int
-        Width in pixels; whether they would fit does not count, so that nothing jumps as their words change.
+        Width in pixels. It does not depend on the texts, so that nothing jumps when they change.
     across, down : int
-        Room between them, in pixels.
+        Spacing in pixels.
     """
 
     def __init__(
@@ -446,9 +438,9 @@ class Pair(QWidget):
         """Choose the arrangement for the width."""
         super().resizeEvent(event)
         wide = self.width() >= self._from
-        way = QBoxLayout.Direction.LeftToRight if wide else QBoxLayout.Direction.TopToBottom
-        if way != self._box.direction():
-            self._box.setDirection(way)
+        direction = QBoxLayout.Direction.LeftToRight if wide else QBoxLayout.Direction.TopToBottom
+        if direction != self._box.direction():
+            self._box.setDirection(direction)
             self._box.setSpacing(self._across if wide else self._down)
             self.updateGeometry()
 
@@ -491,38 +483,38 @@ class _Lines(QLayout):
 
     def heightForWidth(self, width: int) -> int:
         places = self._places(width)
-        return max((place.bottom() + 1 for place in places), default=0)
+        return max((rect.bottom() + 1 for rect in places), default=0)
 
     def sizeHint(self) -> QSize:
-        shown = self._shown()
-        width = sum(item.sizeHint().width() for item in shown) + self._across * max(len(shown) - 1, 0)
+        visible = self._shown()
+        width = sum(item.sizeHint().width() for item in visible) + self._across * max(len(visible) - 1, 0)
         return QSize(width, self.heightForWidth(width))
 
     def minimumSize(self) -> QSize:
-        shown = [item.minimumSize() for item in self._shown()]
+        visible = [item.minimumSize() for item in self._shown()]
         return QSize(
-            max((size.width() for size in shown), default=0),
-            max((size.height() for size in shown), default=0),
+            max((size.width() for size in visible), default=0),
+            max((size.height() for size in visible), default=0),
         )
 
     def setGeometry(self, rect: QRect) -> None:
         super().setGeometry(rect)
-        for item, place in zip(self._shown(), self._places(rect.width()), strict=True):
-            item.setGeometry(place.translated(rect.topLeft()))
+        for item, target in zip(self._shown(), self._places(rect.width()), strict=True):
+            item.setGeometry(target.translated(rect.topLeft()))
 
     def _shown(self) -> list[QLayoutItem]:
         return [item for item in self._items if not item.isEmpty()]
 
     def _places(self, width: int) -> list[QRect]:
         places: list[QRect] = []
-        at, tall = QPoint(0, 0), 0
+        corner, tall = QPoint(0, 0), 0
         for item in self._shown():
             wide = min(item.sizeHint().width(), width)
             high = item.heightForWidth(wide) if item.hasHeightForWidth() else item.sizeHint().height()
-            if at.x() and at.x() + wide > width:
-                at, tall = QPoint(0, at.y() + tall + self._down), 0
-            places.append(QRect(at, QSize(wide, high)))
-            at.setX(at.x() + wide + self._across)
+            if corner.x() and corner.x() + wide > width:
+                corner, tall = QPoint(0, corner.y() + tall + self._down), 0
+            places.append(QRect(corner, QSize(wide, high)))
+            corner.setX(corner.x() + wide + self._across)
             tall = max(tall, high)
         if places and self._last_right:
             places[-1].moveRight(max(width - 1, places[-1].right()))
@@ -532,8 +524,8 @@ class _Lines(QLayout):
 class Menu(QMenu):
     """Menu whose letters and digits choose entries, before any shortcut of the focus widget.
 
-    The keyboard stays with what had it when a menu opens, so that its shortcuts would answer first: A would
-    accept what is on screen, and no entry could be chosen by its digit.
+    The focus widget keeps the keyboard while a menu is open, so its shortcuts would answer first: A would
+    accept the current spot, and no entry could be chosen by its digit.
     """
 
     def branch(self, title: str) -> Menu:

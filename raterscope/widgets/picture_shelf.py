@@ -23,18 +23,18 @@ class PictureShelf(QObject):
     Parameters
     ----------
     side : int
-        The longest side of a picture kept, in pixels of Qt: more on a screen of more.
+        Longest side of a thumbnail, in device-independent pixels.
     in_sight : callable
-        Gives the numbers of what is seen now.
+        Returns the visible numbers.
     parent : QWidget
-        Who shows them.
+        Widget that shows the thumbnails.
 
     Signals
     -------
     wanted : int
-        A picture that is not here; answer with `keep`.
+        Number of a missing picture; answer with `keep`.
     changed
-        A picture came, or all went.
+        A picture arrived, or all were discarded.
     """
 
     wanted = Signal(int)

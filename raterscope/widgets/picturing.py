@@ -38,9 +38,9 @@ def paint_to_image(figure: Drawn, scale: float, caption: str = "") -> QImage:
     ----------
     figure : Drawn
     scale : float
-        Pixels of the image for one of the window.
+        Image pixels per window pixel.
     caption : str
-        A line below the figure, and the image's description; empty for none.
+        Line below the figure, also stored as the image's description; empty for none.
     """
     size = _whole(figure, caption)
     image = QImage(size * scale, QImage.Format.Format_RGB32)
@@ -100,9 +100,9 @@ def _paint(figure: Drawn, painter: QPainter, size: QSize, caption: str) -> None:
 def _paint_heading(painter: QPainter, box: QRectF, title: str, aside: str) -> None:
     look = theme.current()
     painter.setFont(theme.font(bold=True))
-    taken = QFontMetrics(painter.font()).horizontalAdvance(title) + 12
+    width = QFontMetrics(painter.font()).horizontalAdvance(title) + 12
     paint_words(painter, box, title, look.text)
     painter.setFont(theme.font(theme.CAPTION))
-    rest = box.adjusted(taken, 0, 0, 0)
+    rest = box.adjusted(width, 0, 0, 0)
     if rest.width() > 0:
         paint_words(painter, rest, aside, look.second, side=Qt.AlignmentFlag.AlignRight)

@@ -2,9 +2,6 @@
 
 Painted widgets work in unscaled pixels and let the painter scale. Qt layouts get scaled lengths from
 `set_lengths`.
-
-Whatever paints itself lays everything out in pixels of the usual size and lets the painter enlarge them, so
-that nothing in it has to know the size. What Qt lays out is given its lengths by `set_lengths`.
 """
 
 from __future__ import annotations
@@ -55,9 +52,9 @@ def enlarge(painter: QPainter, box: QRect | QRectF) -> QRectF:
     return QRectF(box.x() / size, box.y() / size, box.width() / size, box.height() / size)
 
 
-def usual(place: QPointF) -> QPointF:
+def usual(position: QPointF) -> QPointF:
     """Convert a widget position to unscaled pixels."""
-    return QPointF(place.x() / _State.size, place.y() / _State.size)
+    return QPointF(position.x() / _State.size, position.y() / _State.size)
 
 
 def set_lengths(widget: QWidget, **lengths: int) -> None:
@@ -65,22 +62,22 @@ def set_lengths(widget: QWidget, **lengths: int) -> None:
 
     Parameters
     ----------
-    widget : QWidget
+    item : QWidget
     lengths : int
         Properties of Qt (minimumWidth, maximumHeight, defaultSectionSize ...) or `width` and `height` for a
-        fixed one, in pixels of the usual size. Those given before and not now stay.
+        fixed one, in unscaled pixels. Lengths set earlier are kept.
     """
-    kept = {**(widget.property(LENGTHS) or {}), **lengths}
-    widget.setProperty(LENGTHS, kept)
-    _apply(widget, kept)
+    stored = {**(widget.property(LENGTHS) or {}), **lengths}
+    widget.setProperty(LENGTHS, stored)
+    _apply(widget, stored)
 
 
 def follow_lengths() -> None:
     """Update the lengths of all widgets."""
     for widget in QApplication.allWidgets():
-        kept = widget.property(LENGTHS)
-        if kept:
-            _apply(widget, kept)
+        lengths = widget.property(LENGTHS)
+        if lengths:
+            _apply(widget, lengths)
 
 
 def _apply(widget: QWidget, lengths: dict[str, int]) -> None:
@@ -88,7 +85,7 @@ def _apply(widget: QWidget, lengths: dict[str, int]) -> None:
     # Where they grow they come last: else each of the thousands of rows of a list grows by itself.
     least = {name for name in lengths if name.startswith("minimum")}
     grow = any(pixels(lengths[name]) > widget.property(name) for name in least)
-    for name, length in sorted(lengths.items(), key=lambda one: (one[0] in least) == grow):
+    for name, length in sorted(lengths.items(), key=lambda item: (item[0] in least) == grow):
         if name == "width":
             widget.setFixedWidth(pixels(length))
         elif name == "height":

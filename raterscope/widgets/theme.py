@@ -220,14 +220,14 @@ def annotator_style(index: int) -> tuple[str, str]:
     Parameters
     ----------
     index : int
-        Place in the order of first appearance.
+        Index in the order of first appearance.
 
     Returns
     -------
     colour, symbol : str
-        Hexadecimal colour of the palette by Okabe and Ito, and the name of a shape. Both go on with
-        every annotator, so that whoever is not told from a neighbour by colour is by shape; as 8 and 5 have
-        no divisor in common, no combination comes twice. Beyond all of them everyone is a grey disc.
+        Hexadecimal colour of the palette by Okabe and Ito, and the name of a shape. Both advance with
+        every annotator, so that neighbours differ by colour or shape; as 8 and 5 have
+        no common divisor, no combination repeats. Beyond all combinations it is a grey disc.
     """
     colours, symbols = len(ANNOTATOR_COLOURS), len(ANNOTATOR_SYMBOLS)
     if not 0 <= index < colours * symbols:
@@ -247,8 +247,6 @@ def font(size: int = BODY, *, bold: bool = False) -> QFont:
     """Return the system font in unscaled pixels with tabular figures, for painting.
 
     Widgets need `widget_font`.
-
-    A painter enlarges it as the text's size asks; a widget that writes by itself needs `widget_font`.
     """
     made = QFont(QApplication.font())
     made.setPixelSize(size)
@@ -274,10 +272,7 @@ def set_role(widget: QWidget, role: str) -> None:
 
 
 def apply_theme(application: QApplication, theme: Theme) -> None:
-    """Apply a theme to the application: style, palette, style sheet and text scale; notify painted widgets.
-
-    The text's size is that of `text_size`, which everything follows by this too.
-    """
+    """Apply a theme to the application: style, palette, style sheet, text scale; notify painted widgets."""
     # Once is enough, and under a style sheet the style does not tell its name any more.
     if not application.property(STYLED):
         application.setStyle("Fusion")

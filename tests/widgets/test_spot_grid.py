@@ -49,7 +49,7 @@ def click(grid, place, modifiers=Qt.KeyboardModifier.NoModifier):
 
 
 def test_click_ctrl_and_shift_choose_several_in_reading_order(grid):
-    grid.show_spots(spots(*range(100, 120)), "40 px", anew=True)
+    grid.show_spots(spots(*range(100, 120)), "40 px", reset=True)
     columns = grid.view.model().columns
     assert 3 <= columns <= 6
     click(grid, 1)
@@ -64,7 +64,7 @@ def test_click_ctrl_and_shift_choose_several_in_reading_order(grid):
 
 
 def test_the_keyboard_walks_over_the_ends_of_lines_and_chooses_with_shift(grid):
-    grid.show_spots(spots(*range(20)), "40 px", anew=True)
+    grid.show_spots(spots(*range(20)), "40 px", reset=True)
     columns = grid.view.model().columns
     click(grid, columns - 1)
     QTest.keyClick(grid.view, Qt.Key.Key_Right)
@@ -77,7 +77,7 @@ def test_the_keyboard_walks_over_the_ends_of_lines_and_chooses_with_shift(grid):
 
 
 def test_the_mouse_drawn_over_cards_chooses_them(grid):
-    grid.show_spots(spots(*range(20)), "40 px", anew=True)
+    grid.show_spots(spots(*range(20)), "40 px", reset=True)
     columns = grid.view.model().columns
     viewport = grid.view.viewport()
     QTest.mousePress(viewport, LEFT, pos=middle(grid, 0))
@@ -88,29 +88,29 @@ def test_the_mouse_drawn_over_cards_chooses_them(grid):
 
 
 def test_others_take_the_place_of_those_that_are_settled(grid):
-    grid.show_spots(spots(*range(100, 120)), "40 px", anew=True)
+    grid.show_spots(spots(*range(100, 120)), "40 px", reset=True)
     click(grid, 3)
     chosen = []
     grid.chosen.connect(chosen.append)
-    grid.show_spots(spots(*[one for one in range(100, 120) if one != 103]), "40 px", anew=False)
+    grid.show_spots(spots(*[one for one in range(100, 120) if one != 103]), "40 px", reset=False)
     assert grid.current == 104
     assert chosen == [104]
     assert "19 spots, each 40 px wide" in visible_words(grid)
 
 
 def test_an_empty_grid_says_what_there_is_none_of(grid):
-    grid.show_spots(spots(), "40 px", anew=True)
+    grid.show_spots(spots(), "40 px", reset=True)
     assert "No disputed spots on this image." in visible_words(grid)
     assert "wide" not in visible_words(grid)
     grid.kind_choice.setCurrentIndex(grid.kind_choice.findData("decided"))
     grid.where_choice.setCurrentIndex(1)
-    grid.show_spots(spots(), "40 px", anew=True)
+    grid.show_spots(spots(), "40 px", reset=True)
     assert "No decisions on any image yet." in visible_words(grid)
     assert not grid.accept.isEnabled()
 
 
 def test_return_and_a_double_click_go_to_the_image(grid):
-    grid.show_spots(spots(7, 8, 9), "40 px", anew=True)
+    grid.show_spots(spots(7, 8, 9), "40 px", reset=True)
     opened = []
     grid.opened.connect(opened.append)
     click(grid, 1)

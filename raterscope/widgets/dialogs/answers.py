@@ -45,7 +45,7 @@ class Answers:
     meaning : tuple of L int
         The class that each output stands for, -1 for none.
     prior : (J, L) float, optional
-        Pseudo-counts that were set for this question.
+        Pseudo-counts set for this question.
     """
 
     outputs: tuple[str, ...]
@@ -83,7 +83,7 @@ class AnswersDialog(QDialog):
         self._lay_out(question)
         for name in answers.classes:
             self._add_class(name)
-        self._fill(answers.outputs, [self._name(answers.classes, at) for at in answers.meaning])
+        self._fill(answers.outputs, [self._name(answers.classes, row) for row in answers.meaning])
         self.classes.itemChanged.connect(self._on_renamed)
         self.outputs.setCurrentCell(0, 0)
         self._show_prior(answers.prior)
@@ -146,8 +146,8 @@ class AnswersDialog(QDialog):
         return tuple(self.classes.item(row).text().strip() for row in range(self.classes.count()))
 
     @staticmethod
-    def _name(classes: tuple[str, ...], at: int) -> str:
-        return classes[at] if at != OPEN else ""
+    def _name(classes: tuple[str, ...], row: int) -> str:
+        return classes[row] if row != OPEN else ""
 
     def _fill(self, outputs: tuple[str, ...], stands: list[str]) -> None:
         """List outputs in an order, each with its class."""
@@ -171,29 +171,29 @@ class AnswersDialog(QDialog):
         self.classes.addItem(item)
 
     def _move_output(self, by: int) -> None:
-        here = self.outputs.currentRow()
-        there = here + by
+        row = self.outputs.currentRow()
+        target = row + by
         names, stands = list(self._outputs()), self._stands()
-        if not (0 <= here < len(names) and 0 <= there < len(names)):
+        if not (0 <= row < len(names) and 0 <= target < len(names)):
             return
-        names[here], names[there] = names[there], names[here]
-        stands[here], stands[there] = stands[there], stands[here]
+        names[row], names[target] = names[target], names[row]
+        stands[row], stands[target] = stands[target], stands[row]
         self._fill(tuple(names), stands)
-        self.outputs.setCurrentCell(there, 0)
+        self.outputs.setCurrentCell(target, 0)
         self._show_prior()
 
     def _move_class(self, by: int) -> None:
-        here = self.classes.currentRow()
-        there = here + by
-        if not 0 <= there < self.classes.count() or here < 0:
+        row = self.classes.currentRow()
+        target = row + by
+        if not 0 <= target < self.classes.count() or row < 0:
             return
-        self.classes.insertItem(there, self.classes.takeItem(here))
-        self.classes.setCurrentRow(there)
+        self.classes.insertItem(target, self.classes.takeItem(row))
+        self.classes.setCurrentRow(target)
         self._classes_changed()
 
     def _on_add(self) -> None:
-        taken, number = self._classes(), self.classes.count() + 1
-        while f"class {number}" in taken:
+        existing, number = self._classes(), self.classes.count() + 1
+        while f"class {number}" in existing:
             number += 1
         self._add_class(f"class {number}")
         self.classes.setCurrentRow(self.classes.count() - 1)

@@ -46,9 +46,9 @@ class MappingField:
     Attributes
     ----------
     name : str
-        The program's word: "annotator".
+        Internal name: "annotator".
     label : str
-        For people.
+        Displayed name.
     required : bool
     """
 
@@ -64,11 +64,11 @@ class TableKind:
     Attributes
     ----------
     label : str
-        For people.
+        Displayed name.
     fields : tuple of MappingField
-        What its columns hold.
+        Fields of the columns.
     guess : mapping of column to field
-        What to begin with.
+        Initial mapping.
     """
 
     label: str
@@ -86,9 +86,9 @@ class ColumnMappingDialog(QDialog):
     rows : sequence of sequences of str
         The first rows.
     kinds : sequence of TableKind
-        What the table may hold; where there is one alone, it is not asked about.
+        Possible types of the table; a single one is not offered as a choice.
     chosen : int
-        The kind to begin with.
+        Index of the initial type.
     title : str
         Name of the file.
     """
@@ -203,14 +203,14 @@ class WhoMarkedDialog(QDialog):
     Parameters
     ----------
     files : sequence of str
-        The files, as they are shown.
+        Displayed file names.
     guess : sequence of str
-        A name for each to begin with.
+        Initial name of each.
     by_pattern : callable
         ``by_pattern(number, pattern)`` gives the annotator that a pattern finds in the name of a file, or
-        None. Raises ValueError, in a sentence, for a pattern that is none.
+        None. Raises ValueError for an invalid pattern.
     detections : sequence of bool, optional
-        Which of the files hold detections that a study gave: they are preset to be the truth.
+        Files with detections exported from a study: they are preset as ground truth.
     """
 
     def __init__(
@@ -296,9 +296,9 @@ class WhoMarkedDialog(QDialog):
         return f"Name an annotator for {file}{more}."
 
     def _cell(self, row: int, column: int) -> QTableWidgetItem:
-        found = self.table.item(row, column)
-        assert found is not None
-        return found
+        item = self.table.item(row, column)
+        assert item is not None
+        return item
 
     def _name(self, row: int) -> str:
         return " ".join(self._cell(row, ANNOTATOR).text().split())
@@ -307,16 +307,16 @@ class WhoMarkedDialog(QDialog):
         text = text.strip()
         if not text:
             return
-        found: list[str | None] = [text] * self.table.rowCount()
+        annotators: list[str | None] = [text] * self.table.rowCount()
         if "{" in text:
             try:
-                found = [self._by_pattern(row, text) for row in range(len(found))]
+                annotators = [self._by_pattern(row, text) for row in range(len(annotators))]
             except ValueError as error:
                 self._problem.setText(str(error))
                 self.read.setEnabled(False)
                 return
         self._settling = True
-        for row, name in enumerate(found):
+        for row, name in enumerate(annotators):
             if name:
                 self._cell(row, ANNOTATOR).setText(name)
                 self.truths[row].setChecked(False)

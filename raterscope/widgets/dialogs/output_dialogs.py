@@ -46,11 +46,11 @@ class DeidentifiedExportDialog(QDialog):
     Parameters
     ----------
     title : str
-        What leaves.
+        Name of the export.
     formats : sequence of str
-        In words, the usual one first.
+        Descriptions, the default first.
     images : bool
-        Whether there are images to be written.
+        Whether images can be exported.
     parent : QWidget, optional
     """
 
@@ -101,7 +101,7 @@ class PapersDialog(QDialog):
     Parameters
     ----------
     folder : str
-        The folder that is proposed.
+        Initial folder.
     parent : QWidget, optional
     """
 
@@ -163,9 +163,9 @@ class SetupOffer:
     ----------
     name : str
     title : str
-        In the list.
+        Title in the list.
     summary : str
-        What is drawn, and from which paper.
+        What is simulated, and its source.
     settings : type of Settings
     """
 
@@ -181,26 +181,28 @@ class SimulationDialog(QDialog):
     Parameters
     ----------
     setups : sequence of SetupOffer
-    place : str
-        The folder below which a new one is proposed.
+    parent_folder : str
+        Parent folder of the proposed new folder.
     parent : QWidget, optional
     """
 
-    def __init__(self, setups: Sequence[SetupOffer], place: str, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, setups: Sequence[SetupOffer], parent_folder: str, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("Simulate")
         set_lengths(self, minimumWidth=560)
-        self._setups, self._place = list(setups), place.rstrip("/")
+        self._setups, self._place = list(setups), parent_folder.rstrip("/")
         self.setup = ChoiceBox()
         self.setup.setAccessibleName("Set-up")
         self._summary = plain_label("", "second", wrap=True)
-        self.forms = [SettingsForm(one.settings) for one in self._setups]
+        self.forms = [SettingsForm(setup.settings) for setup in self._setups]
         pages = QWidget()
         rows = QVBoxLayout(pages)
         rows.setContentsMargins(0, 0, 8, 0)
-        for one, form in zip(self._setups, self.forms, strict=True):
-            self.setup.addItem(one.title, one.name)
+        for setup, form in zip(self._setups, self.forms, strict=True):
+            self.setup.addItem(setup.title, setup.name)
             form.changed.connect(self._follow)
             rows.addWidget(form)
         rows.addStretch(1)
@@ -246,8 +248,8 @@ class SimulationDialog(QDialog):
         return self.place.text
 
     def _show(self, number: int) -> None:
-        for at, form in enumerate(self.forms):
-            form.setVisible(at == number)
+        for index, form in enumerate(self.forms):
+            form.setVisible(index == number)
         self._summary.setText(self._setups[number].summary)
         if self.place.text == self._proposed:  # what a person typed stays
             self._proposed = f"{self._place}/simulated-{self._setups[number].name}"

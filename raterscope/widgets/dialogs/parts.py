@@ -31,7 +31,7 @@ def add_buttons(dialog: QDialog, column: QBoxLayout, words: str) -> QPushButton:
     column : QBoxLayout
         The dialog's layout.
     words : str
-        Of the button that accepts.
+        Text of the accepting button.
 
     Returns
     -------
@@ -58,7 +58,7 @@ class FolderField(QWidget):
     name : str
         What the folder is for, for screen readers and as the title of the chooser.
     inside : bool
-        Whether a folder that is chosen is the one above: the present name stays below it.
+        Whether the chosen folder is the parent: the present name is kept below it.
     parent : QWidget, optional
 
     Signals
@@ -94,6 +94,6 @@ class FolderField(QWidget):
 
     def _choose(self) -> None:
         above, slash, last = self.text.replace("\\", "/").rpartition("/")
-        found = QFileDialog.getExistingDirectory(self, self._name, above if self._inside else self.text)
-        if found:
-            self.text = f"{found}/{last}" if self._inside and slash else found
+        chosen = QFileDialog.getExistingDirectory(self, self._name, above if self._inside else self.text)
+        if chosen:
+            self.text = f"{chosen}/{last}" if self._inside and slash else chosen

@@ -41,9 +41,9 @@ class ExclusionDialog(QDialog):
     Parameters
     ----------
     annotator : str
-        Name of who is to be left out, or to count less.
+        Name of the annotator to exclude or down-weight.
     weight : float or None
-        What is thought of first; None for leaving out.
+        Initial weight; None for exclusion.
     """
 
     def __init__(self, annotator: str, weight: float | None = None, parent: QWidget | None = None) -> None:
@@ -77,13 +77,13 @@ class ReasonDialog(QDialog):
     Parameters
     ----------
     annotator : str
-        Name of who, or of what, it is done to.
+        Name of the subject.
     reasons : sequence of str
         Offered on the keys Alt+1, Alt+2 ...
     act, what : str
-        What is done, and to what: "Exclude" and "an annotator".
+        Action and its object: "Exclude" and "an annotator".
     hint : str
-        What comes of it, in a sentence.
+        Consequence in one sentence.
     """
 
     def __init__(
@@ -131,9 +131,9 @@ class ScaleDialog(QDialog):
     Parameters
     ----------
     pixels : float
-        How long the line is.
+        Length of the line.
     images : int
-        How many the study has.
+        Number of images in the study.
     """
 
     def __init__(self, pixels: float, images: int, parent: QWidget | None = None) -> None:

@@ -78,13 +78,13 @@ class StructureOffer:
     Attributes
     ----------
     categories : tuple of CodeChoice
-        The usual one first.
+        The default first.
     sides : dict of key to words
     roles : tuple of str
     labels : tuple of str
         Standard names.
     suggested_label : str
-        The standard name of this structure; empty where it has none.
+        Standard name of this structure; empty if there is none.
     """
 
     categories: tuple[CodeChoice, ...]
@@ -99,17 +99,15 @@ class StructureDialog(QDialog):
 
     Codes can be searched after `set_search`.
 
-    Codes are searched once `set_search` was called.
-
     Parameters
     ----------
     name : str
         The structure's.
     chosen : StructureChoice
-        As it is now.
+        Current choice.
     offer : StructureOffer
     source : str
-        Where that comes from, in a sentence.
+        Source of the codes, in one sentence.
     parent : QWidget, optional
     """
 
@@ -134,8 +132,8 @@ class StructureDialog(QDialog):
         set_lengths(self.codes, minimumHeight=150)
         self.chosen_words = plain_label()
         self.category = QComboBox()
-        for one in offer.categories:
-            self.category.addItem(one.words, one)
+        for choice in offer.categories:
+            self.category.addItem(choice.words, choice)
         if chosen.category is not None:
             if chosen.category not in offer.categories:
                 self.category.addItem(chosen.category.words, chosen.category)
@@ -224,9 +222,9 @@ class StructureDialog(QDialog):
         self.codes.blockSignals(True)
         self.codes.clear()
         if text.strip() and self._find is not None:
-            for one in self._find(text):
-                item = QListWidgetItem(one.words)
-                item.setData(Qt.ItemDataRole.UserRole, one)
+            for choice in self._find(text):
+                item = QListWidgetItem(choice.words)
+                item.setData(Qt.ItemDataRole.UserRole, choice)
                 self.codes.addItem(item)
             if not self.codes.count():
                 nothing = QListWidgetItem("No matches")
@@ -241,7 +239,7 @@ class StructureDialog(QDialog):
         if item is not None:
             self._type = item.data(Qt.ItemDataRole.UserRole)
             usual = "" if self._type is None else self._type.category
-            known = [self.category.itemData(at).code for at in range(self.category.count())]
+            known = [self.category.itemData(index).code for index in range(self.category.count())]
             if usual in known:
                 self.category.setCurrentIndex(known.index(usual))
             self._show_type()

@@ -41,35 +41,35 @@ class BiasView:
     Attributes
     ----------
     name : str
-        The annotator's.
+        Name of the annotator.
     left, right, ties : int
     behaviour : int
-        Number in `BEHAVIOURS`; -1 before there is a fusion, and for one who was not tested.
+        Number in `BEHAVIOURS`; -1 before a fusion and for untested annotators.
     flagged : bool
     decided : int
         `OPEN`, `FLAGGED` or `CLEARED`, as in the queue.
     bias, low, high : float
-        With its 95 % interval; above 0 prefers left. NaN where not known.
+        Bias and its 95 % interval, positive for left; NaN if unknown.
     match, crowd_match, match_original : float
-        Share of answers that agree with the corrected ranking: of this annotator, of everybody; and of this
+        Share of answers that agree with the corrected ranking: of this annotator, of all, and of this
         annotator with the ranking of all answers.
     selected, draws : int
-        In how many of the draws of knockoffs the annotator was selected.
+        Number of knockoff draws that select the annotator, and number of draws.
     test_flags : bool or None
-        Whether the t test with Benjamini-Hochberg flags too; None where there is none.
+        Whether the t test with Benjamini-Hochberg flags the annotator too; None without a test.
     p_value : float
     doubtful_left, clear_left : float
-        Share of left among the comparisons of close items, and of far ones.
+        Share of left answers among comparisons of close and of distant items.
     q_value, detectable : float
-        Of the flip test: the least rate that flags, and the smallest bias that would be found.
+        Of the flip test: q value, and smallest detectable bias.
     has_detectable : bool
-        Whether the smallest bias was computed; it is NaN where no choices would do.
+        Whether the smallest detectable bias was computed; it is NaN if no number of choices suffices.
     by_flips : bool
         Whether the p value is that of the flip test.
     untested : str
         Why the annotator was not tested; empty if it was.
     sentence : str
-        What it comes to, in words.
+        Conclusion in words.
     """
 
     name: str
@@ -116,34 +116,32 @@ class BiasView:
 
     def facts(self) -> dict[str, str]:
         """Values for each row of `FACTS`; rows without a value are omitted."""
-        said = {"counts": f"{self.left:,} / {self.right:,}" + (f", {self.ties:,} tied" if self.ties else "")}
+        texts = {"counts": f"{self.left:,} / {self.right:,}" + (f", {self.ties:,} tied" if self.ties else "")}
         if math.isfinite(self.match):
-            said["match"] = percent(self.match)
+            texts["match"] = percent(self.match)
             if math.isfinite(self.crowd_match):
-                said["match"] += f", crowd {percent(self.crowd_match)}"
+                texts["match"] += f", crowd {percent(self.crowd_match)}"
         if math.isfinite(self.match_original):
-            said["original"] = percent(self.match_original)
+            texts["original"] = percent(self.match_original)
         if self.draws and not self.untested:
-            said["draws"] = f"{self.selected:,} of {self.draws:,} draws"
+            texts["draws"] = f"{self.selected:,} of {self.draws:,} draws"
         if self.test_flags is not None:
-            said["test"] = "flagged" if self.test_flags else "not flagged"
+            texts["test"] = "flagged" if self.test_flags else "not flagged"
             if math.isfinite(self.p_value) and not self.by_flips:
-                said["test"] += f", p {_small(self.p_value)}"
+                texts["test"] += f", p {_small(self.p_value)}"
         if self.by_flips and math.isfinite(self.p_value):
-            said["flips"] = f"p {_small(self.p_value)}, q {_small(self.q_value)}"
+            texts["flips"] = f"p {_small(self.p_value)}, q {_small(self.q_value)}"
         if self.has_detectable and not self.untested:
             reached = math.isfinite(self.detectable)
-            said["detectable"] = f"{self.detectable:.2f}" if reached else "none: too few answers"
+            texts["detectable"] = f"{self.detectable:.2f}" if reached else "none: too few answers"
         for key, left in (("doubtful", self.doubtful_left), ("clear", self.clear_left)):
             if math.isfinite(left):
-                said[key] = f"left in {percent(left)}" if left >= 0.5 else f"right in {percent(1 - left)}"
-        return said
+                texts[key] = f"left in {percent(left)}" if left >= 0.5 else f"right in {percent(1 - left)}"
+        return texts
 
 
 class BiasPanel(QWidget):
     """Bias evidence for one annotator: deciding number, counts, tests, course over time, comparisons.
-
-    Keys are drawn, not bound.
 
     Keys are drawn, not bound.
 
@@ -209,11 +207,11 @@ class BiasPanel(QWidget):
         self._number.setAccessibleName(
             f"{view.name}, {view.state}, {self._caption.text()} {self._number.text()}, {_interval(view)}"
         )
-        said = view.facts()
+        texts = view.facts()
         for key, (name, value) in self._facts.items():
-            value.setText(said.get(key, ""))
-            name.setVisible(key in said)
-            value.setVisible(key in said)
+            value.setText(texts.get(key, ""))
+            name.setVisible(key in texts)
+            value.setVisible(key in texts)
         sentence = " ".join(part for part in (view.untested, view.sentence) if part)
         self._sentence.setText(sentence)
         self._sentence.setVisible(bool(sentence))
@@ -245,17 +243,17 @@ class BiasPanel(QWidget):
             facts.addWidget(name, row, 0)
             facts.addWidget(value, row, 1)
             self._facts[key] = name, value
-        said = QVBoxLayout()
-        said.setContentsMargins(12, 0, 12, 8)
-        said.setSpacing(8)
-        said.addLayout(number)
-        said.addLayout(facts)
-        said.addWidget(self._sentence)
+        layout = QVBoxLayout()
+        layout.setContentsMargins(12, 0, 12, 8)
+        layout.setSpacing(8)
+        layout.addLayout(number)
+        layout.addLayout(facts)
+        layout.addWidget(self._sentence)
         page = QWidget()
         column = QVBoxLayout(page)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        column.addLayout(said)
+        column.addLayout(layout)
         column.addWidget(rule())
         column.addWidget(self.over_time)
         column.addLayout(self._keys())

@@ -76,11 +76,11 @@ class Card:
     ----------
     title : str
     second, figure : str
-        Side by side beneath it.
+        Side by side below the title.
     third : str
-        Beneath these, or in a line the second column.
+        Below these, or the second column of a line.
     tone : str
-        The colour of the figure, a name of the theme's.
+        Colour role of the figure in the theme.
     """
 
     title: str
@@ -101,10 +101,10 @@ class Cards(Protocol):
     def pictures(self) -> bool:
         """True if the cards have pictures."""
 
-    def card(self, place: int) -> Card:
+    def card(self, index: int) -> Card:
         """Return the card at an index."""
 
-    def words(self, place: int) -> str:
+    def words(self, index: int) -> str:
         """Return the text of the card at an index."""
 
 
@@ -173,10 +173,10 @@ class CardView(QTableView):
         step = {
             QAbstractItemView.CursorAction.MoveLeft: -1, QAbstractItemView.CursorAction.MoveRight: 1,
         }.get(action)  # fmt: skip
-        place = self._cards.place(self.currentIndex())
-        if step is None or place < 0:
+        index = self._cards.place(self.currentIndex())
+        if step is None or index < 0:
             return super().moveCursor(action, modifiers)
-        return self._cards.at(min(max(place + step, 0), self._cards.many - 1))
+        return self._cards.at(min(max(index + step, 0), self._cards.many - 1))
 
 
 class CardModel(QAbstractTableModel):
@@ -200,21 +200,21 @@ class CardModel(QAbstractTableModel):
 
     def place(self, index: Index) -> int:
         """Return the card number at a model index, -1 for none."""
-        place = index.row() * self.columns + index.column()
-        return place if index.isValid() and place < self.many else -1
+        number = index.row() * self.columns + index.column()
+        return number if index.isValid() and number < self.many else -1
 
-    def at(self, place: int) -> QModelIndex:
+    def at(self, index: int) -> QModelIndex:
         """Return the model index of a card."""
-        return self.index(place // self.columns, place % self.columns)
+        return self.index(index // self.columns, index % self.columns)
 
     def run(self, first: int, last: int) -> QItemSelection:
         """Return the selection of consecutive cards in reading order."""
-        found = QItemSelection()
+        selection = QItemSelection()
         for row in range(first // self.columns, last // self.columns + 1):
             left = first if row == first // self.columns else row * self.columns
             right = last if row == last // self.columns else (row + 1) * self.columns - 1
-            found.select(self.at(left), self.at(right))
-        return found
+            selection.select(self.at(left), self.at(right))
+        return selection
 
     def rowCount(self, parent: Index | None = None) -> int:
         """Count the rows of cards."""
@@ -230,12 +230,12 @@ class CardModel(QAbstractTableModel):
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         """Return the text of a card."""
-        place = self.place(index)
-        if place < 0 or self.cards is None:
+        number = self.place(index)
+        if number < 0 or self.cards is None:
             return None
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
-            return self.cards.words(place)
-        return plain_tip(self.cards.words(place)) if role == Qt.ItemDataRole.ToolTipRole else None
+            return self.cards.words(number)
+        return plain_tip(self.cards.words(number)) if role == Qt.ItemDataRole.ToolTipRole else None
 
 
 class CardDelegate(QStyledItemDelegate):
@@ -250,14 +250,14 @@ class CardDelegate(QStyledItemDelegate):
         """Paint a card, or its line."""
         model = index.model()
         assert isinstance(model, CardModel)
-        place = model.place(index)
-        if place < 0 or model.cards is None:
+        number = model.place(index)
+        if number < 0 or model.cards is None:
             return
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        card, box = model.cards.card(place), enlarge(painter, option.rect)
+        card, box = model.cards.card(number), enlarge(painter, option.rect)
         if model.cards.pictures:
-            self._card(painter, box, card, int(model.cards.numbers[place]), option.state)
+            self._card(painter, box, card, int(model.cards.numbers[number]), option.state)
         else:
             self._line(painter, box, card, option.state)
         painter.restore()
@@ -323,17 +323,17 @@ class CardGrid(QWidget):
     ----------
     title : str
     picture : int
-        Side of a picture.
+        Side length of a picture.
     several : bool
-        Whether several can be selected: with Ctrl, Shift, by drawing the mouse over them, all with Ctrl+A.
+        Whether several cards can be selected: with Ctrl, Shift, the rubber band or Ctrl+A.
 
     Signals
     -------
     chosen : int
-        The number gone to.
+        Number of the new current card.
     selection_changed
     picture_wanted : int
-        A number in sight whose picture is not here; answer with `set_picture`.
+        Number of a visible card without a picture; answer with `set_picture`.
     """
 
     chosen = Signal(int)
@@ -384,22 +384,22 @@ class CardGrid(QWidget):
         ----------
         cards : Cards or None
         nothing : str
-            What is said where there are none.
+            Message if there are none.
         name : str
-            What they are, for those who hear it.
+            Accessible name.
         """
         self._take(cards, nothing, name)
-        self._arrange(anew=True)
+        self._arrange(reset=True)
         self.view.scrollToTop()
 
     def exchange(self, cards: Cards, nothing: str, name: str) -> None:
         """Replace the cards in place: the scroll position and the current index stay."""
-        place, scrolled = self._model.place(self.view.currentIndex()), self.view.verticalScrollBar().value()
+        index, scrolled = self._model.place(self.view.currentIndex()), self.view.verticalScrollBar().value()
         self._take(cards, nothing, name)
-        self._arrange(anew=True)
+        self._arrange(reset=True)
         self.view.verticalScrollBar().setValue(scrolled)
         if len(cards.numbers):
-            self.view.setCurrentIndex(self._model.at(min(max(place, 0), len(cards.numbers) - 1)))
+            self.view.setCurrentIndex(self._model.at(min(max(index, 0), len(cards.numbers) - 1)))
 
     @property
     def numbers(self) -> NDArray[np.integer]:
@@ -410,7 +410,7 @@ class CardGrid(QWidget):
     def selected(self) -> list[int]:
         """Numbers of the selected cards, in display order."""
         places = sorted(self._model.place(index) for index in self.view.selectionModel().selectedIndexes())
-        return [int(self.numbers[place]) for place in places]
+        return [int(self.numbers[index]) for index in places]
 
     @property
     def current(self) -> int | None:
@@ -422,17 +422,17 @@ class CardGrid(QWidget):
         """Numbers of the cards whose picture is entirely visible."""
         room = self.view.viewport().rect()
         whole = (
-            place
-            for place in self._places_in_sight()
-            if room.contains(self.view.visualRect(self._model.at(place)))
+            index
+            for index in self._places_in_sight()
+            if room.contains(self.view.visualRect(self._model.at(index)))
         )
-        numbers = (int(self.numbers[place]) for place in whole)
+        numbers = (int(self.numbers[index]) for index in whole)
         return [number for number in numbers if self._shelf.kept.get(number) is not None]
 
     def number_at(self, index: Index) -> int | None:
         """Return the card number at an index; None where there is no card."""
-        place = self._model.place(index)
-        return int(self.numbers[place]) if place >= 0 else None
+        position = self._model.place(index)
+        return int(self.numbers[position]) if position >= 0 else None
 
     def set_picture(self, number: int, picture: QImage | None) -> None:
         """Set a requested picture; None if it is not available."""
@@ -453,34 +453,34 @@ class CardGrid(QWidget):
     def _take(self, cards: Cards | None, nothing: str, name: str) -> None:
         self._cards = cards
         self._shelf.ask_again()
-        many = 0 if cards is None else len(cards.numbers)
+        total = 0 if cards is None else len(cards.numbers)
         self._nothing.setText(nothing)
-        self._nothing.setVisible(not many)
+        self._nothing.setVisible(not total)
         self._held_keys = self._held_keys or self.view.hasFocus()
-        self.view.setVisible(bool(many))
-        if many and self._held_keys:
+        self.view.setVisible(bool(total))
+        if total and self._held_keys:
             self.view.setFocus()
             self._held_keys = False
         self.view.setAccessibleName(name or self._title)
 
-    def _arrange(self, *, anew: bool = False) -> None:
+    def _arrange(self, *, reset: bool = False) -> None:
         pictures = self._cards is not None and self._cards.pictures
         room = self.width() - 16 - self.view.verticalScrollBar().sizeHint().width()
         columns = max(1, room // pixels(self._size.width())) if pictures else 1
-        if anew or columns != self._model.columns:
+        if reset or columns != self._model.columns:
             # What was current is another place of the table now; what is meant stays the same.
-            place = -1 if anew else self._model.place(self.view.currentIndex())
+            index = -1 if reset else self._model.place(self.view.currentIndex())
             high = self._size.height() if pictures else LINE
             set_lengths(self.view.verticalHeader(), defaultSectionSize=high)
             self._model.show_cards(self._cards, columns)
-            if place >= 0:
+            if index >= 0:
                 self.view.selectionModel().blockSignals(True)
-                self.view.setCurrentIndex(self._model.at(place))
+                self.view.setCurrentIndex(self._model.at(index))
                 self.view.selectionModel().blockSignals(False)
         self._shelf.rest()
 
     def _in_sight(self) -> list[int]:
-        return [int(self.numbers[place]) for place in self._places_in_sight()]
+        return [int(self.numbers[index]) for index in self._places_in_sight()]
 
     def _places_in_sight(self) -> range:
         if self._cards is None or not self._cards.pictures or not self.view.isVisible():
@@ -522,6 +522,6 @@ class CardRow(QScrollArea, Generic[RowCard]):
             card.hide()
             card.deleteLater()
         self.cards = list(cards)
-        for place, card in enumerate(self.cards):
-            self._row.insertWidget(place, card, 0, Qt.AlignmentFlag.AlignTop)
+        for index, card in enumerate(self.cards):
+            self._row.insertWidget(index, card, 0, Qt.AlignmentFlag.AlignTop)
         self.setVisible(bool(self.cards))

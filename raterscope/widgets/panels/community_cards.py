@@ -37,18 +37,18 @@ class CommunitiesView:
     ----------
     names : tuple of C str
     members : (C,) int
-        How many annotators each has.
+        Number of annotators.
     share : (C,) float
-        Of all votes; NaN where not known.
+        Share of all votes; NaN if unknown.
     accuracy : (C,) float
-        Of their votes; NaN where not known.
+        Accuracy of their votes; NaN if unknown.
     prototype : (C, J, L) float or None
-        How they label: rate of each output where a class is true.
+        Rate of each output given the true class.
     classes, outputs : tuple of J and L names
     central : tuple of C str
-        The most central member of each; empty where not known.
+        Most central member; empty if unknown.
     words : str
-        How they were found: "by behaviour, non-negative factorisation | modularity 0.41".
+        Method and quality: "by behaviour, non-negative factorisation | modularity 0.41".
     """
 
     names: tuple[str, ...]
@@ -62,10 +62,10 @@ class CommunitiesView:
     central: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        many = len(self.names)
-        if {len(self.members), len(self.share), len(self.accuracy)} != {many}:
-            raise ValueError(f"not as much of everything as there are communities: {many}")
-        shape = (many, len(self.classes), len(self.outputs))
+        count = len(self.names)
+        if {len(self.members), len(self.share), len(self.accuracy)} != {count}:
+            raise ValueError(f"not as much of everything as there are communities: {count}")
+        shape = (count, len(self.classes), len(self.outputs))
         if self.prototype is not None and self.prototype.shape != shape:
             raise ValueError(f"prototypes of shape {self.prototype.shape}; expected {shape}")
 
@@ -118,8 +118,8 @@ class CommunityCards(QWidget):
 
     def show_communities(self, view: CommunitiesView | None, chosen: int | None = None) -> None:
         """Show communities with one selected, without a signal; None shows none."""
-        many = 0 if view is None else len(view.names)
-        self._row.set_cards([] if view is None else [_Card(view, place) for place in range(many)])
+        count = 0 if view is None else len(view.names)
+        self._row.set_cards([] if view is None else [_Card(view, index) for index in range(count)])
         for card in self.cards:
             card.picked.connect(self._on_picked)
             card.walked.connect(self._on_walked)
@@ -127,14 +127,14 @@ class CommunityCards(QWidget):
         self._fit_row()
         self.select(chosen)
         self._words.setText(view.words if view is not None else "")
-        self._words.setVisible(bool(many and self._words.text()))
-        self._nothing.setVisible(not many)
+        self._words.setVisible(bool(count and self._words.text()))
+        self._nothing.setVisible(not count)
         self.set_working("")
 
     def set_working(self, words: str) -> None:
         """Show the progress of a search beside the title; an empty text shows the number of communities."""
-        many = len(self.cards)
-        self.header.set_aside(words or (f"{many:,} found | click to select" if many else ""))
+        count = len(self.cards)
+        self.header.set_aside(words or (f"{count:,} found | click to select" if count else ""))
 
     def tell_copies(self, words: str) -> None:
         """Show a link about annotators who copy; an empty text hides it."""
@@ -146,28 +146,28 @@ class CommunityCards(QWidget):
         """Show why there are no communities."""
         self._nothing.setText(words or NOTHING)
 
-    def select(self, place: int | None) -> None:
+    def select(self, index: int | None) -> None:
         """Select a community without a signal; None selects none."""
-        for at, card in enumerate(self.cards):
-            card.setChecked(at == place)
-        if place is not None and 0 <= place < len(self.cards):
-            self._row.ensureWidgetVisible(self.cards[place])
+        for number, card in enumerate(self.cards):
+            card.setChecked(number == index)
+        if index is not None and 0 <= index < len(self.cards):
+            self._row.ensureWidgetVisible(self.cards[index])
 
     @property
     def selected(self) -> int | None:
         """The community selected."""
-        return next((place for place, card in enumerate(self.cards) if card.isChecked()), None)
+        return next((index for index, card in enumerate(self.cards) if card.isChecked()), None)
 
-    def _on_picked(self, place: int, checked: bool) -> None:
-        self.select(place if checked else None)
-        self.community_chosen.emit(place if checked else None)
+    def _on_picked(self, index: int, checked: bool) -> None:
+        self.select(index if checked else None)
+        self.community_chosen.emit(index if checked else None)
 
-    def _on_walked(self, place: int, steps: int) -> None:
-        goal = min(max(place + steps, 0), len(self.cards) - 1)
+    def _on_walked(self, index: int, steps: int) -> None:
+        goal = min(max(index + steps, 0), len(self.cards) - 1)
         self.cards[goal].setFocus(Qt.FocusReason.TabFocusReason)
 
-    def _on_focused(self, place: int) -> None:
-        self._row.ensureWidgetVisible(self.cards[place])
+    def _on_focused(self, index: int) -> None:
+        self._row.ensureWidgetVisible(self.cards[index])
 
 
 class _Card(QAbstractButton):
@@ -175,38 +175,38 @@ class _Card(QAbstractButton):
     walked = Signal(int, int)
     focused = Signal(int)
 
-    def __init__(self, view: CommunitiesView, place: int) -> None:
+    def __init__(self, view: CommunitiesView, index: int) -> None:
         super().__init__()
-        self._view, self._place = view, place
+        self._view, self._place = view, index
         self.setCheckable(True)
         self.clicked.connect(self._on_clicked)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         lines = ", ".join(self._lines())
-        name = view.names[place]
-        called = f"Community {place + 1}" + ("" if name == f"community {place + 1}" else f", {name}")
+        name = view.names[index]
+        called = f"Community {index + 1}" + ("" if name == f"community {index + 1}" else f", {name}")
         self.setAccessibleName(f"{called}: {lines}")
-        central = f"; most central: {view.central[place]}" if view.central else ""
+        central = f"; most central: {view.central[index]}" if view.central else ""
         self.setToolTip(plain_tip(self.accessibleName() + central + self._rates_in_words()))
         matrix = MATRIX + PAD if view.prototype is not None else 0
-        longest = max(len(self._title(one)) for one in range(len(view.names)))
+        longest = max(len(self._title(number)) for number in range(len(view.names)))
         self._name_room = NAME + (longest - 1) * SECOND_NAME  # of all alike, so that they are aligned
         height = 2 * PAD + self._name_room + LINE * len(self._lines()) + matrix
         set_lengths(self, width=WIDTH, height=height)
 
-    def _title(self, place: int) -> list[str]:
+    def _title(self, index: int) -> list[str]:
         """Return the number and name of a community in a few lines."""
-        name = self._view.names[place]
-        words = name if name.startswith("community ") else f"{place + 1} {name}"
+        name = self._view.names[index]
+        words = name if name.startswith("community ") else f"{index + 1} {name}"
         room = WIDTH - 2 * PAD - SYMBOL
         return in_lines(words, QFontMetrics(theme.font(bold=True)), room, MOST_LINES)
 
     def _lines(self) -> list[str]:
-        view, place = self._view, self._place
-        lines = [count(int(view.members[place]), "member")]
+        view, index = self._view, self._place
+        lines = [count(int(view.members[index]), "member")]
         if np.isfinite(view.share).any():
-            lines.append(f"{percent(float(view.share[place]))} of votes")
+            lines.append(f"{percent(float(view.share[index]))} of votes")
         if np.isfinite(view.accuracy).any():
-            value = view.accuracy[place]
+            value = view.accuracy[index]
             lines.append(f"accuracy {value:.2f}" if np.isfinite(value) else "accuracy unknown")
         return lines
 
@@ -217,7 +217,7 @@ class _Card(QAbstractButton):
         rows = zip(view.classes, view.prototype[self._place], strict=True)
         return "".join(
             f"; true {name}: "
-            + ", ".join(f"{given} {rate:.2f}" for given, rate in zip(view.outputs, row, strict=True))
+            + ", ".join(f"{output} {rate:.2f}" for output, rate in zip(view.outputs, row, strict=True))
             for name, row in rows
         )
 
@@ -242,7 +242,7 @@ class _Card(QAbstractButton):
             self._paint(painter)
 
     def _paint(self, painter: QPainter) -> None:
-        look, view, place = theme.current(), self._view, self._place
+        look, view, index = theme.current(), self._view, self._place
         box = enlarge(painter, self.rect())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         lit = self.isChecked() or self.hasFocus()
@@ -250,11 +250,11 @@ class _Card(QAbstractButton):
         painter.setBrush(QColor(look.raised) if self.isChecked() else Qt.BrushStyle.NoBrush)
         painter.drawRoundedRect(box.adjusted(1, 1, -1, -1), 5, 5)
         inner = box.adjusted(PAD, PAD, -PAD, -PAD)
-        paint_community(painter, QPointF(inner.left() + 5, inner.top() + NAME / 2 - 1), place, 5)
+        paint_community(painter, QPointF(inner.left() + 5, inner.top() + NAME / 2 - 1), index, 5)
         painter.setFont(theme.font(bold=True))
         title = QRectF(inner.left() + SYMBOL, inner.top(), inner.width() - SYMBOL, NAME - 2)
-        for words in self._title(place):
-            paint_words(painter, title, words, community_ink(place).name())
+        for words in self._title(index):
+            paint_words(painter, title, words, community_ink(index).name())
             title.translate(0, SECOND_NAME)
         painter.setFont(theme.font(theme.CAPTION))
         line = QRectF(inner.left(), inner.top() + self._name_room, inner.width(), LINE)
@@ -263,5 +263,5 @@ class _Card(QAbstractButton):
             line = line.translated(0, LINE)
         if view.prototype is not None:
             paint_rates(
-                painter, QRectF(inner.left(), line.top() + 4, inner.width(), MATRIX), view.prototype[place]
+                painter, QRectF(inner.left(), line.top() + 4, inner.width(), MATRIX), view.prototype[index]
             )

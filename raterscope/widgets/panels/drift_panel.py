@@ -35,9 +35,9 @@ class ChangeLine:
     Attributes
     ----------
     key : int
-        What a line gone to stands for.
+        Identifies the line in signals.
     annotator : int
-        Gives colour and shape.
+        Index that determines colour and symbol.
     name : str
     when : str
         "vote 241 of 400, 2026-03-01".
@@ -58,7 +58,7 @@ class ChangeList(LineList[ChangeLine]):
     Signals
     -------
     chosen : int
-        Key of the line clicked, or gone to by Return.
+        Key of the line that was clicked, or opened with Return.
     """
 
     chosen = Signal(int)
@@ -90,8 +90,8 @@ class _ChangeKind(LineKind[ChangeLine]):
         wide = min(QFontMetrics(painter.font()).horizontalAdvance(line.when) + 2.0, 0.65 * (right - left))
         when = QRectF(right - wide, box.top() + 3, wide, 18)
         paint_words(painter, when, line.when, look.second, side=Qt.AlignmentFlag.AlignRight)
-        how = QRectF(left, box.top() + 20, right - left, 16)
-        paint_words(painter, how, line.how, look.second)
+        room = QRectF(left, box.top() + 20, right - left, 16)
+        paint_words(painter, room, line.how, look.second)
         painter.setFont(theme.font())
         name = QRectF(left, box.top() + 3, right - wide - left - 8, 18)
         paint_words(painter, name, line.name, look.text, elide=Qt.TextElideMode.ElideMiddle)
@@ -115,11 +115,11 @@ class DriftPanel(QWidget):
     Signals
     -------
     step_changed : int
-        The step gone to, by slider, by play or in a figure.
+        New step, from the slider, the playback or a figure.
     dynamic_wanted
-        A fusion that follows the annotators is asked for.
+        A fusion with a dynamic model is requested.
     annotator_chosen : int
-        Key of a line of those who changed.
+        Key of the selected line.
     """
 
     step_changed = Signal(int)
@@ -325,7 +325,7 @@ class DriftPanel(QWidget):
 
     def _say(self, step: int) -> None:
         assert self._view is not None
-        changed = [f"{self._view.classes[at]}: {words}" for when, at, words in self._view.changes
+        changed = [f"{self._view.classes[position]}: {words}" for when, position, words in self._view.changes
                    if when == step]  # fmt: skip
         self._present.setText(f"vote {step + 1:,}" + "".join(f", {words}" for words in changed))
 

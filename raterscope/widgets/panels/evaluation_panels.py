@@ -60,9 +60,9 @@ class FormBesidePlot(QWidget):
     settings : type of Settings
     plot : QWidget
     tip : str
-        What the button does.
+        Tooltip of the button.
     beside : QWidget, optional
-        Stands beside the button.
+        Widget beside the button.
 
     Signals
     -------
@@ -170,11 +170,11 @@ class MethodsPanel(QWidget):
     Parameters
     ----------
     methods : mapping of str to (str, str)
-        Name of every method, its title and a sentence about it.
+        Title and one-sentence description of each method.
     figures : mapping of str to str
-        What they are compared by.
+        Measures for the comparison.
     ticked : sequence of str
-        Those that are ticked at first.
+        Initially selected methods.
 
     Signals
     -------
@@ -182,9 +182,9 @@ class MethodsPanel(QWidget):
         Methods, and "one" for the case on screen or "all".
     cancelled
     view_changed
-        Another figure or reference is to be shown.
+        Another measure or reference was chosen.
     outlines_toggled : bool
-        Whether the consensuses of the methods are to be drawn over the image.
+        Whether to draw the consensuses of the methods over the image.
     """
 
     requested = Signal(object, str)
@@ -428,12 +428,12 @@ class FoldsPanel(FormBesidePlot):
         self.table = ComparisonTable(MEASURES, "")
         self.table.header.set_title("Areas under the ROC curves")
         self.table.hide()
-        both = QSplitter(Qt.Orientation.Vertical)
-        both.setHandleWidth(1)
-        both.addWidget(self.curves)
-        both.addWidget(self.table)
-        both.setSizes([360, 240])
-        super().__init__(FoldedSettings, both, FOLDS_TIP, parent=parent)
+        row = QSplitter(Qt.Orientation.Vertical)
+        row.setHandleWidth(1)
+        row.addWidget(self.curves)
+        row.addWidget(self.table)
+        row.setSizes([360, 240])
+        super().__init__(FoldedSettings, row, FOLDS_TIP, parent=parent)
         self.setAccessibleName("Cross-validation")
 
     def show_curves(self, curves: Sequence[Curve], rows: Sequence[ComparisonRow], words: str = "") -> None:
@@ -449,14 +449,14 @@ class TrustPanel(QWidget):
     Parameters
     ----------
     axes : tuple of str
-        What the plot has across and up.
+        Titles of the horizontal and the vertical axis.
     nothing : str
-        What belongs here.
+        Message for the empty state.
 
     Signals
     -------
     seen
-        The panel came in sight.
+        The panel became visible.
     """
 
     seen = Signal()

@@ -60,26 +60,26 @@ class Evidence:
         One of "detected", "rejected", "disputed", "accepted", "turned down", "added"; of a covered one
         "undecided".
     probability, low, high : float
-        The number that decides, with its 95 % interval; NaN where not known.
+        Posterior and its 95 % interval; NaN if unknown.
     caption : str
         What the number is: "posterior parasite".
     votes, annotators : int
-        Who clicked, of those who looked.
+        Number of annotators who clicked, and who saw the image.
     lines : tuple of VoterLine
         The most reliable first.
     says : tuple of (str, str)
-        Who says what, a line each: "votes" and "5 of 14 marked it".
+        Sources and their statements, a line each: "votes" and "5 of 14 marked it".
     why : str
-        Why they differ, a sentence or two.
+        Why they differ, in one or two sentences.
     neighbours : tuple of EvidenceLine
         The nearest first.
     where : str
-        The image, where that is not on screen.
+        Name of the image if it is not on screen.
     covered : bool
-        Nothing is shown of what others say; `before` tells what became of the spot decided last.
+        Whether votes and posterior are hidden; `before` then describes the spot decided last.
     before : str
     crop : (H, W) or (H, W, 3) uint8, optional
-        The spot and what surrounds it.
+        The spot and its surroundings.
     crop_radius : float
         Half the width of the crop, in the units of `covariance`.
     covariance : (2, 2) float, optional
@@ -122,7 +122,7 @@ class EvidencePanel(QWidget):
     run_chosen : int
         Key of a run's line.
     runs_wanted
-        What other runs say has come into sight; answer with `show_runs`.
+        The tab of other runs became visible; answer with `show_runs`.
     """
 
     accept_requested = Signal()
@@ -197,17 +197,17 @@ class EvidencePanel(QWidget):
         self._votes.setText(f"{evidence.votes} of {evidence.annotators} votes")
         self.about.show_spot(evidence.lines, evidence.neighbours)
         for row, labels in enumerate(self._rows):
-            said = evidence.says[row] if row < len(evidence.says) else ("", "")
-            for label, words in zip(labels, said, strict=True):
+            statement = evidence.says[row] if row < len(evidence.says) else ("", "")
+            for label, words in zip(labels, statement, strict=True):
                 label.setText(words)
                 label.setVisible(bool(words))
         self._why.setText(evidence.why)
         self._why.setVisible(bool(evidence.why))
         self._why_title.setText({"disputed": "WHY DISPUTED"}.get(evidence.state, "WHY"))
-        told = (
+        text = (
             "other annotators' marks are hidden" if covered else f"{evidence.caption} {self._number.text()}"
         )
-        self._numbers.setAccessibleName(f"{evidence.title}, {evidence.state}, {told}")
+        self._numbers.setAccessibleName(f"{evidence.title}, {evidence.state}, {text}")
         self._ask_for_runs()
 
     def show_runs(self, lines: Sequence[EvidenceLine] | None, nothing: str = "") -> None:
@@ -276,9 +276,9 @@ class EvidencePanel(QWidget):
         self.about.run_chosen.connect(self.run_chosen)
         self.about.currentChanged.connect(self._ask_for_runs)
         self._others = QWidget()
-        others = QHBoxLayout(self._others)
-        others.setContentsMargins(4, 2, 0, 0)
-        others.addWidget(self.about)
+        links = QHBoxLayout(self._others)
+        links.setContentsMargins(4, 2, 0, 0)
+        links.addWidget(self.about)
         column.addWidget(self._others, 1)
         self._says = self._reasons()
         column.addWidget(self._says)
@@ -308,9 +308,9 @@ class EvidencePanel(QWidget):
         grid.setVerticalSpacing(3)
         grid.setColumnStretch(1, 1)
         grid.addWidget(self._why_title, 0, 0, 1, 2)
-        for row, (who, what) in enumerate(self._rows, start=1):
-            grid.addWidget(who, row, 0, Qt.AlignmentFlag.AlignBaseline)
-            grid.addWidget(what, row, 1, Qt.AlignmentFlag.AlignBaseline)
+        for row, (source, statement) in enumerate(self._rows, start=1):
+            grid.addWidget(source, row, 0, Qt.AlignmentFlag.AlignBaseline)
+            grid.addWidget(statement, row, 1, Qt.AlignmentFlag.AlignBaseline)
         grid.addWidget(self._why, MOST_SAY + 1, 0, 1, 2)
         column.addLayout(grid)
         return part
@@ -337,10 +337,10 @@ class EvidencePanel(QWidget):
         grid = QGridLayout()
         grid.setContentsMargins(12, 8, 12, 12)
         grid.setSpacing(4)
-        for place, button in enumerate(
+        for index, button in enumerate(
             (self.accept, self.reject, self.skip, self.add, self.move_key, self.undo)
         ):
-            grid.addWidget(button, place // 3, place % 3, Qt.AlignmentFlag.AlignLeft)
+            grid.addWidget(button, index // 3, index % 3, Qt.AlignmentFlag.AlignLeft)
         for third in range(3):
             grid.setColumnStretch(third, 1)
         column = QVBoxLayout()

@@ -59,9 +59,9 @@ class ReasonField(QWidget):
         column.setSpacing(8)
         column.addWidget(plain_label("REASON", "caption"))
         self.buttons: list[QPushButton] = []
-        for place, reason in enumerate(reasons, start=1):
-            button = QPushButton(f"Alt+{place}   {reason}")
-            button.setShortcut(f"Alt+{place}")
+        for index, reason in enumerate(reasons, start=1):
+            button = QPushButton(f"Alt+{index}   {reason}")
+            button.setShortcut(f"Alt+{index}")
             button.setAccessibleName(reason)
             button.setAutoDefault(False)
             button.setProperty("reason", reason)
@@ -117,11 +117,11 @@ class ExclusionPreview:
     Attributes
     ----------
     tasks : (M,) int
-        Whose label would change.
+        Tasks whose label would change.
     before, after : (M,) int
-        Its class now and then.
+        Class before and after.
     names : sequence of N str
-        Of all tasks.
+        Names of all tasks.
     classes : tuple of J str
     """
 
@@ -157,7 +157,7 @@ class _Changes(Sequence[Change]):
     def __getitem__(self, row: slice) -> Sequence[Change]: ...
     def __getitem__(self, row: int | slice) -> Change | Sequence[Change]:
         if isinstance(row, slice):
-            return [self[place] for place in range(*row.indices(len(self)))]
+            return [self[index] for index in range(*row.indices(len(self)))]
         of = self._preview
         task = int(of.tasks[row])
         return Change(task, of.names[task], of.classes[int(of.before[row])], of.classes[int(of.after[row])])
@@ -182,15 +182,15 @@ class ChangeKind(LineKind[Change]):
         painter.setFont(theme.font())
         inner = box.adjusted(4, 0, -8, 0)
         half, arrow = inner.width() * 0.4, 20.0
-        each = (inner.width() - half - arrow) / 2
+        width = (inner.width() - half - arrow) / 2
         name = QRectF(inner.left(), inner.top(), half - 8, inner.height())
         paint_words(painter, name, line.name, look.text, elide=middle)
-        before = QRectF(inner.left() + half, inner.top(), each, inner.height())
+        before = QRectF(inner.left() + half, inner.top(), width, inner.height())
         paint_words(painter, before, line.before, look.second, side=Qt.AlignmentFlag.AlignRight, elide=middle)
         painter.drawText(
             QRectF(before.right(), inner.top(), arrow, inner.height()), Qt.AlignmentFlag.AlignCenter, "→"
         )
-        after = QRectF(before.right() + arrow, inner.top(), each, inner.height())
+        after = QRectF(before.right() + arrow, inner.top(), width, inner.height())
         paint_words(painter, after, line.after, look.text, elide=middle)
 
 
@@ -210,21 +210,21 @@ class ExclusionPanel(QWidget):
     reasons : sequence of str
         Offered on the keys Alt+1, Alt+2 ... while the preview is shown.
     marks, answers : str
-        What is left out, and what that may change: "votes" and "labels".
+        What is excluded, and what that may change: "votes" and "labels".
     weights : sequence of float
-        As how much of one an annotator may count instead of being left out.
+        Weights that can replace an exclusion.
 
     Signals
     -------
     preview_wanted
     choice_changed
-        Another weight is thought of, or leaving out: `weight` tells, and a preview of that is wanted.
+        Another choice was made, see `weight`; a preview of it is requested.
     decided : str
-        To do what `weight` tells, with the reason.
+        The choice `weight` was confirmed, with this reason.
     cancelled
-        The preview is no longer wanted, whether it was made already or not.
+        The preview is no longer needed.
     task_chosen : int
-        The key of a change that was gone to: a task whose label would change.
+        Key of the selected change.
     """
 
     preview_wanted = Signal()
@@ -293,20 +293,20 @@ class ExclusionPanel(QWidget):
         name = str(weight)
         self.choice.set_mode(name if name in self._weights else OUT)
 
-    def set_who(self, who: str, summary: str = "", *, out: bool = False) -> None:
+    def set_who(self, subject: str, summary: str = "", *, out: bool = False) -> None:
         """Set the annotators to exclude and clear the preview.
 
         Parameters
         ----------
-        who : str
+        subject : str
             "annotator 79142", "community 3, 301 annotators"; empty for nobody.
         summary : str
-            What is known already: "would change 4 of 963 labels".
+            Summary known so far: "would change 4 of 963 labels".
         out : bool
-            They are left out already, so that the key takes them in again.
+            Whether they are excluded, so that the key restores them.
         """
         self.exclude_key.set_word(*(self._again_word if out else self._exclude_word))
-        self._who = who
+        self._who = subject
         self._again = False
         self._summary.setText(summary)
         self._turn("idle")
@@ -350,8 +350,8 @@ class ExclusionPanel(QWidget):
             self._on_keep()
         elif event.key() in STEPS_OF_CHOICE and event.modifiers() & Qt.KeyboardModifier.AltModifier:
             names = list(self._weights)
-            place = names.index(self.choice.mode) + STEPS_OF_CHOICE[Qt.Key(event.key())]
-            self.choice.set_mode(names[min(max(place, 0), len(names) - 1)])
+            index = names.index(self.choice.mode) + STEPS_OF_CHOICE[Qt.Key(event.key())]
+            self.choice.set_mode(names[min(max(index, 0), len(names) - 1)])
         else:
             super().keyPressEvent(event)
 
@@ -413,9 +413,9 @@ class ExclusionPanel(QWidget):
 
     def _ask(self, state: str) -> None:
         """Ask for a reason; keep one that was given before another choice was made."""
-        again, self._again = self._again, False
+        keep_reason, self._again = self._again, False
         self._turn(state)
-        if not again:
+        if not keep_reason:
             self.reason.words.clear()
             self.reason.setFocus()
 
@@ -445,12 +445,12 @@ class ExclusionPanel(QWidget):
         )
 
     def _fusing(self) -> str:
-        how = (
+        progress_text = (
             f"without {self._who}"
             if self.weight is None
             else f"with {self._who} at weight {part_of_one(self.weight)}"
         )
-        return f"Fusing {how}"
+        return f"Fusing {progress_text}"
 
     def _show_possible(self) -> None:
         self.exclude.setEnabled(bool(self.reason.reason) and self.state in ("shown", "unknown"))

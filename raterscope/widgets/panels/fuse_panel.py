@@ -41,8 +41,6 @@ class AlgorithmPicker(QWidget):
 
     Settings are kept when another algorithm is selected.
 
-    What was set stays when another algorithm is looked at.
-
     Signals
     -------
     changed
@@ -90,10 +88,10 @@ class AlgorithmPicker(QWidget):
 
     def choose(self, algorithm: str, settings: Settings | None = None) -> None:
         """Select an algorithm and fill its form."""
-        place = self.choice.findData(algorithm)
-        if place < 0:
+        index = self.choice.findData(algorithm)
+        if index < 0:
             raise KeyError(algorithm)
-        self.choice.setCurrentIndex(place)
+        self.choice.setCurrentIndex(index)
         if settings is not None:
             self.form.set_settings(settings)
             self.changed.emit()
@@ -113,8 +111,8 @@ class AlgorithmPicker(QWidget):
             form.changed.connect(self.changed)
             self._forms[name] = form
             self._column.addWidget(form)
-        for other, form in self._forms.items():
-            form.setVisible(other == name)
+        for other_form, form in self._forms.items():
+            form.setVisible(other_form == name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,14 +145,14 @@ class RunList(QWidget):
     Parameters
     ----------
     all_compared : bool
-        All runs are compared, always, and none has to be ticked for it.
+        Whether all runs are compared, without check boxes.
 
     Signals
     -------
     chosen : object
     delete_requested : object
     compare_requested : object
-        Tuple of the keys ticked, two or more; of all where all are compared.
+        Tuple of the checked keys, two or more; all keys with `all_compared`.
     """
 
     chosen = Signal(object)
@@ -264,11 +262,11 @@ class RunRequest:
     Attributes
     ----------
     algorithm, detector : str
-        Names in the catalogues; the second is empty where there is one step.
+        Names in the catalogues; the second is empty if there is one step.
     settings, detection, assignment : Settings
-        Of the two and of what lies between; None where there is no such step.
+        Settings of the steps; None for a missing step.
     all_items : bool
-        All images or cases, or the one on screen.
+        All items, or the one on screen.
     hold_truth : bool
         Whether imported truth is held fixed, as decisions are.
     """
@@ -290,17 +288,17 @@ class FusePanel(QWidget):
     algorithms, detectors : mapping of str to Algorithm
         The two steps of a fusion; without detectors there is one step.
     between : type of Settings, optional
-        Of what lies between the two, or follows the one.
+        Settings of the step between the two, or after a single one.
     titles : tuple of str
-        Over the choice of each step.
+        Titles of the choices.
     item : str
-        What one fusion is of: "image", "case".
+        Noun for the item of a fusion: "image", "case".
     alone : str
-        What fusing one alone means, as a tooltip.
+        Tooltip of fusing a single item.
     truth : bool
         Whether imported truth can be held fixed.
     all_compared : bool
-        Whether all runs are compared, and none has to be ticked for it.
+        Whether all runs are compared, without check boxes.
 
     Signals
     -------

@@ -45,7 +45,7 @@ class HistoryEntry:
         "reject spot 11".
     tone : {"accepted", "rejected", "disputed", "plain"}
     standing : str
-        "in effect"; else what became of it: "undone" is struck through, "superseded" and "no effect" dimmed.
+        "in effect"; or what happened to it: "undone" is struck through, "superseded" and "no effect" dimmed.
     """
 
     time: datetime
@@ -99,12 +99,12 @@ class HistoryPanel(QWidget):
 
     def set_undoable(self, undo: str, redo: str) -> None:
         """Set the texts of the decisions that Undo and Redo affect; empty for none."""
-        for key, what, does in (
+        for key, text, does in (
             (self.undo, undo, "Undo the last decision"),
             (self.redo, redo, "Redo the decision that was undone last"),
         ):
-            key.setEnabled(bool(what))
-            key.set_tip(f"{does}: {what}" if what else does)
+            key.setEnabled(bool(text))
+            key.set_tip(f"{does}: {text}" if text else does)
 
 
 class _HistoryKind(LineKind[HistoryEntry]):
@@ -137,7 +137,7 @@ class ChangeLine:
     Attributes
     ----------
     number : int
-        Its place in the list.
+        Index in the list.
     words : str
     """
 
@@ -151,7 +151,7 @@ class ChangesPanel(QWidget):
     Signals
     -------
     chosen(int)
-        The place of a change in the list.
+        Index of the change.
     back_requested
     """
 

@@ -35,7 +35,7 @@ class JobLine:
     Attributes
     ----------
     key : object
-        Which job it is.
+        Identifies the job.
     title, words : str
         "Fusing smear_077", "removing the weakest component".
     fraction : float
@@ -43,7 +43,7 @@ class JobLine:
     seconds_left : float or None
     state : {"running", "cancelling", "done", "failed", "cancelled"}
     error, details : str
-        Of a failure: one sentence, and what helps to find the cause.
+        Error message of a failed job, and its technical details.
     """
 
     key: object

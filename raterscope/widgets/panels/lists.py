@@ -85,13 +85,11 @@ class LineList(QTableView, Generic[Line]):
 
     It is a table of one column, because a list view measures all lines whenever one changes.
 
-    A table of one column: a list measures every line anew whenever one of them has changed.
-
     Parameters
     ----------
     kind : LineKind
     name : str
-        What the list is, for those who hear it.
+        Accessible name of the list.
     """
 
     def __init__(self, kind: LineKind[Line], name: str, parent: QWidget | None = None) -> None:
@@ -148,9 +146,9 @@ class LongList(LineList[Line]):
 
     def set_lines(self, lines: Sequence[Line]) -> None:
         """Replace the lines; none is current, and the scroll position stays."""
-        place = self.verticalScrollBar().value()
+        position = self.verticalScrollBar().value()
         self._model.replace(lines)
-        self.verticalScrollBar().setValue(place)
+        self.verticalScrollBar().setValue(position)
 
     def go_to(self, row: int) -> None:
         """Make a line current and visible; -1 makes none current."""
@@ -203,15 +201,15 @@ class AskLine:
     Attributes
     ----------
     key : hashable
-        What a line gone to stands for.
+        Identifies the line in signals.
     name : str
-        Its name, or an annotator's: "cell-004", "w-0412".
+        Name of the task or the annotator: "cell-004", "w-0412".
     why : str
-        Whom to ask, or why: "ask v-5103", "finds 0.94 of what is there".
+        Annotator to ask, or reason: "ask v-5103", "finds 0.94 of what is there".
     gain : float
-        What the answer is expected to bring, in the list's unit.
+        Expected gain of the answer, in the list's unit.
     more : str
-        What else the tooltip tells, a sentence.
+        Additional sentence of the tooltip.
     """
 
     key: Hashable
@@ -227,16 +225,16 @@ class AskList(QWidget):
     Parameters
     ----------
     noun : str
-        What is asked for: "vote".
+        Noun for one answer: "vote".
     measure, unit : str
-        What it brings and in what: "expected information", "bit"; no unit for a number.
+        Name and unit of the gain: "expected information", "bit"; no unit for a number.
     nothing : str
-        What belongs here.
+        Message for the empty state.
 
     Signals
     -------
     chosen : object
-        Key of a line gone to.
+        Key of the selected line.
     """
 
     chosen = Signal(object)

@@ -53,15 +53,15 @@ class ShapeLine:
     Attributes
     ----------
     key : hashable
-        What it is known by.
+        Identifies the shape.
     title : str
         "area 3".
     value : str
         "12.4 µm²".
     detail : str
-        What else is to be said: "outline 13.1 µm".
+        Additional text: "outline 13.1 µm".
     cells : tuple of str
-        What a copy of it holds.
+        Cells of a copied row.
     """
 
     key: Hashable
@@ -79,9 +79,9 @@ class MeasurePanel(QWidget):
     mode_requested : str
         "scale", "length" or "area".
     unscale_requested
-        What the file says of the scale is to hold again.
+        Restore the scale given by the file.
     shape_chosen : object
-        Key of the line gone to; None for none.
+        Key of the selected line; None for none.
     delete_requested : object
     """
 
@@ -231,7 +231,7 @@ class Counted:
     leukocytes, red_cells : float or None
     leukocytes_per_microlitre, red_cells_per_microlitre : float or None
     thickness : float or None
-        Of the film, micrometres.
+        Thickness of the film in micrometres.
     """
 
     leukocytes: float | None = None
@@ -248,7 +248,7 @@ class FigureLine:
     Attributes
     ----------
     title, value, interval, formula : str
-        Without a value the formula says what is missing.
+        Without a value, the formula names what is missing.
     """
 
     title: str
@@ -307,7 +307,7 @@ class ParasitaemiaPanel(QWidget):
     scope_chosen : str
         "all" images, or "one".
     counted : Counted
-        Something else was typed in.
+        The values were edited.
     """
 
     scope_chosen = Signal(str)
@@ -319,14 +319,14 @@ class ParasitaemiaPanel(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.scope = ModeSwitch(SCOPES)
         header = WrappingRow((plain_label("PARASITAEMIA", "caption"), self.scope), 12, 2, last_right=True)
-        self.fields = {name: _field(asked) for name, asked in ASKED.items()}
+        self.fields = {name: _field(field) for name, field in ASKED.items()}
         form, self._labels = QWidget(), {}
         rows = QFormLayout(form)
         rows.setContentsMargins(0, 0, 0, 0)
         rows.setVerticalSpacing(4)
         rows.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
-        for name, asked in ASKED.items():
-            self._labels[name] = plain_label(asked.words, "second")
+        for name, field in ASKED.items():
+            self._labels[name] = plain_label(field.words, "second")
             rows.addRow(self._labels[name], self.fields[name])
             self.fields[name].valueChanged.connect(self._on_value)
         set_lengths(form, maximumWidth=FORM_WIDTH)
@@ -334,8 +334,8 @@ class ParasitaemiaPanel(QWidget):
         self.list.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._note = plain_label("", "small", wrap=True)
         self._nothing = plain_label(NOT_FUSED, "second", wrap=True)
-        told = QWidget()
-        right = QVBoxLayout(told)
+        side = QWidget()
+        right = QVBoxLayout(side)
         right.setContentsMargins(0, 0, 0, 0)
         right.setSpacing(4)
         for part in (self._nothing, self.list, self._note):
@@ -348,7 +348,7 @@ class ParasitaemiaPanel(QWidget):
         column.setContentsMargins(12, 8, 12, 8)
         column.setSpacing(6)
         column.addWidget(header)
-        column.addWidget(Pair(form, told, SIDE_BY_SIDE_FROM, 20, 8), 1)
+        column.addWidget(Pair(form, side, SIDE_BY_SIDE_FROM, 20, 8), 1)
         area = QScrollArea()
         area.setWidgetResizable(True)
         area.setFrameShape(QScrollArea.Shape.NoFrame)
@@ -364,10 +364,10 @@ class ParasitaemiaPanel(QWidget):
 
     def show_counted(self, counted: Counted) -> None:
         """Show the stored counts."""
-        for one in fields(counted):
-            box = self.fields[one.name]
+        for entry in fields(counted):
+            box = self.fields[entry.name]
             blocked = box.blockSignals(True)
-            box.setValue(getattr(counted, one.name) or 0.0)
+            box.setValue(getattr(counted, entry.name) or 0.0)
             box.blockSignals(blocked)
 
     def show_figures(self, lines: Sequence[FigureLine], note: str, nothing: str = NOT_FUSED) -> None:
@@ -389,25 +389,25 @@ class ParasitaemiaPanel(QWidget):
         self.counted.emit(self.values)
 
     def _on_scope(self, scope: str) -> None:
-        for name, asked in ASKED.items():
+        for name, field in ASKED.items():
             for part in (self.fields[name], self._labels[name]):
-                part.setVisible(scope == "all" or not asked.of_all)
+                part.setVisible(scope == "all" or not field.of_all)
         self.scope_chosen.emit(scope)
 
 
-def _field(asked: _Asked) -> QDoubleSpinBox:
+def _field(field: _Asked) -> QDoubleSpinBox:
     box = QDoubleSpinBox()
     box.setRange(0.0, 1e7)
-    box.setDecimals(asked.decimals)
+    box.setDecimals(field.decimals)
     box.setGroupSeparatorShown(True)
-    box.setSpecialValueText(asked.nothing)
-    box.setSuffix(asked.suffix)
+    box.setSpecialValueText(field.nothing)
+    box.setSuffix(field.suffix)
     box.setButtonSymbols(QDoubleSpinBox.ButtonSymbols.NoButtons)
     box.setKeyboardTracking(False)
     set_lengths(box, minimumWidth=NARROWEST)
     box.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-    box.setToolTip(plain_tip(asked.tip))
-    box.setAccessibleName(asked.tip)
+    box.setToolTip(plain_tip(field.tip))
+    box.setAccessibleName(field.tip)
     let_wheel_pass(box)
     return box
 

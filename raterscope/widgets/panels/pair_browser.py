@@ -76,14 +76,14 @@ class AnnotatorsView:
     ----------
     names : sequence of p str
     whole : int
-        How many of them there are to be listed: those who compared something.
+        Number of annotators with comparisons.
     order : (M,) int
-        Which annotators are shown, and in which order.
+        Annotators shown, in display order.
     left, right, ties : (p,) int
     behaviour : (p,) int
-        Numbers in `BEHAVIOURS`; -1 for those not tested, and for all before there is a fusion.
+        Numbers in `BEHAVIOURS`; -1 for untested annotators and before a fusion.
     doubt : (p,) float, optional
-        What the bar shows, 0 to 1: 1 - q value, or the share of draws that select; NaN for those not tested.
+        Length of the bar, 0 to 1: 1 - q value, or share of selecting draws; NaN if untested.
     decided : (p,) int
         `OPEN`, `FLAGGED` or `CLEARED`.
     """
@@ -154,29 +154,29 @@ class PairsView:
     Attributes
     ----------
     name : str
-        Whose they are, or of which items: "obs_13", "05 and 11".
+        Annotator or items of the comparisons: "obs_13", "05 and 11".
     comparison : (M,) int
-        What the signal names them by.
+        Identifiers used in signals.
     left, right : (M,) int
         Items.
     choice : (M,) float
         Above 0 where the left item was preferred, below for the right one, 0 for a tie.
     others_left, others : (M,) int
-        How many others who compared the same two items, on whichever sides, preferred the item that is left
-        here, and how many preferred one of them.
+        Number of other annotators of the same two items who preferred the item that is left
+        here, and number who preferred either.
     ranking : (M,) float
-        Score of the left item less that of the right one; NaN where not known.
+        Score of the left item minus that of the right one; NaN if unknown.
     names : sequence of str
-        Of all items.
+        Names of all items.
     pictures : bool
         Whether the items have pictures.
     who : tuple of M str
-        Who answered, where the comparisons are not all of one annotator.
+        Annotator of each comparison, if there are several.
     against : (M,) bool, optional
-        Which of them speak against whoever answered; by default those answered otherwise than most others
-        or, where nobody else or as many did, than the ranking says.
+        Whether a comparison counts against its annotator; by default if the answer differs from the majority
+        or, without a majority, from the ranking.
     covered : bool
-        Whether what others answered is hidden, and for what each of them speaks.
+        Whether other annotators' answers and the evidence are hidden.
     """
 
     name: str
@@ -194,17 +194,17 @@ class PairsView:
     covered: bool = False
 
     def __post_init__(self) -> None:
-        many = len(self.comparison)
+        count = len(self.comparison)
         lengths = {len(self.left), len(self.right), len(self.choice), len(self.others_left), len(self.others),
-                   len(self.ranking), many if self.against is None else len(self.against)}  # fmt: skip
-        if lengths != {many} or len(self.who) not in (0, many):
-            raise ValueError(f"not as much of everything as there are comparisons: {many}")
+                   len(self.ranking), count if self.against is None else len(self.against)}  # fmt: skip
+        if lengths != {count} or len(self.who) not in (0, count):
+            raise ValueError(f"not as much of everything as there are comparisons: {count}")
         if self.against is not None:
             return
-        said = np.sign(np.asarray(self.choice, dtype=float))
+        answer = np.sign(np.asarray(self.choice, dtype=float))
         crowd = np.sign(2.0 * self.others_left - self.others)
         expected = np.where(crowd != 0, crowd, np.sign(np.nan_to_num(self.ranking)))
-        object.__setattr__(self, "against", said * expected < 0)
+        object.__setattr__(self, "against", answer * expected < 0)
 
     def speaks_against(self) -> NDArray[np.bool_]:
         """Return whether each comparison contradicts the annotator's bias-free answer."""
@@ -227,16 +227,16 @@ class PairsView:
 
     def _others(self, row: int) -> str:
         """Describe the other annotators' answers; if they disagree or there are none, the ranking's."""
-        many, left = int(self.others[row]), int(self.others_left[row])
-        most, side = (left, "left") if 2 * left >= many else (many - left, "right")
-        said = (
-            f"{most:,} of {many:,} others chose {side}" if many > 1 else f"the other annotator chose {side}"
+        count, left = int(self.others[row]), int(self.others_left[row])
+        most, side = (left, "left") if 2 * left >= count else (count - left, "right")
+        answer = (
+            f"{most:,} of {count:,} others chose {side}" if count > 1 else f"the other annotator chose {side}"
         )
-        if not many:
-            said = "no other comparison"
-        if 2 * left == many and np.isfinite(self.ranking[row]) and self.ranking[row]:
-            said += f"; the ranking favours {_side(self.ranking[row])}"
-        return said
+        if not count:
+            answer = "no other comparison"
+        if 2 * left == count and np.isfinite(self.ranking[row]) and self.ranking[row]:
+            answer += f"; the ranking favours {_side(self.ranking[row])}"
+        return answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,9 +251,9 @@ class PairLine:
     choice : int
         1 where the left item was preferred, -1 for the right one, 0 for a tie.
     against : bool
-        Whether it speaks against whoever answered.
+        Whether it counts against its annotator.
     said, others : str
-        What was answered, and what others did.
+        The answer, and the others' answers.
     """
 
     comparison: int
@@ -273,15 +273,15 @@ class PairGrid(QWidget):
     Parameters
     ----------
     of_items : bool
-        Whether comparisons are of two items by anybody: all are shown. Those of one annotator are shown by
-        what they speak for.
+        Whether the comparisons are of two items by all annotators. Those of one annotator are grouped by
+        the evidence they give.
 
     Signals
     -------
     chosen : int
-        Number of the comparison gone to.
+        Number of the selected comparison.
     picture_wanted : int
-        An item in sight whose picture is not here; answer with `set_picture`.
+        Number of a visible item without a picture; answer with `set_picture`.
     """
 
     chosen = Signal(int)
@@ -352,8 +352,8 @@ class PairGrid(QWidget):
         self.view.set_lines(() if view is None else _Lines(view, self._rows))
         self._quiet = False
         whole = 0 if view is None else len(view.comparison)
-        shown = f"{whole:,}" if self._whole(view) else f"{len(self._rows):,} of {whole:,}"
-        self.header.set_aside("" if view is None else shown)
+        lines = f"{whole:,}" if self._whole(view) else f"{len(self._rows):,} of {whole:,}"
+        self.header.set_aside("" if view is None else lines)
         nothing = NOTHING_OF_ITEMS if self._of_items else NOTHING
         self._nothing.setText("" if len(self._rows) else nothing["" if view is None else mode])
         self._nothing.setVisible(not len(self._rows))
@@ -392,7 +392,7 @@ class _Lines(Sequence[PairLine]):
     def __getitem__(self, row: slice) -> Sequence[PairLine]: ...
     def __getitem__(self, row: int | slice) -> PairLine | Sequence[PairLine]:
         if isinstance(row, slice):
-            return [self._view.line(int(each)) for each in self._rows[row]]
+            return [self._view.line(int(index)) for index in self._rows[row]]
         return self._view.line(int(self._rows[row]))
 
 
@@ -415,15 +415,18 @@ class _PairKind(LineKind[PairLine]):
         sides = ((line.left, line.left_name, 1), (line.right, line.right_name, -1))
         painter.setFont(theme.font(theme.CAPTION))
         if self.pictures is not None:
-            cards = [QRectF(inner.left() + at * (SIDE + GAP), inner.top() + 2, SIDE, SIDE) for at in (0, 1)]
+            cards = [
+                QRectF(inner.left() + position * (SIDE + GAP), inner.top() + 2, SIDE, SIDE)
+                for position in (0, 1)
+            ]
             for card, (item, name, side) in zip(cards, sides, strict=True):
                 self._paint_picture(painter, card, item, name)
                 self._frame(painter, card, preferred=side == line.choice, against=line.against)
             words = QRectF(cards[1].right() + 10, inner.top() + 7, inner.right() - cards[1].right() - 10, 18)
         else:
             half = (inner.width() - GAP) / 2
-            for at, (_, name, side) in enumerate(sides):
-                card = QRectF(inner.left() + at * (half + GAP), inner.top(), half, 20)
+            for position, (_, name, side) in enumerate(sides):
+                card = QRectF(inner.left() + position * (half + GAP), inner.top(), half, 20)
                 painter.setPen(Qt.PenStyle.NoPen)
                 painter.setBrush(QColor(look.raised))
                 painter.drawRoundedRect(card, 4, 4)

@@ -107,9 +107,9 @@ class PriorMatrix(QTableView):
         self, classes: tuple[str, ...], outputs: tuple[str, ...], counts: NDArray[np.floating]
     ) -> None:
         """Show pseudo-counts (J, L), all above 0."""
-        same = (classes, outputs) == (self._model.classes, self._model.outputs)
-        self._model.show_counts(classes, outputs, np.array(counts, dtype=float), same=same)
-        if not same:
+        same_labels = (classes, outputs) == (self._model.classes, self._model.outputs)
+        self._model.show_counts(classes, outputs, np.array(counts, dtype=float), same_labels=same_labels)
+        if not same_labels:
             metrics = QFontMetrics(theme.font(theme.CAPTION))
             longest = max(metrics.horizontalAdvance(name) for name in classes)
             set_lengths(self.verticalHeader(), width=min(longest + 36, WIDEST_NAME))
@@ -133,13 +133,18 @@ class _MatrixModel(QAbstractTableModel):
         self._low = self._high = np.empty((0, 0))
 
     def show_counts(
-        self, classes: tuple[str, ...], outputs: tuple[str, ...], counts: NDArray[np.float64], *, same: bool
+        self,
+        classes: tuple[str, ...],
+        outputs: tuple[str, ...],
+        counts: NDArray[np.float64],
+        *,
+        same_labels: bool,
     ) -> None:
-        if not same:
+        if not same_labels:
             self.beginResetModel()
         self.classes, self.outputs, self.counts = classes, outputs, counts
         self._measure()
-        if not same:
+        if not same_labels:
             self.endResetModel()
         self._tell()
 
@@ -376,10 +381,10 @@ class PriorForm(QWidget):
         if self._matrix_of is None:
             return
         try:
-            meant = self._matrix_of(self.form.settings())
+            counts = self._matrix_of(self.form.settings())
         except SettingsError:
             return  # the form says what will not do; the matrix of before stays
-        self.matrix.show_counts(*self._labels, meant)
+        self.matrix.show_counts(*self._labels, counts)
 
     def _settle(self) -> None:
         known = self._matrix_of is not None

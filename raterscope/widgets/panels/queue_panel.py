@@ -90,10 +90,10 @@ class QueueFilter:
         """True if the filter has a minimum count."""
         return self.key not in ("all", "undecided", "flagged")
 
-    def passes(self, item: QueueItem, many: int) -> bool:
+    def passes(self, item: QueueItem, minimum: int) -> bool:
         """Return whether an item passes."""
         if self.counts:
-            return item.counts.get(self.key, 0) > many
+            return item.counts.get(self.key, 0) > minimum
         return self.key == "all" or (not item.done if self.key == "undecided" else item.flag is not None)
 
 
@@ -185,8 +185,8 @@ class QueuePanel(QueueFrame):
         self._filters = tuple(filters)
         self.choice = ChoiceBox()
         self.choice.setAccessibleName(f"List of {title.lower()}")
-        for one in self._filters:
-            self.choice.addItem(one.words, one.key)
+        for item_filter in self._filters:
+            self.choice.addItem(item_filter.words, item_filter.key)
         self.many = QSpinBox()
         self.many.setRange(0, MOST)
         self.many.setButtonSymbols(QSpinBox.ButtonSymbols.NoButtons)
@@ -236,24 +236,24 @@ class QueuePanel(QueueFrame):
         return list(self.view.lines)
 
     def _refilter(self) -> None:
-        place = self.view.verticalScrollBar().value()
+        position = self.view.verticalScrollBar().value()
         words, chosen = self.filter.text().casefold().split(), self._filters[self.choice.currentIndex()]
         self.many.setVisible(chosen.counts)
-        many = self.many.value()
-        kept = [item for item in self._items if chosen.passes(item, many)]
+        minimum = self.many.value()
+        passing = [item for item in self._items if chosen.passes(item, minimum)]
         self._quiet = True
-        self.view.set_lines([item for item in kept if _named(item, words)] if words else kept)
+        self.view.set_lines([item for item in passing if _named(item, words)] if words else passing)
         self._quiet = False
         self._mark_current(scroll=False)
-        self.view.verticalScrollBar().setValue(place)
-        shown, whole = len(self.view.lines), len(self._items)
-        self.header.set_aside(count(whole) if shown == whole else f"{count(shown)} of {count(whole)}")
-        self.say_empty("" if shown else self._why_empty(kept, chosen))
+        self.view.verticalScrollBar().setValue(position)
+        listed, whole = len(self.view.lines), len(self._items)
+        self.header.set_aside(count(whole) if listed == whole else f"{count(listed)} of {count(whole)}")
+        self.say_empty("" if listed else self._why_empty(passing, chosen))
 
-    def _why_empty(self, kept: Sequence[QueueItem], chosen: QueueFilter) -> str:
+    def _why_empty(self, passing: Sequence[QueueItem], chosen: QueueFilter) -> str:
         if not self._items:
             return "No items yet."
-        if not kept:
+        if not passing:
             return chosen.empty
         return f"No name under “{chosen.words}” contains “{self.filter.text().strip()}”. Shorten the filter."
 
@@ -279,8 +279,8 @@ def _done(item: QueueItem) -> bool:
 
 
 def _named(item: QueueItem, words: Sequence[str]) -> bool:
-    said = f"{item.title} {item.detail} {item.flag or ''}".casefold()
-    return all(word in said for word in words)
+    text = f"{item.title} {item.detail} {item.flag or ''}".casefold()
+    return all(word in text for word in words)
 
 
 class _Progress(QWidget):
@@ -306,8 +306,8 @@ class _Progress(QWidget):
             painter.setFont(theme.font(theme.CAPTION))
             look, box = theme.current(), enlarge(painter, self.rect())
             line = QRectF(0, 0, box.width(), self.LINE)
-            for place, words in enumerate(self._words):
-                paint_words(painter, line, words, look.second if place else look.text)
+            for index, words in enumerate(self._words):
+                paint_words(painter, line, words, look.second if index else look.text)
                 line.translate(0, self.LINE)
             bar = QRectF(0, box.height() - self.BAR, box.width(), self.BAR)
             paint_bar(painter, bar, self._share, look.accent)
@@ -365,7 +365,9 @@ class QueueKind(LineKind[QueueItem]):
             title.setLeft(title.left() + 16)
         metrics, brief = QFontMetrics(painter.font()), self.short.get(line.title, line.title)
         names = (line.title, IMAGE_SUFFIX.sub("", line.title))
-        name = next((one for one in names if metrics.horizontalAdvance(one) <= title.width()), brief)
+        name = next(
+            (candidate for candidate in names if metrics.horizontalAdvance(candidate) <= title.width()), brief
+        )
         paint_words(painter, title, name, look.text, elide=middle)
         painter.setFont(theme.font(theme.CAPTION))
         detail = QRectF(inner.left(), inner.top() + 17, inner.width(), 15)
@@ -447,15 +449,15 @@ class LongQueue(QueueFrame):
         self._quiet = True
         self.view.set_lines(() if view is None else _Lines(view))
         self._quiet = False
-        shown = len(self.view.lines)
+        listed = len(self.view.lines)
         whole = 0 if view is None else view.whole
-        self.header.set_aside(count(whole) if shown == whole else f"{count(shown)} of {count(whole)}")
-        self.say_empty("" if shown else self._why_empty() if whole else "No items yet.")
+        self.header.set_aside(count(whole) if listed == whole else f"{count(listed)} of {count(whole)}")
+        self.say_empty("" if listed else self._why_empty() if whole else "No items yet.")
         row = self._row(self._current)
         if row >= 0:
-            place = self.view.verticalScrollBar().value()
+            position = self.view.verticalScrollBar().value()
             self._mark(row)
-            self.view.verticalScrollBar().setValue(place)
+            self.view.verticalScrollBar().setValue(position)
 
     def select(self, number: int | None) -> None:
         """Make an item current, without a signal; None clears the selection."""
@@ -470,8 +472,8 @@ class LongQueue(QueueFrame):
     @property
     def first(self) -> int | None:
         """Index of the first item in the list."""
-        shown = self._shown
-        return None if shown is None or not len(shown.order) else int(shown.order[0])
+        content = self._shown
+        return None if content is None or not len(content.order) else int(content.order[0])
 
     def go(self, by: int) -> None:
         """Move down (`by` > 0) or up by some undecided lines, and emit the new current item."""

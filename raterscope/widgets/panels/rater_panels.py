@@ -117,8 +117,8 @@ class LocalWeight(QWidget):
             self._map.show_map(self.measure, values, low, high, aspect, corner)
             least, most = float(np.nanmin(values)), float(np.nanmax(values))
             self._map.setAccessibleName(f"{title}: from {least:.2f} to {most:.2f}")
-            said = "" if self.measure == "tau" else ". 1: the consensus follows the rater, 0: it does not"
-            self._map.setToolTip(f"From {least:.2f} to {most:.2f} here{said}")
+            text = "" if self.measure == "tau" else ". 1: the consensus follows the rater, 0: it does not"
+            self._map.setToolTip(f"From {least:.2f} to {most:.2f} here{text}")
 
 
 class _Map(Figure[tuple[int, int]]):
@@ -155,17 +155,17 @@ class _Map(Figure[tuple[int, int]]):
 
     def words(self, part: tuple[int, int]) -> str:
         row, column = part
-        place = f"row {self._corner[0] + row + 1}, column {self._corner[1] + column + 1}"
-        return f"{place}: {self._measure} {self._values[row, column]:.2f}"
+        position = f"row {self._corner[0] + row + 1}, column {self._corner[1] + column + 1}"
+        return f"{position}: {self._measure} {self._values[row, column]:.2f}"
 
-    def part_at(self, place: QPointF) -> tuple[int, int] | None:
+    def part_at(self, position: QPointF) -> tuple[int, int] | None:
         if self._picture is None:
             return None
         box, (rows, columns) = self._box(), self._values.shape
-        if not box.contains(place):
+        if not box.contains(position):
             return None
-        row = int((place.y() - box.top()) / box.height() * rows)
-        column = int((place.x() - box.left()) / box.width() * columns)
+        row = int((position.y() - box.top()) / box.height() * rows)
+        column = int((position.x() - box.left()) / box.width() * columns)
         return min(row, rows - 1), min(column, columns - 1)
 
     def step(self, part: tuple[int, int] | None, across: int, down: int) -> tuple[int, int] | None:
@@ -321,9 +321,9 @@ class AlternativesPanel(QWidget):
         for card in self.cards:
             self._group.removeButton(card)
         self._row.set_cards([_Card(alternative) for alternative in alternatives])
-        for place, card in enumerate(self.cards):
-            self._group.addButton(card, place)
-            card.clicked.connect(partial(self.alternative_chosen.emit, place))
+        for index, card in enumerate(self.cards):
+            self._group.addButton(card, index)
+            card.clicked.connect(partial(self.alternative_chosen.emit, index))
         self.select(0)
         self._nothing.setVisible(not self.cards)
         number = len(self.cards)
@@ -333,10 +333,10 @@ class AlternativesPanel(QWidget):
         """Show why the panel is empty; by default what belongs here."""
         self._nothing.setText(why or NO_ALTERNATIVES)
 
-    def select(self, place: int) -> None:
+    def select(self, index: int) -> None:
         """Mark the consensus shown in the views, without a signal."""
-        if 0 <= place < len(self.cards):
-            self.cards[place].setChecked(True)
+        if 0 <= index < len(self.cards):
+            self.cards[index].setChecked(True)
 
 
 class _Card(QAbstractButton):
@@ -363,7 +363,7 @@ class _Card(QAbstractButton):
             self._paint(painter)
 
     def _paint(self, painter: QPainter) -> None:
-        look, shown, box = theme.current(), self._shown, enlarge(painter, self.rect())
+        look, alternative, box = theme.current(), self._shown, enlarge(painter, self.rect())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         lit = self.isChecked() or self.hasFocus()
         painter.setPen(QPen(QColor(look.accent if lit else look.line), 2 if self.isChecked() else 1))
@@ -372,17 +372,21 @@ class _Card(QAbstractButton):
         inner = box.adjusted(PAD, 4, -PAD, -4)
         painter.setFont(theme.font(bold=self.isChecked()))
         top = QRectF(inner.left(), inner.top(), inner.width(), 22)
-        paint_words(painter, top.adjusted(0, 0, -44, 0), shown.title, look.text)
+        paint_words(painter, top.adjusted(0, 0, -44, 0), alternative.title, look.text)
         painter.setFont(theme.font(theme.CAPTION))
-        paint_words(painter, top, f"{shown.weight:.2f}", look.second, side=Qt.AlignmentFlag.AlignRight)
+        paint_words(painter, top, f"{alternative.weight:.2f}", look.second, side=Qt.AlignmentFlag.AlignRight)
         picture = QRectF(inner.left(), top.bottom() + 2, PICTURE, PICTURE)
         painter.fillRect(picture, QColor(look.canvas))
-        if shown.picture is not None and not shown.picture.isNull():
-            size = shown.picture.size().toSizeF().scaled(picture.size(), Qt.AspectRatioMode.KeepAspectRatio)
-            place = QRectF(0, 0, size.width(), size.height())
-            place.moveCenter(picture.center())
+        if alternative.picture is not None and not alternative.picture.isNull():
+            size = (
+                alternative.picture.size()
+                .toSizeF()
+                .scaled(picture.size(), Qt.AspectRatioMode.KeepAspectRatio)
+            )
+            target = QRectF(0, 0, size.width(), size.height())
+            target.moveCenter(picture.center())
             painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
-            painter.drawImage(place, shown.picture)
+            painter.drawImage(target, alternative.picture)
         self._paint_members(
             painter, QRectF(picture.right() + 10, picture.top(), WIDTH - PICTURE - 3 * PAD, ROW)
         )

@@ -39,15 +39,15 @@ class RegionVote:
     Attributes
     ----------
     number : int
-        Gives the colour.
+        Index that determines the colour.
     name : str
     inside : float
         Share of the region's volume that the rater marks, 0 to 1.
     distance_mm : float
         How far the rater draws beyond the consensus (positive) or short of it (negative) where they differ
-        most in the region; NaN where not known.
+        most in the region; NaN if unknown.
     weight : float
-        Local weight in the region, 0 to 1; NaN where not known.
+        Local weight in the region, 0 to 1; NaN if unknown.
     unit : str
         Of the distance: "px" where nothing tells a pixel's size.
     """
@@ -76,7 +76,7 @@ class RegionVotes(LineList[RegionVote]):
     Signals
     -------
     chosen : str
-        Name of the rater gone to.
+        Name of the selected rater.
     """
 
     chosen = Signal(str)
@@ -118,8 +118,8 @@ class _VoteKind(LineKind[RegionVote]):
         return line.name
 
     def words(self, line: RegionVote) -> str:
-        said = "inside" if line.inside >= 0.5 else "outside"
-        parts = [line.name, f"{said}: marks {percent(line.inside)} of the region", line.direction()]
+        text = "inside" if line.inside >= 0.5 else "outside"
+        parts = [line.name, f"{text}: marks {percent(line.inside)} of the region", line.direction()]
         if math.isfinite(line.weight):
             parts.append(f"local weight {line.weight:.2f}")
         return ", ".join(part for part in parts if part)
@@ -137,8 +137,8 @@ class _VoteKind(LineKind[RegionVote]):
         paint_words(painter, share, "inside" if inside else "outside", tone)
         hue = readable(rater_colour(line.number)).name()
         paint_bar(painter, QRectF(share.left() + 54, box.center().y() - 3, 32, 6), line.inside, hue)
-        said = QRectF(right - SAID, box.top(), SAID, box.height())
-        paint_words(painter, said, line.direction(), look.second, side=Qt.AlignmentFlag.AlignRight)
+        room = QRectF(right - SAID, box.top(), SAID, box.height())
+        paint_words(painter, room, line.direction(), look.second, side=Qt.AlignmentFlag.AlignRight)
 
 
 NARROWEST = 336
@@ -176,7 +176,7 @@ class RegionEvidence:
         "Region 1".
     state : {"open", "accepted", "taken", "mended", "skipped"}
     doubt : float
-        The number that decides: volume of doubt, or area in a plane; NaN where not known.
+        The number that decides: volume of doubt, or area in a plane; NaN if unknown.
     unit : str
         "ml" or "mm²".
     sentence : str
@@ -208,7 +208,7 @@ class RegionPanel(QWidget):
     take_requested : str
         Name of the rater whose version is to be taken.
     rater_chosen : str
-        Name of the rater gone to.
+        Name of the selected rater.
     """
 
     accept_requested = Signal()
@@ -382,7 +382,7 @@ class RegionPanel(QWidget):
         self._menu.triggered.connect(self._on_taken)
         for tool in (self.brush, self.erase):
             tool.setCheckable(True)
-        asked = (
+        buttons = (
             (self.accept, self.accept_requested),
             (self.take, self.open_take),
             (self.skip, self.skip_requested),
@@ -395,9 +395,9 @@ class RegionPanel(QWidget):
         grid.setContentsMargins(12, 8, 4, 12)
         grid.setHorizontalSpacing(6)
         grid.setVerticalSpacing(4)
-        for place, (button, slot) in enumerate(asked):
+        for index, (button, slot) in enumerate(buttons):
             button.clicked.connect(slot)
-            grid.addWidget(button, place // 3, place % 3, Qt.AlignmentFlag.AlignLeft)
+            grid.addWidget(button, index // 3, index % 3, Qt.AlignmentFlag.AlignLeft)
         grid.setColumnStretch(2, 1)
         return grid
 

@@ -203,13 +203,13 @@ class _Row(QWidget):
         for widget in (self.editor, self.learnt):
             widget.blockSignals(True)
         self.learnt.setChecked(value is None)
-        shown = self.spec.default if value is None else value
+        content = self.spec.default if value is None else value
         if isinstance(self.editor, QCheckBox):
-            self.editor.setChecked(bool(shown))
+            self.editor.setChecked(bool(content))
         elif isinstance(self.editor, QComboBox):
-            self.editor.setCurrentIndex(self.editor.findData(shown))
+            self.editor.setCurrentIndex(self.editor.findData(content))
         elif isinstance(self.editor, QLineEdit):
-            self.editor.setText("" if shown is None else _text(shown))
+            self.editor.setText("" if content is None else _text(content))
         self.editor.setEnabled(value is not None or not self.spec.optional)
         for widget in (self.editor, self.learnt):
             widget.blockSignals(False)

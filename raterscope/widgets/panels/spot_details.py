@@ -58,7 +58,7 @@ class EvidenceLine:
     Attributes
     ----------
     key : hashable
-        What is gone to.
+        What is selected.
     title, detail : str
         "spot 12", "14 px away"; the run, "5 of 14 votes".
     figure : str
@@ -83,12 +83,12 @@ class EvidenceLines(QWidget):
     Parameters
     ----------
     name : str
-        What the list is, for those who hear it.
+        Accessible name of the list.
 
     Signals
     -------
     chosen : object
-        Key of the line that was clicked, or gone to with Return.
+        Key of the line that was clicked, or selected with Return.
     """
 
     chosen = Signal(object)
@@ -159,7 +159,7 @@ class VoterLine:
     name : str
     clicked : bool
     reliability : float
-        0 to 1, NaN where not known.
+        0 to 1, NaN if unknown.
     weight : float
         As how much of an annotator the word counts.
     """
@@ -182,7 +182,7 @@ class VoterList(LineList[VoterLine]):
     Signals
     -------
     chosen : int
-        Index of the annotator gone to.
+        Index of the annotator selected.
     """
 
     chosen = Signal(int)
@@ -210,9 +210,9 @@ class _VoterKind(LineKind[VoterLine]):
         return line.annotator
 
     def words(self, line: VoterLine) -> str:
-        said = "clicked" if line.clicked else "did not click"
+        text = "clicked" if line.clicked else "did not click"
         known = f"reliability {line.reliability:.2f}" if math.isfinite(line.reliability) else ""
-        return ", ".join(part for part in (line.who, said, known) if part)
+        return ", ".join(part for part in (line.who, text, known) if part)
 
     def paint_line(self, painter: QPainter, box: QRectF, line: VoterLine) -> None:
         look = theme.current()
@@ -223,9 +223,9 @@ class _VoterKind(LineKind[VoterLine]):
         said_left = bar_left - QFontMetrics(painter.font()).horizontalAdvance("clicked") - 12
         name = QRectF(left, box.top(), said_left - left - 8, box.height())
         paint_words(painter, name, line.who, look.text, elide=Qt.TextElideMode.ElideMiddle)
-        said = QRectF(said_left, box.top(), 80, box.height())
+        text = QRectF(said_left, box.top(), 80, box.height())
         clicked = line.clicked
-        paint_words(painter, said, "clicked" if clicked else "did not", look.text if clicked else look.third)
+        paint_words(painter, text, "clicked" if clicked else "did not", look.text if clicked else look.third)
         known = math.isfinite(line.reliability)
         bar = QRectF(bar_left, box.center().y() - 3, BAR, 6)
         paint_bar(painter, bar, line.reliability, theme.annotator_style(line.annotator)[0])

@@ -40,7 +40,7 @@ class SpotGrid(CardGrid):
     asked
         Other spots are wanted: `kind` and `everywhere`.
     opened : int
-        The spot that was double-clicked, or gone to with Return.
+        The spot that was double-clicked, or selected with Return.
     accept_requested, reject_requested, skip_requested
     left
         The image is wanted again.
@@ -83,9 +83,9 @@ class SpotGrid(CardGrid):
             (self.skip, self.skip_requested), (back, self.left),
         ):  # fmt: skip
             button.clicked.connect(signal)
-        for place, box in enumerate((self.kind_choice, self.where_choice)):
+        for index, box in enumerate((self.kind_choice, self.where_choice)):
             box.setMinimumContentsLength(9)
-            self._header.row.insertWidget(1 + place, box)
+            self._header.row.insertWidget(1 + index, box)
         row = QHBoxLayout()
         row.setContentsMargins(0, 0, 8, 4)
         row.setSpacing(8)
@@ -109,7 +109,7 @@ class SpotGrid(CardGrid):
         """True if spots of all images are listed."""
         return bool(self.where_choice.currentData() == "study")
 
-    def show_spots(self, spots: Cards, scale: str, *, anew: bool) -> None:
+    def show_spots(self, spots: Cards, scale: str, *, reset: bool) -> None:
         """Show spots.
 
         Parameters
@@ -117,22 +117,22 @@ class SpotGrid(CardGrid):
         spots : Cards
         scale : str
             How wide each crop is: "40 px".
-        anew : bool
+        reset : bool
             From the first on; else in the place of those that were shown.
         """
         where = "on any image" if self.everywhere else "on this image"
-        many = len(spots.numbers)
-        wide = f"each {scale} wide" if many > 1 else f"{scale} wide"
-        self._header.set_aside(f"{count(many, 'spot')}, {wide}" if many else "")
-        show = self.show_cards if anew else self.exchange
+        total = len(spots.numbers)
+        wide = f"each {scale} wide" if total > 1 else f"{scale} wide"
+        self._header.set_aside(f"{count(total, 'spot')}, {wide}" if total else "")
+        show = self.show_cards if reset else self.exchange
         show(spots, EMPTY[self.kind].format(where), f"Spots {KINDS[self.kind]} {where}")
         self._on_selection()
 
     def _on_selection(self) -> None:
-        many = len(self.view.selectionModel().selectedIndexes())
-        self._chosen.setText(f"{many:,} selected" if many else "")
+        count = len(self.view.selectionModel().selectedIndexes())
+        self._chosen.setText(f"{count:,} selected" if count else "")
         for button in (self.accept, self.reject, self.skip):
-            button.setEnabled(bool(many))
+            button.setEnabled(bool(count))
 
     def _on_opened(self, index: QModelIndex) -> None:
         current = self.current

@@ -232,12 +232,12 @@ class ReplayControls(QWidget):
         theme.set_role(self.shuffle, "link")
         self.shuffle.setToolTip("Draw another random order")
         self.batch, self.speed = _choice("Annotators per step"), _choice("Steps per second")
-        for many in BATCHES:
-            self.batch.addItem(f"{many:,}", many)
+        for batch in BATCHES:
+            self.batch.addItem(f"{batch:,}", batch)
         for speed in SPEEDS:
             self.speed.addItem(f"{speed:g}", speed)
         sliding = beside(self.slider, self._place)
-        way = Pair(beside(self.back, self.play, self.next), sliding, SIDE_BY_SIDE_FROM, 8, 6)
+        controls = Pair(beside(self.back, self.play, self.next), sliding, SIDE_BY_SIDE_FROM, 8, 6)
         choices = WrappingRow(
             (
                 beside(plain_label("Order", "second"), self.order),
@@ -251,7 +251,7 @@ class ReplayControls(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(6)
-        column.addWidget(way)
+        column.addWidget(controls)
         column.addWidget(choices)
         self.setFocusProxy(self.slider)
         self._connect()
@@ -285,9 +285,9 @@ class ReplayControls(QWidget):
         self.play.setText("Pause" if line.playing else "Play")
         self.back.setEnabled(line.position > 0)
         self.next.setEnabled(line.position < line.ready)
-        shown, most = min(line.position * line.batch, line.annotators), f"{line.annotators:,}"
-        self._place.setText(f"{shown:,} of {most}")
-        self._place.setToolTip(f"{shown:,} of {count(line.annotators, 'annotator')}")
+        annotators, most = min(line.position * line.batch, line.annotators), f"{line.annotators:,}"
+        self._place.setText(f"{annotators:,} of {most}")
+        self._place.setToolTip(f"{annotators:,} of {count(line.annotators, 'annotator')}")
         widest = QFontMetrics(theme.font()).horizontalAdvance(f"{most} of {most}")
         set_lengths(self._place, minimumWidth=widest + 4)
 

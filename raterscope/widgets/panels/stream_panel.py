@@ -39,7 +39,7 @@ class StreamPanel(QWidget):
         Of a replay.
     play_toggled : bool
     position_chosen : int
-        The step gone to, from 1; 0 is before the first.
+        The step selected, from 1; 0 is before the first.
     order_chosen : str
         "time" or "random".
     batch_chosen : int
@@ -119,8 +119,8 @@ class StreamPanel(QWidget):
         self._show(self.replay)
         self._header.set_title("Replay")
         worked = f"{line.ready:,} of {count(line.steps, 'step')} computed" if line.ready < line.steps else ""
-        said = "playing" if line.playing else "paused"
-        self._header.set_aside(", ".join(part for part in (worked, said) if part))
+        text = "playing" if line.playing else "paused"
+        self._header.set_aside(", ".join(part for part in (worked, text) if part))
 
     def show_live(self, line: LiveLine) -> None:
         """Show the state of a watched source."""
@@ -231,10 +231,12 @@ class StreamPanel(QWidget):
 
     def _show(self, page: QWidget) -> None:
         focus = self.window().focusWidget()
-        leaving: list[QWidget] = [one for one in self._pages if one is not page]
+        leaving: list[QWidget] = [widget for widget in self._pages if widget is not page]
         if page is not self.replay:
             leaving.append(self.leave)
-        leaves = focus is not None and any(one is focus or one.isAncestorOf(focus) for one in leaving)
+        leaves = focus is not None and any(
+            widget is focus or widget.isAncestorOf(focus) for widget in leaving
+        )
         if page is not self._page:
             self._area.verticalScrollBar().setValue(0)
         self._page = page
@@ -242,8 +244,8 @@ class StreamPanel(QWidget):
         page.show()
         if leaves:
             page.setFocus()  # before the other hides: else Qt hands the keys to whatever comes next
-        for one in self._pages:
-            one.setVisible(one is page)
+        for widget in self._pages:
+            widget.setVisible(widget is page)
         self.leave.setVisible(page is self.replay)
 
     def _tell_stopping(self) -> None:

@@ -58,7 +58,7 @@ class TasksView:
     ----------
     names : sequence of N str
     order : (M,) int
-        Which tasks are shown, and in which order.
+        Tasks shown, in display order.
     classes : tuple of J str
     votes : (N,) int
     decided, known : (N,) int
@@ -110,7 +110,7 @@ def posterior_words(classes: Sequence[str], posterior: NDArray[np.floating]) -> 
         return "posterior " + " / ".join(f"{share:.2f}" for share in posterior)
     two = np.argsort(-posterior, kind="stable")[:2]
     two = two[[True, posterior[two[1]] >= LEAST_SHARE]]
-    return ", ".join(f"{_apart(classes[place])} {_short(float(posterior[place]))}" for place in two)
+    return ", ".join(f"{_apart(classes[index])} {_short(float(posterior[index]))}" for index in two)
 
 
 def _apart(name: str) -> str:
@@ -145,7 +145,7 @@ class GridView:
     tasks : (M,) int
         Which tasks, in the order to show them.
     names : sequence of N str
-        Of all tasks.
+        Names of all tasks.
     classes : tuple of J str
     posterior : (N, J) float, optional
     outputs : tuple of L str
@@ -169,25 +169,25 @@ class GridView:
         """Task numbers, which identify their pictures."""
         return self.tasks
 
-    def card(self, place: int) -> Card:
+    def card(self, index: int) -> Card:
         """Return the card of a task: the given output and the posterior."""
-        likeliest, share = self._model(place)
-        return Card(self.names[self.tasks[place]], likeliest, share, self._said(place))
+        likeliest, share = self._model(index)
+        return Card(self.names[self.tasks[index]], likeliest, share, self._said(index))
 
-    def words(self, place: int) -> str:
+    def words(self, index: int) -> str:
         """Return the text of a task: "task 12, said 3, not 0.93"."""
-        model = " ".join(self._model(place)).strip()
-        parts = (self.names[self.tasks[place]], self._said(place), model)
+        model = " ".join(self._model(index)).strip()
+        parts = (self.names[self.tasks[index]], self._said(index), model)
         return ", ".join(part for part in parts if part)
 
-    def _said(self, place: int) -> str:
-        given = -1 if self.given is None else int(self.given[place])
-        return f"answered {self.outputs[given]}" if given >= 0 else ""
+    def _said(self, index: int) -> str:
+        output = -1 if self.given is None else int(self.given[index])
+        return f"answered {self.outputs[output]}" if output >= 0 else ""
 
-    def _model(self, place: int) -> tuple[str, str]:
+    def _model(self, index: int) -> tuple[str, str]:
         if self.posterior is None:
             return "", ""
-        row = self.posterior[self.tasks[place]]
+        row = self.posterior[self.tasks[index]]
         return self.classes[int(row.argmax())], f"{row.max():.2f}"
 
 

@@ -60,9 +60,9 @@ class TaskVote:
         Whether the output stands for the class that the model finds most probable.
     weight : float
         What the vote weighs for that class, as a natural logarithm of odds: below 0 it speaks against it. NaN
-        where not known.
+        if unknown.
     time : str
-        Local time, empty where not known.
+        Local time, empty if unknown.
     brief : str
         What tells `said` from other outputs, where there is no room for it.
     """
@@ -82,7 +82,7 @@ class TaskVotes(LineList[TaskVote]):
     Signals
     -------
     chosen : int
-        Index of the annotator gone to; never while names are hidden.
+        Index of the annotator selected; never while names are hidden.
     """
 
     chosen = Signal(int)
@@ -96,8 +96,8 @@ class TaskVotes(LineList[TaskVote]):
         """Show votes; in blind mode without annotators."""
         ordered = sorted(votes, key=_order)
         if blind:
-            ordered = [replace(vote, annotator=NOBODY, name=f"annotator {place}")
-                       for place, vote in enumerate(ordered, start=1)]  # fmt: skip
+            ordered = [replace(vote, annotator=NOBODY, name=f"annotator {index}")
+                       for index, vote in enumerate(ordered, start=1)]  # fmt: skip
         self._quiet = True
         self.set_lines(ordered)
         self.setCurrentIndex(QModelIndex())
@@ -144,10 +144,10 @@ class _VoteKind(LineKind[TaskVote]):
         left = box.left() + 20
         # An answer against the model is marked by its sign too, not by its colour alone.
         sign = "" if line.agrees else "✗ "
-        said, brief = sign + line.said, sign + line.brief if line.brief else ""
-        width = min(QFontMetrics(painter.font()).horizontalAdvance(said) + 2, (right - left) / 2)
+        text, brief = sign + line.said, sign + line.brief if line.brief else ""
+        width = min(QFontMetrics(painter.font()).horizontalAdvance(text) + 2, (right - left) / 2)
         room = QRectF(right - width, box.top(), width, box.height())
-        paint_words(painter, room, said, look.text if line.agrees else look.rejected,
+        paint_words(painter, room, text, look.text if line.agrees else look.rejected,
                     elide=Qt.TextElideMode.ElideMiddle, brief=brief)  # fmt: skip
         name = QRectF(left, box.top(), right - width - left - 8, box.height())
         paint_words(painter, name, line.name, look.second, elide=Qt.TextElideMode.ElideMiddle)
@@ -168,7 +168,7 @@ class ClassBar:
 
     Attributes
     ----------
-    place : int
+    index : int
         Which class, from 0.
     name : str
     share : float
@@ -201,7 +201,7 @@ def keys_of(classes: Sequence[str]) -> tuple[str, ...]:
     """
     if all(len(name) == 1 and name in "0123456789" for name in classes):
         return tuple(classes)
-    return tuple(str(place) if place < 10 else "" for place in range(1, len(classes) + 1))
+    return tuple(str(index) if index < 10 else "" for index in range(1, len(classes) + 1))
 
 
 class ClassBars(LineList[ClassBar]):
@@ -283,10 +283,10 @@ class _BarKind(LineKind[ClassBar]):
             bar = QRectF(name.right() + 8, box.center().y() - 2.5, right - name.right() - 8, 5)
         if line.note:
             # Beside the name where there is room for both, else at the end of the bar: the name comes first.
-            wanted = painter.fontMetrics().horizontalAdvance(line.name) + 8
+            needed = painter.fontMetrics().horizontalAdvance(line.name) + 8
             painter.setFont(theme.font(theme.CAPTION))
             width = min(painter.fontMetrics().horizontalAdvance(line.note) + 4.0, bar.width())
-            beside = not low and wanted + width <= name.width()
+            beside = not low and needed + width <= name.width()
             note = QRectF(right - width, name.top() if beside else bar.center().y() - 7, width, 14)
             if beside:
                 note.setHeight(name.height())
@@ -368,19 +368,19 @@ class TaskView:
 
     def sentence(self) -> str:
         """Describe where votes and model differ, and any known class."""
-        said = []
+        sentences = []
         lead = self.leading()
         if not self.covered and -1 not in (lead, self.majority) and lead != self.majority:
-            said.append(
+            sentences.append(
                 f"The majority says {self.classes[self.majority]} "
                 f"({self.majority_votes} of {len(self.votes)}), the model {self.classes[lead]}: "
                 "it gives more weight to the annotators who disagree."
             )
         if self.known >= 0 and not self.covered:
-            said.append(f"Ground truth: {self.classes[self.known]}.")
+            sentences.append(f"Ground truth: {self.classes[self.known]}.")
         if self.decided >= 0:
-            said.append(f"You decided {self.classes[self.decided]}.")
-        return " ".join(said)
+            sentences.append(f"You decided {self.classes[self.decided]}.")
+        return " ".join(sentences)
 
 
 class TaskPanel(QWidget):
@@ -464,8 +464,8 @@ class TaskPanel(QWidget):
         if self._stacked == beside:
             self._stacked = not beside
             self._show_bars()
-        way = QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom
-        self._sides.setDirection(way)
+        direction = QBoxLayout.Direction.LeftToRight if beside else QBoxLayout.Direction.TopToBottom
+        self._sides.setDirection(direction)
         for side, share in enumerate(SHARES[beside]):
             self._sides.setStretch(side, share)
         small = wide < NARROW or (wide < BESIDE_FROM and high < LOW)
@@ -545,15 +545,15 @@ class TaskPanel(QWidget):
         self.bars.show_bars(
             [
                 ClassBar(
-                    place,
+                    index,
                     name,
-                    float(shares[place]),
+                    float(shares[index]),
                     _tone(float(lead)),
-                    _note(view, place),
-                    keys[place],
+                    _note(view, index),
+                    keys[index],
                     brief[name],
                 )
-                for place, name in enumerate(view.classes)
+                for index, name in enumerate(view.classes)
             ],
             low=self._stacked,
         )
@@ -604,10 +604,10 @@ def _tone(share: float) -> str:
     return "plain" if math.isnan(share) else "accent" if share >= CERTAIN else "disputed"
 
 
-def _note(view: TaskView, place: int) -> str:
+def _note(view: TaskView, index: int) -> str:
     notes = []
-    if view.decided == place:
+    if view.decided == index:
         notes.append("decided")
-    if view.known == place and not view.covered:
+    if view.known == index and not view.covered:
         notes.append("truth")
     return ", ".join(notes)

@@ -78,7 +78,7 @@ class Course:
     images : sequence of K str
     clicks : (K,) int
     reliability, sensitivity : (K,) float
-        NaN where not known.
+        NaN if unknown.
     """
 
     images: Sequence[str]
@@ -108,13 +108,13 @@ class Course:
         on = f"on {count(len(self.images), 'image')}"
         return f"{figure(known.min())} to {figure(known.max())} {on}" if len(known) else f"unknown {on}"
 
-    def words(self, place: int) -> str:
+    def words(self, index: int) -> str:
         """Describe one image: "two.png: reliability 0.93 of 14 clicks, sensitivity 0.80"."""
-        marks = count(int(self.clicks[place]), "click")
-        right, found = float(self.reliability[place]), float(self.sensitivity[place])
-        said = f"reliability {figure(right)} of {marks}" if math.isfinite(right) else marks
-        return f"{self.images[place]}: {said}" + (
-            f", sensitivity {figure(found)}" if math.isfinite(found) else ""
+        marks = count(int(self.clicks[index]), "click")
+        reliability, sensitivity = float(self.reliability[index]), float(self.sensitivity[index])
+        text = f"reliability {figure(reliability)} of {marks}" if math.isfinite(reliability) else marks
+        return f"{self.images[index]}: {text}" + (
+            f", sensitivity {figure(sensitivity)}" if math.isfinite(sensitivity) else ""
         )
 
     def place_at(self, share: float) -> int:
@@ -168,7 +168,7 @@ class AnnotatorRow:
     name : str
     clicks : int
     reliability, sensitivity, precision : (value, low, high)
-        NaN where not known.
+        NaN if unknown.
     weight : float
         As how much of an annotator one counts; 0 for who is excluded.
     why : str
@@ -286,10 +286,10 @@ def _words(row: AnnotatorRow, column: str) -> str:
     if column == "clicks":
         return f"{row.clicks:,}"
     if column == "weight":
-        how = (
+        text = (
             "excluded" if row.excluded else "" if row.weight == 1 else f"counts as {part_of_one(row.weight)}"
         )
-        return f"{how}: {row.why}" if row.why else how
+        return f"{text}: {row.why}" if row.why else text
     if column == "by image":
         return "" if row.course is None else row.course.summary()
     words = estimate(*row.figures(column))
@@ -317,14 +317,16 @@ class AnnotatorDelegate(QStyledItemDelegate):
         if option.state & QStyle.StateFlag.State_Selected:
             painter.fillRect(box, QColor(look.raised))
         words = str(index.data())
-        shown = model.shown(row.index)
+        visible = model.shown(row.index)
         font = QFont(theme.font())
         font.setStrikeOut(row.excluded and column == "annotator")
         painter.setFont(font)
-        painter.setPen(QColor(look.text if shown and not row.excluded else look.third))
+        painter.setPen(QColor(look.text if visible and not row.excluded else look.third))
         inner = box.adjusted(8, 0, -8, 0)
         if column == "annotator":
-            paint_annotator(painter, QPointF(inner.left() + 6, box.center().y()), row.index, 4.5, shown=shown)
+            paint_annotator(
+                painter, QPointF(inner.left() + 6, box.center().y()), row.index, 4.5, shown=visible
+            )
             _text(painter, inner.adjusted(20, 0, 0, 0), words)
         elif column == "clicks":
             _text(painter, inner, words, Qt.AlignmentFlag.AlignRight)
@@ -355,8 +357,8 @@ class AnnotatorDelegate(QStyledItemDelegate):
             return super().helpEvent(event, view, option, index)
         cell = QRectF(option.rect)
         box = course_box(QRectF(usual(cell.topLeft()), usual(cell.bottomRight())))
-        place = row.course.place_at((usual(QPointF(event.pos())).x() - box.left()) / box.width())
-        QToolTip.showText(event.globalPos(), plain_tip(f"{row.name}, {row.course.words(place)}"), view)
+        image = row.course.place_at((usual(QPointF(event.pos())).x() - box.left()) / box.width())
+        QToolTip.showText(event.globalPos(), plain_tip(f"{row.name}, {row.course.words(image)}"), view)
         return True
 
 
@@ -480,7 +482,7 @@ class AnnotatorTable(QWidget):
         """Replace the annotators; order, filter and selection stay."""
         self._keeping_selection(lambda: self.model.set_rows(tuple(rows)))
 
-    def select(self, annotator: int | None, other: int | None = None) -> None:
+    def select(self, annotator: int | None, compared: int | None = None) -> None:
         """Select an annotator, and one to compare with, without a signal."""
         self._quiet = True
         row = -1 if annotator is None else self.model.row_of(annotator)
@@ -490,7 +492,7 @@ class AnnotatorTable(QWidget):
         else:
             self.view.selectRow(row)
             self.view.scrollTo(self.model.index(row, 0))
-            if other is not None and (beside := self.model.row_of(other)) >= 0:
+            if compared is not None and (beside := self.model.row_of(compared)) >= 0:
                 flags = QItemSelectionModel.SelectionFlag
                 self.view.selectionModel().select(self.model.index(beside, 0), flags.Select | flags.Rows)
         self._quiet = False
@@ -538,8 +540,8 @@ class AnnotatorTable(QWidget):
     def _has_current(self) -> bool:
         return self.current is not None
 
-    def _on_menu(self, place: QPoint) -> None:
-        row = self.view.indexAt(place)
+    def _on_menu(self, position: QPoint) -> None:
+        row = self.view.indexAt(position)
         if row.isValid():
             self.view.selectRow(row.row())
         annotator = self.current
@@ -557,7 +559,7 @@ class AnnotatorTable(QWidget):
                 menu.addAction(self._fully)
         if self.model.hidden or self.model.solo is not None:
             menu.addAction(self._everybody)
-        menu.popup(self.view.viewport().mapToGlobal(place))
+        menu.popup(self.view.viewport().mapToGlobal(position))
 
     def _on_solo(self) -> None:
         if self.current is not None:

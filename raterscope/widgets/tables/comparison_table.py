@@ -100,13 +100,13 @@ class Measure:
     Attributes
     ----------
     name : str
-        Over the column: "precision".
+        Title of the column: "precision".
     help : str
-        What it is, in a sentence.
+        Explanation in one sentence.
     best : str
-        Which figure is printed bold: the highest, the lowest, that nearest to 0, or none.
+        Which value is bold: the highest, the lowest, the one nearest to 0, or none.
     write : callable
-        ``write(value, low, high)`` writes a figure, in one line or two.
+        ``write(value, low, high)`` formats a value in one or two lines.
     """
 
     name: str
@@ -129,10 +129,10 @@ class ComparisonRow:
     ----------
     key : object
     title, words : str
-        "OEM + DEM", "12:01, click scatter 8 px"; words that begin with a line break stand beneath the title.
+        "OEM + DEM", "12:01, click scatter 8 px"; text after a line break goes below the title.
     figures : tuple of (float, float, float)
     tip : str
-        What else is to be said of the run; by default title and words.
+        Tooltip; by default title and text.
     """
 
     key: object
@@ -149,19 +149,19 @@ class ComparisonTable(QWidget):
     ----------
     measures : sequence of Measure
     nothing : str
-        How runs come here.
+        Message if there are no runs.
     subject : str
-        What a row is.
+        Noun for a row.
 
     Attributes
     ----------
     header : Header
-        For whoever has something to add to it.
+        Header of the table, to add widgets to.
 
     Signals
     -------
     run_chosen : object
-        Key of the run gone to.
+        Key of the selected run.
     """
 
     run_chosen = Signal(object)
@@ -219,9 +219,9 @@ class ComparisonTable(QWidget):
         ----------
         rows : sequence of ComparisonRow
         aside : str
-            What they are measured against: "84 true positions, within 10 px".
+            Reference of the measures: "84 true positions, within 10 px".
         measures : sequence of Measure, optional
-            By default those of before.
+            By default the previous ones.
         """
         self._model.set_rows(tuple(rows), self._model.measures if measures is None else tuple(measures))
         self.header.set_aside(aside)
@@ -253,8 +253,8 @@ class _ComparisonModel(QAbstractTableModel):
     def set_rows(self, rows: tuple[ComparisonRow, ...], measures: tuple[Measure, ...]) -> None:
         self.beginResetModel()
         self.measures, self.rows, self._best = measures, rows, []
-        for place, measure in enumerate(self.measures):
-            known = [measure.worth(row.figures[place][0]) for row in rows]
+        for index, measure in enumerate(self.measures):
+            known = [measure.worth(row.figures[index][0]) for row in rows]
             known = [worth for worth in known if math.isfinite(worth)]
             self._best.append(max(known) if len(known) > 1 else math.nan)
         self.endResetModel()
@@ -277,22 +277,22 @@ class _ComparisonModel(QAbstractTableModel):
         return None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
-        row, place = self.rows[index.row()], index.column() - 1
+        row, measure = self.rows[index.row()], index.column() - 1
         if role == Qt.ItemDataRole.DisplayRole:
-            return self._words(row, place)
+            return self._words(row, measure)
         if role == Qt.ItemDataRole.ToolTipRole:
             return plain_tip(row.tip or f"{row.title}, {row.words}")
-        best = place >= 0 and self.measures[place].worth(row.figures[place][0]) == self._best[place]
+        best = measure >= 0 and self.measures[measure].worth(row.figures[measure][0]) == self._best[measure]
         if role == Qt.ItemDataRole.FontRole:
             return theme.widget_font(bold=best)
         if role == Qt.ItemDataRole.AccessibleTextRole:
-            name = self.measures[place].name if place >= 0 else self._subject
-            words = self._words(row, place).replace("\n", ", ")
+            name = self.measures[measure].name if measure >= 0 else self._subject
+            words = self._words(row, measure).replace("\n", ", ")
             return f"{name} {words}" + (", the best" if best else "")
         return None
 
-    def _words(self, row: ComparisonRow, place: int) -> str:
-        if place < 0:
+    def _words(self, row: ComparisonRow, index: int) -> str:
+        if index < 0:
             return f"{row.title}{'' if row.words.startswith(chr(10)) else '  '}{row.words}"
-        words = self.measures[place].write(*row.figures[place])
+        words = self.measures[index].write(*row.figures[index])
         return "–" if words == UNKNOWN else words

@@ -56,7 +56,7 @@ class ModelRow:
     Attributes
     ----------
     number : int
-        Gives the colour.
+        Index that determines the colour.
     name : str
     bias_mm, sigma_mm, deviation_mm : float
         Bias, square root of Sigma, square root of the covariance.
@@ -81,7 +81,7 @@ class ModelTable(QWidget):
     Signals
     -------
     rater_chosen : str
-        Name of the rater gone to.
+        Name of the selected rater.
     """
 
     rater_chosen = Signal(str)
@@ -147,10 +147,10 @@ class ModelTable(QWidget):
 
     def _settle(self) -> None:
         self._pages.setCurrentIndex(int(bool(self.model.rows)))
-        for place, name in enumerate(self.model.columns):
+        for column, name in enumerate(self.model.columns):
             if name in FIELDS:
-                self.view.setColumnWidth(place, pixels(WIDTH + 28 * (name == SIGNED)))
-                self.view.setColumnHidden(place, not self.model.known(name))
+                self.view.setColumnWidth(column, pixels(WIDTH + 28 * (name == SIGNED)))
+                self.view.setColumnHidden(column, not self.model.known(name))
 
 
 class _Model(RowsModel[ModelRow]):

@@ -67,7 +67,7 @@ class RaterRow:
     Attributes
     ----------
     number : int
-        Gives the colour.
+        Index that determines the colour.
     name : str
     weight : float
         0 to 1.
@@ -83,9 +83,9 @@ class RaterRow:
     excluded : bool
     excluded_reason : str
     note : str
-        What stands beside the name: "drew nothing".
+        Text beside the name: "drew nothing".
 
-    All figures are NaN where not known.
+    Unknown values are NaN.
     """
 
     number: int
@@ -171,8 +171,8 @@ def direction(bias_mm: float) -> str:
     if abs(bias_mm) < 0.05:
         return "no bias against the consensus"
     beyond = bias_mm > 0
-    way = "beyond the consensus: over" if beyond else "short of the consensus: under"
-    return f"draws {abs(bias_mm):.1f} mm {way}"
+    direction = "beyond the consensus: over" if beyond else "short of the consensus: under"
+    return f"draws {abs(bias_mm):.1f} mm {direction}"
 
 
 def _words(value: float, column: str) -> str:
@@ -222,16 +222,14 @@ class RaterTable(QWidget):
     Return shows a rater alone, Space hides, Delete excludes; the context menu does the same. Columns without
     values or without room are hidden.
 
-    Columns that know nothing are not shown, nor those that there is no room for.
-
     Signals
     -------
     rater_chosen, exclude_requested, include_requested : str
         Name of a rater.
     soloed : str or None
-        Whose outline is to be seen alone.
+        Rater whose outline is shown alone.
     hidden_changed : set of str
-        Whose outlines are hidden.
+        Raters whose outlines are hidden.
     """
 
     rater_chosen = Signal(str)
@@ -426,11 +424,11 @@ class _RaterDelegate(QStyledItemDelegate):
         painter.setFont(font)
         model = index.model()
         assert isinstance(model, RaterModel)
-        shown = model.shown(row.name)
-        tone = look.third if row.excluded or not shown else look.text
+        visible = model.shown(row.name)
+        tone = look.third if row.excluded or not visible else look.text
         if column == "rater":
             sample = QRectF(box.left() + 12, box.top(), 18, box.height())
-            if shown:
+            if visible:
                 paint_rater(painter, sample, row.number)
             name = box.adjusted(38, 0, -4, 0)
             if row.note:

@@ -36,11 +36,11 @@ class RowsModel(QAbstractTableModel, Generic[Row]):
     Parameters
     ----------
     columns : mapping of str to str
-        Name of every column, and the sentence that explains it.
+        Explanation of each column, by name.
     column : str
-        Column sorted by at first.
+        Initial sort column.
     falling : bool
-        Whether the largest come first.
+        Whether the initial order is descending.
     """
 
     def __init__(self, columns: Mapping[str, str], column: str, parent: QObject, *, falling: bool) -> None:
@@ -78,11 +78,14 @@ class RowsModel(QAbstractTableModel, Generic[Row]):
         """Sort by a column; unknown values come last in both orders."""
         self.layoutAboutToBeChanged.emit()
         before = self.persistentIndexList()
-        kept = [self._order[index.row()] for index in before]
+        persistent = [self._order[index.row()] for index in before]
         self._column, self._falling = self.columns[column], order == Qt.SortOrder.DescendingOrder
         self._arrange()
-        rank = {place: row for row, place in enumerate(self._order)}
-        after = [self.index(rank[place], index.column()) for place, index in zip(kept, before, strict=True)]
+        rank = {index: row for row, index in enumerate(self._order)}
+        after = [
+            self.index(rank[position], index.column())
+            for position, index in zip(persistent, before, strict=True)
+        ]
         self.changePersistentIndexList(before, after)
         self.layoutChanged.emit()
 
@@ -106,11 +109,11 @@ class RowsModel(QAbstractTableModel, Generic[Row]):
 
     def _arrange(self) -> None:
         keys = {
-            place: self.sort_key(row, self._column) for place, row in enumerate(self.rows) if self.passes(row)
+            index: self.sort_key(row, self._column) for index, row in enumerate(self.rows) if self.passes(row)
         }
-        known = [place for place, key in keys.items() if not _unknown(key)]
+        known = [index for index, key in keys.items() if not _unknown(key)]
         known.sort(key=keys.__getitem__, reverse=self._falling)
-        self._order = known + [place for place, key in keys.items() if _unknown(key)]
+        self._order = known + [index for index, key in keys.items() if _unknown(key)]
 
 
 def row_view(model: RowsModel[Row], delegate: QStyledItemDelegate, name: str) -> QTableView:
@@ -150,9 +153,9 @@ class RowKeys(QObject):
     ----------
     view : QAbstractItemView
     alone, hide, exclude : QAction
-        What they do to the row.
+        Actions on the current row.
     chosen : callable
-        Whether there is one.
+        Returns whether there is a current row.
     """
 
     def __init__(

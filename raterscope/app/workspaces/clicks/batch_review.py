@@ -341,7 +341,7 @@ class BatchReview(QObject):
             {number: Place(images[one.image], one.spot.x, one.spot.y) for number, one in self._listed.items()}
         )
         cards = _Cards(np.array(numbers, dtype=np.int64), self._listed, images, self._grid.everywhere, blind)
-        self._grid.show_spots(cards, view.length(2 * self.shelf.half, size), anew=self._anew)
+        self._grid.show_spots(cards, view.length(2 * self.shelf.half, size), reset=self._anew)
         self._anew = False
 
     def _number(self, one: Listed) -> int:
