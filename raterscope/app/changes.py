@@ -103,7 +103,7 @@ def changes_of_run(number: int, chosen: int | None, study: Study, watch: Watch =
     state = fold([one for one in study.decisions() if one.id <= run.known])
     names = {one.id: one.name for one in KINDS[run.kind].items(study)}
     found = Differences()
-    compare = KINDS[run.kind].compare_runs
+    compare = KINDS[run.kind].functions.compare_runs
     for done, (item, earlier) in enumerate(before.items()):
         watch(done / len(before), "comparing with the run before")
         then, now = study.runs.result(earlier.id, item), study.runs.result(run.id, item)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -136,14 +136,10 @@ class Export:
     ----------
     what : str
         The word on the command line.
-    kinds : tuple of str
-        The kinds of annotation that have it.
     title : str
         In the menu.
     formats : tuple of str
         Keys of `FORMATS`, the usual one first.
-    write : Writer
-        Imports what it needs when it is called.
     by_case : bool
         Whether the window writes it for the image on screen alone.
     deidentifies : bool
@@ -152,17 +148,21 @@ class Export:
         Whether it is made from the results of runs.
     by_question : bool
         Whether several questions are written as several files, into a folder.
+    kinds : tuple of str
+        The kinds of annotation that have it; the registry of kinds fills them in, and `write`.
+    write : Writer, optional
+        Imports what it needs when it is called.
     """
 
     what: str
-    kinds: tuple[str, ...]
     title: str
     formats: tuple[str, ...]
-    write: Writer
     by_case: bool = False
     deidentifies: bool = False
     of_run: bool = True
     by_question: bool = False
+    kinds: tuple[str, ...] = ()
+    write: Writer | None = field(default=None, compare=False)
 
 
 def usual_format(export: Export, images: Iterable[ImageEntry]) -> str:
@@ -281,6 +281,7 @@ def write_export(export: Export, study: Study, request: Request, watch: Watch = 
         raise InputError("--with-images goes with --deidentify; the original images stay where they are")
     if request.with_images and not export.by_case:
         raise InputError(f"{export.what} is a table; --with-images goes with masks and maps")
+    assert export.write is not None
     made = provenance(export, study, request)
     folder = _folder_of(request)
     there = folder.exists()

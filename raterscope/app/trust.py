@@ -12,7 +12,6 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import chi2
 
 from raterscope.algorithms.evaluation import Calibration, calibration
 from raterscope.algorithms.labels.assessment import wilson
@@ -97,6 +96,8 @@ class Trust:
     @property
     def p_value(self) -> float:
         """Of the test that probabilities are right; NaN without cases."""
+        from scipy.stats import chi2  # takes a second to import
+
         filled = self.calibration.count > 0
         mean, count = self.calibration.posterior[filled], self.calibration.count[filled]
         variance = np.maximum(count * mean * (1 - mean), 1e-9)

@@ -96,7 +96,10 @@ def table_of_posteriors(images: Sequence[RealImage]) -> None:
 def table_of_weights(images: Sequence[RealImage]) -> None:
     """Weigh down the third of the annotators whose own clicks agree least with the truth."""
     print("\nthe worst third of the annotators weighed: mean S / P / F2 for a weight of 1, .5, .1, excluded")
-    plans = {"default fusion": FusionPlan(), "OEM, majority": FusionPlan.make("oem", "majority")}
+    plans = {
+        "default fusion": FusionPlan(),
+        "OEM, majority": FusionPlan.make(texts={"detector": "majority"}),
+    }
     worst = [worst_third(image) for image in images]
     for name, plan in plans.items():
         line = ""

@@ -94,8 +94,10 @@ def table_of_images(root: Path) -> None:
     images = quantius(root)
     plans: dict[str, Callable[[], FusionPlan]] = {
         "DEM": FusionPlan,
-        "recursive EM": lambda: FusionPlan.make("oem", "recursive"),
-        "recursive EM, as printed": lambda: FusionPlan.make("oem", "recursive", {"recursion": "printed"}),
+        "recursive EM": lambda: FusionPlan.make("oem", {"detector": "recursive"}),
+        "recursive EM, as printed": lambda: FusionPlan.make(
+            "oem", {"detector": "recursive", "recursion": "printed"}
+        ),
     }
     print(f"\n{len(images)} images of a paid crowd, radius 4 px: mean S / P / F2, calibration error")
     for name, plan in plans.items():

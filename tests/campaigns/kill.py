@@ -48,7 +48,7 @@ LONGEST_AFTER = 0.05
 IMAGES = 2
 ROWS = 60
 EXPORTED = ("decisions", "clicks", "detections")
-PLAN = FusionPlan.make("kmeans", "majority", {})
+PLAN = FusionPlan.make("kmeans", {"detector": "majority"})
 HEADER = ("annotator", "image", "x", "y")
 
 

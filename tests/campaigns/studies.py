@@ -72,7 +72,10 @@ def _fuse_clicks(study: Study, algorithm: str, watch: Watch) -> int:
     clusterer, _, detector = algorithm.partition(" + ")
     inputs = clicks_running.gather([one.id for one in study.items()["clicks"]], study, part(watch, 0.0, 0.1))
     answer = clicks_running.fuse_inputs(
-        inputs, FusionPlan.make(clusterer, detector or "dem", {}), jobs=1, watch=part(watch, 0.1, 0.9)
+        inputs,
+        FusionPlan.make(clusterer, {"detector": detector or "dem"}),
+        jobs=1,
+        watch=part(watch, 0.1, 0.9),
     )
     return clicks_running.keep(answer, study, part(watch, 0.9, 1.0))
 

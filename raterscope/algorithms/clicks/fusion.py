@@ -85,24 +85,27 @@ class FusionPlan:
                 )
 
     @classmethod
-    def make(
-        cls, algorithm: str = "oem", detector: str = "dem", texts: Mapping[str, str] | None = None
-    ) -> Self:
-        """Make a plan from names and `field=value` pairs of a command line.
+    def make(cls, algorithm: str | None = None, texts: Mapping[str, str] | None = None) -> Self:
+        """Make a plan from the name of a clusterer and `field=value` pairs of a command line.
+
+        The field `detector` names the detector.
 
         Raises
         ------
         SettingsError
             For an algorithm or a setting that is not known, or a value that will not do.
         """
+        algorithm = "oem" if algorithm is None else algorithm
+        texts = dict(texts or {})
+        detector = texts.pop("detector", "dem")
         kinds = _kinds(algorithm, detector)
         names = [[spec.name for spec in kind.specs()] for kind in kinds]
         known = [name for group in names for name in group]
-        for name in texts or {}:
+        for name in texts:
             if name not in known:
                 raise SettingsError(f"{name} is not a setting here; expected one of {', '.join(known)}.")
         made = [
-            kind.from_text({name: text for name, text in (texts or {}).items() if name in group})
+            kind.from_text({name: text for name, text in texts.items() if name in group})
             for kind, group in zip(kinds, names, strict=True)
         ]
         return cls(algorithm, detector, made[0], made[1], _assignment(made[2]))

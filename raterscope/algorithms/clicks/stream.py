@@ -107,7 +107,7 @@ class StreamPlan:
         names = {spec.name for spec in StreamSettings.specs()}
         own = {name: text for name, text in (texts or {}).items() if name in names}
         rest = {name: text for name, text in (texts or {}).items() if name not in names}
-        return cls._joined(FusionPlan.make("oem", "dem", rest), StreamSettings.from_text(own))
+        return cls._joined(FusionPlan.make("oem", rest), StreamSettings.from_text(own))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:

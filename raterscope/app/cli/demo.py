@@ -32,7 +32,7 @@ def demo(options: argparse.Namespace) -> int:
     folder: Path = options.folder
     results = folder / "results"
     make_folder(results)
-    samples = [kind.sample for kind in KINDS.values() if kind.sample is not None]
+    samples = [kind.load_sample() for kind in KINDS.values() if kind.load_sample is not None]
     tools, whole = Tools(import_files, write_report), sum(sample.share for sample in samples)
     with ProgressLine(sys.stderr) as watch:
         demonstrated, begun = [], 0.0

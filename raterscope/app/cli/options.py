@@ -264,7 +264,7 @@ def _describe_report(commands: Commands) -> None:
     report.add_argument("--item", metavar="ITEM", help="only this image or question (default: all)")
     add_run(report)
     for kind in KINDS.values():
-        kind.report.add_options(report)
+        kind.add_report_options(report)
     add_output(report, "REPORT", "a name that ends in .html or .pdf")
 
 

@@ -51,7 +51,7 @@ def _execute(options: argparse.Namespace) -> int:
         case "papers":
             from raterscope.app.cli.publications import papers as command
         case _:
-            return KINDS[options.kind].fuse_command.fuse_files(options)
+            return KINDS[options.kind].functions.fuse_files(options)
     return command(options)
 
 

@@ -23,8 +23,8 @@ from raterscope.app.study.new_study import save_elsewhere
 def run(options: argparse.Namespace) -> int:
     """Fuse a study's annotations and store the run in it; the algorithm determines the kind."""
     kind = _kind_of(options)
-    steps = kind.run
-    plan = steps.make_plan(options)
+    steps = kind.functions
+    plan = steps.make_plan(options.algorithm, steps.plan_texts(options))
     clock = time.perf_counter()
     with Study.open(options.study) as study, ProgressLine(sys.stderr) as watch:
         items = [entry.id for entry in chosen(study, options.item, kind.name, by_question=kind.by_question)]
@@ -73,10 +73,9 @@ def _kind_of(options: argparse.Namespace) -> Kind:
 
 def _algorithms(kind: Kind, *, chosen_by_run: bool) -> list[str]:
     """Name the algorithms of a kind: those that `run` is given, or those that an option of it is given."""
-    catalogues = kind.run.catalogues()
     return [
         name
-        for catalogue in catalogues
+        for catalogue in kind.catalogues
         if catalogue.chosen_by_run == chosen_by_run
         for name in catalogue.algorithms
     ]

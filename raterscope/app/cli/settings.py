@@ -18,7 +18,7 @@ _WIDTH = 100
 def algorithms_in_words(kinds: Iterable[Kind]) -> str:
     """List the algorithms of some kinds."""
     lines: list[str] = []
-    for catalogue in (algorithm for kind in kinds for algorithm in kind.run.catalogues()):
+    for catalogue in (algorithm for kind in kinds for algorithm in kind.catalogues):
         lines += [f"{catalogue.heading}:", ""]
         for algorithm in catalogue.algorithms.values():
             lines += _head(algorithm)
@@ -41,13 +41,13 @@ def watch_settings_in_words() -> str:
 
 def _lines_of_kind(kind: Kind) -> list[str]:
     lines: list[str] = []
-    for heading, algorithms, _ in kind.run.catalogues():
+    for heading, algorithms, _ in kind.catalogues:
         lines += [
             f"{heading}:",
             "",
             *(line for algorithm in algorithms.values() for line in _algorithm(algorithm)),
         ]
-    shared = kind.run.shared_settings()
+    shared = kind.load_catalogues().shared_settings
     return lines if shared is None else [*lines, "with all of them:", "", *_settings(shared)]
 
 

@@ -1,8 +1,8 @@
-"""The record of a kind of annotation: everything that the program asks of clicks, masks, labels or pairs.
+"""The record of a kind of annotation: everything that the program needs of clicks, masks, labels or pairs.
 
 A kind is one `Kind`, registered once in `raterscope.app.kinds.registry`. The command line, the report, the
-import, the demo and the window ask the record and never branch by the name of a kind. The functions of a
-record import what they need when they are called, so that a record costs nothing before it is asked.
+import, the demo and the window use the record and never branch by the name of a kind. Its words are there at
+once, for help texts. Algorithms, functions, report and sample are four records that it imports when needed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from raterscope.algorithms.settings import Settings
     from raterscope.app.command_line.arguments import Parser
     from raterscope.app.comparison import ComparedItem, Differences
-    from raterscope.app.exports import Export
+    from raterscope.app.exports import Export, Writer
     from raterscope.app.outcome import Answer, Inputs
     from raterscope.app.page.contents import Section
     from raterscope.app.review import ReviewState, View
@@ -29,8 +29,19 @@ if TYPE_CHECKING:
     from raterscope.app.trust import Trust
 
 __all__ = [
-    "Catalogue", "FuseCommand", "Kind", "Paragraph", "Plan", "Report", "ReportPart", "ReportRequest", "Run",
-    "Sample", "Summary",
+    "Catalogue",
+    "Catalogues",
+    "Functions",
+    "FuseCommand",
+    "Kind",
+    "Paragraph",
+    "Plan",
+    "Report",
+    "ReportPart",
+    "ReportRequest",
+    "Sample",
+    "Summary",
+    "settings_of",
 ]  # fmt: skip
 
 Paragraph = tuple[str, str]
@@ -70,9 +81,24 @@ class Summary(NamedTuple):
     lines: Iterable[str]
 
 
+class Catalogues(NamedTuple):
+    """All algorithms of a kind.
+
+    Attributes
+    ----------
+    lists : sequence of Catalogue
+        The ones that `run` names come first.
+    shared_settings : type of Settings, optional
+        Settings that every algorithm takes.
+    """
+
+    lists: Sequence[Catalogue]
+    shared_settings: type[Settings] | None = None
+
+
 @dataclass(frozen=True)
 class FuseCommand:
-    """The command `raterscope fuse KIND`.
+    """Description of the command `raterscope fuse KIND`.
 
     Attributes
     ----------
@@ -82,27 +108,27 @@ class FuseCommand:
         What stands after `raterscope`.
     add_options : callable
         Adds the options to the command's parser.
-    fuse_files : callable
-        Fuses the files that the options name and writes the results; gives the exit status.
     """
 
     summary: str
     description: str
     examples: tuple[str, ...]
     add_options: Callable[[Parser], None]
-    fuse_files: Callable[[argparse.Namespace], int]
+
+
+def settings_of(options: argparse.Namespace) -> dict[str, str]:
+    """Return the settings that the options of `run` name, as text."""
+    return dict(options.settings)
 
 
 @dataclass(frozen=True)
-class Run:
-    """The steps of a run over a study, in their order.
+class Functions:
+    """The functions of a kind: a run over a study in its steps, and what is made of its results.
 
     Attributes
     ----------
-    catalogues : callable
-        Gives the algorithms, the ones that `run` names first.
     make_plan : callable
-        Makes a plan from the options `algorithm`, `detector`, `settings` and `hold_truth` of `run`.
+        ``make_plan(algorithm, texts)`` makes a plan from a name and the settings as text.
     read_plan : callable
         Makes a plan from the stored settings of a run; raises SettingsError for those of another version.
     gather : callable
@@ -110,26 +136,40 @@ class Run:
     fuse : callable
         ``fuse(inputs, plan, jobs, watch)`` fuses them, without the study.
     keep : callable
-        ``keep(answer, study, watch)`` stores the run and gives its number.
+        ``keep(answer, study, watch)`` stores the run and returns its number.
     summarise : callable
-        ``summarise(answer, study, options, seconds, watch)`` says what came out.
-    shared_settings : callable
-        Gives the settings that every algorithm takes; None where there are none.
+        ``summarise(answer, study, options, seconds, watch)`` describes the results.
+    fuse_files : callable
+        Carries out `raterscope fuse KIND`: fuses files, writes the results and returns the exit status.
+    annotators_of : callable
+        ``annotators_of(study, item, run)`` names the annotators whose annotations of an item a run had.
+    compare_runs : callable
+        ``compare_runs(item, differences)`` compares an item by two runs and fills in the differences.
+    trust : callable
+        ``trust(study, items, watch)`` compares the claims of the runs shown with what is known; None where
+        nothing can be compared.
+    writers : mapping of the name of an export to Writer
+    plan_texts : callable
+        Returns the settings that the options of `run` name, as text.
     """
 
-    catalogues: Callable[[], Sequence[Catalogue]]
-    make_plan: Callable[[argparse.Namespace], Plan]
+    make_plan: Callable[[str, Mapping[str, str]], Plan]
     read_plan: Callable[[Mapping[str, Any]], Plan]
     gather: Callable[[Sequence[int], Study, Any, bool, Watch], Inputs[Any]]
     fuse: Callable[[Any, Any, int | None, Watch], Answer[Any, Any, Any]]
     keep: Callable[[Any, Study, Watch], int]
     summarise: Callable[[Any, Study, argparse.Namespace, float, Watch], Summary]
-    shared_settings: Callable[[], type[Settings] | None] = lambda: None
+    fuse_files: Callable[[argparse.Namespace], int]
+    annotators_of: Callable[[Study, int, RunEntry], Iterable[str | None]]
+    compare_runs: Callable[[ComparedItem, Differences], None]
+    trust: Callable[[Study, Sequence[int], Watch], Trust | None]
+    writers: Mapping[str, Writer]
+    plan_texts: Callable[[argparse.Namespace], dict[str, str]] = settings_of
 
 
 @dataclass(frozen=True, eq=False)
 class ReportRequest:
-    """What a report asks of a kind.
+    """The scope of a kind's part in a report.
 
     Attributes
     ----------
@@ -149,7 +189,7 @@ class ReportRequest:
 
 
 class ReportPart(NamedTuple):
-    """What a kind contributes to a report.
+    """A kind's part in a report.
 
     Attributes
     ----------
@@ -194,8 +234,6 @@ class Report:
     ----------
     gather : callable
         ``gather(request, watch)`` reads and measures what the report tells of the kind.
-    add_options : callable
-        Adds options to the command `report`.
     read_options : callable
         Makes `ReportRequest.options` of them.
     held_fixed : callable
@@ -204,7 +242,6 @@ class Report:
     """
 
     gather: Callable[[ReportRequest, Watch], ReportPart]
-    add_options: Callable[[Parser], None] = _no_options
     read_options: Callable[[argparse.Namespace], dict[str, Any]] = _no_values
     held_fixed: Callable[[RunEntry, ReviewState, Mapping[tuple[str, int], str], bool], tuple[str, str]] = (
         _nothing_more
@@ -236,7 +273,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of annotation.
+    """A kind of annotation: a few words that cost nothing to import, and what is imported when needed.
 
     Attributes
     ----------
@@ -252,21 +289,17 @@ class Kind:
         What its files may hold, as `import --kind` names it.
     detail : str
         What a fusion decides on within an item: "detection", "region", "task", "annotator".
-    doubt : str
-        State of a detail that the expert should look at: "disputed", "flagged".
-    run : Run
     fuse_command : FuseCommand
-    trust : callable
-        ``trust(study, items, watch)`` compares the claims of the runs shown with what is known; None where
-        nothing can be compared.
-    annotators_of : callable
-        ``annotators_of(study, item, run)`` names the annotators whose annotations of an item a run had.
-    compare_runs : callable
-        ``compare_runs(item, differences)`` compares an item by two runs and fills in the differences.
-    report : Report
+    load_catalogues, load_functions, load_report : callable
+        Import the algorithms, the functions and the report's part.
     exports : tuple of Export
         In the order of the menu.
-    sample : Sample or None
+    load_sample : callable, optional
+        Imports the sample of the demo.
+    add_report_options : callable
+        Adds options to the command `report`.
+    doubt : str
+        State of a detail that the expert should look at: "disputed", "flagged".
     """
 
     name: str
@@ -275,15 +308,29 @@ class Kind:
     by_question: bool
     file_kinds: tuple[str, ...]
     detail: str
-    run: Run
     fuse_command: FuseCommand
-    trust: Callable[[Study, Sequence[int], Watch], Trust | None]
-    annotators_of: Callable[[Study, int, RunEntry], Iterable[str | None]]
-    compare_runs: Callable[[ComparedItem, Differences], None]
-    report: Report
+    load_catalogues: Callable[[], Catalogues]
+    load_functions: Callable[[], Functions]
+    load_report: Callable[[], Report]
     exports: tuple[Export, ...] = ()
-    sample: Sample | None = None
+    load_sample: Callable[[], Sample] | None = None
+    add_report_options: Callable[[Parser], None] = _no_options
     doubt: str = "disputed"
+
+    @property
+    def catalogues(self) -> Sequence[Catalogue]:
+        """The algorithms."""
+        return self.load_catalogues().lists
+
+    @property
+    def functions(self) -> Functions:
+        """The functions, imported when first used."""
+        return self.load_functions()
+
+    @property
+    def report(self) -> Report:
+        """The part in the report of a study, imported when first used."""
+        return self.load_report()
 
     def items(self, study: Study) -> Sequence[Item]:
         """List the items of a study that have annotations of this kind."""

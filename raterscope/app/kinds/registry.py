@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from raterscope.app.errors import InputError, plain
-from raterscope.app.exports import Export, write_decisions
+from raterscope.app.exports import Export, Request, write_decisions
 from raterscope.app.kinds.clicks.kind import CLICKS
 from raterscope.app.kinds.kind import Kind
 from raterscope.app.kinds.labels.kind import LABELS
 from raterscope.app.kinds.masks.kind import MASKS
 from raterscope.app.kinds.pairs.kind import PAIRS
+
+if TYPE_CHECKING:
+    from raterscope.algorithms.progress import Watch
+    from raterscope.app.study import Study
 
 __all__ = ["KINDS", "exports", "find_export", "registered"]
 
@@ -39,8 +47,19 @@ def registered(kind: Kind) -> Iterator[None]:
 
 def exports() -> tuple[Export, ...]:
     """List everything that can be exported, kind by kind, and the decisions, which are of all kinds."""
-    decisions = Export("decisions", tuple(KINDS), "Decisions", ("csv",), write_decisions, of_run=False)
-    return (*(export for kind in KINDS.values() for export in kind.exports), decisions)
+    of_kinds = (
+        replace(export, kinds=(kind.name,), write=partial(_write, kind))
+        for kind in KINDS.values()
+        for export in kind.exports
+    )
+    decisions = Export(
+        "decisions", "Decisions", ("csv",), of_run=False, kinds=tuple(KINDS), write=write_decisions
+    )
+    return *of_kinds, decisions
+
+
+def _write(kind: Kind, study: Study, request: Request, watch: Watch) -> list[Path]:
+    return kind.functions.writers[request.what](study, request, watch)
 
 
 def find_export(what: str, kinds: Sequence[str]) -> Export:

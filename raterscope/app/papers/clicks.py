@@ -130,11 +130,11 @@ def plans() -> dict[str, FusionPlan]:
     """Return the paper's methods as printed, with their detectors, and the default."""
     printed, cem_printed = _LITERAL, {"version": "paper"}
     return {
-        "OEM, majority": FusionPlan.make("oem", "majority", printed | _VOTES_PRINTED),
-        "CEM, majority": FusionPlan.make("cem", "majority", cem_printed | _VOTES_PRINTED),
-        "OEM, DEM": FusionPlan.make("oem", "dem", printed | _DEM_PRINTED),
-        "CEM, DEM": FusionPlan.make("cem", "dem", cem_printed | _DEM_PRINTED),
-        "k-means, DEM": FusionPlan.make("kmeans", "dem", _DEM_PRINTED),
+        "OEM, majority": FusionPlan.make("oem", {"detector": "majority"} | printed | _VOTES_PRINTED),
+        "CEM, majority": FusionPlan.make("cem", {"detector": "majority"} | cem_printed | _VOTES_PRINTED),
+        "OEM, DEM": FusionPlan.make("oem", printed | _DEM_PRINTED),
+        "CEM, DEM": FusionPlan.make("cem", cem_printed | _DEM_PRINTED),
+        "k-means, DEM": FusionPlan.make("kmeans", _DEM_PRINTED),
         "default": FusionPlan(),
     }
 

@@ -261,8 +261,8 @@ def _on_images(cell: str, run: int, data: Path) -> Measures:
     printed = {"criterion": "thesis", "covariance": "free"}
     em = {"prior": "none", "start": "paper", "objective": "expected"}
     fusions = {
-        "majority": fuse(clicks, FusionPlan.make("oem", "majority", printed)),
-        "EM": fuse(clicks, FusionPlan.make("oem", "dem", printed | em)),
+        "majority": fuse(clicks, FusionPlan.make("oem", {"detector": "majority", **printed})),
+        "EM": fuse(clicks, FusionPlan.make("oem", printed | em)),
         "default": fuse(clicks),
     }
     places = {name: one.clustering.mean[one.detection.detected] for name, one in fusions.items()}
@@ -311,7 +311,9 @@ def _on_clusters(cell: str, run: int, data: Path) -> Measures:  # noqa: ARG001 -
     most = min(25, len(image.clicks.annotators))
     order = np.random.default_rng([run, 54]).permutation(len(image.clicks.annotators)).tolist()
     clicks = first_annotators(image.clicks, order, most)
-    fusion = fuse(clicks, FusionPlan.make("oem", "majority", {"criterion": "thesis", "covariance": "free"}))
+    fusion = fuse(
+        clicks, FusionPlan.make("oem", {"detector": "majority", "criterion": "thesis", "covariance": "free"})
+    )
     places, marked = fusion.clustering.mean, fusion.marked.astype(np.float64)
     result: dict[str, float] = {}
     for kind, settings in (("printed", DecisionSettings(as_printed=True)), ("default", DecisionSettings())):

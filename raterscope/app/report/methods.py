@@ -50,7 +50,7 @@ def methods_section(
 def plan_in_words(run: RunEntry) -> str:
     """Describe the algorithms and settings; those of another version as they are stored."""
     try:
-        return KINDS[run.kind].run.read_plan(run.settings).in_words()
+        return KINDS[run.kind].functions.read_plan(run.settings).in_words()
     except SettingsError:
         stored = ", ".join(f"{name} {value}" for name, value in flat(run.settings))
         return f"{plain(run.algorithm)}, by another version of Raterscope, with {plain(stored, 2000)}."

@@ -161,7 +161,7 @@ def _trust(study: Study, fused: Mapping[str, Sequence[Item]]) -> dict[str, Trust
             else [(kind.title, [entry.id for entry in entries])]
         )
         for title, items in results:
-            trust = kind.trust(study, items, silent) if items else None
+            trust = kind.functions.trust(study, items, silent) if items else None
             if trust is not None:
                 trusts[title] = trust
     return trusts
@@ -172,7 +172,7 @@ def _limit_excluded(study: Study, run: RunEntry) -> RunEntry:
     if not run.excluded:
         return run
     everybody = replace(run, excluded=(), weights={})
-    annotators_of = KINDS[run.kind].annotators_of
+    annotators_of = KINDS[run.kind].functions.annotators_of
     involved = {name for item in run.items for name in annotators_of(study, item, everybody)}
     return replace(run, excluded=tuple(name for name in run.excluded if name in involved))
 

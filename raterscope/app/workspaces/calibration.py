@@ -141,4 +141,4 @@ def _key(run: RunEntry | None) -> object:
 
 
 def _trust(kind: str, items: Sequence[int], study: Study, watch: Watch) -> Trust | None:
-    return KINDS[kind].trust(study, items, watch) if items else None
+    return KINDS[kind].functions.trust(study, items, watch) if items else None

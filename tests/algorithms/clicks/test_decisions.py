@@ -286,7 +286,7 @@ def artefacts_alone(seed):
 
 
 def fused(images, **texts):
-    plan = FusionPlan.make("oem", "dem", {"interval_draws": "20", **texts})
+    plan = FusionPlan.make("oem", {"interval_draws": "20", **texts})
     return learn_from_each_other(images, [fuse(one, plan) for one in images], plan)
 
 

@@ -25,7 +25,9 @@ def crowd(also=(), people: int = 5) -> Clicks:
 
 def share_of(least: float) -> FusionPlan:
     """Join clicks within 8 pixels and detect what this share of the annotators marked."""
-    return FusionPlan.make("dbscan", "share", {"reach": "8", "least_neighbours": "1", "share": str(least)})
+    return FusionPlan.make(
+        "dbscan", {"detector": "share", "reach": "8", "least_neighbours": "1", "share": str(least)}
+    )
 
 
 def test_a_spot_that_most_marked_is_lost_with_one_of_them_and_only_that_is_told():

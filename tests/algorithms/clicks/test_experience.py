@@ -128,7 +128,8 @@ def test_who_is_not_known_changes_no_prior_of_his_own():
 
 
 @pytest.mark.parametrize(
-    "plan", [FusionPlan.make("oem", "dem", {"learn_across_images": "no"}), FusionPlan.make("oem", "majority")]
+    "plan",
+    [FusionPlan.make("oem", {"learn_across_images": "no"}), FusionPlan.make("oem", {"detector": "majority"})],
 )
 def test_a_plan_that_does_not_learn_across_images_is_not_helped(plan):
     experience = learnt(images_of(ABLE, 5))

@@ -45,7 +45,7 @@ def test_the_default_finds_a_separated_crowd():
 @pytest.mark.parametrize("algorithm", list(CLUSTERERS))
 @pytest.mark.parametrize("detector", list(DETECTORS))
 def test_every_pair_of_algorithms_gives_a_whole_answer(algorithm, detector):
-    fusion = fuse(CROWD.clicks, FusionPlan.make(algorithm, detector))
+    fusion = fuse(CROWD.clicks, FusionPlan.make(algorithm, {"detector": detector}))
     clusters = len(fusion.clustering)
     assert clusters >= 5
     assert fusion.marked.shape == (20, clusters)
@@ -58,7 +58,7 @@ def test_every_pair_of_algorithms_gives_a_whole_answer(algorithm, detector):
 @pytest.mark.parametrize("algorithm", list(CLUSTERERS))
 @pytest.mark.parametrize("detector", list(DETECTORS))
 def test_no_clicks_give_an_empty_answer(algorithm, detector):
-    fusion = fuse(made([], [], annotators=3), FusionPlan.make(algorithm, detector))
+    fusion = fuse(made([], [], annotators=3), FusionPlan.make(algorithm, {"detector": detector}))
     assert len(fusion.clustering) == len(fusion.detection.posterior) == len(fusion.mark) == 0
     assert fusion.marked.shape == (3, 0)
     assert fusion.rates.clicks.tolist() == [0, 0, 0]
@@ -176,8 +176,13 @@ def test_pooling_goes_by_name_whatever_the_order():
 def test_a_plan_takes_texts_apart():
     plan = FusionPlan.make(
         "oem",
-        "share",
-        {"click_scatter": "2", "share": "0.3", "outlier_threshold": "0.4", "vote_coverage": "1"},
+        {
+            "detector": "share",
+            "click_scatter": "2",
+            "share": "0.3",
+            "outlier_threshold": "0.4",
+            "vote_coverage": "1",
+        },
     )
     assert plan.clustering.as_dict()["click_scatter"] == 2.0
     assert plan.detection.as_dict() == {"share": 0.3}
@@ -202,7 +207,7 @@ def test_algorithms_that_are_not_known_are_refused_with_those_that_are():
     with pytest.raises(SettingsError, match=r"'magic' is no algorithm here; expected one of oem, cem"):
         FusionPlan.make("magic")
     with pytest.raises(SettingsError, match=r"'magic' is no algorithm here; expected one of dem, majority"):
-        FusionPlan.make("oem", "magic")
+        FusionPlan.make("oem", {"detector": "magic"})
     with pytest.raises(SettingsError, match="takes"):
         FusionPlan("oem", "dem", HACSettings())
 
@@ -210,7 +215,7 @@ def test_algorithms_that_are_not_known_are_refused_with_those_that_are():
 @pytest.mark.parametrize("algorithm", list(CLUSTERERS))
 @pytest.mark.parametrize("detector", list(DETECTORS))
 def test_a_plan_survives_json(algorithm, detector):
-    plan = FusionPlan.make(algorithm, detector, {"outlier_threshold": "0.25"})
+    plan = FusionPlan.make(algorithm, {"detector": detector, "outlier_threshold": "0.25"})
     assert FusionPlan.from_dict(json.loads(json.dumps(plan.as_dict()))) == plan
     assert CLUSTERERS[algorithm].title in plan.in_words()
     assert DETECTORS[detector].title in plan.in_words()

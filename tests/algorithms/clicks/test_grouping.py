@@ -17,7 +17,7 @@ from raterscope.algorithms.clicks.robustness import (
 from raterscope.algorithms.simulation.click_crowds import separated_crowd
 from tests.algorithms.clicks.test_settling import smears
 
-PLAN = FusionPlan.make("oem", "dem", {"interval_draws": "20"})
+PLAN = FusionPlan.make("oem", {"interval_draws": "20"})
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def test_the_order_of_images_does_not_matter(images, alone, fused):
 
 def test_images_that_do_not_learn_from_others_have_no_halves(images, alone):
     assert with_halves(images[:1], alone[:1], alone[:1], PLAN) == alone[:1]
-    voted = FusionPlan.make("oem", "majority")
+    voted = FusionPlan.make("oem", {"detector": "majority"})
     assert with_halves(images, alone, alone, voted) == alone
     assert grouping_notice(alone) is None
     assert not depends_on_grouping(alone[0]).any()

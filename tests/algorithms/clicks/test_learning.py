@@ -199,7 +199,7 @@ def clicks_of(seed, annotators=12, extent=400.0):
     ],
 )
 def test_other_plans_do_not_learn(algorithm, detector, texts):
-    plan = FusionPlan.make(algorithm, detector, texts)
+    plan = FusionPlan.make(algorithm, {"detector": detector, **texts})
     clicks = [clicks_of(seed) for seed in range(2)]
     fusions = [fuse(one, plan) for one in clicks]
     learnt = learn_from_each_other(clicks, fusions, plan)

@@ -206,9 +206,9 @@ def test_the_methods_text_lists_every_difference_from_the_paper():
     for clause in refreshed.departures():
         assert clause in words
     assert "no bound" in words
-    printed = FusionPlan.make("oem", "dem", {"as_printed": "yes", "vote_coverage": "1"})
+    printed = FusionPlan.make("oem", {"as_printed": "yes", "vote_coverage": "1"})
     assert "no bound" not in printed.in_words()
-    assert "message length" in FusionPlan.make("cem", "dem", {"criterion": "observed"}).in_words()
+    assert "message length" in FusionPlan.make("cem", {"criterion": "observed"}).in_words()
 
 
 def test_the_theses_cost_is_that_of_the_state_that_is_kept():

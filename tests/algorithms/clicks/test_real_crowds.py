@@ -23,7 +23,7 @@ def images(folder: Path) -> list[RealImage]:
 
 @cache
 def fused(folder: Path, algorithm: str, detector: str, **texts: str) -> list[Fusion]:
-    plan = FusionPlan.make(algorithm, detector, texts)
+    plan = FusionPlan.make(algorithm, {"detector": detector, **texts})
     return [fuse(image.clicks, plan) for image in images(folder)]
 
 

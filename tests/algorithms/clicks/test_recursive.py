@@ -173,7 +173,7 @@ def test_progress_never_falls():
 
 
 def test_real_spots_are_found_in_one_pass(real_data):
-    plan = FusionPlan.make("oem", "recursive")
+    plan = FusionPlan.make("oem", {"detector": "recursive"})
     scores = []
     for image in quantius(real_data):
         fusion = fuse(image.clicks, plan)

@@ -100,7 +100,7 @@ def test_an_image_without_others_has_no_experience(fused, images):
 
 def test_a_run_of_some_images_says_what_it_does_not_use():
     assert isolation_notice(FusionPlan(), 6, 6) is None
-    assert isolation_notice(FusionPlan.make("oem", "majority"), 1, 6) is None
+    assert isolation_notice(FusionPlan.make("oem", {"detector": "majority"}), 1, 6) is None
     assert "5 other images were not fused" in (isolation_notice(FusionPlan(), 1, 6) or "").lower()
     assert (isolation_notice(FusionPlan(), 1, 2) or "").startswith("Another image was not fused")
 

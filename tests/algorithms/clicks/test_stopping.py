@@ -251,7 +251,7 @@ def test_a_history_of_an_earlier_version_goes_on():
 )
 def test_any_clustering_and_any_detector_will_do(algorithm, detector):
     clicks, _ = crowd(8)
-    ahead = foretold(clicks, plan=FusionPlan.make(algorithm, detector))
+    ahead = foretold(clicks, plan=FusionPlan.make(algorithm, {"detector": detector}))
     assert 0 <= ahead.any <= 1
     assert ahead.expected >= 0
     assert ((ahead.chance >= 0) & (ahead.chance <= 1)).all()

@@ -312,7 +312,7 @@ def test_clicks_that_do_not_go_on_are_refused(case):
 def test_a_plan_says_what_it_is_and_is_read_again():
     plan = StreamPlan.make({"growth": "0.5", "click_scatter": "3", "detection_threshold": "0.6"})
     assert plan.stream.growth == 0.5
-    assert plan.fusion == FusionPlan.make("oem", "dem", {"click_scatter": "3", "detection_threshold": "0.6"})
+    assert plan.fusion == FusionPlan.make("oem", {"click_scatter": "3", "detection_threshold": "0.6"})
     stored = json.loads(json.dumps(plan.as_dict()))
     assert StreamPlan.from_dict(stored) == plan
     assert stored["stream"] == {"update": "local", "growth": 0.5}
@@ -335,7 +335,7 @@ def test_what_is_no_plan_is_refused(values, words):
 
 def test_a_stream_is_fused_by_oem_and_dem():
     with pytest.raises(SettingsError, match="kmeans"):
-        StreamPlan.from_dict({**FusionPlan.make("kmeans", "dem").as_dict(), "stream": {}})
+        StreamPlan.from_dict({**FusionPlan.make("kmeans").as_dict(), "stream": {}})
 
 
 def test_a_step_can_be_cancelled():

@@ -238,7 +238,7 @@ def test_experience_is_of_what_annotators_count():
 def test_ones_throughout_are_no_weights_and_what_is_hardly_less_hardly_so(algorithm, detector):
     """What is less goes another way through the inner loops."""
     clicks, _ = crowd(0, people=7)
-    plan = FusionPlan.make(algorithm, detector)
+    plan = FusionPlan.make(algorithm, {"detector": detector})
     plain, ones, less = (
         fuse(clicks if weight is None else replace(clicks, weights=np.full(7, weight)), plan)
         for weight in (None, 1.0, 1 - 1e-12)
@@ -313,7 +313,7 @@ def test_the_order_of_annotators_makes_no_difference(algorithm):
         annotators=tuple(clicks.annotators[number] for number in order),
         weights=clicks.weights[order],
     )
-    plan = FusionPlan.make(algorithm, "dem")
+    plan = FusionPlan.make(algorithm)
     one, two = fuse(clicks, plan), fuse(other, plan)
     np.testing.assert_allclose(two.clustering.mean, one.clustering.mean, atol=1e-6)
     np.testing.assert_allclose(two.detection.posterior, one.detection.posterior, atol=1e-6)
@@ -351,7 +351,7 @@ def test_whole_votes_are_shown_and_own_rates_are_of_all_marks():
 
 def test_who_clicks_at_random_does_no_harm_with_a_tenth_of_his_weight():
     """Where every link of clicks makes a cluster and a tenth of the annotators a detection, he does harm."""
-    plan = FusionPlan.make("hac", "share", {"share": "0.1", "cut": "8"})
+    plan = FusionPlan.make("hac", {"detector": "share", "share": "0.1", "cut": "8"})
     of = []
     for seed in range(6):
         clicks, objects = crowd(seed, people=6, random=True)

@@ -1,6 +1,8 @@
 """What a kind of annotation must provide, held by a tiny fifth kind that is registered here alone."""
 
 import dataclasses
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,15 +11,25 @@ from raterscope.algorithms.catalogue import Algorithm
 from raterscope.algorithms.settings import Settings
 from raterscope.app.cli import main
 from raterscope.app.exports import Export, Request, write_export
-from raterscope.app.kinds.kind import Catalogue, FuseCommand, Kind, Report, ReportPart, Run, Sample, Summary
+from raterscope.app.kinds.kind import (
+    Catalogue,
+    Catalogues,
+    Functions,
+    FuseCommand,
+    Kind,
+    Report,
+    ReportPart,
+    Sample,
+    Summary,
+)
 from raterscope.app.kinds.registry import KINDS, exports, find_export, registered
 from raterscope.app.report import write_report
 from raterscope.app.sample_files import Demonstrated
 from raterscope.app.study import Study
 
 REQUIRED = {
-    "name", "title", "item", "by_question", "file_kinds", "detail", "run", "fuse_command", "trust",
-    "annotators_of", "compare_runs", "report",
+    "name", "title", "item", "by_question", "file_kinds", "detail", "fuse_command", "load_catalogues",
+    "load_functions", "load_report",
 }  # fmt: skip
 
 
@@ -41,6 +53,14 @@ def _write(study, request, _watch):
     return [request.path]
 
 
+FUNCTIONS = Functions(
+    make_plan=_nothing, read_plan=_nothing, gather=_nothing, fuse=_nothing, keep=_nothing,
+    summarise=lambda *_: Summary((), ()), fuse_files=_fuse_files, annotators_of=lambda *_: (),
+    compare_runs=_nothing, trust=_nothing, writers={"boxes": _write},
+)  # fmt: skip
+
+ALGORITHM = Algorithm("median-box", "Median box", "Edges.", "", Settings, _nothing)
+
 BOXES = Kind(
     name="boxes",
     title="Boxes",
@@ -48,31 +68,23 @@ BOXES = Kind(
     by_question=False,
     file_kinds=("boxes", "true-boxes"),
     detail="box",
-    run=Run(
-        catalogues=lambda: (
-            Catalogue(
-                "algorithms for boxes (--algorithm)",
-                {"median-box": Algorithm("median-box", "Median box", "Edges.", "", Settings, _nothing)},
-            ),
-        ),
-        make_plan=_nothing, read_plan=_nothing, gather=_nothing, fuse=_nothing, keep=_nothing,
-        summarise=lambda *_: Summary((), ()),
-    ),
     fuse_command=FuseCommand(
-        "a crowd's boxes", "Fuses boxes.", ("fuse boxes boxes.csv -o results",), _add_options, _fuse_files
+        "a crowd's boxes", "Fuses boxes.", ("fuse boxes boxes.csv -o results",), _add_options
     ),
-    trust=_nothing,
-    annotators_of=lambda *_: (),
-    compare_runs=_nothing,
-    report=Report(
-        lambda *_: ReportPart([], {}),
-        lambda parser: parser.add_argument("--box-sizes", action="store_true", help="measure boxes"),
-        lambda options: {"box_sizes": options.box_sizes},
+    load_catalogues=lambda: Catalogues(
+        (Catalogue("algorithms for boxes (--algorithm)", {ALGORITHM.name: ALGORITHM}),)
     ),
-    exports=(Export("boxes", ("boxes",), "Boxes", ("csv",), _write, of_run=False),),
-    sample=Sample(
+    load_functions=lambda: FUNCTIONS,
+    load_report=lambda: Report(
+        lambda *_: ReportPart([], {}), lambda options: {"box_sizes": options.box_sizes}
+    ),
+    exports=(Export("boxes", "Boxes", ("csv",), of_run=False),),
+    load_sample=lambda: Sample(
         lambda folder, *_: Demonstrated(folder / "boxes.rscope", ["one box"], []),
         lambda _path: "Simulated are the boxes.", "window-boxes.png", 0.1,
+    ),
+    add_report_options=lambda parser: parser.add_argument(
+        "--box-sizes", action="store_true", help="measure boxes"
     ),
 )  # fmt: skip
 
@@ -95,10 +107,28 @@ def test_a_kind_lists_what_it_must_provide():
     assert list(KINDS) == ["clicks", "masks", "labels", "pairs"]
     for name, kind in KINDS.items():
         assert kind.name == name
-        assert kind.sample is not None
+        assert kind.load_sample is not None
+        assert kind.load_sample().picture.startswith("window")
+        assert kind.report.gather
         assert name in {export.what for export in kind.exports} | {"masks"}
-        assert all(export.kinds == (name,) for export in kind.exports)
-        assert [one for one in kind.run.catalogues() if one.chosen_by_run]
+        assert set(kind.functions.writers) == {export.what for export in kind.exports}
+        assert [catalogue for catalogue in kind.catalogues if catalogue.chosen_by_run]
+
+
+def test_importing_the_registry_is_cheap():
+    heavy = "import sys, raterscope.app.kinds.registry; print({'numpy', 'scipy', 'PIL'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_the_functions_of_a_kind_leave_the_heaviest_libraries_alone():
+    heavy = (
+        "import sys; from raterscope.app.kinds.registry import KINDS\n"
+        "for kind in KINDS.values(): kind.functions\n"
+        "print({'numba', 'scipy.stats', 'sklearn', 'PySide6'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
 
 
 def test_a_kind_is_registered_once(boxes):

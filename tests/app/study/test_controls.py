@@ -13,7 +13,7 @@ from raterscope.app.review import Decision, ImageSubject, fold, undo
 from raterscope.app.study import Study, digest_of
 from tests.app.study.made import a_table, reopened
 
-PLAN = FusionPlan.make("kmeans", "majority", {})
+PLAN = FusionPlan.make("kmeans", {"detector": "majority"})
 NAMES = ("a", "b")
 
 

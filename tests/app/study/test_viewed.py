@@ -13,7 +13,7 @@ from raterscope.app.review import Decision, SpotSubject, View
 from raterscope.app.study import Study, StudyError, digest_of
 from tests.app.study.made import a_table, reopened
 
-PLAN = FusionPlan.make("kmeans", "majority", {})
+PLAN = FusionPlan.make("kmeans", {"detector": "majority"})
 
 
 def view(x: float, y: float, seconds: float = 2.0, image: int = 1, **told: object) -> View:

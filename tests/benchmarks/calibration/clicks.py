@@ -38,7 +38,7 @@ WRONG = (0, 4, 7, 9)
 """Wrong ones among ten rejections."""
 REJECTED = 12
 """Rejections that should clear a run of artefacts alone."""
-PLAN = FusionPlan.make("oem", "dem", {"interval_draws": "20"})
+PLAN = FusionPlan.make("oem", {"interval_draws": "20"})
 
 
 @dataclass(frozen=True, eq=False)

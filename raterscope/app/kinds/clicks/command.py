@@ -14,8 +14,9 @@ import numpy as np
 
 from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve, CrowdSizeSettings
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, KnownSpots
-from raterscope.algorithms.clicks.fusion import FusionPlan
+from raterscope.algorithms.clicks.fusion import FusionPlan, isolation_notice
 from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.clicks.robustness import run_notices
 from raterscope.algorithms.evaluation import RADIUS, Evaluation, compare
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import formats
@@ -38,12 +39,15 @@ from raterscope.app.kinds.clicks.accuracy import evaluate_outcomes
 from raterscope.app.kinds.clicks.batch import fuse_images
 from raterscope.app.kinds.clicks.crowd_size import in_words, measure_images, write_crowd_sizes
 from raterscope.app.kinds.clicks.joining import clicks_by_image, points_by_image, scores_by_image
+from raterscope.app.kinds.clicks.other_images import others_in_words
 from raterscope.app.kinds.clicks.reading import assign_annotators, read_point_files
 from raterscope.app.kinds.clicks.result_files import Results, run_record, scores_record, write_results
+from raterscope.app.kinds.clicks.running import Answer
+from raterscope.app.kinds.kind import Summary
 from raterscope.app.outcome import Outcome
-from raterscope.app.study import digest_of
+from raterscope.app.study import Study, digest_of
 
-__all__ = ["fuse_clicks", "read_named", "summary_of"]
+__all__ = ["fuse_clicks", "plan_texts", "read_named", "summarise", "summary_of"]
 
 _PICTURES = {".png", ".jpg", ".jpeg", ".tif", ".tiff"}
 _TRUE_FIELDS = {"image", "x", "y"}
@@ -51,7 +55,7 @@ _TRUE_FIELDS = {"image", "x", "y"}
 
 def fuse_clicks(options: argparse.Namespace) -> int:
     """Fuse tables of clicks and write the results; the options are the command line's."""
-    plan = FusionPlan.make(options.algorithm, options.detector, dict(options.settings))
+    plan = FusionPlan.make(options.algorithm, plan_texts(options))
     radius = options.radius or RADIUS
     if options.hold_truth and not options.truth:
         raise InputError("--hold-truth needs --truth TRUTH: the places to hold fixed")
@@ -114,6 +118,27 @@ def fuse_clicks(options: argparse.Namespace) -> int:
     written.tell("All results are in")
     failures(outcomes)
     return 0
+
+
+def plan_texts(options: argparse.Namespace) -> dict[str, str]:
+    """Return the settings that the options name, with the detector."""
+    return {"detector": options.detector, **dict(options.settings)}
+
+
+def summarise(
+    answer: Answer, study: Study, _options: argparse.Namespace, seconds: float, _watch: Watch
+) -> Summary:
+    """Describe a run over a study; see `Functions.summarise`."""
+    inputs = answer.inputs
+    used = len(inputs.items) + len(inputs.others.images)
+    fusions = [outcome.fusion for outcome in answer.outcomes.values() if outcome.fusion is not None]
+    notices = [
+        *run_notices(fusions),
+        isolation_notice(answer.plan, used, len(study.items()["clicks"])) or "",
+        others_in_words(inputs.others.as_log()),
+    ]
+    lines = summary_of(inputs.given, answer.outcomes, None, seconds)
+    return Summary([notice for notice in notices if notice], lines)
 
 
 def _with_known(clicks: Clicks, places: FloatArray | None) -> Clicks:

@@ -17,6 +17,7 @@ from raterscope.app.kinds.clicks.command import summary_of
 from raterscope.app.kinds.clicks.result_files import Results, run_record, write_results
 from raterscope.app.kinds.clicks.running import fuse_inputs, keep
 from raterscope.app.kinds.clicks.running import gather as gather_input
+from raterscope.app.kinds.kind import Sample
 from raterscope.app.sample_files import (
     Demonstrated,
     ImportFiles,
@@ -152,3 +153,6 @@ def demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demo
     words = [f"{study_path}: simulated smears, clicked on by a simulated crowd"]
     words += summary_of(inputs.given, answer.outcomes, evaluations, time.perf_counter() - clock, radius)
     return Demonstrated(study_path, words, list(answer.outcomes.values()))
+
+
+SAMPLE = Sample(demonstrate, lambda _path: about(), "window.png", 0.4)

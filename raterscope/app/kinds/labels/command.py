@@ -36,6 +36,7 @@ from raterscope.app.formats.labels import read_labels
 from raterscope.app.formats.labels.records import LabelTable, TrueLabels
 from raterscope.app.formats.records import STUDY_SUFFIX
 from raterscope.app.formats.tables import UnknownColumns
+from raterscope.app.kinds.kind import Summary
 from raterscope.app.kinds.labels.answers import advice_on, groups_of, judgements, plan_of, read_answer
 from raterscope.app.kinds.labels.decision_rates import DecisionRates, follow_question
 from raterscope.app.kinds.labels.folded import fold_question
@@ -160,7 +161,7 @@ Judged = dict[str, dict[str, Assessment]]
 
 def fuse_labels(options: argparse.Namespace) -> int:
     """Fuse files of votes, or a study, and write the results; the options are the command line's."""
-    texts = _settings(options)
+    texts = plan_texts(options)
     plan = LabelPlan.make(options.algorithm, texts)
     settings = None if options.roc_curves is None else FoldedSettings.from_text(dict(options.roc_curves))
     clock = time.perf_counter()
@@ -269,13 +270,23 @@ def _few(parts: list[str]) -> str:
     return ", ".join(parts[:8]) + (f" and {len(parts) - 8:,} more" if len(parts) > 8 else "")
 
 
-def _settings(options: argparse.Namespace) -> dict[str, str]:
+def plan_texts(options: argparse.Namespace) -> dict[str, str]:
+    """Return the settings that the options name, with what is done with the truths."""
     texts = dict(options.settings)
-    if options.hold_truth and options.folds:
+    folds = getattr(options, "folds", False)
+    if options.hold_truth and folds:
         raise InputError("--hold-truth and --folds exclude each other; expected one of them")
-    if options.hold_truth or options.folds:
+    if options.hold_truth or folds:
         texts["truths"] = "hold" if options.hold_truth else "folds"
     return texts
+
+
+def summarise(
+    answer: Answer, _study: Study, options: argparse.Namespace, seconds: float, watch: Watch
+) -> Summary:
+    """Describe a run over a study; see `Functions.summarise`."""
+    judged, _ = judged_of(answer, plan_texts(options), watch=watch)
+    return Summary(notices_of(answer, judged), summary_of(answer, seconds, judged))
 
 
 def _understanding(options: argparse.Namespace) -> Understanding:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from raterscope.app.command_line.arguments import (
     Parser,
@@ -22,28 +19,8 @@ from raterscope.app.command_line.arguments import (
     pair,
     steps,
 )
-from raterscope.app.exports import Export, Request
-from raterscope.app.kinds.kind import (
-    Catalogue,
-    FuseCommand,
-    Kind,
-    Plan,
-    Report,
-    ReportPart,
-    ReportRequest,
-    Run,
-    Sample,
-    Summary,
-)
-
-if TYPE_CHECKING:
-    from raterscope.algorithms.progress import Watch
-    from raterscope.algorithms.settings import Settings
-    from raterscope.app.comparison import ComparedItem, Differences
-    from raterscope.app.outcome import Answer, Inputs
-    from raterscope.app.sample_files import Demonstrated, Tools
-    from raterscope.app.study import RunEntry, Study
-    from raterscope.app.trust import Trust
+from raterscope.app.exports import Export
+from raterscope.app.kinds.kind import Catalogue, Catalogues, Functions, FuseCommand, Kind, Report, Sample
 
 __all__ = ["LABELS"]
 
@@ -95,128 +72,42 @@ def _add_fuse_options(parser: Parser) -> None:
     add_results(parser)
 
 
-def _fuse_files(options: argparse.Namespace) -> int:
-    from raterscope.app.kinds.labels.command import fuse_labels
-
-    return fuse_labels(options)
-
-
-def _catalogues() -> Sequence[Catalogue]:
-    from raterscope.algorithms.labels.catalogue import LABELLERS
-
-    return (Catalogue("algorithms for labels (--algorithm, with run: ALGORITHM)", LABELLERS),)
-
-
-def _shared_settings() -> type[Settings]:
-    from raterscope.algorithms.labels.fusion import QuestionSettings
-
-    return QuestionSettings
-
-
-def _texts(options: argparse.Namespace) -> dict[str, str]:
-    return dict(options.settings) | ({"truths": "hold"} if options.hold_truth else {})
-
-
-def _make_plan(options: argparse.Namespace) -> Plan:
-    from raterscope.algorithms.labels.fusion import LabelPlan
-
-    return LabelPlan.make(options.algorithm, _texts(options))
-
-
-def _read_plan(values: Mapping[str, Any]) -> Plan:
-    from raterscope.algorithms.labels.fusion import LabelPlan
-
-    return LabelPlan.from_dict(values)
-
-
-def _gather(items: Sequence[int], study: Study, _plan: Any, _hold_truth: bool, watch: Watch) -> Inputs[Any]:
-    from raterscope.app.kinds.labels.running import gather
-
-    return gather(items, study, watch)
-
-
-def _fuse(inputs: Any, plan: Any, _jobs: int | None, watch: Watch) -> Answer[Any, Any, Any]:
-    from raterscope.app.kinds.labels.running import fuse_inputs
-
-    return fuse_inputs(inputs, plan, watch)
-
-
-def _keep(answer: Any, study: Study, watch: Watch) -> int:
-    from raterscope.app.kinds.labels.running import keep
-
-    return keep(answer, study, watch)
-
-
-def _summarise(
-    answer: Any, _study: Study, options: argparse.Namespace, seconds: float, watch: Watch
-) -> Summary:
-    from raterscope.app.kinds.labels.command import judged_of, notices_of, summary_of
-
-    judged, _ = judged_of(answer, _texts(options), watch=watch)
-    return Summary(notices_of(answer, judged), summary_of(answer, seconds, judged))
-
-
-def _trust(study: Study, items: Sequence[int], watch: Watch) -> Trust | None:
-    from raterscope.app.kinds.labels.trust import trust_in_labels
-
-    watch(0.0, "comparing with the ground truth")
-    return trust_in_labels(study, items[0])
-
-
-def _annotators_of(study: Study, item: int, run: RunEntry) -> Iterable[str | None]:
-    from raterscope.app.study.labels import labels_of
-
-    return labels_of(study, item, run).annotators
-
-
 def _add_report_options(parser: Parser) -> None:
     add_roc_curves(parser, "needs known truths and takes minutes")
     add_rates_over_time(parser, "of questions of labels")
 
 
-def _read_report_options(options: argparse.Namespace) -> dict[str, Any]:
-    from raterscope.algorithms.labels.roc_curves import FoldedSettings
+def _catalogues() -> Catalogues:
+    from raterscope.algorithms.labels.catalogue import LABELLERS
+    from raterscope.algorithms.labels.fusion import QuestionSettings
 
-    folds = None if options.roc_curves is None else FoldedSettings.from_text(dict(options.roc_curves))
-    return {"folds": folds, "over_time": options.rates_over_time}
-
-
-def _gather_report(request: ReportRequest, watch: Watch) -> ReportPart:
-    from raterscope.app.kinds.labels.report.sections import gather_part
-
-    return gather_part(request, watch)
+    algorithms = Catalogue("algorithms for labels (--algorithm, with run: ALGORITHM)", LABELLERS)
+    return Catalogues((algorithms,), QuestionSettings)
 
 
-def _compare_runs(item: ComparedItem, differences: Differences) -> None:
-    from raterscope.app.kinds.labels.changes import compare_runs
+def _functions() -> Functions:
+    from raterscope.app.kinds.labels.functions import FUNCTIONS
 
-    compare_runs(item, differences)
-
-
-def _demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demonstrated:
-    from raterscope.app.kinds.labels.sample import demonstrate
-
-    return demonstrate(folder, results, tools, watch)
+    return FUNCTIONS
 
 
-def _about(_path: Path) -> str:
-    from raterscope.app.kinds.labels.sample import about
+def _report() -> Report:
+    from raterscope.app.kinds.labels.report.sections import REPORT
 
-    return about()
-
-
-def _write(study: Study, request: Request, watch: Watch) -> list[Path]:
-    from raterscope.app.kinds.labels.exporting import export_labels
-
-    return export_labels(study, request, watch)
+    return REPORT
 
 
-_KINDS = ("labels",)
+def _sample() -> Sample:
+    from raterscope.app.kinds.labels.sample import SAMPLE
+
+    return SAMPLE
+
+
 _DRAWN = ("csv", "svg")
 
 
 def _table(what: str, title: str, formats: tuple[str, ...] = ("csv",), *, of_run: bool = True) -> Export:
-    return Export(what, _KINDS, title, formats, _write, of_run=of_run, by_question=True)
+    return Export(what, title, formats, of_run=of_run, by_question=True)
 
 
 _EXPORTS = (
@@ -242,16 +133,6 @@ LABELS = Kind(
     by_question=True,
     file_kinds=("labels", "true-labels"),
     detail="task",
-    run=Run(
-        catalogues=_catalogues,
-        shared_settings=_shared_settings,
-        make_plan=_make_plan,
-        read_plan=_read_plan,
-        gather=_gather,
-        fuse=_fuse,
-        keep=_keep,
-        summarise=_summarise,
-    ),
     fuse_command=FuseCommand(
         "a crowd's labels: true classes, and each annotator's confusion matrix",
         "Fuses labels and writes labels.csv, annotators.csv, confusion.csv, next_votes.csv and\n"
@@ -264,12 +145,11 @@ LABELS = Kind(
             "fuse labels scores.csv --outputs -1,1,3 --classes no,yes --stands -1=no 1=yes 3=yes -o results",
         ),
         _add_fuse_options,
-        _fuse_files,
     ),
-    trust=_trust,
-    annotators_of=_annotators_of,
-    compare_runs=_compare_runs,
-    report=Report(_gather_report, _add_report_options, _read_report_options),
+    load_catalogues=_catalogues,
+    load_functions=_functions,
+    load_report=_report,
     exports=_EXPORTS,
-    sample=Sample(_demonstrate, _about, "window-labels.png", 0.1),
+    load_sample=_sample,
+    add_report_options=_add_report_options,
 )

@@ -20,6 +20,7 @@ from raterscope.algorithms.simulation.label_crowds import (
     simulate_labels,
 )
 from raterscope.app.command_line.output import make_folder
+from raterscope.app.kinds.kind import Sample
 from raterscope.app.kinds.labels.answers import assessed
 from raterscope.app.kinds.labels.command import summary_of
 from raterscope.app.kinds.labels.result_files import QuestionOutput, run_record, write_question
@@ -233,3 +234,6 @@ def _write(
             question = answer.inputs.given[name]
             output = QuestionOutput(question, answer.plan, outcome.fusion, record, judged.get(name, {}))
             write_question(here, output, part(watch, done / len(answers), (done + 1) / len(answers)))
+
+
+SAMPLE = Sample(demonstrate, lambda _path: about(), "window-labels.png", 0.1)

@@ -9,6 +9,7 @@ import numpy as np
 from raterscope.algorithms.labels import OPEN
 from raterscope.algorithms.labels.assessment import assess
 from raterscope.algorithms.labels.result import LabelResult
+from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.kinds.labels.answers import truth_about
 from raterscope.app.kinds.labels.running import measured
 from raterscope.app.review import fold
@@ -31,8 +32,9 @@ _MEASURED = {"pooled": "labels", "ibcc": "labels, ibcc"}
 _NOT_MEASURED = "This method was not measured on comparable crowds."
 
 
-def trust_in_labels(study: Study, question: int) -> Trust | None:
+def trust_in_labels(study: Study, question: int, watch: Watch = silent) -> Trust | None:
     """Compare the probability of each task's consensus with known truths, else with decisions."""
+    watch(0.0, "comparing with the ground truth")
     shown, result = study.shown.run_and_result(question, "labels", None)
     if shown is None or not isinstance(result, LabelResult):
         return None

@@ -31,6 +31,7 @@ from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.volumes.records import MaskTable, VolumeFile
 from raterscope.app.formats.volumes.resampling import why_not_regular
 from raterscope.app.import_candidates import ClassifiedFiles, sort_files
+from raterscope.app.kinds.kind import Summary
 from raterscope.app.kinds.masks.methods import compare_cases, in_words, methods_plans, write_methods
 from raterscope.app.kinds.masks.placing import Placement, place, placed_mask
 from raterscope.app.kinds.masks.rater_clusters import (
@@ -45,6 +46,7 @@ from raterscope.app.kinds.masks.raters import assign_raters
 from raterscope.app.kinds.masks.reading import MaskReading, read_mask_files, sites_of
 from raterscope.app.kinds.masks.result_files import CaseOutput, run_record, write_case
 from raterscope.app.kinds.masks.running import Answer, Case, Inputs, fuse_case, fuse_inputs, fuse_together
+from raterscope.app.study import Study
 from raterscope.app.study.masks import record_of
 from raterscope.app.study.records import MaskRecord
 
@@ -102,6 +104,13 @@ def _clusters(answer: Answer, watch: Watch, *, asked: bool) -> dict[str, list[Ca
     if not by_consensus:
         by_consensus = follow_consensuses(answer.inputs, None, watch)
     return {DICE: agreements_of_results(results, DICE), CONSENSUS: by_consensus}
+
+
+def summarise(
+    answer: Answer, _study: Study, _options: argparse.Namespace, seconds: float, _watch: Watch
+) -> Summary:
+    """Describe a run over a study; see `Functions.summarise`."""
+    return Summary((), summary_of(answer, seconds))
 
 
 def summary_of(answer: Answer, seconds: float) -> Iterator[str]:

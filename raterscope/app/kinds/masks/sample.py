@@ -20,6 +20,7 @@ from raterscope.app.formats.export import safe
 from raterscope.app.formats.masks.collector import cropped
 from raterscope.app.formats.masks.export import write_array
 from raterscope.app.formats.masks.naming import bare
+from raterscope.app.kinds.kind import Sample
 from raterscope.app.kinds.masks.lidc_package import Nodule, find_database, read_nodules
 from raterscope.app.kinds.masks.result_files import CaseOutput, run_record, whole, whole_record, write_case
 from raterscope.app.kinds.masks.running import Answer, digest_of, fuse_inputs, gather, keep
@@ -299,3 +300,11 @@ def _summary(every: Answer, parted: Answer, truth: Truth, seconds: float) -> Ite
                 for side in sides
             ]
             yield f"{plain(outcome.item)} has {len(sides)} consensuses: {'; '.join(groups)}"
+
+
+def _about(path: Path) -> str:
+    with Study.open(path) as study:
+        return about(study)
+
+
+SAMPLE = Sample(demonstrate, _about, "window-masks.png", 0.4)

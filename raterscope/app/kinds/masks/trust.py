@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from scipy.stats import t as student_t
 
 from raterscope.algorithms.evaluation import Calibration as Counted
 from raterscope.algorithms.masks.calibration import (
@@ -225,6 +224,8 @@ def _counted(bins: FloatArray) -> Counted:
 
 def _least_p(apart: FloatArray) -> float:
     """Give the p value that the mean of (C, K) differences is 0, K tests taken together (Bonferroni)."""
+    from scipy.stats import t as student_t  # takes a second to import
+
     cases, tests = apart.shape
     error = np.maximum(apart.std(axis=0, ddof=1), _LEAST_SPREAD) / np.sqrt(cases)
     p_values = 2 * student_t.sf(np.abs(apart.mean(axis=0)) / error, cases - 1)

@@ -34,11 +34,13 @@ from raterscope.app.errors import InputError, counted, plain, refuse_unknown
 from raterscope.app.formats.pairs import read_pairs
 from raterscope.app.formats.pairs.records import PairTable
 from raterscope.app.formats.pairs.true_rankings import RankingTable, read_ranking
+from raterscope.app.kinds.kind import Summary
 from raterscope.app.kinds.pairs.answers import Agreements, Beside, agreements, beside, not_promised
 from raterscope.app.kinds.pairs.reading import Asked, by_question, joined
 from raterscope.app.kinds.pairs.result_files import QuestionOutput, has_path, run_record, write_question
 from raterscope.app.kinds.pairs.running import Answer, Inputs, fuse_inputs
 from raterscope.app.kinds.pairs.trust import trust_in_fusion
+from raterscope.app.study import Study
 from raterscope.app.study.pairs import placed
 
 __all__ = ["beside_each", "fuse_pairs", "notices_of", "summary_of"]
@@ -78,6 +80,14 @@ def _refuse(answer: Answer, tables: list[PairTable]) -> None:
     (first, *others) = answer.outcomes.values()
     if not others and len(paths) == 1 and first.problem and not first.details:
         raise InputError(first.problem, file=paths.pop())
+
+
+def summarise(
+    answer: Answer, _study: Study, _options: argparse.Namespace, seconds: float, watch: Watch
+) -> Summary:
+    """Describe a run over a study; see `Functions.summarise`."""
+    others = beside_each(answer, watch)
+    return Summary(notices_of(answer), summary_of(answer, seconds, others) if answer.kept else ())
 
 
 def summary_of(answer: Answer, seconds: float, others: Mapping[str, Beside]) -> Iterator[str]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from raterscope.app.command_line.arguments import (
     Parser,
@@ -15,27 +12,8 @@ from raterscope.app.command_line.arguments import (
     add_results,
     add_settings,
 )
-from raterscope.app.exports import Export, Request
-from raterscope.app.kinds.kind import (
-    Catalogue,
-    FuseCommand,
-    Kind,
-    Plan,
-    Report,
-    ReportPart,
-    ReportRequest,
-    Run,
-    Sample,
-    Summary,
-)
-
-if TYPE_CHECKING:
-    from raterscope.algorithms.progress import Watch
-    from raterscope.app.comparison import ComparedItem, Differences
-    from raterscope.app.outcome import Answer, Inputs
-    from raterscope.app.sample_files import Demonstrated, Tools
-    from raterscope.app.study import RunEntry, Study
-    from raterscope.app.trust import Trust
+from raterscope.app.exports import Export
+from raterscope.app.kinds.kind import Catalogue, Catalogues, Functions, FuseCommand, Kind, Report, Sample
 
 __all__ = ["PAIRS"]
 
@@ -59,104 +37,32 @@ def _add_fuse_options(parser: Parser) -> None:
     add_results(parser)
 
 
-def _fuse_files(options: argparse.Namespace) -> int:
-    from raterscope.app.kinds.pairs.command import fuse_pairs
-
-    return fuse_pairs(options)
-
-
-def _catalogues() -> Sequence[Catalogue]:
+def _catalogues() -> Catalogues:
     from raterscope.algorithms.pairs.catalogue import PATHS
 
-    return (Catalogue("paths for pairs (--path, with run: ALGORITHM)", PATHS),)
+    return Catalogues((Catalogue("paths for pairs (--path, with run: ALGORITHM)", PATHS),))
 
 
-def _make_plan(options: argparse.Namespace) -> Plan:
-    from raterscope.algorithms.pairs.fusion import PairPlan
+def _functions() -> Functions:
+    from raterscope.app.kinds.pairs.functions import FUNCTIONS
 
-    return PairPlan.make(options.algorithm, dict(options.settings))
-
-
-def _read_plan(values: Mapping[str, Any]) -> Plan:
-    from raterscope.algorithms.pairs.fusion import PairPlan
-
-    return PairPlan.from_dict(values)
+    return FUNCTIONS
 
 
-def _gather(items: Sequence[int], study: Study, _plan: Any, _hold_truth: bool, watch: Watch) -> Inputs[Any]:
-    from raterscope.app.kinds.pairs.running import gather
+def _report() -> Report:
+    from raterscope.app.kinds.pairs.report.sections import REPORT
 
-    return gather(items, study, watch)
-
-
-def _fuse(inputs: Any, plan: Any, _jobs: int | None, watch: Watch) -> Answer[Any, Any, Any]:
-    from raterscope.app.kinds.pairs.running import fuse_inputs
-
-    return fuse_inputs(inputs, plan, watch)
+    return REPORT
 
 
-def _keep(answer: Any, study: Study, watch: Watch) -> int:
-    from raterscope.app.kinds.pairs.running import keep
+def _sample() -> Sample:
+    from raterscope.app.kinds.pairs.sample import SAMPLE
 
-    return keep(answer, study, watch)
-
-
-def _summarise(
-    answer: Any, _study: Study, _options: argparse.Namespace, seconds: float, watch: Watch
-) -> Summary:
-    from raterscope.app.kinds.pairs.command import beside_each, notices_of, summary_of
-
-    others = beside_each(answer, watch)
-    return Summary(notices_of(answer), summary_of(answer, seconds, others) if answer.kept else ())
-
-
-def _trust(study: Study, items: Sequence[int], watch: Watch) -> Trust | None:
-    from raterscope.app.kinds.pairs.trust import trust_in_pairs
-
-    return trust_in_pairs(study, items[0], watch)
-
-
-def _annotators_of(study: Study, item: int, run: RunEntry) -> Iterable[str | None]:
-    from raterscope.app.study.pairs import pairs_of
-
-    return pairs_of(study, item, run).annotators
-
-
-def _gather_report(request: ReportRequest, watch: Watch) -> ReportPart:
-    from raterscope.app.kinds.pairs.report.sections import gather_part
-
-    return gather_part(request, watch)
-
-
-def _compare_runs(item: ComparedItem, differences: Differences) -> None:
-    from raterscope.app.kinds.pairs.changes import compare_runs
-
-    compare_runs(item, differences)
-
-
-def _demonstrate(folder: Path, results: Path, tools: Tools, watch: Watch) -> Demonstrated:
-    from raterscope.app.kinds.pairs.sample import demonstrate
-
-    return demonstrate(folder, results, tools, watch)
-
-
-def _about(_path: Path) -> str:
-    from raterscope.app.kinds.pairs.sample import about
-
-    return about()
-
-
-def _write(study: Study, request: Request, watch: Watch) -> list[Path]:
-    from raterscope.app.kinds.pairs.exporting import export_pairs
-
-    return export_pairs(study, request, watch)
-
-
-_KINDS = ("pairs",)
+    return SAMPLE
 
 
 def _table(what: str, title: str, formats: tuple[str, ...] = ("csv",), *, of_run: bool = True) -> Export:
-    return Export(what, _KINDS, title, formats, _write, of_run=of_run, by_question=True)
+    return Export(what, title, formats, of_run=of_run, by_question=True)
 
 
 _EXPORTS = (
@@ -174,15 +80,6 @@ PAIRS = Kind(
     file_kinds=("pairs", "true-ranking"),
     detail="annotator",
     doubt="flagged",
-    run=Run(
-        catalogues=_catalogues,
-        make_plan=_make_plan,
-        read_plan=_read_plan,
-        gather=_gather,
-        fuse=_fuse,
-        keep=_keep,
-        summarise=_summarise,
-    ),
     fuse_command=FuseCommand(
         "a crowd's comparisons of pairs: annotators biased to a side, and the ranking without bias",
         "Finds annotators who are biased to a side at a controlled rate of false discoveries,\n"
@@ -194,12 +91,10 @@ PAIRS = Kind(
             "fuse pairs comparisons.csv --truth ranking.csv -o results",
         ),
         _add_fuse_options,
-        _fuse_files,
     ),
-    trust=_trust,
-    annotators_of=_annotators_of,
-    compare_runs=_compare_runs,
-    report=Report(_gather_report),
+    load_catalogues=_catalogues,
+    load_functions=_functions,
+    load_report=_report,
     exports=_EXPORTS,
-    sample=Sample(_demonstrate, _about, "window-pairs.png", 0.1),
+    load_sample=_sample,
 )

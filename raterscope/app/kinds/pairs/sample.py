@@ -22,6 +22,7 @@ from raterscope.algorithms.simulation.pair_crowds import (
 from raterscope.app.command_line.output import make_folder
 from raterscope.app.formats.images import read_image
 from raterscope.app.formats.pairs import read_pairs
+from raterscope.app.kinds.kind import Sample
 from raterscope.app.kinds.pairs.answers import Beside, beside
 from raterscope.app.kinds.pairs.command import summary_of
 from raterscope.app.kinds.pairs.result_files import QuestionOutput, run_record, write_question
@@ -191,3 +192,6 @@ def _write(folder: Path, answer: Answer, watch: Watch) -> dict[str, Beside]:
         output = QuestionOutput(pairs, answer.plan, outcome.fusion, record)
         write_question(folder, output, part(watch, 0.5, 1.0))
     return others
+
+
+SAMPLE = Sample(demonstrate, lambda _path: about(), "window-pairs.png", 0.1)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.stats import binom
 
 from raterscope.algorithms.evaluation import Calibration
 from raterscope.algorithms.labels.assessment import wilson
@@ -73,6 +72,8 @@ class PairsTrust(Trust):
     @property
     def too_many_cleared(self) -> bool:
         """Whether more of the flagged were cleared than the rate allows."""
+        from scipy.stats import binom  # takes a second to import
+
         judged = self.confirmed + self.cleared
         return (
             judged >= FEW

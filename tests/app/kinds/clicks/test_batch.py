@@ -75,7 +75,7 @@ def test_learning_from_each_other_knows_neither_order_nor_processes(strays):
     first = batch.fuse_images(strays, FusionPlan(), jobs=1)
     backwards = batch.fuse_images(dict(reversed(strays.items())), FusionPlan(), jobs=2)
     assert all(same(first[name], backwards[name]) for name in strays)
-    alone = batch.fuse_images(strays, FusionPlan.make("oem", "dem", {"learn_across_images": "no"}))
+    alone = batch.fuse_images(strays, FusionPlan.make("oem", {"learn_across_images": "no"}))
     assert not any(same(first[name], alone[name]) for name in strays)
 
 
@@ -222,7 +222,7 @@ def test_a_library_call_that_lets_nothing_run_is_made_in_a_process_that_cancelli
             raise Cancelled
 
     with pytest.raises(Cancelled):
-        batch.fuse_images({"one": many}, FusionPlan.make(algorithm, "dem", {}), jobs=1, watch=watch)
+        batch.fuse_images({"one": many}, FusionPlan.make(algorithm), jobs=1, watch=watch)
     assert seen
     assert here not in seen
     assert multiprocessing.active_children() == []
@@ -231,7 +231,7 @@ def test_a_library_call_that_lets_nothing_run_is_made_in_a_process_that_cancelli
 def test_reliabilities_start_the_clustering_of_the_next_image(strays):
     """OEM-DEM paper, section 4: the second image is fused as with the p0 that the first one gave."""
     texts = {"as_printed": "yes", "prior": "none", "max_iterations": "3", "carry_reliability": "yes"}
-    plan = FusionPlan.make("oem", "dem", texts)
+    plan = FusionPlan.make("oem", texts)
     names = list(strays)[:2]
     carried = batch.fuse_images({name: strays[name] for name in names}, plan)
     first, second = (carried[name].fusion.clustering for name in names)

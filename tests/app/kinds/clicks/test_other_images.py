@@ -22,7 +22,7 @@ from raterscope.app.review import Decision, SpotSubject, fold, read_measures
 from raterscope.app.study import Study
 from tests.algorithms.clicks.test_settling import smears
 
-PLAN = FusionPlan.make("oem", "dem", {"interval_draws": "20"})
+PLAN = FusionPlan.make("oem", {"interval_draws": "20"})
 IMAGES = 6
 
 
@@ -106,7 +106,7 @@ def test_a_decision_on_another_image_teaches_since_it_was_made(filled: Study) ->
 
 
 def test_runs_that_cluster_otherwise_or_are_outdated_teach_nothing(filled: Study) -> None:
-    other = FusionPlan.make("oem", "dem", {"vote_coverage": "0.9"})
+    other = FusionPlan.make("oem", {"vote_coverage": "0.9"})
     assert gather([2], filled, plan=other).others.images == ()
     name = filled.annotators()[0]
     filled.record(Decision(verb="exclude", annotators=(name,), reason="careless"))

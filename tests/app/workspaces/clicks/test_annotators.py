@@ -15,7 +15,7 @@ from raterscope.widgets.panels.spot_details import VoterList
 from tests.app.driving import idle, press
 
 opens_a_menu = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
-SHARE = FusionPlan.make("oem", "share", {"share": "0.3"})
+SHARE = FusionPlan.make("oem", {"detector": "share", "share": "0.3"})
 """Four of thirteen marked the disputed spot: one less, and they are too few."""
 
 

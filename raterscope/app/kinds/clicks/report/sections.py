@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from PIL import Image, ImageDraw
 
+from raterscope.algorithms.clicks.crowd_size import CrowdSizeSettings
 from raterscope.algorithms.clicks.robustness import run_notices
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.convergence import of_clicks
@@ -26,7 +29,7 @@ from raterscope.app.kinds.clicks.report.tables import (
     parasitaemia_table,
 )
 from raterscope.app.kinds.clicks.running import counted_in
-from raterscope.app.kinds.kind import ReportPart, ReportRequest
+from raterscope.app.kinds.kind import Report, ReportPart, ReportRequest
 from raterscope.app.page.contents import Block, Facts, Gallery, Notices, Picture, Section, Swatch
 from raterscope.app.page.pictures import photograph, scale_bar
 from raterscope.app.page.units import run_in_words, significant
@@ -281,3 +284,12 @@ def _controls(run: RunEntry, then: ReviewState, items: Mapping[tuple[str, int], 
         if names:
             said.append(f" {kind} control images: {', '.join(names)}; {rule}.")
     return "".join(said)
+
+
+def _read_options(options: argparse.Namespace) -> dict[str, Any]:
+    if options.by_crowd_size is None:
+        return {}
+    return {"crowd_size": CrowdSizeSettings.from_text(dict(options.by_crowd_size))}
+
+
+REPORT = Report(gather_part, _read_options, held_fixed)

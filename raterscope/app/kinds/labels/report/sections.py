@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from raterscope.algorithms.labels.data import OPEN, FloatArray
 from raterscope.algorithms.labels.drift import change_points, main_change, row_over_time
-from raterscope.algorithms.labels.roc_curves import FoldedCurves
+from raterscope.algorithms.labels.roc_curves import FoldedCurves, FoldedSettings
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.convergence import of_labels
 from raterscope.app.errors import counted, plain
-from raterscope.app.kinds.kind import ReportPart, ReportRequest
+from raterscope.app.kinds.kind import Report, ReportPart, ReportRequest
 from raterscope.app.kinds.labels.answers import Answered, Groups, plan_of
 from raterscope.app.kinds.labels.community_files import GroupedAnswer
 from raterscope.app.kinds.labels.decision_rates import (
@@ -351,3 +353,11 @@ def _question(request: ReportRequest, entry: QuestionEntry, watch: Watch) -> tup
     if over_time is not None:
         followed = follow_question(answered.question, over_time or None, part(watch, 0.9, 0.95))
     return answered.run, question_section(found, part(watch, 0.95, 1.0), curves, followed)
+
+
+def _read_options(options: argparse.Namespace) -> dict[str, Any]:
+    folds = None if options.roc_curves is None else FoldedSettings.from_text(dict(options.roc_curves))
+    return {"folds": folds, "over_time": options.rates_over_time}
+
+
+REPORT = Report(gather_part, _read_options)

@@ -13,7 +13,7 @@ from raterscope.algorithms.masks.patterns import with_margin
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.convergence import of_masks
 from raterscope.app.errors import counted, plain
-from raterscope.app.kinds.kind import ReportPart, ReportRequest
+from raterscope.app.kinds.kind import Report, ReportPart, ReportRequest
 from raterscope.app.kinds.masks.report.agreement import agreement_section, rater_trees_section
 from raterscope.app.kinds.masks.report.case_figures import Figures, read_figures
 from raterscope.app.kinds.masks.report.methods import compared_methods_section
@@ -374,3 +374,6 @@ def _ties(figures: Sequence[Figures]) -> str:
         if even
         else "There were none: no voxel has a probability of just one half."
     )
+
+
+REPORT = Report(gather_part, lambda options: {"methods": options.compare_methods})

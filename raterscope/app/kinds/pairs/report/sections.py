@@ -9,7 +9,7 @@ from raterscope.algorithms.pairs.selection import wrong_probabilities
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.disputes import matters_in_words
 from raterscope.app.errors import counted, plain
-from raterscope.app.kinds.kind import ReportPart, ReportRequest
+from raterscope.app.kinds.kind import Report, ReportPart, ReportRequest
 from raterscope.app.kinds.pairs.answers import not_promised
 from raterscope.app.kinds.pairs.report.compared_question import ComparedQuestion, read_compared
 from raterscope.app.kinds.pairs.report.tables import (
@@ -227,3 +227,6 @@ def gather_part(request: ReportRequest, watch: Watch) -> ReportPart:
             runs[found.run.id] = found.run
             sections.append(compared_section(found, part(step, 0.8, 1.0)))
     return ReportPart(sections, runs, _MEASURES if runs else ())
+
+
+REPORT = Report(gather_part)
