@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from raterscope.app.formats.pairs.true_rankings import holds_ranking
 from raterscope.app.formats.points import has_points
 from raterscope.app.formats.points.tables import holds_scores
 from raterscope.app.formats.records import refuse_special
-from raterscope.app.formats.sources import SUFFIXES, Sources
+from raterscope.app.formats.sources import SUFFIXES, Source, Sources
 from raterscope.app.formats.volumes.records import VolumeFile
 from raterscope.app.natural import natural
 
@@ -30,6 +30,24 @@ _LISTS = {
     "true-ranking": "rankings", "scores": "tables", "image": "images", "masks": "masks",
 }  # fmt: skip
 """Where files go whose kind is told by hand."""
+
+
+@dataclass(frozen=True)
+class OtherFiles:
+    """Files of a kind that is read by itself.
+
+    Attributes
+    ----------
+    kind : str
+    file_kinds : tuple of str
+        What its files may hold.
+    recognises : callable
+        Tells whether a file holds annotations of the kind.
+    """
+
+    kind: str
+    file_kinds: tuple[str, ...]
+    recognises: Callable[[Source], bool]
 
 
 @dataclass(frozen=True)
@@ -81,6 +99,8 @@ class ImportCandidates:
         Tables of ground-truth rankings.
     doubtful : list of Path
         What may be masks or volumes, which `settle` decides; among the images too there may be masks.
+    others : dict of kind to list of Path
+        Files of the kinds that are read by themselves, which `readers` recognise.
     sources : Sources
         The files of annotations, parsed, for those who read them.
     """
@@ -100,7 +120,18 @@ class ImportCandidates:
     doubtful: list[Path] = field(default_factory=list)
     left: list[Path] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
+    readers: Sequence[OtherFiles] = ()
+    others: dict[str, list[Path]] = field(default_factory=dict)
     sources: Sources = field(default_factory=Sources)
+
+    def put_other(self, path: Path) -> bool:
+        """Put a file to those of a kind that is read by itself, where it is one."""
+        for reader in self.readers:
+            named = self.kind in reader.file_kinds
+            if named or (self.kind is None and path.is_file() and reader.recognises(self.sources.open(path))):
+                self.others.setdefault(reader.kind, []).append(path)
+                return True
+        return False
 
     def has(self, path: Path) -> bool:
         """Tell whether a file belongs to a volume that was found already."""
@@ -166,10 +197,16 @@ def sort_files(
 
 
 def classify_files(
-    paths: Sequence[Path], kind: str | None = None, sources: Sources | None = None, watch: Watch = silent
+    paths: Sequence[Path],
+    kind: str | None = None,
+    sources: Sources | None = None,
+    watch: Watch = silent,
+    *,
+    readers: Sequence[OtherFiles] = (),
 ) -> ImportCandidates:
     """Tell what each file is, as far as it shows it by itself; see `sort_files`."""
-    candidates = ImportCandidates(tuple(paths), kind, sources=Sources() if sources is None else sources)
+    sources = Sources() if sources is None else sources
+    candidates = ImportCandidates(tuple(paths), kind, sources=sources, readers=readers)
     for done, path in enumerate(paths):
         step = part(watch, done / len(paths), (done + 1) / len(paths))
         if path.is_dir():
@@ -220,6 +257,7 @@ def resolve_ambiguous(
             or candidates.labels
             or candidates.pairs
             or candidates.volumes
+            or candidates.others
         )
         others = [path for path in candidates.images if path not in pictures]
         candidates.images = [path for path in candidates.images if path in pictures]
@@ -251,7 +289,7 @@ def _sort_file(path: Path, kind: str | None, candidates: ImportCandidates, watch
     if kind in (None, "masks", "volume") and _holds_nothing(path):
         raise InputError("is empty; expected an image or a mask", file=path)
     watch(0.0, f"looking at {plain(path.name)}")
-    if candidates.has(path):
+    if candidates.has(path) or candidates.put_other(path):
         return
     if kind == "clicks" and path.suffix.casefold() in SUFFIXES:
         candidates.points.append(path)
@@ -301,6 +339,8 @@ def _sort_folder(folder: Path, kind: str | None, candidates: ImportCandidates, w
         try:
             if path.name.casefold() == _DICOMDIR or path.name.casefold().endswith((".img", ".img.gz")):
                 continue  # what it lists or belongs to is looked at
+            if candidates.put_other(path):
+                continue
             if kind in (None, "clicks", "masks", "truth") and path.suffix.casefold() in SUFFIXES:
                 is_of_masks = kind != "clicks" and holds_masks(candidates.sources.open(path))
                 others = candidates.masks if is_of_masks else candidates.left
@@ -341,7 +381,13 @@ def _sort_folder(folder: Path, kind: str | None, candidates: ImportCandidates, w
 
 
 def _count(candidates: ImportCandidates) -> int:
-    marks = len(candidates.points) + len(candidates.bare) + len(candidates.labels) + len(candidates.masks)
+    marks = (
+        sum(map(len, candidates.others.values()))
+        + len(candidates.points)
+        + len(candidates.bare)
+        + len(candidates.labels)
+        + len(candidates.masks)
+    )
     return marks + len(candidates.images) + len(candidates.volumes) + len(candidates.doubtful)
 
 

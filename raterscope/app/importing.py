@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, counted, plain
@@ -15,7 +16,7 @@ from raterscope.app.formats.pairs.records import PairTable
 from raterscope.app.formats.pairs.true_rankings import RankingTable, read_ranking
 from raterscope.app.formats.sources import Sources
 from raterscope.app.formats.volumes.records import MaskTable, VolumeFile
-from raterscope.app.import_candidates import ImportCandidates, classify_files, resolve_ambiguous
+from raterscope.app.import_candidates import ImportCandidates, OtherFiles, classify_files, resolve_ambiguous
 from raterscope.app.kinds.clicks.reading import assign_annotators, read_point_files
 from raterscope.app.kinds.labels.reading import (
     are_of_labels,
@@ -36,6 +37,7 @@ from raterscope.app.kinds.masks.reading import (
 )
 from raterscope.app.kinds.pairs.reading import are_of_pairs, read_pair_files, store_pairs
 from raterscope.app.kinds.pairs.reading import names_of as names_of_items
+from raterscope.app.kinds.registry import KINDS
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.labels import link_pictures
 from raterscope.app.study.masks import add_case, add_masks
@@ -51,7 +53,8 @@ TABLES = (".csv", ".tsv", ".txt")
 class Readings:
     """What was read from some files, each kind in the order of the files.
 
-    `attributed` are the masks of all files with their annotators. `left` are files of a folder that were not
+    `attributed` are the masks of all files with their annotators. `others` is what the readers of other kinds
+    read, by kind. `left` are files of a folder that were not
     read: tables are imported by name only.
     """
 
@@ -65,6 +68,7 @@ class Readings:
     labels: tuple[LabelTable | TrueLabels, ...] = ()
     pairs: tuple[PairTable, ...] = ()
     rankings: tuple[RankingTable, ...] = ()
+    others: Mapping[str, Any] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
 
 
@@ -107,7 +111,13 @@ def read_files(
         For the first file that cannot be read; nothing of the others is lost, for nothing is stored yet.
     """
     mappings = mappings or {}
-    candidates = classify_files(paths, kind, sources, part(watch, 0.0, 0.15))
+    readers = {kind.name: kind.load_reader() for kind in KINDS.values() if kind.load_reader is not None}
+    listed = [OtherFiles(name, KINDS[name].file_kinds, one.recognises) for name, one in readers.items()]
+    candidates = classify_files(paths, kind, sources, part(watch, 0.0, 0.15), readers=listed)
+    others = {
+        name: readers[name].read([candidates.sources.open(path) for path in files], kind, watch)
+        for name, files in candidates.others.items()
+    }
     _apply_column_mapping(mappings, candidates)
     beside = frozenset(candidates.beside).difference(candidates.labels)
     now = 0.5 if candidates.labels or candidates.pairs else 0.2
@@ -149,7 +159,9 @@ def read_files(
         part(watch, share, 1.0),
     )
     refused += more
-    if refused and not (tables or points or images or files.volumes or masks or labels or pairs or rankings):
+    if refused and not (
+        tables or points or images or files.volumes or masks or labels or pairs or rankings or others
+    ):
         raise refused[0]
     names = [site.name for site in sites_of(at_hand.entries, images, files.volumes)]
     attributed = assign_raters(masks, names, reading.by_hand, naming=reading.naming, truth=kind == "truth")
@@ -170,6 +182,7 @@ def read_files(
         labels=labels,
         pairs=pairs,
         rankings=rankings,
+        others=others,
         attributed=tuple(attributed),
         notices=(
             *files.notices,
@@ -312,6 +325,10 @@ def _store(
     if readings.pairs:
         now, share = share, 0.5 + share / 2
         sentences += store_pairs(readings.pairs, study, part(watch, now, share))
+    for name, what in readings.others.items():
+        load_reader = KINDS[name].load_reader
+        assert load_reader is not None
+        sentences += load_reader().store(what, study, watch)
     for ranking in readings.rankings:
         sentences.append(f"{plain(ranking.path.name)}: {add_true_ranking(study, ranking)}")
     if readings.images and (study.questions() or study.pair_questions()):

@@ -9,6 +9,7 @@ from typing import Any
 from raterscope import __version__
 from raterscope.app.review import fold
 from raterscope.app.study import RunEntry, Study
+from raterscope.app.study.kinds import STORED, image_kinds, question_kinds
 from raterscope.app.study.runs import run_name
 
 __all__ = ["Provenance", "description_of", "provenance_of", "provenance_of_report", "record_of_export"]
@@ -83,11 +84,11 @@ def provenance_of_report(study: Study, item: int | None = None, question: int | 
     item, question : int, optional
         The number of the only image or question that it is about; without either, it is about all.
     """
-    images, questions = ("clicks", "masks"), ("labels", "pairs")
-    if item is not None or question is not None:
-        kinds, only = (images, item) if item is not None else (questions, question)
-        return provenance_of(study, kinds, () if only is None else (only,))
-    return provenance_of(study, (*images, *questions))
+    if item is not None:
+        return provenance_of(study, image_kinds(), (item,))
+    if question is not None:
+        return provenance_of(study, question_kinds(), (question,))
+    return provenance_of(study, (*image_kinds(), *question_kinds()))
 
 
 def description_of(run: RunEntry | None, *, deidentify: bool = False) -> str:
@@ -141,7 +142,7 @@ def _record(study: Study, run: RunEntry, items: Sequence[int], deidentify: bool)
 
 def _controls(study: Study, run: RunEntry, items: Sequence[int]) -> dict[str, dict[str, bool]]:
     """Name a run's control images and say whether they are known to hold structures; nothing without any."""
-    if run.kind != "clicks":
+    if not STORED[run.kind].has_controls:
         return {}
     then = fold([one for one in study.decisions() if one.id <= run.known])
     marks = {study.name_of(run.kind, item): then.control(item) for item in items}

@@ -216,10 +216,6 @@ NUMBERS = {
 }
 """Numbers of the table, and how each is said."""
 
-_ITEMS = {
-    "clicks": ("annotator", "image"), "masks": ("rater", "case"), "labels": ("vote", "task"),
-    "pairs": ("comparison", "annotator"),
-}  # fmt: skip
 _FAR = math.log(2.5)
 """Distance beyond which a crowd is not called comparable."""
 
@@ -281,7 +277,7 @@ def nearest(
     return min(near)[2] if near else None
 
 
-def comparable_in_words(kind: str, per_item: float, classes: int = 0) -> str:
+def comparable_in_words(kind: str, per_item: float, nouns: tuple[str, str], classes: int = 0) -> str:
     """Say what was measured on the nearest crowd.
 
     Parameters
@@ -290,13 +286,15 @@ def comparable_in_words(kind: str, per_item: float, classes: int = 0) -> str:
         "clicks", "masks", "labels" (by the pooled consensus), "labels, ibcc" or "pairs".
     per_item : float
         Annotators per image or case, votes per task, or comparisons per annotator.
+    nouns : (str, str)
+        What is counted, and per what: "vote", "task".
     classes : int
         Of labels.
     """
     one = nearest(comparable_crowds(), kind, per_item, classes)
     if one is None:
         return "No crowd of this size was measured."
-    noun, item = _ITEMS[kind.partition(",")[0]]
+    noun, item = nouns
     size = f"{counted(round(one.per_item), noun)} per {item}"
     size += f", {one.classes} classes" if one.classes else ""
     said = "; ".join(

@@ -40,11 +40,14 @@ def test_the_nearest_crowd_is_that_of_the_same_size_and_number_of_classes():
     [("clicks", 25, 0), ("masks", 4, 0), ("labels", 5, 5), ("labels, ibcc", 5, 5), ("pairs", 60, 0)],
 )
 def test_a_crowd_of_a_usual_size_is_named_with_its_figures(kind, per_item, classes):
-    words = comparable_in_words(kind, per_item, classes)
+    words = comparable_in_words(kind, per_item, ("vote", "task"), classes)
     assert words.startswith("On the nearest crowd measured (")
     assert "%" in words
     assert "{" not in words
 
 
 def test_nothing_is_said_of_crowds_that_are_far():
-    assert comparable_in_words("pairs", 1e9) == "No crowd of this size was measured."
+    assert (
+        comparable_in_words("pairs", 1e9, ("comparison", "annotator"))
+        == "No crowd of this size was measured."
+    )

@@ -31,7 +31,7 @@ from raterscope.app.kinds.clicks.watching import WatchPlan
 from raterscope.app.kinds.registry import find_export
 from raterscope.app.review import Decision, SpotSubject, View, fold
 from raterscope.app.study import Study
-from raterscope.app.study.result_shapes import mismatch_of
+from raterscope.app.study.kinds import mismatch_of
 from tests.app.tables import write
 from tests.campaigns.harness import Summary, cases, parser, random_of
 from tests.campaigns.studies import make_study

@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from raterscope.app.command_line.arguments import Parser
     from raterscope.app.comparison import ComparedItem, Differences
     from raterscope.app.exports import Export, Writer
+    from raterscope.app.formats.sources import Source
     from raterscope.app.outcome import Answer, Inputs
     from raterscope.app.page.contents import Section
     from raterscope.app.review import ReviewState, View
     from raterscope.app.sample_files import Demonstrated, Tools
     from raterscope.app.study import RunEntry, Study
+    from raterscope.app.study.kinds import StoredKind
     from raterscope.app.study.records import Item
     from raterscope.app.trust import Trust
 
@@ -36,6 +38,7 @@ __all__ = [
     "Kind",
     "Paragraph",
     "Plan",
+    "Reader",
     "Report",
     "ReportPart",
     "ReportRequest",
@@ -90,10 +93,31 @@ class Catalogues(NamedTuple):
         The ones that `run` names come first.
     shared_settings : type of Settings, optional
         Settings that every algorithm takes.
+    title : callable
+        ``title(algorithm)`` names the algorithm of a run in the history.
     """
 
     lists: Sequence[Catalogue]
     shared_settings: type[Settings] | None = None
+    title: Callable[[str], str] = str
+
+
+class Reader(NamedTuple):
+    """Reading of a kind's files into a study.
+
+    Attributes
+    ----------
+    recognises : callable
+        ``recognises(source)`` tells whether a file holds annotations of the kind.
+    read : callable
+        ``read(sources, kind, watch)`` reads files; `kind` is one of `Kind.file_kinds` where one was named.
+    store : callable
+        ``store(what was read, study, watch)`` stores it and returns what came in, a sentence each.
+    """
+
+    recognises: Callable[[Source], bool]
+    read: Callable[[Sequence[Source], str | None, Watch], Any]
+    store: Callable[[Any, Study, Watch], Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -290,8 +314,8 @@ class Kind:
     detail : str
         What a fusion decides on within an item: "detection", "region", "task", "annotator".
     fuse_command : FuseCommand
-    load_catalogues, load_functions, load_report : callable
-        Import the algorithms, the functions and the report's part.
+    load_storage, load_catalogues, load_functions, load_report : callable
+        Import how the study stores the kind, the algorithms, the functions and the report's part.
     exports : tuple of Export
         In the order of the menu.
     load_sample : callable, optional
@@ -300,6 +324,10 @@ class Kind:
         Adds options to the command `report`.
     doubt : str
         State of a detail that the expert should look at: "disputed", "flagged".
+    holds_decisions : bool
+        Whether a fusion holds fixed what the expert decided; else decisions count beside it at once.
+    load_reader : callable, optional
+        Imports what reads files of this kind; clicks, masks, labels and pairs are read together.
     """
 
     name: str
@@ -309,6 +337,7 @@ class Kind:
     file_kinds: tuple[str, ...]
     detail: str
     fuse_command: FuseCommand
+    load_storage: Callable[[], StoredKind]
     load_catalogues: Callable[[], Catalogues]
     load_functions: Callable[[], Functions]
     load_report: Callable[[], Report]
@@ -316,6 +345,8 @@ class Kind:
     load_sample: Callable[[], Sample] | None = None
     add_report_options: Callable[[Parser], None] = _no_options
     doubt: str = "disputed"
+    holds_decisions: bool = True
+    load_reader: Callable[[], Reader] | None = None
 
     @property
     def catalogues(self) -> Sequence[Catalogue]:

@@ -36,11 +36,14 @@ def registered(kind: Kind) -> Iterator[None]:
     ValueError
         Where a kind of this name is registered.
     """
+    from raterscope.app.study.kinds import stored
+
     if kind.name in KINDS:
         raise ValueError(f"a kind named {kind.name} is registered")
     KINDS[kind.name] = kind
     try:
-        yield
+        with stored(kind.load_storage()):
+            yield
     finally:
         del KINDS[kind.name]
 

@@ -1,7 +1,18 @@
 """The expert's decisions: the journal, and its effect on each kind of annotation."""
 
 from raterscope.app.review.decision import Decision, in_words, one_by_one, target_of
-from raterscope.app.review.journal import ReviewState, Standing, Weighed, differ, fold, redo, undo
+from raterscope.app.review.journal import (
+    REVIEWED,
+    ReviewedKind,
+    ReviewState,
+    Standing,
+    Weighed,
+    differ,
+    fold,
+    redo,
+    reviewed,
+    undo,
+)
 from raterscope.app.review.measures import Measures, Shape, is_measure, read_measures
 from raterscope.app.review.regions import Region, known_voxels
 from raterscope.app.review.spots import Control, Flag, Spot, Verdict, known_spots, match
@@ -26,6 +37,7 @@ from raterscope.app.review.viewed import LONG_ENOUGH, View, ViewedHow, viewed_pl
 
 __all__ = [
     "LONG_ENOUGH",
+    "REVIEWED",
     "SUBJECTS",
     "BiasSubject",
     "Control",
@@ -38,6 +50,7 @@ __all__ = [
     "Region",
     "RegionSubject",
     "ReviewState",
+    "ReviewedKind",
     "ScaleSubject",
     "Shape",
     "ShapeSubject",
@@ -65,6 +78,7 @@ __all__ = [
     "one_by_one",
     "read_measures",
     "redo",
+    "reviewed",
     "target_of",
     "undo",
     "viewed_places",

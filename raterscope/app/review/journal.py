@@ -7,19 +7,25 @@ what can be undone) is read off the journal by `fold`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from raterscope.app.review.decision import Decision, in_words, target_of
 from raterscope.app.review.regions import Region, RegionsOfImage
 from raterscope.app.review.spots import Control, Flag, Spot, SpotsOfImage
 from raterscope.app.review.subjects import (
+    SUBJECTS,
+    BiasSubject,
     CountingSubject,
+    OfClicks,
+    RegionSubject,
     ScaleSubject,
     ShapeSubject,
     StructureSubject,
+    TaskSubject,
     WeightSubject,
 )
 from raterscope.app.review.tasks import BiasesOfQuestion, DecidedTask, Judged, LastWords, TasksOfQuestion
@@ -31,7 +37,7 @@ superseded: a later decision on the same subject replaced it; no effect: it skip
 """
 
 
-class _OnItem(Protocol):
+class DecidedItem(Protocol):
     """Decisions on one item, collected while the journal is read."""
 
     words: LastWords
@@ -49,16 +55,56 @@ class _OnItem(Protocol):
         """Return the decisions that a fusion used and that nothing replaces now."""
 
 
-_READERS: Mapping[str, Callable[[], _OnItem]] = {
-    "clicks": SpotsOfImage,
-    "masks": RegionsOfImage,
-    "labels": TasksOfQuestion,
-    "pairs": BiasesOfQuestion,
+@dataclass(frozen=True)
+class ReviewedKind:
+    """A kind of annotation, as far as the journal of decisions knows it.
+
+    Attributes
+    ----------
+    name : str
+    read : callable
+        Makes the record of one item, which reads the decisions on it.
+    subjects : tuple of types
+        What can be decided on; see `subjects`.
+    weighs_annotators : bool
+        Whether annotators can count with a weight below 1.
+    """
+
+    name: str
+    read: Callable[[], DecidedItem]
+    subjects: tuple[type[Any], ...]
+    weighs_annotators: bool = False
+
+
+REVIEWED: dict[str, ReviewedKind] = {
+    kind.name: kind
+    for kind in (
+        ReviewedKind("clicks", SpotsOfImage, get_args(OfClicks), weighs_annotators=True),
+        ReviewedKind("masks", RegionsOfImage, (RegionSubject, StructureSubject)),
+        ReviewedKind("labels", TasksOfQuestion, (TaskSubject,)),
+        ReviewedKind("pairs", BiasesOfQuestion, (BiasSubject,)),
+    )
 }
+"""The kinds whose decisions can be read; `SUBJECTS` lists their subjects."""
+
+
+@contextmanager
+def reviewed(kind: ReviewedKind) -> Iterator[None]:
+    """Read the decisions on another kind for a while."""
+    forms = {subject.form: subject for subject in kind.subjects}
+    REVIEWED[kind.name] = kind
+    SUBJECTS.update(forms)
+    try:
+        yield
+    finally:
+        del REVIEWED[kind.name]
+        for form in forms:
+            del SUBJECTS[form]
+
 
 _OF_ANNOTATORS = ("exclude", "weigh", "include")
 _SINGLE = (ScaleSubject, ShapeSubject, CountingSubject, StructureSubject)
-"""Subjects that `_OnItem` does not read: of each the last decision is in effect."""
+"""Subjects that `DecidedItem` does not read: of each the last decision is in effect."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +134,7 @@ class ReviewState:
     weighed: dict[str, Weighed] = field(default_factory=dict)
     undoable: Decision | None = None
     redoable: Decision | None = None
-    _decided: dict[tuple[str, int], _OnItem] = field(default_factory=dict, repr=False)
+    _decided: dict[tuple[str, int], DecidedItem] = field(default_factory=dict, repr=False)
     _fixed: dict[tuple[str, int], object] = field(default_factory=dict, repr=False)
     """What a fusion of each item is held to."""
     _on: dict[tuple[str, int], tuple[Decision, ...]] = field(default_factory=dict, repr=False)
@@ -149,6 +195,10 @@ class ReviewState:
         """Return the tasks of a question that were passed over."""
         decided = self._decided.get(("labels", question))
         return frozenset(decided.skipped) if isinstance(decided, TasksOfQuestion) else frozenset()
+
+    def decided(self, kind: str, item: int) -> DecidedItem | None:
+        """Return what was decided on an item of a kind; None without a decision."""
+        return self._decided.get((kind, item))
 
     def items(self, kind: str) -> list[int]:
         """List the items of a kind with decisions."""
@@ -273,7 +323,7 @@ def fold(decisions: Sequence[Decision], before: ReviewState | None = None) -> Re
         standing = [decision for decision in on.get(key, ()) if decision.id not in dead]
         if not standing:
             continue
-        decided[key] = _READERS[key[0]]()
+        decided[key] = REVIEWED[key[0]].read()
         for decision in standing:
             decided[key].take(decision, key[1])
         fixed[key] = decided[key].fixed()
@@ -392,7 +442,7 @@ def differ(previous: ReviewState, current: ReviewState, kind: str, item: int | N
     (True, False)
     """
     if set(previous.excluded) != set(current.excluded) or (
-        kind == "clicks" and previous.weights != current.weights
+        REVIEWED[kind].weighs_annotators and previous.weights != current.weights
     ):
         return True
     items = {*previous.items(kind), *current.items(kind)} if item is None else {item}

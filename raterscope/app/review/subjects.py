@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from raterscope.app.coding import Coding
 from raterscope.text.numbers import part_of_one
@@ -481,5 +481,5 @@ OfClicks = (
     SpotSubject | SpotsSubject | ImageSubject | WeightSubject | ScaleSubject | ShapeSubject | CountingSubject
 )
 Subject = OfClicks | RegionSubject | StructureSubject | TaskSubject | BiasSubject
-SUBJECTS: dict[str, type[Subject]] = {subject.form: subject for subject in get_args(Subject)}
+SUBJECTS: dict[str, type[Any]] = {subject.form: subject for subject in get_args(Subject)}
 """What is decided on, by the name under which the study keeps it."""

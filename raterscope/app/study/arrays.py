@@ -23,10 +23,6 @@ from typing import Any, TypeVar, cast
 import msgspec
 import numpy as np
 
-from raterscope.algorithms.clicks.results import Fusion
-from raterscope.algorithms.labels.result import LabelResult
-from raterscope.algorithms.masks.report import CaseResult
-from raterscope.algorithms.pairs.data import PairFusion
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.study.records import StudyError
 
@@ -282,15 +278,6 @@ def _decompress(size: int, chunks: Iterable[bytes]) -> memoryview:
     if have != size:
         raise DamagedError(f"a record declares {size} bytes and has {have}")
     return memoryview(b"".join(pieces))
-
-
-RESULTS: dict[str, type[Fusion] | type[CaseResult] | type[LabelResult] | type[PairFusion]] = {
-    "clicks": Fusion,
-    "masks": CaseResult,
-    "labels": LabelResult,
-    "pairs": PairFusion,
-}
-"""What a run comes to, by its kind."""
 
 
 def write_object(connection: sqlite3.Connection, record: Any, watch: Watch = silent) -> int:

@@ -27,21 +27,27 @@ from raterscope.app.study.records import MaskRecord, RunEntry
 if TYPE_CHECKING:
     from raterscope.app.study.study import Study
 
-Result = Fusion | CaseResult | LabelResult | PairFusion
+
+def mismatch_of_fusion(study: Study, run: RunEntry, image: int, fusion: Fusion) -> str | None:
+    """Explain why a fusion does not fit the clicks on an image as the run read them; None if it fits."""
+    return mismatch_of_clicks(fusion, study.clicks(image, run))
 
 
-def mismatch_of(study: Study, run: RunEntry, item: int, result: object) -> str | None:
-    """Explain why a result does not fit its item as the run read it; None if it fits."""
-    if isinstance(result, Fusion):
-        return mismatch_of_clicks(result, study.clicks(item, run))
-    if isinstance(result, CaseResult):
-        return mismatch_of_masks(result, study.image(item).lattice.shape, _raters(study, item, run.imported))
-    if isinstance(result, PairFusion):
-        comparisons = study.comparison_set(item, run.imported)
-        return mismatch_of_pairs(result, len(comparisons.annotator_ids), len(comparisons.items))
-    assert isinstance(result, LabelResult)
-    crowd = study.vote_set(item, run.imported)
+def mismatch_of_case(study: Study, run: RunEntry, image: int, result: CaseResult) -> str | None:
+    """Explain why a result does not fit the masks of an image as the run read them; None if it fits."""
+    return mismatch_of_masks(result, study.image(image).lattice.shape, _raters(study, image, run.imported))
+
+
+def mismatch_of_fused_labels(study: Study, run: RunEntry, question: int, result: LabelResult) -> str | None:
+    """Explain why a result does not fit the votes on a question as the run read them; None if it fits."""
+    crowd = study.vote_set(question, run.imported)
     return mismatch_of_labels(result, len(crowd.tasks), len(crowd.annotator_ids), len(crowd.task))
+
+
+def mismatch_of_fused_pairs(study: Study, run: RunEntry, question: int, fusion: PairFusion) -> str | None:
+    """Explain why a fusion does not fit the comparisons as the run read them; None if it fits."""
+    comparisons = study.comparison_set(question, run.imported)
+    return mismatch_of_pairs(fusion, len(comparisons.annotator_ids), len(comparisons.items))
 
 
 def _raters(study: Study, image: int, last: int | None) -> dict[str, set[str]]:

@@ -19,10 +19,10 @@ from raterscope.app.errors import plain
 from raterscope.app.formats.tables import FARTHEST
 from raterscope.app.review import SUBJECTS, Decision
 from raterscope.app.study.arrays import read_object
+from raterscope.app.study.kinds import STORED
 from raterscope.app.study.records import (
     ImageEntry,
     MarksRecord,
-    MaskLog,
     QuestionEntry,
     RunEntry,
     RunRecord,
@@ -98,8 +98,9 @@ def run_of(row: tuple[Any, ...], items: tuple[int, ...], path: Path) -> RunEntry
                 raise TypeError(f"{name} is no object")
             json.dumps(values[name], ensure_ascii=False).encode()  # refuses halves of characters
         values["excluded"] = msgspec.json.decode(values["excluded"], type=tuple[str, ...])
-        if values["kind"] == "masks":
-            msgspec.convert(values["log"], MaskLog)
+        kind = STORED.get(values["kind"])
+        if kind is not None and kind.log is not None:
+            msgspec.convert(values["log"], kind.log)
         values["started"] = datetime.fromisoformat(values["started"])
         values["weights"] = msgspec.convert(values["log"].pop("weights", {}), dict[str, float])
         if not all(0 < weight <= 1 for weight in values["weights"].values()):

@@ -13,9 +13,9 @@ from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import plain
-from raterscope.app.study.arrays import RESULTS, read_object, remove_object, write_object
+from raterscope.app.study.arrays import read_object, remove_object, write_object
+from raterscope.app.study.kinds import STORED, mismatch_of
 from raterscope.app.study.records import RunEntry, RunRecord, StudyError
-from raterscope.app.study.result_shapes import Result, mismatch_of
 from raterscope.app.study.rows import RUN, run_of, run_row
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class RunStore:
         self._entries: dict[int, RunEntry] = {}
         """Entries that were read: no run ever changes."""
 
-    def add(self, record: RunRecord, results: Mapping[int, Result], watch: Watch = silent) -> int:
+    def add(self, record: RunRecord, results: Mapping[int, Any], watch: Watch = silent) -> int:
         """Store a run with all its results by item, completely or not at all; it is shown from now on.
 
         Returns
@@ -97,7 +97,7 @@ class RunStore:
         return self._entries[run_id]
 
     def result(self, run_id: int, item: int) -> Any:
-        """Return a run's result for an item, of the run's kind in `RESULTS`; None where there is none."""
+        """Return a run's result for an item, of the class that its kind stores; None where there is none."""
         path = self._study.path
         with self._study.reading() as connection:
             row = connection.execute(
@@ -106,9 +106,9 @@ class RunStore:
             if row is None:
                 return None
             entry = self.get(run_id)
-            if entry.kind not in RESULTS:
+            if entry.kind not in STORED:
                 raise StudyError(f"holds a run of an unknown kind, {plain(entry.kind)}", file=path)
-            result = read_object(connection, row[0], RESULTS[entry.kind], path)
+            result = read_object(connection, row[0], STORED[entry.kind].result, path)
             try:
                 mismatch = mismatch_of(self._study, entry, item, result)
             except (TypeError, ValueError, IndexError, OverflowError) as error:  # as of no axis

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from raterscope.app.errors import counted, plain
 from raterscope.app.review import ReviewState, differ, fold
+from raterscope.app.study.kinds import STORED
 from raterscope.app.study.records import RunEntry, StudyError
 from raterscope.app.study.runs import Answers
 
@@ -23,14 +24,6 @@ if TYPE_CHECKING:
 
 _STATES = 16
 """Past states of the journal that are kept in memory."""
-
-_ANNOTATIONS = {
-    "clicks": "SELECT 1 FROM marks WHERE image = ? AND import > ? AND kind != 'truth' LIMIT 1",
-    "masks": "SELECT 1 FROM masks WHERE image = ? AND import > ? AND annotator >= 0 LIMIT 1",
-    "labels": "SELECT 1 FROM votes WHERE question = ? AND import > ? AND truth = 0 LIMIT 1",
-    "pairs": "SELECT 1 FROM votes WHERE question = ? AND import > ? AND truth = 0 LIMIT 1",
-}
-"""Whether annotations of an item came after an import."""
 
 
 @dataclass
@@ -174,7 +167,7 @@ class ShownRuns:
         if newer:
             reasons.append(f"{self._count(run.kind, newer)} got annotations after it")
         left_out = set(previous.excluded) ^ set(current.excluded)
-        if run.kind == "clicks":
+        if STORED[run.kind].review.weighs_annotators:
             weighed = {*previous.weights, *current.weights}
             left_out |= {name for name in weighed if previous.weights.get(name) != current.weights.get(name)}
         names = sorted(left_out)
@@ -247,10 +240,10 @@ class ShownRuns:
 
     def _annotated_since(self, run: RunEntry, item: int) -> bool:
         with self._study.reading() as connection:
-            row = connection.execute(_ANNOTATIONS[run.kind], (item, run.imported)).fetchone()
+            row = connection.execute(STORED[run.kind].newer, (item, run.imported)).fetchone()
         return row is not None
 
     def _count(self, kind: str, items: Sequence[int]) -> str:
         if len(items) == 1:
             return plain(self._study.name_of(kind, items[0]))
-        return counted(len(items), "image" if kind in ("clicks", "masks") else "question")
+        return counted(len(items), "question" if STORED[kind].by_question else "image")

@@ -195,18 +195,23 @@ class Study:
         a task to neither.
         """
         with self.reading():
-            marked, masked, pictured = (
-                {image for (image,) in self._connection.execute(f"SELECT DISTINCT image FROM {table}")}
-                for table in ("marks", "masks", "pictures")
-            )
+            annotated = {
+                kind.name: {image for (image,) in self._connection.execute(kind.annotated)}
+                for kind in STORED.values()
+                if not kind.by_question
+            }
+            rows = self._connection.execute("SELECT DISTINCT image FROM pictures").fetchall()
             entries = read_image_entries(self._connection, self.path)
-        bare = {entry.id for entry in entries} - marked - masked - pictured
-        solid = {entry.id for entry in entries if entry.id in bare and entry.grid is not None}
+        elsewhere = {image for (image,) in rows}.union(*annotated.values())
         return {
-            "clicks": tuple(entry for entry in entries if entry.id in marked | (bare - solid)),
-            "masks": tuple(entry for entry in entries if entry.id in masked | solid),
-            "labels": self.questions(),
-            "pairs": self.pair_questions(),
+            kind.name: tuple(
+                entry
+                for entry in entries
+                if entry.id in annotated[kind.name] or (entry.id not in elsewhere and kind.takes(entry))
+            )
+            if kind.questions is None
+            else kind.questions(self)
+            for kind in STORED.values()
         }
 
     def add_images(self, files: Sequence[ImageFile], watch: Watch = silent) -> list[ImageEntry]:
@@ -539,7 +544,7 @@ class Study:
 
     def name_of(self, kind: str, item: int) -> str:
         """Return the name of an item."""
-        if kind in ("labels", "pairs"):
+        if STORED[kind].by_question:
             return self.names()[kind, item]
         return self.image(item).name
 

@@ -38,6 +38,7 @@ from raterscope.app.kinds.masks.reading import (
 )
 from raterscope.app.kinds.pairs.reading import items_of
 from raterscope.app.study import Study
+from raterscope.app.study.kinds import question_kinds
 from raterscope.app.window.asking import ask
 from raterscope.widgets.dialogs.import_dialogs import (
     ColumnMappingDialog,
@@ -133,7 +134,7 @@ class Importing(QObject):
 
     def _read(self, lot: _Lot) -> None:
         contents = self._document.contents
-        if contents is None or not (contents.of("labels") or contents.of("pairs")):
+        if contents is None or not any(contents.of(kind) for kind in question_kinds()):
             self._read_beside(_at_hand(contents), lot)
         else:  # images may show tasks or items, which the study alone knows
             job = self._document.ask("Looking for tasks", _tasks)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ from PySide6.QtWidgets import QWidget
 from raterscope.app.contents import Contents
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
+from raterscope.app.kinds.registry import KINDS
 from raterscope.app.workspaces.screen import WorkspaceScreen
 
 __all__ = ["WORKSPACES", "WorkspaceKind"]
@@ -22,10 +22,10 @@ class WorkspaceKind:
 
     Attributes
     ----------
-    kind, title : str
-        The kind of annotation, and the word on the tab.
-    place : str
-        Module and class, "package.module:Class".
+    kind : str
+        The kind of annotation.
+    load : callable
+        Imports the workspace's class, and with it what it draws with.
     item : str
         What one of its items is called.
     fuse : str
@@ -35,19 +35,16 @@ class WorkspaceKind:
     """
 
     kind: str
-    title: str
-    place: str
+    load: Callable[[], Callable[[Document, Jobs, QWidget], WorkspaceScreen]]
     item: str
     fuse: str
     belongs: str
     first_step: str
 
-    def load(self) -> Callable[[Document, Jobs, QWidget], WorkspaceScreen]:
-        """Import the workspace's class, and with it what it draws with."""
-        module, name = self.place.split(":")
-        found: Callable[[Document, Jobs, QWidget], WorkspaceScreen]
-        found = getattr(importlib.import_module(module), name)
-        return found
+    @property
+    def title(self) -> str:
+        """The word on the tab."""
+        return KINDS[self.kind].title
 
     def make(self, document: Document, jobs: Jobs, parent: QWidget) -> WorkspaceScreen:
         """Make the workspace."""
@@ -58,13 +55,36 @@ class WorkspaceKind:
         return bool(contents.of(self.kind))
 
 
+def _clicks() -> type[WorkspaceScreen]:
+    from raterscope.app.workspaces.clicks import ClicksWorkspace
+
+    return ClicksWorkspace
+
+
+def _masks() -> type[WorkspaceScreen]:
+    from raterscope.app.workspaces.masks import MasksWorkspace
+
+    return MasksWorkspace
+
+
+def _labels() -> type[WorkspaceScreen]:
+    from raterscope.app.workspaces.labels import LabelsWorkspace
+
+    return LabelsWorkspace
+
+
+def _pairs() -> type[WorkspaceScreen]:
+    from raterscope.app.workspaces.pairs import PairsWorkspace
+
+    return PairsWorkspace
+
+
 WORKSPACES = {
     workspace.kind: workspace
     for workspace in (
         WorkspaceKind(
             "clicks",
-            "Clicks",
-            "raterscope.app.workspaces.clicks:ClicksWorkspace",
+            _clicks,
             "Image",
             "Join the annotators' clicks into detections (F5)",
             "No clicks in this study yet",
@@ -72,8 +92,7 @@ WORKSPACES = {
         ),
         WorkspaceKind(
             "masks",
-            "Masks",
-            "raterscope.app.workspaces.masks:MasksWorkspace",
+            _masks,
             "Case",
             "Join the raters' masks into a consensus (F5)",
             "No masks in this study yet",
@@ -81,8 +100,7 @@ WORKSPACES = {
         ),
         WorkspaceKind(
             "labels",
-            "Labels",
-            "raterscope.app.workspaces.labels:LabelsWorkspace",
+            _labels,
             "Question",
             "Join the annotators' labels into an answer (F5)",
             "No labels in this study yet",
@@ -90,8 +108,7 @@ WORKSPACES = {
         ),
         WorkspaceKind(
             "pairs",
-            "Pairs",
-            "raterscope.app.workspaces.pairs:PairsWorkspace",
+            _pairs,
             "Question",
             "Find annotators who prefer a side, and rank the items without their bias (F5)",
             "No pairs in this study yet",

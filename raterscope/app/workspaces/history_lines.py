@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from operator import attrgetter
 
-from raterscope.algorithms.labels.catalogue import labeller_title
-from raterscope.algorithms.pairs.catalogue import path_title
 from raterscope.app.contents import Contents
+from raterscope.app.errors import counted
 from raterscope.app.jobs import Job
+from raterscope.app.kinds.registry import KINDS
 from raterscope.app.review import Decision, is_measure
 from raterscope.app.study import RunEntry
 from raterscope.widgets.panels.fuse_panel import RunLine
@@ -103,29 +103,22 @@ def _holds(contents: Contents, decision: Decision, kind: str) -> bool:
         return True
     about = "" if target.subject is None else target.subject.kind
     # Whom the expert flags or clears counts in the ranking at once: no fusion of pairs rests on that.
-    return about == kind != "pairs" and target.verb != "skip" and not is_measure(target)
+    return about == kind and KINDS[kind].holds_decisions and target.verb != "skip" and not is_measure(target)
 
 
 def stale_words(contents: Contents, kind: str) -> str:
     """Say why it is time to fuse again; empty where it is not."""
     if kind not in contents.stale:
         return ""
-    if kind == "pairs":
+    if not KINDS[kind].holds_decisions:
         return "Different annotators are excluded than in the last run. Fuse again (F5) to apply this."
     return "You decided things since the run shown; fusing again holds them fixed and sharpens the rest."
 
 
 def run_title(run: RunEntry) -> str:
     """Give what a run is called."""
-    if run.kind == "labels":
-        return labeller_title(run.algorithm)
-    if run.kind == "pairs":
-        return path_title(run.algorithm)
-    if run.kind == "clicks":
-        return run.algorithm.upper().replace("ONLINE", "online")  # which is no abbreviation
-    return run.algorithm
+    return KINDS[run.kind].load_catalogues().title(run.algorithm)
 
 
 def _count(run: RunEntry) -> str:
-    noun = {"masks": "case", "labels": "question", "pairs": "question"}.get(run.kind, "image")
-    return f"{len(run.items)} {noun}{'' if len(run.items) == 1 else 's'}"
+    return counted(len(run.items), KINDS[run.kind].item)

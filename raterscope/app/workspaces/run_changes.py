@@ -8,6 +8,7 @@ from PySide6.QtCore import QObject
 
 from raterscope.app.changes import Changes, changes_of_run
 from raterscope.app.document import Document
+from raterscope.app.kinds.registry import KINDS
 from raterscope.app.session import LatestTask
 from raterscope.app.study.runs import run_name
 from raterscope.app.workspaces.screen import WorkspaceScreen
@@ -136,4 +137,4 @@ def _next_step(found: Changes) -> str:
     """Name the key for what comes next, as briefly as a status line needs."""
     if found.listed:
         return f" {NEXT}: see them"
-    return " Tab: next disputed" if found.disputed_after and found.kind != "pairs" else ""
+    return " Tab: next disputed" if found.disputed_after and KINDS[found.kind].doubt == "disputed" else ""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
 from PySide6.QtCore import QObject, Signal
 
-from raterscope.algorithms.clicks.fusion import FusionPlan
-from raterscope.algorithms.labels.fusion import LabelPlan
-from raterscope.algorithms.masks.fusion import MaskPlan
-from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.progress import Watch
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.document import Document, Unsaved
@@ -33,7 +30,6 @@ __all__ = [
     "Fusing",
     "FusionWork",
     "Runs",
-    "request_of",
     "run_to_repeat",
 ]
 
@@ -221,49 +217,6 @@ def run_to_repeat(runs: Sequence[RunEntry], chosen: int | None) -> RunEntry | No
     return shown or max(runs, key=lambda run: (len(run.items), run.id), default=None)
 
 
-def request_of(run: RunEntry) -> RunRequest | None:
-    """Give the request that repeats a run; None where this version cannot make it from the Fuse panel."""
-    try:
-        return _REQUESTS[run.kind](run)
-    except SettingsError:  # of a stream, or of another version
-        return None
-
-
-def _clicks(run: RunEntry) -> RunRequest:
-    plan = FusionPlan.from_dict(run.settings)
-    return RunRequest(
-        algorithm=plan.algorithm,
-        settings=plan.clustering,
-        detector=plan.detector,
-        detection=plan.detection,
-        assignment=plan.assignment,
-        hold_truth=bool(run.log.get("truth_held")),
-    )
-
-
-def _masks(run: RunEntry) -> RunRequest:
-    plan = MaskPlan.from_dict(run.settings)
-    return RunRequest(plan.algorithm, plan.settings)
-
-
-def _labels(run: RunEntry) -> RunRequest:
-    plan = LabelPlan.from_dict(run.settings)
-    return RunRequest(plan.algorithm, plan.settings, assignment=plan.about)
-
-
-def _pairs(run: RunEntry) -> RunRequest:
-    plan = PairPlan.from_dict(run.settings)
-    return RunRequest(plan.algorithm, plan.settings)
-
-
-_REQUESTS: Mapping[str, Callable[[RunEntry], RunRequest]] = {
-    "clicks": _clicks,
-    "masks": _masks,
-    "labels": _labels,
-    "pairs": _pairs,
-}
-
-
 class Runs(QObject):
     """Joins the Fuse panel, the history and the job list of a screen with the document.
 
@@ -274,6 +227,8 @@ class Runs(QObject):
     screen : WorkspaceScreen
     kind : str
         Of annotation.
+    request_of : callable
+        Makes the request of the Fuse panel that repeats a run; raises SettingsError where it cannot.
 
     Signals
     -------
@@ -289,8 +244,16 @@ class Runs(QObject):
     changed = Signal()
     ended = Signal()
 
-    def __init__(self, document: Document, jobs: Jobs, screen: WorkspaceScreen, kind: str) -> None:
+    def __init__(
+        self,
+        document: Document,
+        jobs: Jobs,
+        screen: WorkspaceScreen,
+        kind: str,
+        request_of: Callable[[RunEntry], RunRequest],
+    ) -> None:
         super().__init__(screen)
+        self._request_of = request_of
         self._document = document
         self._screen = screen
         self._kind = kind
@@ -378,9 +341,8 @@ class Runs(QObject):
         if run is None or run.id == self._repeated or panel.edited:
             return
         self._repeated = run.id
-        request = request_of(run)
-        if request is not None:
-            panel.set_request(request)
+        with suppress(SettingsError):  # of a stream, or of another version
+            panel.set_request(self._request_of(run))
 
     def show_history(self) -> bool:
         """Show what was decided and run; tells whether there is something to undo."""

@@ -1,92 +1,25 @@
 """What a kind of annotation must provide, held by a tiny fifth kind that is registered here alone."""
 
 import dataclasses
+import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from PIL import Image
 
-from raterscope.algorithms.catalogue import Algorithm
-from raterscope.algorithms.settings import Settings
 from raterscope.app.cli import main
-from raterscope.app.exports import Export, Request, write_export
-from raterscope.app.kinds.kind import (
-    Catalogue,
-    Catalogues,
-    Functions,
-    FuseCommand,
-    Kind,
-    Report,
-    ReportPart,
-    Sample,
-    Summary,
-)
+from raterscope.app.kinds.kind import Kind
 from raterscope.app.kinds.registry import KINDS, exports, find_export, registered
 from raterscope.app.report import write_report
-from raterscope.app.sample_files import Demonstrated
-from raterscope.app.study import Study
+from raterscope.app.review import Decision, fold
+from raterscope.app.study import Study, StudyError
+from tests.app.kinds.boxes import BOXES, HEADER, BoxSubject
 
 REQUIRED = {
     "name", "title", "item", "by_question", "file_kinds", "detail", "fuse_command", "load_catalogues",
-    "load_functions", "load_report",
+    "load_functions", "load_report", "load_storage",
 }  # fmt: skip
-
-
-def _nothing(*_):
-    return None
-
-
-def _fuse_files(options):
-    options.output.mkdir()
-    (options.output / "boxes.csv").write_text(f"{len(options.boxes)} files\n")
-    return 0
-
-
-def _add_options(parser):
-    parser.add_argument("boxes", nargs="+", type=Path)
-    parser.add_argument("-o", "--output", type=Path, required=True)
-
-
-def _write(study, request, _watch):
-    request.path.write_text(f"boxes of {study.path.name}\n")
-    return [request.path]
-
-
-FUNCTIONS = Functions(
-    make_plan=_nothing, read_plan=_nothing, gather=_nothing, fuse=_nothing, keep=_nothing,
-    summarise=lambda *_: Summary((), ()), fuse_files=_fuse_files, annotators_of=lambda *_: (),
-    compare_runs=_nothing, trust=_nothing, writers={"boxes": _write},
-)  # fmt: skip
-
-ALGORITHM = Algorithm("median-box", "Median box", "Edges.", "", Settings, _nothing)
-
-BOXES = Kind(
-    name="boxes",
-    title="Boxes",
-    item="image",
-    by_question=False,
-    file_kinds=("boxes", "true-boxes"),
-    detail="box",
-    fuse_command=FuseCommand(
-        "a crowd's boxes", "Fuses boxes.", ("fuse boxes boxes.csv -o results",), _add_options
-    ),
-    load_catalogues=lambda: Catalogues(
-        (Catalogue("algorithms for boxes (--algorithm)", {ALGORITHM.name: ALGORITHM}),)
-    ),
-    load_functions=lambda: FUNCTIONS,
-    load_report=lambda: Report(
-        lambda *_: ReportPart([], {}), lambda options: {"box_sizes": options.box_sizes}
-    ),
-    exports=(Export("boxes", "Boxes", ("csv",), of_run=False),),
-    load_sample=lambda: Sample(
-        lambda folder, *_: Demonstrated(folder / "boxes.rscope", ["one box"], []),
-        lambda _path: "Simulated are the boxes.", "window-boxes.png", 0.1,
-    ),
-    add_report_options=lambda parser: parser.add_argument(
-        "--box-sizes", action="store_true", help="measure boxes"
-    ),
-)  # fmt: skip
 
 
 @pytest.fixture
@@ -154,13 +87,63 @@ def test_a_new_kind_fuses_files(boxes, tmp_path):
     assert (tmp_path / "out" / "boxes.csv").read_text() == "2 files\n"
 
 
-def test_a_new_kind_is_exported_and_has_the_decisions(boxes, tmp_path):
+def test_a_new_kind_has_the_decisions(boxes):
     assert "boxes" in find_export("decisions", ["boxes"]).kinds
     assert find_export("boxes", ["boxes"]) in exports()
-    with Study.create(tmp_path / "s.rscope") as study:
-        request = Request("boxes", "csv", tmp_path / "boxes.csv")
-        written = write_export(find_export("boxes", ["boxes"]), study, request)
-    assert written.files[0].read_text() == "boxes of s.rscope\n"
+
+
+@pytest.fixture
+def files(tmp_path):
+    Image.new("L", (40, 30)).save(tmp_path / "smear.png")
+    rows = ["kim,smear.png,1,2,11,12", "lee,smear.png,2,3,12,13", "max,smear.png,30,3,32,13"]
+    (tmp_path / "boxes.csv").write_text("\n".join([",".join(HEADER), *rows]) + "\n")
+    return [str(tmp_path / "smear.png"), str(tmp_path / "boxes.csv")]
+
+
+def test_a_new_kind_is_imported_fused_decided_on_exported_and_reported(boxes, files, tmp_path, capsys):
+    path = tmp_path / "s.rscope"
+    assert main(["import", str(path), *files]) == 0
+    assert "3 boxes on 1 images." in capsys.readouterr().out
+    assert main(["run", str(path), "median-box"]) == 0
+    assert "1 boxes" in capsys.readouterr().out
+    with Study.open(path) as study:
+        assert [entry.name for entry in study.items()["boxes"]] == ["smear.png"]
+        assert not study.items()["clicks"]
+        (run,) = study.runs()
+        assert (run.kind, run.algorithm) == ("boxes", "median-box")
+        study.record(Decision(verb="confirm", subject=BoxSubject(), item=1))
+    with Study.open(path) as study:
+        assert fold(study.decisions()).fixed("boxes", 1) == "confirm"
+        assert study.shown.decided_since(run, [1])
+        assert not study.shown.outdated(run, [1])
+    assert main(["export", str(path), "--what", "boxes", "-o", str(tmp_path / "out.csv")]) == 0
+    assert (tmp_path / "out.csv").read_text().splitlines()[1] == "smear.png,2.0,3.0,12.0,13.0,3,confirm"
+    assert json.loads((tmp_path / "out.run.json").read_text())["runs"][0]["kind"] == "boxes"
+    assert main(["export", str(path), "--what", "decisions", "-o", str(tmp_path / "d.csv")]) == 0
+    assert "confirm" in (tmp_path / "d.csv").read_text()
+    assert main(["report", str(path), "-o", str(tmp_path / "r.html")]) == 0
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "The box of smear.png ends at 12." in text
+    assert "confirm box 1" in text
+    assert "median of their edges" in text
+
+
+def test_annotations_of_a_new_kind_outdate_its_run(boxes, files, tmp_path):
+    path = tmp_path / "s.rscope"
+    assert main(["import", str(path), *files]) == 0
+    assert main(["run", str(path), "median-box"]) == 0
+    assert main(["import", str(path), files[1]]) == 0
+    with Study.open(path) as study:
+        assert "got annotations after it" in study.shown.outdated(study.runs()[0], [1])[0]
+
+
+def test_a_run_of_a_kind_that_is_not_known_here_is_refused(files, tmp_path, capsys):
+    path = tmp_path / "s.rscope"
+    with registered(BOXES):
+        assert main(["import", str(path), *files]) == 0
+        assert main(["run", str(path), "median-box"]) == 0
+    with Study.open(path) as study, pytest.raises(StudyError, match="a run of an unknown kind, boxes"):
+        study.result(1, 1)
 
 
 def test_a_study_without_the_new_kind_reports_as_before(boxes, study_fused, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from raterscope.app.command_line.arguments import (
     Parser,
@@ -19,6 +20,9 @@ from raterscope.app.command_line.arguments import (
 )
 from raterscope.app.exports import Export
 from raterscope.app.kinds.kind import Catalogue, Catalogues, Functions, FuseCommand, Kind, Report, Sample
+
+if TYPE_CHECKING:
+    from raterscope.app.study.kinds import StoredKind
 
 __all__ = ["CLICKS"]
 
@@ -61,6 +65,10 @@ def _add_report_options(parser: Parser) -> None:
     add_by_crowd_size(parser, "needs ground truth and takes minutes")
 
 
+def _title(algorithm: str) -> str:
+    return algorithm.upper().replace("ONLINE", "online")  # which is no abbreviation
+
+
 def _catalogues() -> Catalogues:
     from raterscope.algorithms.clicks import CLUSTERERS, DETECTORS
     from raterscope.algorithms.clicks.assignment import AssignmentSettings
@@ -69,7 +77,13 @@ def _catalogues() -> Catalogues:
         Catalogue("algorithms for clicks (--algorithm, with run: ALGORITHM)", CLUSTERERS),
         Catalogue("detectors for clicks (--detector)", DETECTORS, chosen_by_run=False),
     )
-    return Catalogues(lists, AssignmentSettings)
+    return Catalogues(lists, AssignmentSettings, _title)
+
+
+def _storage() -> StoredKind:
+    from raterscope.app.study.kinds import STORED
+
+    return STORED["clicks"]
 
 
 def _functions() -> Functions:
@@ -116,6 +130,7 @@ CLICKS = Kind(
         ),
         _add_fuse_options,
     ),
+    load_storage=_storage,
     load_catalogues=_catalogues,
     load_functions=_functions,
     load_report=_report,

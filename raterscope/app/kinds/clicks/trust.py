@@ -95,4 +95,4 @@ def _comparable(study: Study, images: Sequence[int]) -> str:
     """Say what was measured on crowds with as many annotators an image."""
     shown = [study.shown.result(image) for image in images[:_LOOKED_AT]]
     many = [len(one[1].marked) for one in shown if one is not None]
-    return comparable_in_words("clicks", float(np.mean(many))) if many else ""
+    return comparable_in_words("clicks", float(np.mean(many)), ("annotator", "image")) if many else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from raterscope.app.command_line.arguments import (
     Parser,
@@ -21,6 +22,9 @@ from raterscope.app.command_line.arguments import (
 )
 from raterscope.app.exports import Export
 from raterscope.app.kinds.kind import Catalogue, Catalogues, Functions, FuseCommand, Kind, Report, Sample
+
+if TYPE_CHECKING:
+    from raterscope.app.study.kinds import StoredKind
 
 __all__ = ["LABELS"]
 
@@ -78,11 +82,17 @@ def _add_report_options(parser: Parser) -> None:
 
 
 def _catalogues() -> Catalogues:
-    from raterscope.algorithms.labels.catalogue import LABELLERS
+    from raterscope.algorithms.labels.catalogue import LABELLERS, labeller_title
     from raterscope.algorithms.labels.fusion import QuestionSettings
 
     algorithms = Catalogue("algorithms for labels (--algorithm, with run: ALGORITHM)", LABELLERS)
-    return Catalogues((algorithms,), QuestionSettings)
+    return Catalogues((algorithms,), QuestionSettings, labeller_title)
+
+
+def _storage() -> StoredKind:
+    from raterscope.app.study.kinds import STORED
+
+    return STORED["labels"]
 
 
 def _functions() -> Functions:
@@ -146,6 +156,7 @@ LABELS = Kind(
         ),
         _add_fuse_options,
     ),
+    load_storage=_storage,
     load_catalogues=_catalogues,
     load_functions=_functions,
     load_report=_report,

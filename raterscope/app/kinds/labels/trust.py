@@ -50,7 +50,11 @@ def trust_in_labels(study: Study, question: int, watch: Watch = silent) -> Trust
     crowd = study.vote_set(question, shown.imported)
     per_task = len(crowd.task) / max(len(np.unique(crowd.task)), 1)
     kind = _MEASURED.get(shown.algorithm)
-    words = _NOT_MEASURED if kind is None else comparable_in_words(kind, per_task, len(fusion.classes))
+    words = (
+        _NOT_MEASURED
+        if kind is None
+        else comparable_in_words(kind, per_task, ("vote", "task"), len(fusion.classes))
+    )
     return replace(trust, comparable=words)
 
 

@@ -183,7 +183,9 @@ def trust_in_masks(study: Study, cases: Sequence[int], watch: Watch = silent) ->
         noun="voxel",
         by_truth=measure == "truth",
         calibration=_counted(found),
-        comparable="" if len(bins) >= FEWEST else comparable_in_words("masks", float(np.mean(many))),
+        comparable=""
+        if len(bins) >= FEWEST
+        else comparable_in_words("masks", float(np.mean(many)), ("rater", "case")),
         axes=("probability", "share inside"),
         measure=measure if bins else "",
         bins=found,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from raterscope.app.command_line.arguments import (
     Parser,
@@ -14,6 +15,9 @@ from raterscope.app.command_line.arguments import (
 )
 from raterscope.app.exports import Export
 from raterscope.app.kinds.kind import Catalogue, Catalogues, Functions, FuseCommand, Kind, Report, Sample
+
+if TYPE_CHECKING:
+    from raterscope.app.study.kinds import StoredKind
 
 __all__ = ["PAIRS"]
 
@@ -38,9 +42,16 @@ def _add_fuse_options(parser: Parser) -> None:
 
 
 def _catalogues() -> Catalogues:
-    from raterscope.algorithms.pairs.catalogue import PATHS
+    from raterscope.algorithms.pairs.catalogue import PATHS, path_title
 
-    return Catalogues((Catalogue("paths for pairs (--path, with run: ALGORITHM)", PATHS),))
+    paths = Catalogue("paths for pairs (--path, with run: ALGORITHM)", PATHS)
+    return Catalogues((paths,), title=path_title)
+
+
+def _storage() -> StoredKind:
+    from raterscope.app.study.kinds import STORED
+
+    return STORED["pairs"]
 
 
 def _functions() -> Functions:
@@ -80,6 +91,7 @@ PAIRS = Kind(
     file_kinds=("pairs", "true-ranking"),
     detail="annotator",
     doubt="flagged",
+    holds_decisions=False,
     fuse_command=FuseCommand(
         "a crowd's comparisons of pairs: annotators biased to a side, and the ranking without bias",
         "Finds annotators who are biased to a side at a controlled rate of false discoveries,\n"
@@ -92,6 +104,7 @@ PAIRS = Kind(
         ),
         _add_fuse_options,
     ),
+    load_storage=_storage,
     load_catalogues=_catalogues,
     load_functions=_functions,
     load_report=_report,

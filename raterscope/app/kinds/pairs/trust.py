@@ -192,7 +192,9 @@ def trust_in_fusion(
         noun="annotator",
         by_truth=False,
         calibration=_calibration(redrawn),
-        comparable=comparable_in_words("pairs", len(pairs) / max(len(took_part), 1)),
+        comparable=comparable_in_words(
+            "pairs", len(pairs) / max(len(took_part), 1), ("comparison", "annotator")
+        ),
         axes=("p value", "share of annotators below, with sides redrawn"),
         rate=fusion.rate,
         confirmed=list(verbs).count("flag"),

@@ -19,6 +19,7 @@ from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.clicks.batch import Draft
 from raterscope.app.kinds.clicks.running import Answer, Inputs, fuse_inputs, gather, keep
 from raterscope.app.review import Decision, SpotSubject
+from raterscope.app.study import RunEntry
 from raterscope.app.workspaces.blind_mode import BlindMode
 from raterscope.app.workspaces.calibration import Calibration
 from raterscope.app.workspaces.clicks import view
@@ -82,7 +83,7 @@ class ClicksWorkspace(ClicksScreen):
             tip=f"A decision matters where the answer is wrong with a probability of {MATTERS:g} or more: "
             f"the posterior lies between {MATTERS:g} and {1 - MATTERS:g}.",
         )  # fmt: skip
-        self.runs = Runs(document, jobs, self, "clicks")
+        self.runs = Runs(document, jobs, self, "clicks", _request_of)
         self.fusing = self.runs.fusing
         self.walk = ItemNavigation(document, self.queueing, self.loader, self.runs, "clicks", self.canvas)
         self.annotators = Annotators(document, self.table, self.reliability, self.session, self)
@@ -475,3 +476,15 @@ class ClicksWorkspace(ClicksScreen):
 
 def _fuse(plan: FusionPlan, inputs: Inputs, watch: Watch) -> Answer:
     return fuse_inputs(inputs, plan, watch=watch)
+
+
+def _request_of(run: RunEntry) -> RunRequest:
+    plan = FusionPlan.from_dict(run.settings)
+    return RunRequest(
+        algorithm=plan.algorithm,
+        settings=plan.clustering,
+        detector=plan.detector,
+        detection=plan.detection,
+        assignment=plan.assignment,
+        hold_truth=bool(run.log.get("truth_held")),
+    )

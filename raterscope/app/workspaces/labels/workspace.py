@@ -20,6 +20,7 @@ from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.labels.running import Answer, Draft, Inputs, fuse_inputs, gather, keep
 from raterscope.app.review import Decision, ReviewState, TaskSubject
 from raterscope.app.session import LatestTask, while_shown
+from raterscope.app.study import RunEntry
 from raterscope.app.workspaces.blind_mode import BlindMode
 from raterscope.app.workspaces.labels import view
 from raterscope.app.workspaces.labels.active_learning import ActiveLearning
@@ -64,7 +65,7 @@ class LabelsWorkspace(LabelsScreen):
         self._cell: tuple[tuple[int, ...], int, int] | None = None
         """Whose cell the tasks shown are behind, true class and output."""
         self._finding = LatestTask()
-        self.runs = Runs(document, jobs, self, "labels")
+        self.runs = Runs(document, jobs, self, "labels", _request_of)
         self.fusing = self.runs.fusing
         self.questions = QuestionNavigation(
             document, jobs, self.question, self.runs, "labels", "votes", read_scene, analyse
@@ -367,3 +368,8 @@ def _behind(
 ) -> GridView:
     watch(0.0, "finding the tasks of a cell")
     return cell_tasks(scene, annotators, true, given, blind=blind)
+
+
+def _request_of(run: RunEntry) -> RunRequest:
+    plan = LabelPlan.from_dict(run.settings)
+    return RunRequest(plan.algorithm, plan.settings, assignment=plan.about)

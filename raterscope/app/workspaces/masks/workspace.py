@@ -18,6 +18,7 @@ from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.masks.running import Answer, Draft, Inputs, fuse_inputs, gather, keep
 from raterscope.app.review import Decision, RegionSubject
+from raterscope.app.study import RunEntry
 from raterscope.app.workspaces.blind_mode import BlindMode
 from raterscope.app.workspaces.calibration import Calibration
 from raterscope.app.workspaces.history_lines import run_title
@@ -68,7 +69,7 @@ class MasksWorkspace(MasksScreen):
             tip="A decision matters where the consensus of a region is wrong with a probability of "
             f"{MATTERS:g} or more: the mean over its voxels, by the map of the true outline.",
         )
-        self.runs = Runs(document, jobs, self, "masks")
+        self.runs = Runs(document, jobs, self, "masks", _request_of)
         self.fusing = self.runs.fusing
         self.walk = ItemNavigation(document, self.queueing, self.loader, self.runs, "masks", self.canvas)
         self.comparing = RunComparison(document, jobs, self.session)
@@ -416,3 +417,8 @@ class MasksWorkspace(MasksScreen):
 
 def _fuse(plan: MaskPlan, inputs: Inputs, watch: Watch) -> Answer:
     return fuse_inputs(inputs, plan, watch)
+
+
+def _request_of(run: RunEntry) -> RunRequest:
+    plan = MaskPlan.from_dict(run.settings)
+    return RunRequest(plan.algorithm, plan.settings)

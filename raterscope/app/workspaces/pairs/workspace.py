@@ -24,6 +24,7 @@ from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.pairs.running import Answer, Inputs, fuse_inputs, gather, keep
 from raterscope.app.review import BiasSubject, Decision, ReviewState
 from raterscope.app.session import LatestTask, while_shown
+from raterscope.app.study import RunEntry
 from raterscope.app.study.records import ImageEntry
 from raterscope.app.workspaces.blind_mode import BlindMode
 from raterscope.app.workspaces.calibration import Calibration
@@ -71,7 +72,7 @@ class PairsWorkspace(PairsScreen):
         """The change to be looked at once its question is on screen."""
         self._filter = ("", "undecided")
         self._notices = ""
-        self.runs = Runs(document, jobs, self, "pairs")
+        self.runs = Runs(document, jobs, self, "pairs", _request_of)
         self.fusing = self.runs.fusing
         self.questions = QuestionNavigation(
             document, jobs, self.question, self.runs, "pairs", "comparisons", read_scene, analyse
@@ -487,3 +488,8 @@ def _fuse(plan: PairPlan, inputs: Inputs, watch: Watch) -> Answer:
 def _evidence(index: PairIndex, annotator: int, watch: Watch) -> Evidence:
     watch(0.0, "gathering evidence")
     return evidence(index, annotator)
+
+
+def _request_of(run: RunEntry) -> RunRequest:
+    plan = PairPlan.from_dict(run.settings)
+    return RunRequest(plan.algorithm, plan.settings)

@@ -13,7 +13,7 @@ from raterscope.app.kinds.clicks.replaying import replayed
 from raterscope.app.kinds.clicks.running import fuse_inputs, gather, keep
 from raterscope.app.review import Decision, fold, undo
 from raterscope.app.study import Study
-from raterscope.app.study.result_shapes import mismatch_of
+from raterscope.app.study.kinds import mismatch_of
 from tests.app.commands import run
 from tests.app.tables import rows_of
 
