@@ -22,7 +22,7 @@ from typing import Any
 from raterscope.algorithms.progress import silent
 from raterscope.app.review import Decision, fold
 from raterscope.app.study import Study, StudyError
-from raterscope.app.study.result_shapes import mismatch_of
+from raterscope.app.study.kinds import mismatch_of
 from tests.campaigns.damaging import DAMAGES, damage
 from tests.campaigns.harness import (
     Limits,
