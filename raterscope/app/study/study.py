@@ -26,8 +26,8 @@ from raterscope.app.study.arrays import read_object, write_object
 from raterscope.app.study.digests import digest_of_file, digest_of_files
 from raterscope.app.study.file import StudyFile
 from raterscope.app.study.imports import assign_images, kind_of, write_marks
-from raterscope.app.study.opening import translated_errors
 from raterscope.app.study.kinds import STORED
+from raterscope.app.study.opening import translated_errors
 from raterscope.app.study.records import (
     ImageEntry,
     ImportSummary,
