@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -13,9 +14,14 @@ from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.algorithms.progress import Watch
 from raterscope.app.errors import counted, plain
 from raterscope.app.formats.records import ClickTable, PointTable
-from raterscope.app.study.arrays import write_object
+from raterscope.app.study.arrays import read_object, write_object
 from raterscope.app.study.records import ImageEntry, ImportSummary, MarksRecord, StudyError
 from raterscope.app.study.references import ImageNames
+
+if TYPE_CHECKING:
+    from raterscope.app.study.study import Study
+
+Record = TypeVar("Record")
 
 
 def number_import(connection: sqlite3.Connection, kind: str, file: str, notices: Sequence[str]) -> int:
@@ -212,3 +218,34 @@ def _distinct(record: MarksRecord) -> int:
     for key in keys:
         differs |= key[order][1:] != key[order][:-1]
     return 1 + int(differs.sum())
+
+
+def add_records(
+    study: Study, kind: str, file: str, records: Mapping[int, object], notices: Sequence[str] = ()
+) -> int:
+    """Store one import of a kind without tables of its own: a dataclass of arrays for each image.
+
+    Returns
+    -------
+    int
+        The number of the import.
+    """
+    with study.change() as connection:
+        number = number_import(connection, kind, file, notices)
+        connection.executemany(
+            "INSERT INTO marks(image, import, kind, object) VALUES (?, ?, ?, ?)",
+            [(image, number, kind, write_object(connection, record)) for image, record in records.items()],
+        )
+    return number
+
+
+def records_of(
+    study: Study, kind: str, image: int, record: type[Record], last: int | None = None
+) -> list[Record]:
+    """Read what `add_records` stored for an image, import by import, up to one."""
+    with study.reading() as connection:
+        rows = connection.execute(
+            "SELECT object FROM marks WHERE image = ? AND kind = ? AND import <= ? ORDER BY import",
+            (image, kind, 2**62 if last is None else last),
+        ).fetchall()
+        return [read_object(connection, number, record, study.path) for (number,) in rows]

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from raterscope.algorithms.clicks.results import Fusion
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.masks.report import CaseResult
 from raterscope.algorithms.pairs.data import PairFusion
 from raterscope.app.review import REVIEWED, ReviewedKind, reviewed
-from raterscope.app.study.arrays import read_object, write_object
-from raterscope.app.study.imports import number_import
 from raterscope.app.study.records import ImageEntry, Item, MaskLog, RunEntry
 from raterscope.app.study.result_shapes import (
     mismatch_of_case,
@@ -24,19 +22,6 @@ from raterscope.app.study.result_shapes import (
 
 if TYPE_CHECKING:
     from raterscope.app.study.study import Study
-
-__all__ = [
-    "STORED",
-    "StoredKind",
-    "add_records",
-    "image_kinds",
-    "mismatch_of",
-    "question_kinds",
-    "records_of",
-    "stored",
-]
-
-Record = TypeVar("Record")
 
 
 @dataclass(frozen=True)
@@ -144,34 +129,3 @@ def mismatch_of(study: Study, run: RunEntry, item: int, result: object) -> str |
     if not isinstance(result, kind.result):
         return f"it is no result of {run.kind}"
     return kind.mismatch(study, run, item, result)
-
-
-def add_records(
-    study: Study, kind: str, file: str, records: Mapping[int, object], notices: Sequence[str] = ()
-) -> int:
-    """Store one import of a kind without tables of its own: a dataclass of arrays for each image.
-
-    Returns
-    -------
-    int
-        The number of the import.
-    """
-    with study.change() as connection:
-        number = number_import(connection, kind, file, notices)
-        connection.executemany(
-            "INSERT INTO marks(image, import, kind, object) VALUES (?, ?, ?, ?)",
-            [(image, number, kind, write_object(connection, record)) for image, record in records.items()],
-        )
-    return number
-
-
-def records_of(
-    study: Study, kind: str, image: int, record: type[Record], last: int | None = None
-) -> list[Record]:
-    """Read what `add_records` stored for an image, import by import, up to one."""
-    with study.reading() as connection:
-        rows = connection.execute(
-            "SELECT object FROM marks WHERE image = ? AND kind = ? AND import <= ? ORDER BY import",
-            (image, kind, 2**62 if last is None else last),
-        ).fetchall()
-        return [read_object(connection, number, record, study.path) for (number,) in rows]

@@ -31,8 +31,8 @@ from raterscope.app.page.contents import Prose, Section
 from raterscope.app.review import ReviewedKind, fold
 from raterscope.app.review.tasks import LastWords
 from raterscope.app.sample_files import Demonstrated
-from raterscope.app.study.imports import number_annotators
-from raterscope.app.study.kinds import StoredKind, add_records, records_of
+from raterscope.app.study.imports import add_records, number_annotators, records_of
+from raterscope.app.study.kinds import StoredKind
 
 HEADER = ["annotator", "image", "left", "top", "right", "bottom"]
 
@@ -124,7 +124,7 @@ def store(tables, study, watch):
     sentences = []
     numbers = {entry.name: entry.id for entry in study.images()}
     for path, rows in tables:
-        study.forget_names()
+        study.forget_annotators()
         with study.change() as connection:
             known = number_annotators(connection, [row["annotator"] for row in rows])
         of_image = {}

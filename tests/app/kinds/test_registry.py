@@ -109,7 +109,7 @@ def test_a_new_kind_is_imported_fused_decided_on_exported_and_reported(boxes, fi
     with Study.open(path) as study:
         assert [entry.name for entry in study.items()["boxes"]] == ["smear.png"]
         assert not study.items()["clicks"]
-        (run,) = study.runs()
+        (run,) = study.runs.all()
         assert (run.kind, run.algorithm) == ("boxes", "median-box")
         study.record(Decision(verb="confirm", subject=BoxSubject(), item=1))
     with Study.open(path) as study:
@@ -134,7 +134,7 @@ def test_annotations_of_a_new_kind_outdate_its_run(boxes, files, tmp_path):
     assert main(["run", str(path), "median-box"]) == 0
     assert main(["import", str(path), files[1]]) == 0
     with Study.open(path) as study:
-        assert "got annotations after it" in study.shown.outdated(study.runs()[0], [1])[0]
+        assert "got annotations after it" in study.shown.outdated(study.runs.all()[0], [1])[0]
 
 
 def test_a_run_of_a_kind_that_is_not_known_here_is_refused(files, tmp_path, capsys):
@@ -143,7 +143,7 @@ def test_a_run_of_a_kind_that_is_not_known_here_is_refused(files, tmp_path, caps
         assert main(["import", str(path), *files]) == 0
         assert main(["run", str(path), "median-box"]) == 0
     with Study.open(path) as study, pytest.raises(StudyError, match="a run of an unknown kind, boxes"):
-        study.result(1, 1)
+        study.runs.result(1, 1)
 
 
 def test_a_study_without_the_new_kind_reports_as_before(boxes, study_fused, tmp_path):
