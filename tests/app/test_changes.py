@@ -99,7 +99,8 @@ def test_who_the_expert_cleared_is_flagged_no_more(tmp_path, path):
     with Study.open(path) as study:
         fusion = study.runs.result(1, 1)
         names = study.annotators()
-        cleared = names[int(study.comparison_set(1, None).annotator_ids[int(np.flatnonzero(fusion.flagged)[0])])]
+        first = int(np.flatnonzero(fusion.flagged)[0])
+        cleared = names[int(study.comparison_set(1, None).annotator_ids[first])]
         study.record(Decision(verb="clear", item=1, subject=BiasSubject(annotator=cleared), run=1))
     run(path, "lasso")
     found = changes(path)
