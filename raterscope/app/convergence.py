@@ -7,7 +7,7 @@ from typing import Any
 
 from raterscope.algorithms.catalogue import Algorithm
 from raterscope.algorithms.clicks.catalogue import CLUSTERERS, DETECTORS
-from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.data import LabelFusion
 from raterscope.algorithms.masks.catalogue import FUSERS

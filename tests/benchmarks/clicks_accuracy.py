@@ -17,7 +17,7 @@ from raterscope.algorithms.clicks.data import Clicks, FloatArray
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
 from raterscope.algorithms.clicks.hard_clustering import dbscan, hdbscan, kmeans
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
-from raterscope.algorithms.clicks.results import Clustering
+from raterscope.algorithms.clicks.result import Clustering
 from raterscope.algorithms.evaluation import calibration, evaluate, match, true_detections
 from raterscope.algorithms.simulation.click_crowds import CrowdOfClicks, overlapping_crowd, separated_crowd
 from tests.algorithms.clicks.crowds import RealImage, iguanas, quantius

@@ -19,7 +19,7 @@ import numpy as np
 
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.fusion import fuse
-from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.clicks.stream import StreamPlan, StreamState, advance, begin
 from raterscope.algorithms.evaluation import evaluate, match
 from tests.algorithms.clicks.crowds import RealImage, in_order, quantius, until

@@ -21,7 +21,7 @@ References
 from raterscope.algorithms.clicks.catalogue import CLUSTERERS, DETECTORS
 from raterscope.algorithms.clicks.data import Clicks, ClicksError, KnownSpots, ellipses
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse, learn_from_each_other, pool_rates
-from raterscope.algorithms.clicks.results import AnnotatorRates, Clustering, Detection, Fusion, Trace, Votes
+from raterscope.algorithms.clicks.result import AnnotatorRates, Clustering, Detection, Fusion, Trace, Votes
 
 __all__ = [
     "CLUSTERERS",

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray
-from raterscope.algorithms.clicks.results import Clustering, Trace
+from raterscope.algorithms.clicks.result import Clustering, Trace
 from raterscope.algorithms.progress import Watch
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ import numpy as np
 
 from raterscope.algorithms.clicks._crowd import Cells
 from raterscope.algorithms.clicks.data import BoolArray, FloatArray, IntArray
-from raterscope.algorithms.clicks.results import Clustering, Trace
+from raterscope.algorithms.clicks.result import Clustering, Trace
 from raterscope.algorithms.progress import Watch
 
 __all__ = ["PARAMETERS", "Path", "State", "walk", "walk_from"]

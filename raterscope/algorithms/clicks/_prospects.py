@@ -31,7 +31,7 @@ from raterscope.algorithms.clicks._vote_model import (
     without_decisions,
 )
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
-from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.progress import silent
 
 __all__ = [

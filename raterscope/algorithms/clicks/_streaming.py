@@ -22,7 +22,7 @@ from raterscope.algorithms.clicks.oem import (
     fit_evidence,
     path_of,
 )
-from raterscope.algorithms.clicks.results import Clustering, Trace
+from raterscope.algorithms.clicks.result import Clustering, Trace
 from raterscope.algorithms.progress import Watch
 
 __all__ = [

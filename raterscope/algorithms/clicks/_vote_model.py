@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from raterscope.algorithms.clicks.data import BoolArray, FloatArray
-from raterscope.algorithms.clicks.results import Votes
+from raterscope.algorithms.clicks.result import Votes
 from raterscope.algorithms.progress import Watch
 
 __all__ = [

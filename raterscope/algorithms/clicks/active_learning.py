@@ -24,7 +24,7 @@ from raterscope.algorithms.clicks._prospects import (
 )
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.experience import Experience, advice_for
-from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.clicks.stopping import DetectionPlan, crowd_on, newcomers_of, threshold_of
 from raterscope.algorithms.progress import Watch, silent
 

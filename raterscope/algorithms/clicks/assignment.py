@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray, KnownSpots
 from raterscope.algorithms.clicks.hard_clustering import floored
-from raterscope.algorithms.clicks.results import Clustering
+from raterscope.algorithms.clicks.result import Clustering
 from raterscope.algorithms.settings import Settings, number
 
 __all__ = [

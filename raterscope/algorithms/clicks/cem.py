@@ -9,7 +9,7 @@ from typing import cast
 from raterscope.algorithms.clicks._path import PARAMETERS, Criterion, Form
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.oem import COVARIANCES, MixtureSettings, make_path, walk_path
-from raterscope.algorithms.clicks.results import Clustering
+from raterscope.algorithms.clicks.result import Clustering
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import choice
 

@@ -20,7 +20,7 @@ from raterscope.algorithms.clicks.dem import DEMSettings
 from raterscope.algorithms.clicks.fusion import FusionPlan, conclude
 from raterscope.algorithms.clicks.hard_clustering import HACSettings, KMeansSettings
 from raterscope.algorithms.clicks.oem import OEMSettings
-from raterscope.algorithms.clicks.results import Clustering, Fusion
+from raterscope.algorithms.clicks.result import Clustering, Fusion
 from raterscope.algorithms.clicks.stream import StreamPlan, StreamSettings, advance, begin
 from raterscope.algorithms.clicks.voting import MajoritySettings
 from raterscope.algorithms.evaluation import evaluate

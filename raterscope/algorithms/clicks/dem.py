@@ -22,7 +22,7 @@ from raterscope.algorithms.clicks._vote_model import (
     without_decisions,
 )
 from raterscope.algorithms.clicks.data import FloatArray
-from raterscope.algorithms.clicks.results import Detection, Votes
+from raterscope.algorithms.clicks.result import Detection, Votes
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
 

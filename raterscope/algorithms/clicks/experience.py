@@ -30,7 +30,7 @@ from raterscope.algorithms.clicks.learning import (
     usual_allure,
     ways_of,
 )
-from raterscope.algorithms.clicks.results import Fusion, Votes
+from raterscope.algorithms.clicks.result import Fusion, Votes
 from raterscope.algorithms.progress import Watch, silent
 
 __all__ = ["Experience", "advice_for", "experience_of", "experiences_of", "informed"]

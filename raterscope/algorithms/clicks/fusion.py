@@ -26,7 +26,7 @@ from raterscope.algorithms.clicks.dem import DEMSettings, decide, problem_of
 from raterscope.algorithms.clicks.experience import Experience, informed
 from raterscope.algorithms.clicks.learning import can_learn, learn
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
-from raterscope.algorithms.clicks.results import (
+from raterscope.algorithms.clicks.result import (
     AnnotatorRates,
     Clustering,
     Detection,

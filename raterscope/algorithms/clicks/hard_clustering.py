@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, ClicksError, FloatArray, IntArray
-from raterscope.algorithms.clicks.results import Clustering, Trace
+from raterscope.algorithms.clicks.result import Clustering, Trace
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
 

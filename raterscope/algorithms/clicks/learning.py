@@ -38,7 +38,7 @@ from raterscope.algorithms.clicks.dem import (
     undecided_posterior,
     unselected,
 )
-from raterscope.algorithms.clicks.results import Detection, Votes
+from raterscope.algorithms.clicks.result import Detection, Votes
 from raterscope.algorithms.progress import Watch, part, silent
 
 __all__ = [

@@ -14,7 +14,7 @@ import numpy as np
 from raterscope.algorithms.clicks._crowd import sort_into_cells
 from raterscope.algorithms.clicks._path import PARAMETERS, Criterion, Form, Path, walk
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
-from raterscope.algorithms.clicks.results import Clustering, Trace
+from raterscope.algorithms.clicks.result import Clustering, Trace
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number, switch
 

@@ -9,7 +9,7 @@ import numpy as np
 from raterscope.algorithms.clicks._vote_model import Ascent, Looks, Problem, climb, guess
 from raterscope.algorithms.clicks.data import ClicksError, IntArray
 from raterscope.algorithms.clicks.dem import DEMSettings, judge_alone, problem_of
-from raterscope.algorithms.clicks.results import Detection, Votes
+from raterscope.algorithms.clicks.result import Detection, Votes
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number
 

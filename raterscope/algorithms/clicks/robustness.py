@@ -19,7 +19,7 @@ from raterscope.algorithms.clicks._structure_share import BELIEVED_VOTES, log_ra
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, IntArray
 from raterscope.algorithms.clicks.dem import DEMSettings
 from raterscope.algorithms.clicks.fusion import FusionPlan, learn_from_each_other, learns_across_images
-from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.progress import Watch, part, silent
 
 __all__ = [

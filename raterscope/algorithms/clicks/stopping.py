@@ -20,7 +20,7 @@ from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, Int
 from raterscope.algorithms.clicks.dem import DEMSettings, problem_of
 from raterscope.algorithms.clicks.experience import Experience, informed
 from raterscope.algorithms.clicks.learning import can_learn
-from raterscope.algorithms.clicks.results import Fusion, Votes
+from raterscope.algorithms.clicks.result import Fusion, Votes
 from raterscope.algorithms.evaluation import match
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import Settings, choice, integer, number

@@ -24,7 +24,7 @@ from raterscope.algorithms.clicks.experience import Experience, informed
 from raterscope.algorithms.clicks.fusion import FusionPlan, conclude, learn_from_each_other
 from raterscope.algorithms.clicks.learning import can_learn
 from raterscope.algorithms.clicks.oem import OEMSettings, oem, weighs_evidence
-from raterscope.algorithms.clicks.results import Clustering, Detection, Fusion, Votes
+from raterscope.algorithms.clicks.result import Clustering, Detection, Fusion, Votes
 from raterscope.algorithms.clicks.stopping import votes_on
 from raterscope.algorithms.evaluation import match
 from raterscope.algorithms.progress import Watch, part, silent

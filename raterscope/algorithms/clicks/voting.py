@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from raterscope.algorithms.clicks.data import BoolArray, FloatArray
-from raterscope.algorithms.clicks.results import Detection, Votes
+from raterscope.algorithms.clicks.result import Detection, Votes
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import Settings, number, switch
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray
-from raterscope.algorithms.clicks.results import Votes
+from raterscope.algorithms.clicks.result import Votes
 from raterscope.algorithms.simulation.smears import Smear
 
 __all__ = [

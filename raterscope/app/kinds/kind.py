@@ -314,8 +314,8 @@ class Kind:
     detail : str
         What a fusion decides on within an item: "detection", "region", "task", "annotator".
     fuse_command : FuseCommand
-    load_storage, load_catalogues, load_functions, load_report : callable
-        Import how the study stores the kind, the algorithms, the functions and the report's part.
+    load_catalogues, load_functions, load_report : callable
+        Import the algorithms, the functions and the report's part.
     exports : tuple of Export
         In the order of the menu.
     load_sample : callable, optional
@@ -326,6 +326,8 @@ class Kind:
         State of a detail that the expert should look at: "disputed", "flagged".
     holds_decisions : bool
         Whether a fusion holds fixed what the expert decided; else decisions count beside it at once.
+    load_storage : callable, optional
+        Imports how the study stores a kind that `study.kinds` does not list.
     load_reader : callable, optional
         Imports what reads files of this kind; clicks, masks, labels and pairs are read together.
     """
@@ -337,7 +339,6 @@ class Kind:
     file_kinds: tuple[str, ...]
     detail: str
     fuse_command: FuseCommand
-    load_storage: Callable[[], StoredKind]
     load_catalogues: Callable[[], Catalogues]
     load_functions: Callable[[], Functions]
     load_report: Callable[[], Report]
@@ -346,6 +347,7 @@ class Kind:
     add_report_options: Callable[[Parser], None] = _no_options
     doubt: str = "disputed"
     holds_decisions: bool = True
+    load_storage: Callable[[], StoredKind] | None = None
     load_reader: Callable[[], Reader] | None = None
 
     @property

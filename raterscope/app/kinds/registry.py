@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -42,7 +42,7 @@ def registered(kind: Kind) -> Iterator[None]:
         raise ValueError(f"a kind named {kind.name} is registered")
     KINDS[kind.name] = kind
     try:
-        with stored(kind.load_storage()):
+        with nullcontext() if kind.load_storage is None else stored(kind.load_storage()):
             yield
     finally:
         del KINDS[kind.name]

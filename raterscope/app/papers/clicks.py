@@ -19,7 +19,7 @@ from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
 from raterscope.algorithms.clicks.hard_clustering import HACSettings, hac, kmeans
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
-from raterscope.algorithms.clicks.results import Clustering, Fusion
+from raterscope.algorithms.clicks.result import Clustering, Fusion
 from raterscope.algorithms.clicks.stream import StreamPlan, advance, begin
 from raterscope.algorithms.evaluation import Evaluation, evaluate
 from raterscope.algorithms.simulation.click_crowds import click_on, gather, overlapping_crowd

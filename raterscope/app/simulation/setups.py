@@ -15,12 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from raterscope.algorithms.settings import Settings, choice, integer, number
 from raterscope.app.errors import InputError
-
-Kind = Literal["clicks", "masks", "labels", "pairs"]
 
 _MOST = 100_000
 _SEED = "Another number draws another realization; the same number gives the same files."
@@ -238,7 +236,8 @@ class Setup:
     name : str
         As the command line has it.
     title : str
-    kind : {"clicks", "masks", "labels", "pairs"}
+    kind : str
+        Of annotation: "clicks".
     summary : str
         What is drawn, and from which paper.
     settings : type of Settings
@@ -251,7 +250,7 @@ class Setup:
 
     name: str
     title: str
-    kind: Kind
+    kind: str
     summary: str
     settings: type[Settings]
     size: Callable[[Any], float]

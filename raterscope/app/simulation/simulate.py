@@ -78,6 +78,8 @@ class Drawn:
         How far a detection may lie from a true place, pixels.
     classes : mapping of output to class
         What outputs stand for, where they are not the classes themselves.
+    structure : str, optional
+        What masks show.
     """
 
     data: tuple[Path, ...]
@@ -85,6 +87,7 @@ class Drawn:
     beside: tuple[Path, ...] = ()
     radius: float | None = None
     classes: Mapping[str, str] = field(default_factory=dict)
+    structure: str | None = None
 
 
 def _overlapping(settings: OverlappingSettings, folder: Path, watch: Watch) -> Drawn:
@@ -235,7 +238,7 @@ def _prostate(settings: ProstateSettings, folder: Path, watch: Watch) -> Drawn:
             for name, rater in zip(names, case.raters, strict=True)
         ),
     )
-    return Drawn(tuple(paths[:-1]), (paths[-1],), (beside,))
+    return Drawn(tuple(paths[:-1]), (paths[-1],), (beside,), structure="prostate")
 
 
 def _crowd(settings: CrowdSettings, folder: Path, watch: Watch) -> Drawn:
@@ -472,7 +475,7 @@ def study_in(setup: Setup, files: Drawn, watch: Watch = silent) -> Path:
         The study.
     """
     path = files.data[0].parent / f"{setup.name}.rscope"
-    reading = MaskReading(structure="prostate") if setup.kind == "masks" else MaskReading()
+    reading = MaskReading(structure=files.structure)
     readings = read_files([*files.data, *files.truth], reading=reading, watch=part(watch, 0.0, 0.5))
     with new_study(path) as study:
         store(readings, study, part(watch, 0.5, 0.95))
@@ -498,9 +501,9 @@ def commands_in_words(setup: Setup, files: Drawn, folder: Path) -> list[str]:
         return f"{shlex.quote(str(folder))}/{pattern}" if folder != Path() else pattern
 
     fuse = ["raterscope fuse", setup.kind]
-    if setup.kind == "masks":
+    if files.structure is not None:
         fuse += [all_of("prostate_reader_*.nii.gz"), "--image", at(files.data[0].name)]
-        fuse += ["--structure prostate"]
+        fuse += [f"--structure {files.structure}"]
     else:
         fuse += [at(path.name) for path in files.data]
     fuse += [f"--truth {at(path.name)}" for path in files.truth]
@@ -513,8 +516,8 @@ def commands_in_words(setup: Setup, files: Drawn, folder: Path) -> list[str]:
         fuse.append("--stands " + " ".join(stands))
     fuse.append(f"-o {at('fused')}")
     inputs = " ".join(at(path.name) for path in (*files.data, *files.truth))
-    if setup.kind == "masks":
-        inputs = f"{all_of('prostate*.nii.gz')} --structure prostate"
+    if files.structure is not None:
+        inputs = f"{all_of('prostate*.nii.gz')} --structure {files.structure}"
     return [" ".join(fuse), f"raterscope import {at(f'{setup.name}.rscope')} {inputs}"]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from raterscope.algorithms.annotators.communities import Communities
 from raterscope.algorithms.clicks.data import Clicks
-from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.masks.calibration import Calibration

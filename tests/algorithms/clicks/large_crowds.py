@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray
-from raterscope.algorithms.clicks.results import Votes
+from raterscope.algorithms.clicks.result import Votes
 
 WIDTH = 1000.0
 APART = 25.0

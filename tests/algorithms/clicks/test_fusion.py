@@ -19,7 +19,7 @@ from raterscope.algorithms.clicks import (
     pool_rates,
 )
 from raterscope.algorithms.clicks.hard_clustering import HACSettings
-from raterscope.algorithms.clicks.results import AnnotatorRates, precision_of
+from raterscope.algorithms.clicks.result import AnnotatorRates, precision_of
 from raterscope.algorithms.evaluation import evaluate
 from raterscope.algorithms.settings import SettingsError
 from raterscope.algorithms.simulation.click_crowds import separated_crowd

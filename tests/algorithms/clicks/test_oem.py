@@ -10,7 +10,7 @@ import pytest
 from raterscope.algorithms.clicks.cem import CEMSettings, cem
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
-from raterscope.algorithms.clicks.results import Clustering
+from raterscope.algorithms.clicks.result import Clustering
 from raterscope.algorithms.evaluation import match
 from raterscope.algorithms.progress import Cancelled
 from raterscope.algorithms.simulation.click_crowds import overlapping_crowd, separated_crowd

@@ -13,7 +13,7 @@ from raterscope.algorithms.clicks.data import ClicksError
 from raterscope.algorithms.clicks.dem import DEMSettings
 from raterscope.algorithms.clicks.dem import dem as detect
 from raterscope.algorithms.clicks.fusion import fuse
-from raterscope.algorithms.clicks.results import Detection
+from raterscope.algorithms.clicks.result import Detection
 from raterscope.algorithms.clicks.robustness import score_notice
 from tests.algorithms.clicks.crowds import made
 

@@ -12,13 +12,15 @@ from raterscope.app.cli import main
 from raterscope.app.kinds.kind import Kind
 from raterscope.app.kinds.registry import KINDS, exports, find_export, registered
 from raterscope.app.report import write_report
-from raterscope.app.review import Decision, fold
+from raterscope.app.review import REVIEWED, Decision, fold
 from raterscope.app.study import Study, StudyError
+from raterscope.app.study.kinds import STORED
+from raterscope.app.workspaces.catalogue import WORKSPACES
 from tests.app.kinds.boxes import BOXES, HEADER, BoxSubject
 
 REQUIRED = {
     "name", "title", "item", "by_question", "file_kinds", "detail", "fuse_command", "load_catalogues",
-    "load_functions", "load_report", "load_storage",
+    "load_functions", "load_report",
 }  # fmt: skip
 
 
@@ -37,7 +39,7 @@ def test_a_kind_lists_what_it_must_provide():
     fields = dataclasses.fields(Kind)
     needed = {one.name for one in fields if one.default is dataclasses.MISSING}
     assert needed == REQUIRED
-    assert list(KINDS) == ["clicks", "masks", "labels", "pairs"]
+    assert list(KINDS) == list(STORED) == list(REVIEWED) == list(WORKSPACES)
     for name, kind in KINDS.items():
         assert kind.name == name
         assert kind.load_sample is not None

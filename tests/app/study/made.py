@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from raterscope.algorithms.clicks.data import Clicks
-from raterscope.algorithms.clicks.results import AnnotatorRates, Clustering, Detection, Fusion, Trace
+from raterscope.algorithms.clicks.result import AnnotatorRates, Clustering, Detection, Fusion, Trace
 from raterscope.app.formats.records import ClickTable
 from raterscope.app.study import RunRecord, Study
 

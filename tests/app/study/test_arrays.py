@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from raterscope.algorithms.clicks.data import Clicks, KnownSpots
-from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.masks.disputes import Dispute
 from raterscope.app.study.arrays import CHUNK, DamagedError, pack, unpack
 from tests.app.study.made import a_fusion

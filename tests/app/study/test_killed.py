@@ -12,7 +12,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.clicks.result import Fusion
 from raterscope.app.study import Study
 from tests.app.study.made import a_fusion
 from tests.app.study.worker import place_of

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.clicks.result import Fusion
 from raterscope.app.study import Study, StudyError, streams
 from tests.app.study.made import a_fusion, a_table
 

@@ -17,7 +17,7 @@ import numpy as np
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.experience import experiences_of
 from raterscope.algorithms.clicks.fusion import fuse, learn_from_each_other
-from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.clicks.robustness import grouping_notice, with_halves
 from raterscope.algorithms.clicks.stopping import (
     Outlook,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from raterscope.algorithms.clicks.data import BoolArray, FloatArray
-from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.evaluation import (
     Comparison,
     Evaluation,

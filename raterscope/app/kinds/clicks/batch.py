@@ -17,7 +17,7 @@ from raterscope.algorithms.clicks.fusion import (
     learns_across_images,
     renew_known,
 )
-from raterscope.algorithms.clicks.results import Clustering, Fusion
+from raterscope.algorithms.clicks.result import Clustering, Fusion
 from raterscope.algorithms.clicks.robustness import with_halves
 from raterscope.algorithms.progress import Watch, part, silent, wrapping
 from raterscope.app.outcome import Outcome, attempt

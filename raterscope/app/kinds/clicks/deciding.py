@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from raterscope.algorithms.clicks.data import FloatArray
-from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.clicks.result import Fusion
 from raterscope.app.review import Spot, match
 
 __all__ = ["Decided", "decided_on"]

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from raterscope.algorithms.clicks.fusion import pool_rates
-from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import Request, files_for

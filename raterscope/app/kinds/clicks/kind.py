@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from raterscope.app.command_line.arguments import (
     Parser,
@@ -20,9 +19,6 @@ from raterscope.app.command_line.arguments import (
 )
 from raterscope.app.exports import Export
 from raterscope.app.kinds.kind import Catalogue, Catalogues, Functions, FuseCommand, Kind, Report, Sample
-
-if TYPE_CHECKING:
-    from raterscope.app.study.kinds import StoredKind
 
 __all__ = ["CLICKS"]
 
@@ -80,12 +76,6 @@ def _catalogues() -> Catalogues:
     return Catalogues(lists, AssignmentSettings, _title)
 
 
-def _storage() -> StoredKind:
-    from raterscope.app.study.kinds import STORED
-
-    return STORED["clicks"]
-
-
 def _functions() -> Functions:
     from raterscope.app.kinds.clicks.functions import FUNCTIONS
 
@@ -130,7 +120,6 @@ CLICKS = Kind(
         ),
         _add_fuse_options,
     ),
-    load_storage=_storage,
     load_catalogues=_catalogues,
     load_functions=_functions,
     load_report=_report,

@@ -22,7 +22,7 @@ from raterscope.algorithms.clicks.counting import (
     volume_of,
 )
 from raterscope.algorithms.clicks.data import FloatArray
-from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.exports import Request

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.fusion import FusionPlan, pool_rates
-from raterscope.algorithms.clicks.results import AnnotatorRates, Fusion
+from raterscope.algorithms.clicks.result import AnnotatorRates, Fusion
 from raterscope.algorithms.clicks.robustness import run_notices
 from raterscope.algorithms.evaluation import Evaluation, compare
 from raterscope.app.formats.export import shortest, take_away, write_record, write_table

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.fusion import FusionPlan
-from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import outcome, running
 from raterscope.app.kinds.clicks.batch import fuse_images

@@ -15,7 +15,7 @@ import numpy as np
 
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.experience import experiences_of
-from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.clicks.robustness import with_halves
 from raterscope.algorithms.clicks.stream import StreamState, afresh, begin, can_settle, settle
 from raterscope.algorithms.progress import Watch, part, silent

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.kinds.clicks.accuracy import judged_spots
 from raterscope.app.kinds.clicks.deciding import decided_on

@@ -13,7 +13,7 @@ import numpy as np
 
 from raterscope.algorithms.clicks.data import PROGRAM, Clicks, FloatArray, KnownSpots
 from raterscope.algorithms.clicks.experience import Experience
-from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.clicks.stopping import (
     Outlook,
     StoppingSettings,

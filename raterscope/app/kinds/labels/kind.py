@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from raterscope.app.command_line.arguments import (
     Parser,
@@ -22,9 +21,6 @@ from raterscope.app.command_line.arguments import (
 )
 from raterscope.app.exports import Export
 from raterscope.app.kinds.kind import Catalogue, Catalogues, Functions, FuseCommand, Kind, Report, Sample
-
-if TYPE_CHECKING:
-    from raterscope.app.study.kinds import StoredKind
 
 __all__ = ["LABELS"]
 
@@ -89,12 +85,6 @@ def _catalogues() -> Catalogues:
     return Catalogues((algorithms,), QuestionSettings, labeller_title)
 
 
-def _storage() -> StoredKind:
-    from raterscope.app.study.kinds import STORED
-
-    return STORED["labels"]
-
-
 def _functions() -> Functions:
     from raterscope.app.kinds.labels.functions import FUNCTIONS
 
@@ -156,7 +146,6 @@ LABELS = Kind(
         ),
         _add_fuse_options,
     ),
-    load_storage=_storage,
     load_catalogues=_catalogues,
     load_functions=_functions,
     load_report=_report,

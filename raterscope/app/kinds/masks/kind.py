@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from raterscope.app.command_line.arguments import (
     Parser,
@@ -14,9 +13,6 @@ from raterscope.app.command_line.arguments import (
 )
 from raterscope.app.exports import Export
 from raterscope.app.kinds.kind import Catalogue, Catalogues, Functions, FuseCommand, Kind, Report, Sample
-
-if TYPE_CHECKING:
-    from raterscope.app.study.kinds import StoredKind
 
 __all__ = ["MASKS"]
 
@@ -58,12 +54,6 @@ def _catalogues() -> Catalogues:
     from raterscope.algorithms.masks.catalogue import FUSERS
 
     return Catalogues((Catalogue("algorithms for masks (--algorithm, with run: ALGORITHM)", FUSERS),))
-
-
-def _storage() -> StoredKind:
-    from raterscope.app.study.kinds import STORED
-
-    return STORED["masks"]
 
 
 def _functions() -> Functions:
@@ -127,7 +117,6 @@ MASKS = Kind(
         ),
         _add_fuse_options,
     ),
-    load_storage=_storage,
     load_catalogues=_catalogues,
     load_functions=_functions,
     load_report=_report,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from raterscope.app.command_line.arguments import (
     Parser,
@@ -15,9 +14,6 @@ from raterscope.app.command_line.arguments import (
 )
 from raterscope.app.exports import Export
 from raterscope.app.kinds.kind import Catalogue, Catalogues, Functions, FuseCommand, Kind, Report, Sample
-
-if TYPE_CHECKING:
-    from raterscope.app.study.kinds import StoredKind
 
 __all__ = ["PAIRS"]
 
@@ -46,12 +42,6 @@ def _catalogues() -> Catalogues:
 
     paths = Catalogue("paths for pairs (--path, with run: ALGORITHM)", PATHS)
     return Catalogues((paths,), title=path_title)
-
-
-def _storage() -> StoredKind:
-    from raterscope.app.study.kinds import STORED
-
-    return STORED["pairs"]
 
 
 def _functions() -> Functions:
@@ -104,7 +94,6 @@ PAIRS = Kind(
         ),
         _add_fuse_options,
     ),
-    load_storage=_storage,
     load_catalogues=_catalogues,
     load_functions=_functions,
     load_report=_report,

@@ -10,7 +10,7 @@ from functools import partial
 from PySide6.QtCore import QEvent, QObject
 from PySide6.QtWidgets import QWidget
 
-from raterscope.algorithms.clicks.results import Clustering
+from raterscope.algorithms.clicks.result import Clustering
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.review import LONG_ENOUGH, View

@@ -12,7 +12,7 @@ from functools import partial
 from PySide6.QtCore import QObject
 
 from raterscope.algorithms.clicks.fusion import FusionPlan, isolation_notice
-from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.clicks.robustness import (
     absence_notice,
     decision_notice,

@@ -9,7 +9,7 @@ import numpy as np
 from PySide6.QtCore import QObject
 
 from raterscope.algorithms.clicks.counting import expected_count
-from raterscope.algorithms.clicks.results import Clustering, Trace
+from raterscope.algorithms.clicks.result import Clustering, Trace
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs

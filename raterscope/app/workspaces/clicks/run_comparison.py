@@ -11,7 +11,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QDoubleSpinBox, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from raterscope.algorithms.clicks.data import FloatArray
-from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.evaluation import RADIUS, Curves, curves
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from raterscope.algorithms.clicks.data import Clicks, FloatArray
-from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.formats.images import load_image
 from raterscope.app.formats.pyramids import is_large, open_pyramid

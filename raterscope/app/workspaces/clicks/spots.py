@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from raterscope.algorithms.clicks.data import FloatArray
-from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.clicks.robustness import depends_on_grouping
 from raterscope.app import review
 from raterscope.app.disputes import DISPUTED

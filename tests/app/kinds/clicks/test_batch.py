@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.clicks import Clicks, FusionPlan, fuse
-from raterscope.algorithms.clicks.results import Clustering
+from raterscope.algorithms.clicks.result import Clustering
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.kinds.clicks import batch
 from raterscope.app.outcome import Outcome, versions

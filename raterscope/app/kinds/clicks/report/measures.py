@@ -14,7 +14,7 @@ from raterscope.algorithms.clicks.crowd_size import (
 )
 from raterscope.algorithms.clicks.data import BoolArray
 from raterscope.algorithms.clicks.fusion import FusionPlan
-from raterscope.algorithms.clicks.results import Fusion
+from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.evaluation import Evaluation, calibration, compare, curves_of, evaluate
 from raterscope.algorithms.labels.assessment import wilson
 from raterscope.algorithms.progress import Watch, part, silent
