@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from raterscope.figures.symbols import Symbol
+
 __all__ = [
     "ANNOTATOR_COLOURS",
     "ANNOTATOR_SYMBOLS",
@@ -16,6 +18,7 @@ __all__ = [
     "community_colour",
     "community_colour_on",
     "contrast_of",
+    "readable",
 ]
 
 
@@ -103,14 +106,13 @@ ANNOTATOR_COLOURS = (
 )  # fmt: skip
 """The palette of Okabe and Ito, its black replaced by a grey that is seen on a dark ground."""
 
-ANNOTATOR_SYMBOLS = ("o", "s", "t1", "d", "star")
-"""Disc, square, triangle, diamond, star."""
+ANNOTATOR_SYMBOLS: tuple[Symbol, ...] = ("disc", "square", "triangle", "diamond", "star")
 
 UNNAMED = "#8a96a2"
 """Of annotators beyond all combinations of colour and symbol."""
 
 _READABLE = 4.5
-_COMMUNITY = "community "
+_COMMUNITY, _PALETTE = "community ", "palette "
 
 
 def colour_of(ink: str, look: Theme) -> str:
@@ -119,19 +121,30 @@ def colour_of(ink: str, look: Theme) -> str:
     Parameters
     ----------
     ink : str
-        A hexadecimal colour, a token of the theme such as "accent", or "community 3", counted from 0.
+        A hexadecimal colour, a token of the theme such as "accent", "community 3" or "palette 3", counted
+        from 0.
     look : Theme
     """
     if ink.startswith("#"):
         return ink
     if ink.startswith(_COMMUNITY):
         return community_colour_on(look, int(ink.removeprefix(_COMMUNITY)))
+    if ink.startswith(_PALETTE):
+        number = int(ink.removeprefix(_PALETTE))
+        return readable(ANNOTATOR_COLOURS[number % len(ANNOTATOR_COLOURS)], look)
     return str(getattr(look, ink))
 
 
 def community_colour(number: int) -> str:
     """Give a community's colour: by Okabe and Ito, beyond their eight grey."""
     return ANNOTATOR_COLOURS[number] if 0 <= number < len(ANNOTATOR_COLOURS) else UNNAMED
+
+
+def readable(hue: str, look: Theme) -> str:
+    """Return a colour of the palette as it is read on the theme's ground: darker on a light one."""
+    if look.dark:
+        return hue
+    return "#" + "".join(f"{round(255 * part / 1.25):02x}" for part in _parts(hue))
 
 
 @lru_cache(maxsize=128)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.figures.description import Axis, Chart, Key, Line, Mark, Points, Symbol
+from raterscope.figures.description import Axis, Chart, Key, Line, Mark, Points
+from raterscope.figures.symbols import Symbol
 from raterscope.figures.table import Column, PlotTable
 
 __all__ = ["CourseLine", "Trace", "convergence_chart", "course_chart"]
@@ -77,52 +78,57 @@ def convergence_chart(trace: Trace, title: str, label: str) -> Chart:
         Of the chart and of its vertical axis.
     """
     objective = np.asarray(trace.objective, dtype=float)
-    at = np.arange(1, len(objective) + 1)
+    iteration = np.arange(1, len(objective) + 1)
     components = trace.components
-    if components is None or len(components) != len(at):
+    if components is None or len(components) != len(iteration):
         components = None
     removed = trace.removed
     forced = (
-        np.zeros(len(at), bool) if removed is None or len(removed) != len(at) else np.asarray(removed, bool)
+        np.zeros(len(iteration), bool)
+        if removed is None or len(removed) != len(iteration)
+        else np.asarray(removed, bool)
     )
-    fewer = np.zeros(len(at), dtype=bool)
+    fewer = np.zeros(len(iteration), dtype=bool)
     if components is not None:
         fewer[1:] = np.diff(components) < 0
     fewer &= ~forced
-    kept = at == trace.best + 1
+    best = iteration == trace.best + 1
 
     def words(row: int) -> str:
         said = [f"iteration {row + 1}", f"{label} {objective[row]:,.6g}".replace("-", "\N{MINUS SIGN}")]
         if components is not None:
             said.append(f"{components[row]} components")
-        said += ["weakest removed"] * bool(forced[row]) + ["kept"] * bool(kept[row])
+        said += ["weakest removed"] * bool(forced[row]) + ["kept"] * bool(best[row])
         return ", ".join(said)
 
-    marks: list[Mark] = [Line(title=label, x=at, y=objective, ink="accent", width=1.6, words=words)]
+    marks: list[Mark] = [Line(title=label, x=iteration, y=objective, ink="accent", width=1.6, words=words)]
     shapes: tuple[tuple[NDArray[np.bool_], Symbol, float, float, str], ...] = (
         (fewer, "tick", 9.0, 1.4, "rejected"),
         (forced, "cross", 8.0, 1.6, "rejected"),
-        (kept, "ring", 11.0, 1.6, "text"),
+        (best, "disc", 11.0, 1.6, "text"),
     )
     marks += [
-        Points(x=at[rows], y=objective[rows], symbol=symbol, size=size, width=width, ink=ink, pointable=False)
+        Points(
+            x=iteration[rows], y=objective[rows], symbol=symbol, size=size, width=width, ink=ink,
+            filled=False, pointable=False,
+        )
         for rows, symbol, size, width, ink in shapes
-    ]
-    columns: dict[str, Column] = {"iteration": at, label: objective}
+    ]  # fmt: skip
+    columns: dict[str, Column] = {"iteration": iteration, label: objective}
     if components is not None:
         columns["components"] = components
-    if removed is not None and len(removed) == len(at):
+    if removed is not None:
         columns["weakest removed"] = forced
-    if kept.any():
-        columns["kept"] = kept
+    if best.any():
+        columns["kept"] = best
     ended = {None: "", True: "converged", False: "iterations ran out"}[trace.converged]
-    alive = f"{components[trace.best]} components" if components is not None and kept.any() else ""
+    alive = f"{components[trace.best]} components" if components is not None and best.any() else ""
     return Chart(
         title,
-        Axis("iteration", 1.0, max(2.0, len(at)), whole=True, padding=0.02),
+        Axis("iteration", 1.0, max(2.0, len(iteration)), whole=True, padding=0.02),
         Axis(label, padding=0.05),
         tuple(marks),
-        aside=", ".join(filter(None, (alive, ended))) if len(at) else "",
+        aside=", ".join(filter(None, (alive, ended))) if len(iteration) else "",
         table=PlotTable.of(columns),
     )
 

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from raterscope.figures.symbols import Symbol
 from raterscope.figures.table import PlotTable
 
 __all__ = [
@@ -32,8 +33,7 @@ __all__ = [
 ]
 
 Numbers = NDArray[np.number[Any]]
-Scale = Literal["linear", "log", "log1p"]
-Symbol = Literal["disc", "ring", "cross", "tick"]
+Scale = Literal["linear", "root", "log", "log1p"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +46,9 @@ class Axis:
         What it measures, with the unit.
     low, high : float, optional
         Ends; those that are not given follow from the marks.
-    scale : {"linear", "log", "log1p"}
-        "log1p" is the logarithm of 1 + value, for counts that may be 0.
+    scale : {"linear", "root", "log", "log1p"}
+        "root" is the square root with the sign of the value, "log1p" the logarithm of 1 + value, for counts
+        that may be 0.
     padding : float
         Room beyond both ends, as a share of the range.
     whole : bool
@@ -55,7 +56,11 @@ class Axis:
     names : tuple of str
         Names at 0, 1, 2 ... instead of numbers.
     ticks : sequence of (float, str), optional
-        Values and their texts, where they are not to be chosen by the room.
+        Values and their texts; by default round numbers, as many as there is room for.
+    falling : bool
+        Whether values fall from left to right, or upwards.
+    hidden : bool
+        Whether neither its ticks nor its label are drawn.
     """
 
     label: str
@@ -66,21 +71,28 @@ class Axis:
     whole: bool = False
     names: tuple[str, ...] = ()
     ticks: Sequence[tuple[float, str]] | None = None
+    falling: bool = False
+    hidden: bool = False
 
     def forward(self, values: Numbers | Sequence[float] | float) -> NDArray[np.float64]:
-        """Give where values lie on the axis, in units of its scale; NaN where they have no logarithm."""
+        """Convert values to units of the scale; NaN where they have no logarithm."""
         array = np.asarray(values, dtype=np.float64)
-        if self.scale == "linear":
-            return array
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found = np.log10(array) if self.scale == "log" else np.log10(1 + array)
-        return np.where(np.isfinite(found), found, np.nan)
+        if self.scale == "root":
+            array = np.copysign(np.sqrt(np.abs(array)), array)
+        elif self.scale != "linear":
+            with np.errstate(divide="ignore", invalid="ignore"):
+                units = np.log10(array) if self.scale == "log" else np.log10(1 + array)
+            array = np.where(np.isfinite(units), units, np.nan)
+        return -array if self.falling else array
 
-    def backward(self, place: float) -> float:
-        """Give the value at a place of the axis."""
+    def backward(self, unit: float) -> float:
+        """Convert a position in units of the scale to a value."""
+        unit = -unit if self.falling else unit
         if self.scale == "linear":
-            return place
-        return float(10.0**place - (self.scale == "log1p"))
+            return unit
+        if self.scale == "root":
+            return unit * abs(unit)
+        return float(10.0**unit - (self.scale == "log1p"))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -112,12 +124,26 @@ class Mark:
         raise NotImplementedError
 
     def extent(self) -> tuple[Sequence[Numbers], Sequence[Numbers]]:
-        """Give all values that the axes have to hold, across and up."""
+        """Return all values that the axes have to hold, across and up."""
         return (self.across,), (self.up,)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Line(Mark):
+class _Placed(Mark):
+    x: Numbers
+    y: Numbers
+
+    @property
+    def across(self) -> Numbers:
+        return self.x
+
+    @property
+    def up(self) -> Numbers:
+        return self.y
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Line(_Placed):
     """A line through points.
 
     Attributes
@@ -131,7 +157,9 @@ class Line(Mark):
     dashes : tuple of float
         Lengths of strokes and gaps in widths of the line; empty for an unbroken line.
     dot : float or (P,) float
-        Diameter of the discs at its points, pixels; 0 for none.
+        Diameter of the symbols at its points, pixels; 0 for none.
+    symbol : Symbol
+        At its points.
     low, high : (P,) float, optional
         Ends of an interval about it.
     interval : {"band", "bars"}
@@ -141,66 +169,46 @@ class Line(Mark):
     opacity : float
     """
 
-    x: Numbers
-    y: Numbers
     ink: str = "accent"
     width: float = 1.8
     dashes: tuple[float, ...] = ()
     dot: float | Numbers = 0.0
+    symbol: Symbol = "disc"
     low: Numbers | None = None
     high: Numbers | None = None
     interval: Literal["band", "bars"] = "band"
     held: bool = False
     opacity: float = 1.0
 
-    @property
-    def across(self) -> Numbers:
-        """Values on the horizontal axis."""
-        return self.x
-
-    @property
-    def up(self) -> Numbers:
-        """Values on the vertical axis."""
-        return self.y
-
     def extent(self) -> tuple[Sequence[Numbers], Sequence[Numbers]]:
-        """Give all values, the interval's too."""
+        """Return all values, also of the interval."""
         return (self.x,), [self.y, *(end for end in (self.low, self.high) if end is not None)]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Points(Mark):
+class Points(_Placed):
     """Points of one shape and colour.
 
     Attributes
     ----------
     x, y : (P,) float
     ink : str
-    symbol : {"disc", "ring", "cross", "tick"}
+    symbol : Symbol
     size : float or (P,) float
         Diameter, pixels.
     opacity : float
     width : float
-        Of the lines of a ring, a cross or a tick.
+        Of the lines of a hollow symbol, a cross or a tick.
+    filled : bool
+        Else the symbol is hollow.
     """
 
-    x: Numbers
-    y: Numbers
     ink: str = "accent"
     symbol: Symbol = "disc"
     size: float | Numbers = 7.0
     opacity: float = 1.0
     width: float = 1.6
-
-    @property
-    def across(self) -> Numbers:
-        """Values on the horizontal axis."""
-        return self.x
-
-    @property
-    def up(self) -> Numbers:
-        """Values on the vertical axis."""
-        return self.y
+    filled: bool = True
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -237,7 +245,7 @@ class Segments(Mark):
         return np.asarray(np.mean(self.y, axis=1))
 
     def extent(self) -> tuple[Sequence[Numbers], Sequence[Numbers]]:
-        """Give all ends."""
+        """Return all ends."""
         return ((np.ravel(self.x),), (np.ravel(self.y),)) if self.stretch else ((), ())
 
 
@@ -256,8 +264,10 @@ class Rectangles(Mark):
     width : float
         Of that edge, pixels.
     labels : sequence of str
-        Texts in their middles, where they have room.
+        Texts in their middles, where they have room; shorter ones for less room in further lines.
     opacity : float
+    gap : float
+        Between one and the next, pixels.
     """
 
     left: Numbers
@@ -269,6 +279,7 @@ class Rectangles(Mark):
     width: float = 1.4
     labels: Sequence[str] = ()
     opacity: float = 1.0
+    gap: float = 0.0
 
     @property
     def across(self) -> Numbers:
@@ -281,21 +292,23 @@ class Rectangles(Mark):
         return np.asarray(self.top)
 
     def extent(self) -> tuple[Sequence[Numbers], Sequence[Numbers]]:
-        """Give all edges."""
+        """Return all edges."""
         return (self.left, self.right), (self.bottom, self.top)
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A text at a place of the plot.
+    """A text in the plot.
 
     Attributes
     ----------
     x, y : float
-        Values on both axes.
+        Values on both axes; an infinite one is at the edge of the plot.
     words : str
     ink : str
     anchor : {"start", "middle", "end"}
+    shift : (float, float)
+        To the right and downwards from there, pixels.
     """
 
     x: float
@@ -303,6 +316,7 @@ class Note:
     words: str
     ink: str = "second"
     anchor: Literal["start", "middle", "end"] = "start"
+    shift: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,17 +329,23 @@ class Key:
     ink : str
         A token of the theme, or a hexadecimal colour.
     dashes : tuple of float
-    disc : bool
-        Whether discs stand for it instead of a line.
-    dotted : bool
-        Whether its line has dots.
+    symbol : Symbol, optional
+        Drawn on the line, or alone.
+    line : bool
+        Whether it has a line.
+    short : str
+        Words where there is less room.
+    value : float, optional
+        Of the vertical axis: where the row stands in a legend at the ends of lines.
     """
 
     words: str
     ink: str
     dashes: tuple[float, ...] = ()
-    disc: bool = False
-    dotted: bool = False
+    symbol: Symbol | None = None
+    line: bool = True
+    short: str = ""
+    value: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,6 +365,8 @@ class Chart:
         A few words beside the title: "15 components, converged".
     table : PlotTable, optional
         The numbers that are drawn; by default a row for each point.
+    legend_at : {"right", "above", "ends"}
+        "ends" is at the right, each row as high as its value.
     """
 
     title: str
@@ -355,17 +377,18 @@ class Chart:
     notes: tuple[Note, ...] = ()
     aside: str = ""
     table: PlotTable | None = None
+    legend_at: Literal["right", "above", "ends"] = "right"
 
     @cached_property
     def walked(self) -> tuple[int, ...]:
         """Numbers of the marks that can be pointed at."""
-        return tuple(at for at, mark in enumerate(self.marks) if mark.pointable and len(mark.across))
+        return tuple(number for number, mark in enumerate(self.marks) if mark.pointable and len(mark.across))
 
     def data(self) -> PlotTable:
-        """Give the numbers that are drawn."""
+        """Return the numbers that are drawn."""
         if self.table is not None:
             return self.table
-        marks = [self.marks[at] for at in self.walked]
+        marks = [self.marks[number] for number in self.walked]
         x, y = self.x.label or "x", self.y.label or "y"
         return PlotTable.of(
             {
@@ -390,9 +413,9 @@ class Chart:
 
 
 def _value(axis: Axis, value: float) -> str:
-    at = round(value)
     if axis.names:
-        return axis.names[at] if 0 <= at < len(axis.names) else ""
+        index = round(value)
+        return axis.names[index] if 0 <= index < len(axis.names) else ""
     return f"{axis.label} {_number(value)}".strip()
 
 

@@ -2,115 +2,132 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.figures.canvas import Canvas
-from raterscope.figures.colours import Theme, colour_of
+from raterscope.figures.canvas import Canvas, Pen
+from raterscope.figures.colours import Theme, colour_of, contrast_of
 from raterscope.figures.description import Key, Line, Mark, Points, Rectangles, Segments
 from raterscope.figures.layout import GAP, SAMPLE, TURN, Layout, elided
+from raterscope.figures.thinning import DENSE, column_spans, column_starts, thinned_points
 
-__all__ = ["draw_chart", "draw_key", "thinned_line", "thinned_points"]
+__all__ = ["draw_axes", "draw_chart", "draw_key", "ink_on"]
 
 Floats = NDArray[np.float64]
 
-FAR = 4.0
-"""A line of more points than this times the pixels of the plot's width is thinned."""
-MANY = 4000
-"""So many points are drawn one by one; of more, those that fall into one cell of a fine grid once."""
-CELL = 1.5
 BAND = 0.17
+DASH, STROKE = 7, 4
+"""Period and stroke of the dashes of a dense line, pixels."""
+TICK = 4.0
+MOST_RECTANGLES = 500
+"""Of more of one colour, those that begin in one column of pixels are drawn as one."""
 
 
-def draw_chart(canvas: Canvas, layout: Layout, look: Theme) -> None:
+def draw_chart(canvas: Canvas, layout: Layout, look: Theme, *, titled: bool = False) -> None:
     """Draw a chart as it is laid out."""
-    _draw_axes(canvas, layout, look)
-    box = layout.box
+    draw_axes(canvas, layout, look)
+    box, letters, chart = layout.box, layout.style.letters, layout.chart
     with canvas.clipped((box.left, box.top - 1), (box.right + 1, box.bottom)):
-        for mark in layout.chart.marks:
+        for mark in chart.marks:
             if isinstance(mark, Line):
                 _draw_interval(canvas, layout, mark, look)
-        for mark in layout.chart.marks:
+        for mark in chart.marks:
+            if not _at_edge(mark):
+                _draw_mark(canvas, layout, mark, look)
+    for mark in chart.marks:
+        if _at_edge(mark):
             _draw_mark(canvas, layout, mark, look)
-    for note in layout.chart.notes:
-        x, y = layout.places(np.array([note.x]), np.array([note.y]))
-        place = float(x[0]), float(y[0])
-        canvas.text(place, note.words, colour_of(note.ink, look), layout.style.letters, note.anchor)
-    _draw_legend(canvas, layout, look)
+    for note in chart.notes:
+        x, y = layout.pixels(np.array([note.x]), np.array([note.y]))
+        position = float(x[0]) + note.shift[0], float(y[0]) + note.shift[1]
+        canvas.text(position, note.words, colour_of(note.ink, look), letters, note.anchor)
+    if titled:
+        middle = layout.room.top + 0.775 * letters + 2
+        canvas.text((box.left, middle), chart.title, look.text, letters, "start")
+    for row in layout.legend:
+        draw_key(canvas, row.key, row.left, row.middle, letters, look)
 
 
 def draw_key(canvas: Canvas, key: Key, left: float, middle: float, letters: float, look: Theme) -> None:
     """Draw a row of a legend: a piece of the line, and what it stands for."""
-    ink = colour_of(key.ink, look)
-    if key.disc:
-        canvas.disc((left + SAMPLE / 2, middle), 5, ink)
-    else:
+    ink, sample = colour_of(key.ink, look), SAMPLE if key.line else SAMPLE / 2
+    if key.line:
         dashes = [1.8 * length for length in key.dashes]
-        canvas.line([(left, middle), (left + SAMPLE, middle)], ink, 1.8, dashes)
-    if key.dotted:
-        canvas.disc((left + SAMPLE / 2, middle), 3, ink)
-    canvas.text((left + SAMPLE + GAP, middle), key.words, look.text, letters, "start")
+        canvas.line([(left, middle), (left + sample, middle)], Pen(ink, 1.8, dashes))
+    if key.symbol is not None:
+        centre, size = np.array([(left + sample / 2, middle)]), np.array([7.0 if key.line else 10.0])
+        pen = Pen(ink if key.symbol in ("cross", "tick") else "", 1.6)
+        canvas.symbols(centre, key.symbol, size, pen, ink)
+    if key.words:
+        blank = key.symbol is None and not key.line
+        canvas.text((left + (0.0 if blank else sample + GAP), middle), key.words, look.text, letters, "start")
 
 
-def _draw_axes(canvas: Canvas, layout: Layout, look: Theme) -> None:
-    box, letters = layout.box, layout.style.letters
-    small = 4.0
-    if layout.style.grid:
-        for x, _ in layout.across:
-            canvas.line([(x, box.bottom), (x, box.top)], look.line)
-        for y, _ in layout.up:
-            canvas.line([(box.left, y), (box.right, y)], look.line)
-    canvas.line([(box.left, box.top), (box.left, box.bottom), (box.right, box.bottom)], look.line)
-    for y, words in layout.up:
-        if not layout.style.grid:
-            canvas.line([(box.left - small, y), (box.left, y)], look.line)
-        canvas.text((box.left - small - 3, y), words, look.second, letters, "end")
-    for x, words in layout.across:
-        if not layout.style.grid:
-            canvas.line([(x, box.bottom), (x, box.bottom + small)], look.line)
+def ink_on(ground: str, look: Theme) -> str:
+    """Return the text colour that is read best on a ground."""
+    return max((look.text, look.surface), key=lambda ink: contrast_of(ink, ground))
+
+
+def draw_axes(canvas: Canvas, layout: Layout, look: Theme) -> None:
+    """Draw both axes with their ticks and labels."""
+    box, letters, chart, grid = layout.box, layout.style.letters, layout.chart, layout.style.grid
+    pen, low = Pen(look.line), box.bottom
+
+    def fitting(text: str, room: float) -> str:
+        return elided(text, room, lambda part: canvas.width_of(part, letters))
+
+    if grid:
+        canvas.segments(np.array([[(x, low), (x, box.top)] for x, _ in layout.across]), pen)
+        canvas.segments(np.array([[(box.left, y), (box.right, y)] for y, _ in layout.up]), pen)
+    canvas.line([(box.left, box.top), (box.left, low), (box.right, low)], pen)
+    for y, text in layout.up:
+        if not grid:
+            canvas.line([(box.left - TICK, y), (box.left, y)], pen)
+        canvas.text((box.left - TICK - 3, y), text, look.second, letters, "end")
+    label = "" if chart.x.hidden else chart.x.label
+    for x, text in layout.across:
+        if not grid:
+            canvas.line([(x, low), (x, low + TICK)], pen)
         if layout.turned:
-            labelled = 1.45 * letters if layout.chart.x.label else 0.0
-            length = layout.legend.bottom - box.bottom
-            room = min(length - labelled - letters, x + 0.2 * letters) / abs(np.sin(np.radians(TURN)))
-            short = elided(words, max(room, 3 * letters), lambda part: canvas.width_of(part, letters))
-            canvas.text((x + 3, box.bottom + 0.9 * letters), short, look.second, letters, "end", turn=TURN)
+            length = layout.room.bottom - low - (1.45 * letters if label else 0.0) - letters
+            room = min(length, x - layout.room.left + 0.2 * letters) / abs(np.sin(np.radians(TURN)))
+            text = fitting(text, max(room, 3 * letters))
+            canvas.text((x + 3, low + 0.9 * letters), text, look.second, letters, "end", turn=TURN)
         else:
-            canvas.text((x, box.bottom + small + 0.75 * letters), words, look.second, letters)
-    middle = (box.left + box.right) / 2, box.bottom
-    if layout.chart.x.label and not layout.turned:
-        place = middle[0], box.bottom + small + 2.1 * letters
-        canvas.text(place, layout.chart.x.label, look.second, letters)
-    if layout.chart.y.label:
-        label = elided(layout.chart.y.label, box.height, lambda part: canvas.width_of(part, letters))
-        place = 0.75 * letters, (box.top + box.bottom) / 2
-        canvas.text(place, label, look.second, letters, turn=-90.0)
+            half = canvas.width_of(text, letters) / 2
+            middle = max(min(x, layout.room.right - half), layout.room.left + half)
+            canvas.text((middle, low + TICK + 0.75 * letters), text, look.second, letters)
+    if label and not layout.turned:
+        centre = (box.left + box.right) / 2, low + TICK + (2.1 if layout.across else 0.9) * letters
+        canvas.text(centre, fitting(label, box.width), look.second, letters)
+    if chart.y.label and not chart.y.hidden:
+        centre = layout.room.left + 0.75 * letters, (box.top + low) / 2
+        canvas.text(centre, fitting(chart.y.label, box.height), look.second, letters, turn=-90.0)
 
 
-def _draw_legend(canvas: Canvas, layout: Layout, look: Theme) -> None:
-    row = 1.55 * layout.style.letters
-    left, top = layout.legend.left + GAP, layout.legend.top
-    for at, key in enumerate(layout.keys):
-        draw_key(canvas, key, left, top + (at + 0.5) * row, layout.style.letters, look)
-    if layout.more:
-        place = left, top + (len(layout.keys) + 0.5) * row
-        canvas.text(place, f"and {layout.more} more", look.second, layout.style.letters, "start")
+def _at_edge(mark: Mark) -> bool:
+    """Tell whether a mark stands below the plot, at an edge, where it must not be clipped."""
+    return (
+        isinstance(mark, Points)
+        and len(mark.y) > 0
+        and bool((np.asarray(mark.y, dtype=np.float64) == -np.inf).all())
+    )
 
 
 def _draw_interval(canvas: Canvas, layout: Layout, mark: Line, look: Theme) -> None:
     if mark.low is None or mark.high is None:
         return
     known = np.isfinite(mark.low) & np.isfinite(mark.high)
-    x, ink = layout.x_places(np.asarray(mark.x)[known]), colour_of(mark.ink, look)
-    low, high = (layout.y_places(np.asarray(end)[known]) for end in (mark.low, mark.high))
+    x, ink = layout.x_pixels(np.asarray(mark.x)[known]), colour_of(mark.ink, look)
+    low, high = (layout.y_pixels(np.asarray(end)[known]) for end in (mark.low, mark.high))
     if mark.interval == "bars":
-        ends = np.stack([np.column_stack([x, low]), np.column_stack([x, high])], axis=1)
-        canvas.segments(ends, ink, 1.0)
+        canvas.segments(np.stack([np.column_stack([x, low]), np.column_stack([x, high])], axis=1), Pen(ink))
     elif len(x) > 1:
-        kept = _columns(x, layout.box.width)
-        x, low, high = x[kept], np.maximum.reduceat(low, kept), np.minimum.reduceat(high, kept)
+        starts = column_starts(x, layout.box.width, 1.0)
+        x, low, high = x[starts], np.maximum.reduceat(low, starts), np.minimum.reduceat(high, starts)
         outline = np.concatenate([np.column_stack([x, low]), np.column_stack([x, high])[::-1]])
         canvas.polygon(outline, ink, BAND)
 
@@ -119,105 +136,113 @@ def _draw_mark(canvas: Canvas, layout: Layout, mark: Mark, look: Theme) -> None:
     if isinstance(mark, Line):
         _draw_line(canvas, layout, mark, look)
     elif isinstance(mark, Points):
-        _draw_points(canvas, layout, mark, look)
+        below = TICK if _at_edge(mark) else 0.0
+        pen = Pen(colour_of(mark.ink, look), mark.width, (), mark.opacity)
+        x, y = layout.pixels(np.asarray(mark.x), np.asarray(mark.y))
+        _draw_symbols(canvas, layout, mark, x, y + below, mark.size, pen, filled=mark.filled)
     elif isinstance(mark, Segments):
-        x, y = layout.x_places(np.asarray(mark.x)), layout.y_places(np.asarray(mark.y))
+        x, y = layout.x_pixels(np.asarray(mark.x)), layout.y_pixels(np.asarray(mark.y))
         dashes = [mark.width * length for length in mark.dashes]
-        canvas.segments(np.stack([x, y], axis=2), colour_of(mark.ink, look), mark.width, dashes)
+        canvas.segments(np.stack([x, y], axis=2), Pen(colour_of(mark.ink, look), mark.width, dashes))
     elif isinstance(mark, Rectangles):
         _draw_rectangles(canvas, layout, mark, look)
 
 
 def _draw_line(canvas: Canvas, layout: Layout, mark: Line, look: Theme) -> None:
-    ink = colour_of(mark.ink, look)
-    x, y = layout.places(np.asarray(mark.x), np.asarray(mark.y))
     dashes = [mark.width * length for length in mark.dashes]
+    pen = Pen(colour_of(mark.ink, look), mark.width, dashes, mark.opacity)
+    x, y = layout.pixels(np.asarray(mark.x), np.asarray(mark.y))
     for first, last in _runs(np.isfinite(x) & np.isfinite(y)):
-        part_x, part_y = x[first:last], y[first:last]
+        run_x, run_y = x[first:last], y[first:last]
         if last - first == 1:
-            canvas.disc((float(part_x[0]), float(part_y[0])), max(mark.width, 2.0), ink, opacity=mark.opacity)
-            continue
-        if mark.held:
-            part_x, part_y = np.repeat(part_x, 2)[1:], np.repeat(part_y, 2)[:-1]
-        kept = thinned_line(part_x, part_y, layout.box.left, layout.box.right)
-        places = np.column_stack([part_x[kept], part_y[kept]])
-        canvas.line(places, ink, mark.width, dashes, mark.opacity)
-    sizes = np.broadcast_to(np.asarray(mark.dot, dtype=np.float64), x.shape)
-    if sizes.any():
-        there = np.flatnonzero(_inside(layout, x, y) & (sizes > 0))
-        there = there[thinned_points(x[there], y[there])]
-        canvas.symbols(np.column_stack([x, y])[there], "disc", sizes[there], ink, 1.0, mark.opacity)
+            centre = float(run_x[0]), float(run_y[0])
+            canvas.disc(centre, max(mark.width, 2.0), pen.colour, opacity=mark.opacity)
+        elif last - first > DENSE * max(layout.box.width, 1.0) and not (np.diff(run_x) < 0).any():
+            _draw_dense_line(canvas, layout, run_x, run_y, pen, held=mark.held)
+        else:
+            if mark.held:
+                run_x, run_y = np.repeat(run_x, 2)[1:], np.repeat(run_y, 2)[:-1]
+            canvas.line(np.column_stack([run_x, run_y]), pen)
+    if np.any(mark.dot):
+        solid = Pen(pen.colour, mark.width, (), mark.opacity)
+        _draw_symbols(canvas, layout, mark, x, y, mark.dot, solid, filled=True)
 
 
-def _draw_points(canvas: Canvas, layout: Layout, mark: Points, look: Theme) -> None:
-    x, y = layout.places(np.asarray(mark.x), np.asarray(mark.y))
-    there = np.flatnonzero(_inside(layout, x, y))
-    there = there[thinned_points(x[there], y[there])]
-    sizes = np.broadcast_to(np.asarray(mark.size, dtype=np.float64), x.shape)[there]
-    places, ink = np.column_stack([x, y])[there], colour_of(mark.ink, look)
-    canvas.symbols(places, mark.symbol, sizes, ink, mark.width, mark.opacity)
+def _draw_dense_line(canvas: Canvas, layout: Layout, x: Floats, y: Floats, pen: Pen, *, held: bool) -> None:
+    """Fill what a line covers in each column of pixels: that takes a fraction of the time of its strokes."""
+    box = layout.box
+    first = max(int(np.searchsorted(x, box.left)) - 1, 0)
+    last = min(int(np.searchsorted(x, box.right, side="right")) + 1, len(x))
+    x, y = x[first:last] - box.left, y[first:last]
+    if not len(x):
+        return
+    begin, end = max(int(np.floor(x[0])), 0), min(int(np.ceil(x[-1])), int(np.ceil(box.width)))
+    spans = column_spans(np.clip(x, 0.0, None), y[:, None], max(end, begin + 1), held=held)
+    low, high = (span[begin:, 0] for span in spans)
+    along = np.arange(begin, begin + len(low)) + box.left
+    pad = np.full(len(low), max(pen.width, 1.0) / 2)
+    if pen.dashes:
+        gap = np.arange(len(low)) % DASH >= STROKE
+        pad[gap], high[gap] = 0.0, low[gap]
+    edges = np.concatenate([np.repeat(along, 2)[1:], [along[-1] + 1.0]])
+    lower, upper = np.repeat(low - pad, 2), np.repeat(high + pad, 2)
+    outline = np.concatenate([np.column_stack([edges, lower]), np.column_stack([edges, upper])[::-1]])
+    canvas.polygon(outline, pen.colour, pen.opacity)
+
+
+def _draw_symbols(
+    canvas: Canvas, layout: Layout, mark: Line | Points, x: Floats, y: Floats,
+    size: float | NDArray[np.number], pen: Pen, *, filled: bool,
+) -> None:  # fmt: skip
+    """Draw the symbols of a mark that are in the plot."""
+    sizes = np.broadcast_to(np.asarray(size, dtype=np.float64), x.shape)
+    box, edge = layout.box, 1.0
+    with np.errstate(invalid="ignore"):
+        inside = (x >= box.left - edge) & (x <= box.right + edge) & (sizes > 0)
+        inside &= (y >= box.top - edge) & (y <= box.bottom + TICK + edge)
+    rows = np.flatnonzero(inside)
+    rows = rows[thinned_points(x[rows], y[rows])]
+    if not len(rows):
+        return
+    fill = pen.colour if filled else ""
+    if filled and mark.symbol not in ("cross", "tick"):
+        pen = Pen("", pen.width, (), pen.opacity)
+    canvas.symbols(np.column_stack([x, y])[rows], mark.symbol, sizes[rows], pen, fill)
 
 
 def _draw_rectangles(canvas: Canvas, layout: Layout, mark: Rectangles, look: Theme) -> None:
-    left, right = layout.x_places(np.asarray(mark.left)), layout.x_places(np.asarray(mark.right))
-    bottom, top = layout.y_places(np.asarray(mark.bottom)), layout.y_places(np.asarray(mark.top))
-    inks, letters = mark.inks, layout.style.letters
-    for at, (x0, x1, y0, y1) in enumerate(np.column_stack([left, right, bottom, top]).tolist()):
-        ink = colour_of(inks[at % len(inks)], look)
-        corners = [(x0, y0), (x1, y0), (x1, y1), (x0, y1)]
+    left, right = layout.x_pixels(np.asarray(mark.left)), layout.x_pixels(np.asarray(mark.right))
+    bottom, top = layout.y_pixels(np.asarray(mark.bottom)), layout.y_pixels(np.asarray(mark.top))
+    boxes = np.column_stack([left, np.minimum(top, bottom), right, np.maximum(top, bottom)])
+    inks, letters = np.resize(np.asarray(mark.inks), len(boxes)), layout.style.letters
+    for ink in dict.fromkeys(inks.tolist()):
+        those, colour = boxes[inks == ink], colour_of(ink, look)
         if mark.filled:
-            canvas.polygon(corners, ink, mark.opacity)
-        else:
-            canvas.line([*corners, corners[0]], ink, mark.width)
-        words = mark.labels[at] if at < len(mark.labels) else ""
-        if words and canvas.width_of(words, letters) + 4 < x1 - x0 and abs(y1 - y0) > 1.1 * letters:
-            canvas.text(((x0 + x1) / 2, (y0 + y1) / 2), words, look.text, letters)
+            canvas.rectangles(_whole_pixels(those, mark.gap), colour, mark.opacity)
+        for x0, y0, x1, y1 in those.tolist() if not mark.filled else ():
+            canvas.line([(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0)], Pen(colour, mark.width))
+    for (x0, y0, x1, y1), ink, words in zip(boxes.tolist(), inks.tolist(), mark.labels, strict=False):
+        if y1 - y0 > 1.1 * letters:
+            texts = (text for text in words.split("\n") if canvas.width_of(text, letters) + 4 < x1 - x0)
+            colour = ink_on(colour_of(ink, look), look) if mark.filled and mark.opacity == 1 else look.text
+            canvas.text(((x0 + x1) / 2, (y0 + y1) / 2), next(texts, ""), colour, letters)
 
 
-def thinned_line(x: Floats, y: Floats, left: float, right: float) -> NDArray[np.int64]:
-    """Give the points (P,) of a line that show its whole course on the screen, as few as are needed.
-
-    Of all points within a column of pixels the first, the lowest, the highest and the last are kept; of those
-    outside of the plot the nearest.
-    """
-    if len(x) <= FAR * max(right - left, 1.0) or (np.diff(x) < 0).any():
-        return np.arange(len(x))
-    first = max(int(np.searchsorted(x, left)) - 1, 0)
-    last = min(int(np.searchsorted(x, right, side="right")) + 1, len(x))
-    starts = _columns(x[first:last], right - left)
-    ends = np.append(starts[1:], last - first) - 1
-    columns = np.repeat(np.arange(len(starts)), ends - starts + 1)
-    order = np.lexsort((y[first:last], columns))
-    kept = np.concatenate([starts, order[starts], order[ends], ends])
-    return np.unique(kept) + first
-
-
-def thinned_points(x: Floats, y: Floats) -> NDArray[np.int64]:
-    """Give the points (P,) that are drawn: if they are many, the last of those in one cell of a fine grid."""
-    if len(x) <= MANY:
-        return np.arange(len(x))
-    columns = (x / CELL).astype(np.int64)
-    cells = (y / CELL).astype(np.int64) * (int(columns.max()) + 2) + columns
-    _, last = np.unique(cells[::-1], return_index=True)
-    return np.sort(len(x) - 1 - last)
-
-
-def _columns(x: Floats, width: float) -> NDArray[np.int64]:
-    """Give the first point of each column of pixels; all points where they are few."""
-    if len(x) <= FAR * max(width, 1.0):
-        return np.arange(len(x))
-    return np.flatnonzero(np.diff(np.floor(x).astype(np.int64), prepend=np.iinfo(np.int64).min))
-
-
-def _inside(layout: Layout, x: Floats, y: Floats) -> NDArray[np.bool_]:
-    box, edge = layout.box, 1.0
-    with np.errstate(invalid="ignore"):
-        across = (x >= box.left - edge) & (x <= box.right + edge)
-        return np.asarray(across & (y >= box.top - edge) & (y <= box.bottom + edge))
+def _whole_pixels(boxes: Floats, gap: float) -> Floats:
+    """Move edges to whole pixels; of rectangles in one column of pixels, take the farthest edges."""
+    boxes = np.round(boxes)
+    order = np.argsort(boxes[:, 0], kind="stable")
+    boxes = boxes[order]
+    if len(boxes) > MOST_RECTANGLES:
+        starts = np.flatnonzero(np.diff(boxes[:, 0], prepend=-np.inf))
+        ends = [np.minimum.reduceat, np.minimum.reduceat, np.maximum.reduceat, np.maximum.reduceat]
+        boxes = np.column_stack([reduce(boxes[:, side], starts) for side, reduce in enumerate(ends)])
+    wide = boxes[:, 2] - boxes[:, 0]
+    boxes[:, 2] = np.where(wide >= 3, boxes[:, 2] - gap, np.maximum(boxes[:, 2], boxes[:, 0] + 1))
+    return boxes
 
 
 def _runs(known: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
-    """Give where points are known one after the other: from, up to."""
+    """Return the runs of known points: first, and one past the last."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], known, [False]]).astype(np.int8)))
-    ends: Sequence[int] = edges.tolist()
-    yield from list(pairwise(ends))[::2]
+    yield from list(pairwise(edges.tolist()))[::2]

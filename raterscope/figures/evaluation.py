@@ -192,7 +192,7 @@ def calibration_chart(
     there = [np.flatnonzero(line.count > 0) for line in lines]
     for place, (line, bins) in enumerate(zip(lines, there, strict=True)):
         ink, dashes = ("accent", "second")[place % 2], DASHES[place % len(DASHES)]
-        keys.append(Key(line.title, ink, dashes, dotted=True))
+        keys.append(Key(line.title, ink, dashes, symbol="disc"))
         low, high = (None if end is None else end[bins] for end in (line.low, line.high))
         size = 4 + 8 * np.sqrt(line.count[bins] / max(int(line.count.max(initial=0)), 1))
         marks.append(
@@ -263,7 +263,7 @@ def crowd_size_chart(curves: Sequence[tuple[str, CrowdSizeCurve]], measure: str,
                 dot=5.0,
             )
         )
-        keys.append(Key(name, ink, dashes, dotted=True))
+        keys.append(Key(name, ink, dashes, symbol="disc"))
     shown = [curve for _, curve in curves]
     columns: dict[str, Any] = {
         "method": [curve.method for curve in shown for _ in curve.annotators],

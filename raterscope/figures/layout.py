@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from raterscope.figures.description import Axis, Chart, Key, Numbers
 from raterscope.figures.ticks import Tick, compact, ticks_of
 
-__all__ = ["PAPER", "SCREEN", "Box", "Layout", "Style", "View", "elided", "full_view", "lay_out"]
+__all__ = ["PAPER", "SCREEN", "Box", "KeyRow", "Layout", "Style", "View", "elided", "full_view", "lay_out"]
 
 Measure = Callable[[str, float], float]
 
@@ -24,6 +24,8 @@ WIDE_NUMBERS = 0.2
 """Share of a chart's width from which the numbers at its left are written in thousands or millions."""
 LEGEND_SHARE = 0.42
 SAMPLE, GAP = 22.0, 6.0
+LEAST_WORDS = 24.0
+"""No words of a legend are written in less room."""
 DOTS = "\N{HORIZONTAL ELLIPSIS}"
 
 
@@ -70,7 +72,7 @@ class Box:
         return self.bottom - self.top
 
     def contains(self, x: float, y: float) -> bool:
-        """Tell whether a place is inside."""
+        """Tell whether a point is inside."""
         return self.left <= x <= self.right and self.top <= y <= self.bottom
 
 
@@ -84,14 +86,25 @@ class View:
     top: float
 
 
+@dataclass(frozen=True, slots=True)
+class KeyRow:
+    """A row of a legend: its key with words that fit, its left end and its middle, pixels."""
+
+    key: Key
+    left: float
+    middle: float
+
+
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Where everything of a chart lies.
+    """Positions of everything in a chart.
 
     Attributes
     ----------
     chart : Chart
     style : Style
+    room : Box
+        All of it.
     box : Box
         Between the axes.
     view : View
@@ -99,47 +112,35 @@ class Layout:
         Pixels and texts of the ticks.
     turned : bool
         Whether the texts below the axis are turned.
-    legend : Box
-        Empty where there is none.
-    keys : sequence of Key
-        Rows that have room, their words shortened.
-    more : int
-        Rows that have none.
+    legend : sequence of KeyRow
     """
 
     chart: Chart
     style: Style
+    room: Box
     box: Box
     view: View
     across: Sequence[Tick]
     up: Sequence[Tick]
     turned: bool
-    legend: Box
-    keys: Sequence[Key]
-    more: int
+    legend: Sequence[KeyRow]
 
-    def places(self, x: Numbers, y: Numbers) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Give where values lie, in pixels; infinite ones at the edges."""
-        return self.x_places(x), self.y_places(y)
+    def pixels(self, x: Numbers, y: Numbers) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Convert values to pixels; infinite ones are at the edges."""
+        return self.x_pixels(x), self.y_pixels(y)
 
-    def x_places(self, values: Numbers) -> NDArray[np.float64]:
-        """Give where values of the horizontal axis lie."""
-        scale = self.box.width / (self.view.right - self.view.left)
-        return _ended(
-            self.box.left + (self.chart.x.forward(values) - self.view.left) * scale,
-            values, self.box.left, self.box.right,
-        )  # fmt: skip
+    def x_pixels(self, values: Numbers) -> NDArray[np.float64]:
+        """Convert values of the horizontal axis to pixels."""
+        box, view = self.box, self.view
+        return _pixels(self.chart.x, values, view.left, view.right, box.left, box.right)
 
-    def y_places(self, values: Numbers) -> NDArray[np.float64]:
-        """Give where values of the vertical axis lie."""
-        scale = self.box.height / (self.view.top - self.view.bottom)
-        return _ended(
-            self.box.bottom - (self.chart.y.forward(values) - self.view.bottom) * scale,
-            values, self.box.bottom, self.box.top,
-        )  # fmt: skip
+    def y_pixels(self, values: Numbers) -> NDArray[np.float64]:
+        """Convert values of the vertical axis to pixels."""
+        box, view = self.box, self.view
+        return _pixels(self.chart.y, values, view.bottom, view.top, box.bottom, box.top)
 
     def units(self, x: float, y: float) -> tuple[float, float]:
-        """Give what a place stands for, in units of the scales."""
+        """Convert a position in pixels to units of the scales."""
         return (
             self.view.left + (x - self.box.left) / self.box.width * (self.view.right - self.view.left),
             self.view.bottom + (self.box.bottom - y) / self.box.height * (self.view.top - self.view.bottom),
@@ -147,7 +148,7 @@ class Layout:
 
 
 def full_view(chart: Chart) -> View:
-    """Give the part of the axes that holds everything drawn."""
+    """Return the part of the axes that holds everything drawn."""
     extents = [mark.extent() for mark in chart.marks]
     left, right = _ends(chart.x, [part for across, _ in extents for part in across])
     bottom, top = _ends(chart.y, [part for _, up in extents for part in up])
@@ -156,113 +157,165 @@ def full_view(chart: Chart) -> View:
 
 def lay_out(
     chart: Chart,
-    width: float,
-    height: float,
+    room: Box,
     measure: Measure,
     style: Style = SCREEN,
     view: View | None = None,
+    *,
+    titled: bool = False,
+    least_left: float = 0.0,
 ) -> Layout:
     """Lay a chart out.
 
     Parameters
     ----------
     chart : Chart
-    width, height : float
+    room : Box
         Pixels.
     measure : callable
-        ``measure(words, size)`` gives the width of a text.
+        ``measure(text, size)`` returns the width of a text.
     style : Style
     view : View, optional
         By default everything.
+    titled : bool
+        Whether the title is drawn above the plot.
+    least_left : float
+        Room for numbers at the left, so that several charts have their axes one below the other.
     """
-    view, letters = view or full_view(chart), style.letters
-    keys = chart.legend if len(chart.legend) > 1 else ()
-    side = _legend_width(keys, width, letters, measure)
-    right = max(width - side - (style.edge if side else 1.6 * style.edge), 24.0)
+    view, letters, row = view or full_view(chart), style.letters, 1.55 * style.letters
 
-    def written(words: str) -> float:
-        return measure(words, letters)
+    def width_of(text: str) -> float:
+        return measure(text, letters)
+
+    keys = chart.legend if len(chart.legend) > 1 or chart.legend_at != "right" else ()
+    above = titled or (bool(keys) and chart.legend_at == "above")
+    beside = keys if chart.legend_at != "above" else ()
+    side = max((width_of(key.words) + 1 + _sample(key) + 3 * GAP for key in beside), default=0.0)
+    side = min(side, LEGEND_SHARE * room.width)
+    right = max(room.right - side - (style.edge if side else 1.6 * style.edge), room.left + 24.0)
+    top = room.top + max(style.edge, 0.6 * letters) + (row if above else 0.0)
 
     def upwards(length: float) -> tuple[list[Tick], float]:
-        """Give the ticks of the vertical axis, and the width of their texts."""
+        """Return the ticks of the vertical axis, and the width of their texts."""
         ticks = ticks_of(chart.y, view.bottom, view.top, length, letters)
-        if max((written(words) for _, words in ticks), default=0.0) > WIDE_NUMBERS * width:
+        if max((width_of(text) for _, text in ticks), default=0.0) > WIDE_NUMBERS * room.width:
             ticks = compact(ticks)
-        return ticks, max((written(words) for _, words in ticks), default=0.0)
+        return ticks, max((width_of(text) for _, text in ticks), default=0.0)
 
-    numbers = upwards(max(height - 3.2 * letters, 12.0))[1]
-    left = numbers + 0.7 * letters + (1.75 * letters if chart.y.label else 4.0)
-    left = min(left, 0.45 * width)
-    across = ticks_of(chart.x, view.left, view.right, right - left, letters, written)
-    turned, below = False, 1.45 * letters
+    numbers = upwards(max(room.bottom - top - 2.6 * letters, 12.0))[1]
+    left = numbers + 0.7 * letters + (1.75 * letters if chart.y.label and not chart.y.hidden else 4.0)
+    left = room.left + min(max(left, least_left), 0.45 * room.width)
+    across = ticks_of(chart.x, view.left, view.right, right - left, letters, width_of)
+    turned, below = False, 1.45 * letters if across else 0.0
     if chart.x.names and across:
         step = (right - left) / max(view.right - view.left, 1e-9)
-        widest = max(written(words) for _, words in across)
-        turned = widest + 0.8 * letters > step and MOST_NAME * height > 4 * letters
-        if not turned:
-            across = [(place, elided(words, step - 0.6 * letters, written)) for place, words in across]
+        widest = max(width_of(text) for _, text in across)
+        turned = widest + 0.8 * letters > step and MOST_NAME * room.height > 4 * letters
         if turned:
             below = widest * math.sin(math.radians(-TURN)) + 1.5 * letters
-            below = min(below, max(MOST_NAME * height, 1.45 * letters))
-    if chart.x.label:
+            below = min(below, max(MOST_NAME * room.height, 1.45 * letters))
+        else:
+            across = [(unit, elided(text, step - 0.6 * letters, width_of)) for unit, text in across]
+    if chart.x.label and not chart.x.hidden:
         below += 1.45 * letters
-    top = max(style.edge, 0.6 * letters)
-    bottom = max(height - below - 5, top + 8)
-    box = Box(left, top, max(right, left + 8), bottom)
-    up, _ = upwards(box.height)
-    legend = Box(box.right + style.edge, top, width, height)
-    row = 1.55 * letters
-    fit = max(int(legend.height // row), 1)
-    shown = keys if len(keys) <= fit else keys[: fit - 1]
-    room = legend.width - SAMPLE - 2 * GAP
-    layout = Layout(
-        chart, style, box, view, (), (), turned, legend if keys else Box(width, top, width, height),
-        [Key(elided(key.words, room, written), key.ink, key.dashes, key.disc, key.dotted) for key in shown],
-        len(keys) - len(shown),
-    )  # fmt: skip
+    box = Box(left, top, max(right, left + 8), max(room.bottom - below - 5, top + 8))
     scale_x = box.width / (view.right - view.left)
     scale_y = box.height / (view.top - view.bottom)
-    object.__setattr__(layout, "across", [(box.left + (x - view.left) * scale_x, text) for x, text in across])
-    object.__setattr__(layout, "up", [(box.bottom - (y - view.bottom) * scale_y, text) for y, text in up])
-    return layout
+    if not keys:
+        legend: Sequence[KeyRow] = ()
+    elif chart.legend_at == "above":
+        left = room.left + (width_of(chart.title) + 3 * GAP if titled else 0.0)
+        legend = _row_above(keys, left, right, room.top + 0.75 * row, width_of)
+    else:
+        legend = _column_beside(chart, keys, box, room, row, view, width_of, style)
+    return Layout(
+        chart, style, room, box, view,
+        [(box.left + (unit - view.left) * scale_x, text) for unit, text in across],
+        [(box.bottom - (unit - view.bottom) * scale_y, text) for unit, text in upwards(box.height)[0]],
+        turned, legend,
+    )  # fmt: skip
+
+
+def _sample(key: Key) -> float:
+    return SAMPLE if key.line else SAMPLE / 2
+
+
+def _row_above(
+    keys: Sequence[Key], left: float, right: float, middle: float, width_of: Callable[[str], float]
+) -> list[KeyRow]:
+    """Put the rows of a legend side by side, in fewer words where there is little room."""
+    texts = [key.words for key in keys]
+    if sum(width_of(key.words) + _sample(key) + 3 * GAP for key in keys) - 2 * GAP > right - left:
+        texts = [key.short or key.words for key in keys]
+    rows: list[KeyRow] = []
+    for key, text in zip(keys, texts, strict=True):
+        room = right - left - _sample(key) - GAP
+        if room < LEAST_WORDS and rows:
+            break
+        rows.append(KeyRow(replace(key, words=elided(text, room, width_of)), left, middle))
+        left += _sample(key) + width_of(text) + 3 * GAP
+    return rows
+
+
+def _column_beside(
+    chart: Chart, keys: Sequence[Key], box: Box, room: Box, row: float, view: View,
+    width_of: Callable[[str], float], style: Style,
+) -> list[KeyRow]:  # fmt: skip
+    """Put the rows of a legend one below the other, or as high as the ends of the lines, moved apart."""
+    left = box.right + style.edge + GAP
+    most = max(int((room.bottom - box.top) // row), 1)
+    if chart.legend_at == "ends":
+        keys = sorted(keys, key=lambda key: -(key.value or 0.0))[: max(int(box.height // row), 1)]
+        ends = _pixels(
+            chart.y, np.array([key.value or 0.0 for key in keys]), view.bottom, view.top, box.bottom, box.top
+        )
+        middles: NDArray[np.float64] = np.empty(len(keys))
+        for index, end in enumerate(ends):
+            middles[index] = max(end, middles[index - 1] + row if index else box.top)
+        lowest = box.bottom
+        for index in reversed(range(len(middles))):
+            middles[index] = lowest = min(middles[index], lowest)
+            lowest -= row
+    else:
+        if len(keys) > most:
+            rest = f"and {len(keys) - most + 1} more"
+            keys = [*keys[: most - 1], Key(rest, "second", line=False)]
+        middles = np.asarray(box.top + row * (0.5 + np.arange(len(keys))))
+    space = [room.right - left - _sample(key) - GAP for key in keys]
+    return [
+        KeyRow(replace(key, words=elided(key.words, width, width_of)), left, middle)
+        for key, width, middle in zip(keys, space, middles.tolist(), strict=True)
+    ]
 
 
 def elided(words: str, room: float, measure: Callable[[str], float]) -> str:
-    """Shorten a text in its middle, so that it fits: names differ from others at the start and at the end."""
+    """Shorten a text in its middle until it fits: names differ at their start and end."""
     if measure(words) <= room:
         return words
     low, high = 0, len(words)
     while low < high:
-        kept = (low + high + 1) // 2
-        if measure(_short(words, kept)) <= room:
-            low = kept
+        length = (low + high + 1) // 2
+        if measure(_shortened(words, length)) <= room:
+            low = length
         else:
-            high = kept - 1
-    return _short(words, low)
+            high = length - 1
+    return _shortened(words, low)
 
 
-def _short(words: str, kept: int) -> str:
-    start = (kept + 1) // 2
-    return words[:start] + DOTS + (words[len(words) - (kept - start) :] if kept > start else "")
-
-
-def _legend_width(keys: Sequence[Key], width: float, letters: float, measure: Measure) -> float:
-    if not keys:
-        return 0.0
-    widest = max(measure(key.words, letters) for key in keys) + 1
-    return min(widest + SAMPLE + 3 * GAP, LEGEND_SHARE * width)
+def _shortened(words: str, length: int) -> str:
+    start = (length + 1) // 2
+    return words[:start] + DOTS + (words[len(words) - (length - start) :] if length > start else "")
 
 
 def _ends(axis: Axis, parts: Sequence[Numbers]) -> tuple[float, float]:
-    """Give the ends of an axis in units of its scale."""
-    low = None if axis.low is None else float(axis.forward(axis.low))
-    high = None if axis.high is None else float(axis.forward(axis.high))
+    """Return the ends of an axis in units of its scale."""
     if axis.names:
-        return -0.6, len(axis.names) - 0.4
-    if low is None or high is None:
-        known = [found for part in parts if len(found := _known(axis, part))]
-        low = min((float(part.min()) for part in known), default=0.0) if low is None else low
-        high = max((float(part.max()) for part in known), default=1.0) if high is None else high
+        return (0.4 - len(axis.names), 0.6) if axis.falling else (-0.6, len(axis.names) - 0.4)
+    given = [float(axis.forward(end)) for end in (axis.low, axis.high) if end is not None]
+    low, high = (min(given), max(given)) if len(given) == 2 else _range(axis, parts)
+    if len(given) == 1:
+        is_low = (axis.low is None) == axis.falling
+        low, high = (given[0], high) if is_low else (low, given[0])
     if axis.whole and high - low < 1:
         high = low + 1
     if high <= low:
@@ -271,13 +324,19 @@ def _ends(axis: Axis, parts: Sequence[Numbers]) -> tuple[float, float]:
     return low - room, high + room
 
 
-def _known(axis: Axis, part: Numbers) -> NDArray[np.float64]:
-    values = axis.forward(part)
-    return values[np.isfinite(values)]
+def _range(axis: Axis, parts: Sequence[Numbers]) -> tuple[float, float]:
+    known = [units[np.isfinite(units)] for units in map(axis.forward, parts)]
+    known = [units for units in known if len(units)]
+    low = min((float(units.min()) for units in known), default=0.0)
+    return low, max((float(units.max()) for units in known), default=1.0)
 
 
-def _ended(places: NDArray[np.float64], values: Numbers, low: float, high: float) -> NDArray[np.float64]:
+def _pixels(
+    axis: Axis, values: Numbers, low: float, high: float, first: float, last: float
+) -> NDArray[np.float64]:
+    """Convert values of an axis that shows `low` to `high` between two pixels."""
     array = np.asarray(values)
+    pixels = first + (axis.forward(array) - low) * ((last - first) / (high - low))
     if np.isinf(array).any():
-        places = np.where(array == np.inf, high, np.where(array == -np.inf, low, places))
-    return places
+        pixels = np.where(array == np.inf, last, np.where(array == -np.inf, first, pixels))
+    return pixels

@@ -13,7 +13,7 @@ from raterscope.figures.colours import ANNOTATOR_COLOURS, LIGHT
 from raterscope.figures.description import Axis, Chart, Line, Mark
 from raterscope.figures.drawing import draw_chart
 from raterscope.figures.evaluation import DIAGONAL
-from raterscope.figures.layout import PAPER, Style, lay_out
+from raterscope.figures.layout import PAPER, Box, Style, lay_out
 
 __all__ = ["DASHES", "HIGH", "LINES", "WIDE", "PaperChart", "line_chart", "paper_line"]
 
@@ -45,7 +45,8 @@ class PaperChart:
 
     def draw(self, canvas: Canvas) -> None:
         """Draw it at the upper left."""
-        draw_chart(canvas, lay_out(self.chart, self.width, self.height, canvas.width_of, self.style), LIGHT)
+        room = Box(0.0, 0.0, self.width, self.height)
+        draw_chart(canvas, lay_out(self.chart, room, canvas.width_of, self.style), LIGHT)
 
 
 def paper_line(

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from PIL import Image
 
-from raterscope.figures.canvas import Canvas, PixelCanvas, Shifted, VectorCanvas
+from raterscope.figures.canvas import Canvas, PixelCanvas, VectorCanvas
 from raterscope.figures.colours import LIGHT
 from raterscope.figures.description import Key
 from raterscope.figures.drawing import draw_key
@@ -65,11 +65,11 @@ def sheet(
         for column, (title, chart) in enumerate(row):
             middle = column * wide + chart.width / 2
             canvas.text((middle, top + _TITLE / 2), title, LIGHT.text, _LETTERS)
-            chart.draw(Shifted(canvas, column * wide, top + _TITLE))
+            with canvas.moved(column * wide, top + _TITLE):
+                chart.draw(canvas)
         top += height
-    for at, key in enumerate(legend):
-        y = top + _ROW * (at + 0.5)
-        draw_key(canvas, key, _GAP, y, _SMALL, LIGHT)
+    for index, key in enumerate(legend):
+        draw_key(canvas, key, _GAP, top + _ROW * (index + 0.5), _SMALL, LIGHT)
     if note:
         canvas.text((_GAP, top + _ROW * (len(legend) + 0.5)), note, LIGHT.second, _SMALL, "start")
     return canvas.svg()

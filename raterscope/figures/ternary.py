@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.figures.canvas import Canvas, Point
+from raterscope.figures.canvas import Canvas, Pen, Point
 from raterscope.figures.colours import LIGHT
 
 __all__ = ["ShareBars", "TernaryChart", "TernaryPath", "TernaryPoint"]
@@ -90,17 +90,17 @@ class TernaryChart:
             for first, second, third in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
                 start = ends[first] * (1 - share) + ends[second] * share
                 end = ends[third] * (1 - share) + ends[second] * share
-                canvas.line([self._place(start), self._place(end)], LIGHT.line)
-        canvas.line([self._place(ends[at]) for at in (0, 1, 2, 0)], LIGHT.second, 1.4)
+                canvas.line([self._place(start), self._place(end)], Pen(LIGHT.line))
+        canvas.line([self._place(ends[at]) for at in (0, 1, 2, 0)], Pen(LIGHT.second, 1.4))
         for at, name in enumerate(self.corners):
             x, y = self._place(ends[at])
             short = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}..."
             canvas.text((x, y - 17 if at == 1 else y + 18), short, LIGHT.text, _LETTERS)
         for path in self.paths:
             if len(path.shares) > 1:
-                canvas.line([self._place(row) for row in path.shares], path.colour, path.width)
+                canvas.line([self._place(row) for row in path.shares], Pen(path.colour, path.width))
         for point in sorted(self.points, key=lambda one: -one.radius):
-            canvas.disc(self._place(point.shares), point.radius, point.colour, LIGHT.surface, 0.85)
+            canvas.disc(self._place(point.shares), point.radius, point.colour, Pen(LIGHT.surface), 0.85)
         for point in self.points:
             x, y = self._place(point.shares)
             canvas.text((x + point.radius + 4, y), point.words, LIGHT.second, _SMALL, "start")

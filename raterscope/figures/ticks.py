@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from raterscope.figures.description import Axis
@@ -23,22 +24,22 @@ APART = 2.4
 
 
 def rounded(step: float) -> float:
-    """Give the round number nearest above a step: 1, 2 or 5 times a power of ten."""
+    """Round a step up to 1, 2 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(step))
     return next(times * power for times in (1.0, 2.0, 5.0, 10.0) if times * power >= step * (1 - 1e-9))
 
 
 def number_text(value: float, step: float) -> str:
     """Write a number with the decimals of a step, thousands apart and with a true minus."""
-    places = max(-math.floor(math.log10(step) + 1e-9), 0)
-    text = f"{value:,.{places}f}"
+    digits = max(-math.floor(math.log10(step) + 1e-9), 0)
+    text = f"{value:,.{digits}f}"
     return text[1:] if text.startswith("-") and not text.strip("-0.,") else text.replace("-", MINUS)
 
 
 def compact(ticks: Sequence[Tick]) -> list[Tick]:
     """Write numbers from ten thousand in thousands, millions or billions: −1.15M for −1,150,000.
 
-    Ticks of smaller numbers, of names or of another scale than the linear are given as they are.
+    Ticks of smaller numbers, of names or of a scale that is not linear stay as they are.
     """
     values = [value for value, _ in ticks]
     most = max(map(abs, values), default=0.0)
@@ -53,7 +54,7 @@ def compact(ticks: Sequence[Tick]) -> list[Tick]:
 def ticks_of(
     axis: Axis, low: float, high: float, length: float, letters: float, measure: Measure | None = None
 ) -> list[Tick]:
-    """Choose the ticks of an axis.
+    """Choose the ticks of an axis; none where it is hidden.
 
     Parameters
     ----------
@@ -70,18 +71,25 @@ def ticks_of(
     Returns
     -------
     list of (float, str)
-        Places in units of the scale, and texts.
+        Positions in units of the scale, and texts.
     """
+    if axis.hidden:
+        return []
+    if axis.falling:
+        rising = replace(axis, falling=False)
+        return [(-unit, text) for unit, text in ticks_of(rising, -high, -low, length, letters, measure)]
     if axis.ticks is not None:
-        places = [(float(axis.forward(value)), words) for value, words in axis.ticks]
-        return [tick for tick in places if low <= tick[0] <= high]
+        ticks = [(float(axis.forward(value)), text) for value, text in axis.ticks]
+        return [tick for tick in ticks if low <= tick[0] <= high]
     if axis.names:
         first, last = max(math.ceil(low - 1e-9), 0), min(math.floor(high + 1e-9), len(axis.names) - 1)
-        return [(float(at), axis.names[at]) for at in range(first, last + 1)]
+        return [(float(index), axis.names[index]) for index in range(first, last + 1)]
     if not (math.isfinite(low) and math.isfinite(high)) or high <= low or length <= 0:
         return []
     if axis.scale == "linear":
         return _linear(low, high, length, letters, measure, whole=axis.whole)
+    if axis.scale == "root":
+        return _rooted(axis, low, high, length, letters)
     return _logarithmic(axis, low, high, length, letters, measure)
 
 
@@ -109,7 +117,22 @@ def _linear(
 
 def _steps(low: float, high: float, step: float) -> list[Tick]:
     first, last = math.ceil(low / step - 1e-6), math.floor(high / step + 1e-6)
-    return [(at * step, number_text(at * step, step)) for at in range(first, last + 1)]
+    return [(index * step, number_text(index * step, step)) for index in range(first, last + 1)]
+
+
+def _rooted(axis: Axis, low: float, high: float, length: float, letters: float) -> list[Tick]:
+    """Choose the ticks of an axis of square roots: 0, and round values as far apart as texts need."""
+    scale, step = length / (high - low), 10.0 ** math.floor(math.log10(max(low * low, high * high)) - 2)
+    sizes = [part * step * 10**power for power in range(4) for part in (1, 2, 5)]
+    ticks = [(0.0, "0")]
+    for sign in (1, -1):
+        before = 0.0
+        for size in sizes:
+            unit = float(axis.forward(sign * size))
+            if low <= unit <= high and abs(unit - before) * scale >= APART * letters:
+                ticks.append((unit, number_text(sign * size, size)))
+                before = unit
+    return sorted(tick for tick in ticks if low <= tick[0] <= high)
 
 
 def _logarithmic(
@@ -121,8 +144,8 @@ def _logarithmic(
         values = [part * 10.0**power for power in range(first, last + 1) for part in parts]
         if axis.scale == "log1p":
             values = [0.0, *(value for value in values if value >= 1)]
-        places = [(float(axis.forward(value)), _power_text(value)) for value in values]
-        best = [tick for tick in places if low - 1e-9 <= tick[0] <= high + 1e-9]
+        ticks = [(float(axis.forward(value)), _power_text(value)) for value in values]
+        best = [tick for tick in ticks if low - 1e-9 <= tick[0] <= high + 1e-9]
         if _fit(best, length / (high - low), letters, measure):
             return best if len(best) > 1 else _between(axis, low, high, length, letters, measure)
     while len(best) > 2 and not _fit(best, length / (high - low), letters, measure):
@@ -140,9 +163,9 @@ def _between(
 
 
 def _fit(ticks: Sequence[Tick], scale: float, letters: float, measure: Measure | None) -> bool:
-    for (place, words), (after, more) in pairwise(ticks):
-        needed = APART * letters if measure is None else (measure(words) + measure(more)) / 2 + letters
-        if (after - place) * scale < needed:
+    for (unit, text), (next_unit, next_text) in pairwise(ticks):
+        needed = APART * letters if measure is None else (measure(text) + measure(next_text)) / 2 + letters
+        if (next_unit - unit) * scale < needed:
             return False
     return True
 

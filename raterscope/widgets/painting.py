@@ -9,7 +9,6 @@ References
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 
 import numpy as np
@@ -17,7 +16,9 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPainterPath, QPen, QPolygonF
 
+from raterscope.figures import colours
 from raterscope.figures.colours import ANNOTATOR_COLOURS
+from raterscope.figures.symbols import OUTLINES
 from raterscope.widgets import theme
 
 __all__ = [
@@ -92,36 +93,19 @@ def paint_bar(painter: QPainter, box: QRectF, share: float, colour: str) -> None
 
 @lru_cache(maxsize=128)
 def symbol_path(symbol: str, radius: float) -> QPainterPath:
-    """Return a symbol's path around the origin, with the area of a disc of this radius.
-
-    Parameters
-    ----------
-    symbol : {"o", "s", "t1", "d", "star", "x"}
-        Disc, square, triangle, diamond, star and cross.
-    radius : float
-        In pixels.
-    """
+    """Return the outline of a `Symbol` about the origin; `radius` is that of a disc of the same weight."""
     path = QPainterPath()
-    if symbol == "s":
-        half = 0.88 * radius
-        path.addRect(QRectF(-half, -half, 2 * half, 2 * half))
-    elif symbol == "t1":
-        path.addPolygon(_ring(3, 1.3 * radius))
-        path.closeSubpath()
-    elif symbol == "d":
-        path.addPolygon(_ring(4, 1.2 * radius))
-        path.closeSubpath()
-    elif symbol == "star":
-        path.addPolygon(_star(1.4 * radius, 0.6 * radius))
-        path.closeSubpath()
-    elif symbol == "x":
+    if symbol == "disc":
+        path.addEllipse(QPointF(), radius, radius)
+    elif symbol == "cross":
         half = 0.8 * radius
         path.moveTo(-half, -half)
         path.lineTo(half, half)
         path.moveTo(-half, half)
         path.lineTo(half, -half)
     else:
-        path.addEllipse(QPointF(), radius, radius)
+        path.addPolygon(QPolygonF([QPointF(x, y) for x, y in (radius * OUTLINES[symbol]).tolist()]))
+        path.closeSubpath()
     return path
 
 
@@ -144,19 +128,6 @@ def paint_annotator(
     painter.restore()
 
 
-def _ring(corners: int, radius: float) -> QPolygonF:
-    turns = [2 * math.pi * i / corners for i in range(corners)]
-    return QPolygonF([QPointF(radius * math.sin(a), -radius * math.cos(a)) for a in turns])
-
-
-def _star(outer: float, inner: float) -> QPolygonF:
-    points = []
-    for i in range(10):
-        turn, radius = math.pi * i / 5, inner if i % 2 else outer
-        points.append(QPointF(radius * math.sin(turn), -radius * math.cos(turn)))
-    return QPolygonF(points)
-
-
 def rater_colour(index: int) -> str:
     """Return the colour of an annotator's line, which has no symbol.
 
@@ -175,15 +146,15 @@ def paint_rater(painter: QPainter, box: QRectF, index: int) -> None:
 
 
 def readable(hue: str) -> QColor:
-    """Return a palette colour that is readable on the theme's background: darker on a light one."""
-    return QColor(hue) if theme.current().dark else QColor(hue).darker(125)
+    """Return a colour of the palette as it is read on the theme's ground: darker on a light one."""
+    return QColor(colours.readable(hue, theme.current()))
 
 
 def _table(anchors: str) -> NDArray[np.uint8]:
-    colours = np.array([list(bytes.fromhex(word[1:])) for word in anchors.split()], dtype=float)
-    places = np.linspace(0, 255, len(colours))
+    anchored = np.array([list(bytes.fromhex(word[1:])) for word in anchors.split()], dtype=float)
+    places = np.linspace(0, 255, len(anchored))
     positions = np.arange(256)
-    channels = [np.interp(positions, places, colours[:, channel]) for channel in range(3)]
+    channels = [np.interp(positions, places, anchored[:, channel]) for channel in range(3)]
     return np.round(np.stack(channels, axis=1)).astype(np.uint8)
 
 

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from raterscope import resources
 from raterscope.figures.colours import ANNOTATOR_COLOURS, ANNOTATOR_SYMBOLS, DARK, LIGHT, UNNAMED, Theme
+from raterscope.figures.symbols import Symbol
 from raterscope.widgets.text_size import follow_lengths, pixels
 
 __all__ = [
@@ -214,7 +215,7 @@ def notifier() -> _Notifier:
     return _State.notifier
 
 
-def annotator_style(index: int) -> tuple[str, str]:
+def annotator_style(index: int) -> tuple[str, Symbol]:
     """Return the permanent colour and symbol of an annotator.
 
     Parameters
@@ -231,7 +232,7 @@ def annotator_style(index: int) -> tuple[str, str]:
     """
     colours, symbols = len(ANNOTATOR_COLOURS), len(ANNOTATOR_SYMBOLS)
     if not 0 <= index < colours * symbols:
-        return UNNAMED, "o"
+        return UNNAMED, "disc"
     return ANNOTATOR_COLOURS[index % colours], ANNOTATOR_SYMBOLS[index % symbols]
 
 

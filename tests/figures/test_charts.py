@@ -5,9 +5,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from raterscope.figures.canvas import PixelCanvas, VectorCanvas
+from raterscope.figures.canvas import Pen, PixelCanvas, VectorCanvas
 from raterscope.figures.description import Axis, Chart, Key, Line
-from raterscope.figures.layout import lay_out
+from raterscope.figures.layout import Box, lay_out
 from raterscope.figures.paper import line_chart, paper_line
 from raterscope.figures.sheet import image_of, sheet
 from raterscope.figures.ticks import compact, number_text
@@ -39,7 +39,7 @@ def test_a_chart_of_lines_names_its_axes_and_lines():
 
 def test_dashes_leave_gaps_of_their_length():
     canvas = PixelCanvas(100, 20)
-    canvas.line([(0, 10), (60, 10), (100, 10)], "#000000", 2, (10, 10))
+    canvas.line([(0, 10), (60, 10), (100, 10)], Pen("#000000", 2, (10, 10)))
     dark = np.asarray(canvas.pixels())[10, :, 0] < 128
     assert [bool(dark[x]) for x in (5, 15, 25, 35, 45, 55, 65, 75, 85, 95)] == [True, False] * 5
 
@@ -70,6 +70,6 @@ def test_a_narrow_chart_of_large_numbers_leaves_room_for_the_name_of_its_axis():
     values = np.linspace(-1_290_000.0, -1_080_000.0, 30)
     line = Line(x=np.arange(30.0), y=values)
     chart = Chart("Bound", Axis("iteration"), Axis("bound"), (line,))
-    layout = lay_out(chart, 160, 170, lambda words, size: 0.55 * size * len(words))
+    layout = lay_out(chart, Box(0, 0, 160, 170), lambda words, size: 0.55 * size * len(words))
     widest = max(0.55 * 11 * len(words) for _, words in layout.up)
     assert layout.box.left >= widest + 1.5 * 11

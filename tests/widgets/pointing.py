@@ -25,7 +25,7 @@ def centre(figure, part, top=0) -> QPoint:
 
 def click_on_value(qtbot, figure, x: float, y: float) -> None:
     """Click at values of the axes of a chart."""
-    (across,), (down,) = figure.plan.places(np.array([x]), np.array([y]))
+    (across,), (down,) = figure.plan.pixels(np.array([x]), np.array([y]))
     place = QPointF(across, down) * text_size()
     qtbot.mouseClick(figure, Qt.MouseButton.LeftButton, pos=place.toPoint())
 

@@ -5,10 +5,11 @@ import pytest
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QColor
 
+from raterscope.figures.thinning import column_spans
 from raterscope.widgets import theme
 from raterscope.widgets.figures.behaviours import BAD, GOOD, UGLY
 from raterscope.widgets.figures.bias_path import BiasPath, PathView
-from raterscope.widgets.figures.path_lines import column_spans, cover, coverage_image
+from raterscope.widgets.figures.path_lines import cover, coverage_image
 
 LEFT = Qt.MouseButton.LeftButton
 

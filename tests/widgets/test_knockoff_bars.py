@@ -46,6 +46,11 @@ def bars(qtbot, qapp):
     return widget
 
 
+def column(figure, place: int) -> float:
+    """The middle of a bar, in pixels."""
+    return float(figure.plans[0].x_pixels(np.array([place]))[0])
+
+
 def words(bars) -> list[str]:
     return [label.text() for label in bars.findChildren(QLabel) if label.isVisible()]
 
@@ -73,14 +78,14 @@ def test_bars_stand_from_the_largest_statistic_to_the_least_without_the_untested
 
 
 def test_the_order_stays_when_the_rate_changes(bars):
-    said = [bars.figure.words(place).split(":")[0] for place in range(4)]
+    said = [bars.figure.words((0, place)).split(":")[0] for place in range(4)]
     bars.set_cut(cut(0.02))
-    assert [bars.figure.words(place).split(":")[0] for place in range(4)] == said
+    assert [bars.figure.words((0, place)).split(":")[0] for place in range(4)] == said
 
 
 def test_a_click_on_a_bars_column_chooses_its_annotator(bars, qtbot):
     figure = bars.figure
-    place = QPoint(round(figure._box().left() + 1.5 * figure._pitch()), 40)
+    place = QPoint(round(column(figure, 1)), 40)
     assert figure.words(figure.part_at(place.toPointF())) == "<b>cy</b>: selected in 2 of 2 draws, flagged"
     qtbot.mouseClick(figure, LEFT, pos=place)
     assert bars.said == [12]
@@ -92,21 +97,21 @@ def test_the_statistic_of_one_draw_is_shown_on_demand(bars, qtbot):
     assert not bars.draw.isVisible()
     bars.modes.set_mode("draw")
     assert bars.draw.isVisible()
-    assert bars.figure.words(0) == "ann: W 9.00 in draw 1, flagged"
+    assert bars.figure.words((0, 0)) == "ann: W 9.00 in draw 1, flagged"
     qtbot.keyClick(bars.draw, Qt.Key.Key_Up)
-    assert bars.figure.words(0) == "ann: W 8.00 in draw 2, flagged"
-    losers = [bars.figure.words(place) for place in (2, 3)]
+    assert bars.figure.words((0, 0)) == "ann: W 8.00 in draw 2, flagged"
+    losers = [bars.figure.words((0, place)) for place in (2, 3)]
     assert "eve: W -0.50 in draw 2, the knockoff won" in losers
     bars.show_statistics(view())  # draw and mode stay
-    assert bars.figure.words(0) == "ann: W 8.00 in draw 2, flagged"
+    assert bars.figure.words((0, 0)) == "ann: W 8.00 in draw 2, flagged"
 
 
 def test_flagged_bars_differ_in_colour_and_bear_a_mark_below(bars):
-    figure, box = bars.figure, bars.figure._box()
+    figure, box = bars.figure, bars.figure.plans[0].box
     picture = figure.grab().toImage()
     for place, marked in ((0, True), (1, True), (2, False)):
-        x = round(box.left() + (place + 0.5) * figure._pitch())
-        mark = picture.pixelColor(x, round(box.bottom()) + 3)
+        x = round(column(figure, place))
+        mark = picture.pixelColor(x, round(box.bottom) + 4)
         assert (mark == QColor(theme.DARK.rejected)) is marked
 
 
@@ -118,11 +123,9 @@ def test_of_more_annotators_than_pixels_every_one_can_be_reached_and_a_flagged_o
     bars.show_statistics(
         StatisticsView(statistic, tuple(f"a{n}" for n in range(many)), np.arange(many), 0.5, all_at)
     )
-    figure, box = bars.figure, bars.figure._box()
+    figure, box = bars.figure, bars.figure.plans[0].box
     picture = figure.grab().toImage()
-    strip = [
-        picture.pixelColor(x, round(box.bottom()) + 3) for x in range(round(box.left()), picture.width())
-    ]
+    strip = [picture.pixelColor(x, round(box.bottom) + 4) for x in range(round(box.left), picture.width())]
     assert QColor(theme.DARK.rejected) in strip
     bars.select(1499)
     for key in (Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Return):

@@ -3,8 +3,8 @@ import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 
 from raterscope.algorithms.clicks.stopping import StoppingSettings, StreamHistory
+from raterscope.figures.streams import chance_in_words, falling_axis, firm_from, round_up
 from raterscope.widgets import theme
-from raterscope.widgets.figures.stream_charts import chance_in_words, falling_scale, firm_from, round_up
 from raterscope.widgets.figures.stream_curves import StreamCurves, StreamTruth
 from tests.reading import visible_words
 
@@ -37,8 +37,8 @@ def curves(qtbot):
 
 
 def place_of(figure, plot, share):
-    box = figure._boxes()[plot]
-    return QPointF(box.left() + share * box.width(), box.center().y())
+    box = figure.plans[plot].box
+    return QPointF(box.left + share * box.width, (box.top + box.bottom) / 2)
 
 
 def test_before_there_is_a_stream_it_says_what_to_do(curves):
@@ -61,8 +61,8 @@ def test_the_step_under_the_pointer_is_said_with_its_figures(curves):
     assert " 0.90 (0.80 to 0.95), of what this crowd would find in the end, in truth 0.87; " in said
     assert "; 5 more: under 0.1 changes expected (under 1 %); " in said
     assert said.endswith("5 % chance of a change with 5 more; stop rule not met")
-    assert figure.words(25).endswith("fused again; stop rule not met")
-    assert figure.words(31).endswith("; stop rule met")
+    assert figure.words((0, 24)).endswith("fused again; stop rule not met")
+    assert figure.words((0, 30)).endswith("; stop rule met")
 
 
 def test_what_was_not_worked_out_is_not_said_and_the_rest_is_drawn(curves):
@@ -71,9 +71,9 @@ def test_what_was_not_worked_out_is_not_said_and_the_rest_is_drawn(curves):
     band = np.full((60, 3), UNKNOWN)
     curves.set_history(history(chance=chance, sensitivity=band, precision=band), CHANCE)
     before = curves.figure.grab().toImage()
-    assert "chance" in curves.figure.words(1)
-    assert "chance" not in curves.figure.words(2)
-    assert "sensitivity" not in curves.figure.words(1)
+    assert "chance" in curves.figure.words((0, 0))
+    assert "chance" not in curves.figure.words((0, 1))
+    assert "sensitivity" not in curves.figure.words((0, 0))
     curves.set_history(history(chance=chance * 2, sensitivity=band, precision=band), CHANCE)
     assert curves.figure.grab().toImage() != before
 
@@ -100,22 +100,22 @@ def test_the_three_plots_share_their_steps_and_a_click_goes_there(curves, qtbot,
 
 def test_the_plots_stand_side_by_side_where_there_is_room_and_else_above_each_other(curves):
     curves.set_history(history())
-    assert len({box.top() for box in curves.figure._boxes()}) == 1
+    assert len({plan.box.top for plan in curves.figure.plans}) == 1
     curves.resize(480, 330)
-    tops = [box.top() for box in curves.figure._boxes()]
+    tops = [plan.box.top for plan in curves.figure.plans]
     assert tops == sorted(set(tops))
-    assert len({box.left() for box in curves.figure._boxes()}) == 1
+    assert len({plan.box.left for plan in curves.figure.plans}) == 1
     curves.resize(480, 160)  # too low for three
-    assert len({box.top() for box in curves.figure._boxes()}) == 1
+    assert len({plan.box.top for plan in curves.figure.plans}) == 1
 
 
 def test_where_clicks_came_from_known_annotators_the_last_of_their_steps_is_meant(curves):
     annotators = np.minimum(np.arange(1, 61), 40)
     curves.set_history(history(annotators=annotators))
     figure = curves.figure
-    assert figure.part_at(place_of(figure, 0, 1.0)) == 60
+    assert figure.part_at(place_of(figure, 0, 1.0)) == (0, 59)
     curves.axis.set_mode("clicks")
-    assert figure.part_at(place_of(figure, 0, 0.75)) == 45  # of 1,200 clicks the 900th
+    assert figure.part_at(place_of(figure, 0, 0.75)) == (0, 44)  # of 1,200 clicks the 900th
 
 
 def test_steps_are_walked_by_keyboard_from_the_one_on_screen(curves, qtbot):
@@ -148,16 +148,16 @@ def test_a_spike_among_thousands_of_steps_is_still_seen_and_its_place_found(curv
     spiked[3333] = 0.1
     curves.set_history(history(5000, sensitivity=spiked), CHANCE)
     after = curves.figure.grab().toImage()
-    box = curves.figure._boxes()[1]
+    box = curves.figure.plans[1].box
     size = range(after.width()), range(after.height())
     other = {x for x in size[0] for y in size[1] if after.pixel(x, y) != before.pixel(x, y)}
     assert other
-    assert all(abs(x - box.left() - box.width() * 3334 / 5000) < 3 for x in other)
+    assert all(abs(x - box.left - box.width * 3334 / 5000) < 3 for x in other)
 
 
 def test_the_position_and_the_theme_are_drawn_anew_and_a_step_appended_moves_no_axis(curves, qapp):
     curves.set_history(history(51), CHANCE)
-    end = curves.figure._end()
+    end = curves.figure.charts[0].x.high
     plain = curves.figure.grab().toImage()
     curves.set_position(7)
     marked = curves.figure.grab().toImage()
@@ -165,7 +165,7 @@ def test_the_position_and_the_theme_are_drawn_anew_and_a_step_appended_moves_no_
     theme.apply_theme(qapp, theme.LIGHT)
     assert curves.figure.grab().toImage() != marked
     curves.set_history(history(52), CHANCE)
-    assert curves.figure._end() == end
+    assert curves.figure.charts[0].x.high == end
 
 
 def test_the_plot_of_what_would_change_follows_the_rule_until_another_is_chosen(curves):
@@ -198,15 +198,14 @@ def test_an_axis_ends_at_a_round_number_not_far_beyond_what_is_shown():
 
 
 def test_a_limit_below_the_scale_lengthens_it():
-    usual, longer = (falling_scale(limit) for limit in (0.05, 0.0004))
+    usual, longer = (falling_axis("", limit) for limit in (0.05, 0.0004))
     assert [words for _, words in usual.ticks] == ["0.1 %", "1 %", "10 %", "100 %"]
     assert longer.ticks[0] == (0.0001, "0.01 %")
-    assert float(longer.share(0.0004)) > 0
-    assert usual.share(np.array([0.0, 2.0])).tolist() == [0.0, 1.0]  # beyond the scale: at its ends
+    assert longer.low < 0.0004
 
 
 def test_truth_of_another_number_of_steps_is_refused(curves):
-    with pytest.raises(ValueError, match="as there are steps: 60"):
+    with pytest.raises(ValueError, match="there are steps: 60"):
         curves.set_history(history(), CHANCE, StreamTruth(np.zeros(60), np.zeros(59)))
 
 
@@ -215,8 +214,8 @@ def test_where_it_is_narrow_and_low_one_plot_stands_with_a_switch(curves, qtbot)
     assert not curves.plot.isVisible()
     curves.resize(340, 240)
     assert curves.plot.isVisible()
-    (box,) = curves.figure._boxes()
-    assert box.width() > 200
+    (plan,) = curves.figure.plans
+    assert plan.box.width > 200
     asked = []
     curves.step_chosen.connect(asked.append)
     for name in ("found", "quality", "outlook"):
@@ -235,4 +234,4 @@ def test_where_it_is_narrow_and_low_one_plot_stands_with_a_switch(curves, qtbot)
     )
     curves.resize(1100, 210)
     assert not curves.plot.isVisible()
-    assert len(curves.figure._boxes()) == 3
+    assert len(curves.figure.plans) == 3

@@ -539,7 +539,7 @@ def _mark(style: StateStyle, ratio: float) -> QPixmap:
             painter.drawPolyline([QPointF(-3.4, 0), QPointF(-0.8, 2.8), QPointF(3.6, -3)])
         elif style.mark in "xX":
             painter.setPen(QPen(QColor(style.colour), 1.5 if style.mark == "x" else 2.4))
-            painter.drawPath(symbol_path("x", 3.6))
+            painter.drawPath(symbol_path("cross", 3.6))
         elif style.mark == "+":
             painter.drawLine(QPointF(-3.4, 0), QPointF(3.4, 0))
             painter.drawLine(QPointF(0, -3.4), QPointF(0, 3.4))

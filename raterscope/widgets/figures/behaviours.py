@@ -6,12 +6,13 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
 
 from raterscope.algorithms.pairs.data import BEHAVIOUR_WORDS
+from raterscope.figures.colours import colour_of
 from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_words, symbol_path
 
 __all__ = [
-    "BAD", "BEHAVIOUR_WORDS", "DASHED", "GOOD", "UGLY", "UNDECIDABLE", "behaviour_colour", "paint_cross",
-    "paint_legend", "paint_side_mark",
+    "BAD", "BEHAVIOUR_INKS", "BEHAVIOUR_WORDS", "DASHED", "GOOD", "UGLY", "UNDECIDABLE", "behaviour_colour",
+    "paint_cross", "paint_legend",
 ]  # fmt: skip
 
 GOOD, UGLY, BAD, UNDECIDABLE = range(len(BEHAVIOUR_WORDS))
@@ -23,10 +24,12 @@ GAP = 38
 """Pixels between two words of the legend, in which there is a sample of the line."""
 
 
+BEHAVIOUR_INKS = ("third", "disputed", "rejected", "third")
+
+
 def behaviour_colour(behaviour: int) -> str:
-    """Give the colour of a behaviour in the theme in use."""
-    look = theme.current()
-    return (look.third, look.disputed, look.rejected, look.third)[behaviour]
+    """Return the colour of a behaviour in the theme in use."""
+    return colour_of(BEHAVIOUR_INKS[behaviour], theme.current())
 
 
 def _paint_line_sample(painter: QPainter, box: QRectF, behaviour: int) -> None:
@@ -60,23 +63,5 @@ def paint_cross(painter: QPainter, centre: QPointF, colour: QColor) -> None:
     painter.translate(centre)
     painter.setBrush(Qt.BrushStyle.NoBrush)
     painter.setPen(QPen(colour, 1.6))
-    painter.drawPath(symbol_path("x", 4.0))
-    painter.restore()
-
-
-def paint_side_mark(
-    painter: QPainter, centre: QPointF, behaviour: int, *, flagged: bool, radius: float
-) -> None:
-    """Paint an annotator's dot: flagged a square or diamond, else a ring, undecidable a triangle."""
-    painter.save()
-    painter.translate(centre)
-    if flagged:
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(QColor(behaviour_colour(UGLY if behaviour == UGLY else BAD)))
-        painter.drawPath(symbol_path("d" if behaviour == UGLY else "s", radius + 0.8))
-    else:
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        undecidable = behaviour == UNDECIDABLE
-        painter.setPen(QPen(QColor(theme.current().third if undecidable else theme.current().accent), 1.2))
-        painter.drawPath(symbol_path("t1" if undecidable else "o", radius))
+    painter.drawPath(symbol_path("cross", 4.0))
     painter.restore()

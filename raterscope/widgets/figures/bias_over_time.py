@@ -1,4 +1,4 @@
-"""How an annotator's bias changes from answer to answer."""
+"""An annotator's bias from answer to answer."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
+from raterscope.figures.description import Axis, Chart, Line, Segments
+from raterscope.figures.table import Column as TableColumn
 from raterscope.figures.table import PlotTable
 from raterscope.text.numbers import count, estimate
-from raterscope.widgets import theme
-from raterscope.widgets.figures.behaviours import GOOD, behaviour_colour
-from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
-from raterscope.widgets.figures.scaled_figure import paint_value_scale
-from raterscope.widgets.painting import paint_words
+from raterscope.widgets.figures.behaviours import BEHAVIOUR_INKS, GOOD
+from raterscope.widgets.figures.column_figure import Column, ColumnFigure
+from raterscope.widgets.figures.figure_panel import FigurePanel
 
 __all__ = ["BiasOverTime", "OverTimeView"]
 
 NOTHING = "Too few answers of this annotator to see whether the bias changes."
-LEFT, RIGHT, TOP, BOTTOM = 34.0, 6.0, 6.0, 18.0
 DOTS_UP_TO = 60
+ZERO = Segments(
+    x=np.array([[-np.inf, np.inf]]), y=np.zeros((1, 2)), ink="third", dashes=(4.0, 4.0), pointable=False
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,9 +33,9 @@ class OverTimeView:
     Attributes
     ----------
     at : (K,) float
-        Where each window lies, rising: its middle answer, or its time.
+        Position of each window, rising: its middle answer, or its time.
     bias, low, high : (K,) float
-        Estimates with 95 % intervals; NaN where a window tells nothing.
+        Estimates with 95 % intervals; NaN where a window has too few answers.
     when : tuple of K str
         "answers 1 to 40", "12 March, 10:00 to 11:20".
     answers : int
@@ -52,7 +53,27 @@ class OverTimeView:
 
     def __post_init__(self) -> None:
         if {len(self.bias), len(self.low), len(self.high), len(self.when)} != {len(self.at)}:
-            raise ValueError(f"not as much of everything as there are windows: {len(self.at)}")
+            raise ValueError(f"arrays of other lengths than the number of windows: {len(self.at)}")
+
+    def chart(self) -> Chart:
+        """Describe the line with its interval."""
+        at = np.asarray(self.at, dtype=float)
+        if at[0] == at[-1]:
+            at = np.linspace(0.0, 1.0, len(at))
+        ink = BEHAVIOUR_INKS[self.behaviour] if self.behaviour else "accent"
+        line = Line(
+            x=at, y=self.bias, low=self.low, high=self.high, ink=ink, dot=4.0 * (len(at) <= DOTS_UP_TO)
+        )
+        ends = ((float(at[0]), self.when[0]), (float(at[-1]), self.when[-1]))
+        table: dict[str, TableColumn] = {
+            "when": self.when,
+            "at": self.at,
+            "bias": self.bias,
+            "low": self.low,
+            "high": self.high,
+        }
+        x = Axis("", float(at[0]), float(at[-1]), padding=0.01, ticks=ends)
+        return Chart("Bias over time", x, Axis("bias"), (ZERO, line), table=PlotTable.of(table))
 
 
 class BiasOverTime(FigurePanel):
@@ -67,121 +88,34 @@ class BiasOverTime(FigurePanel):
     chosen = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        self.figure = _Course()
+        self.figure = _Windows("Bias over time")
         super().__init__("Bias over time", self.figure, NOTHING, parent)
         self.figure.chosen.connect(self.chosen)
 
     def show_course(self, view: OverTimeView | None) -> None:
-        """Show an annotator's course, or that there is too little to see."""
+        """Show an annotator, or that there are too few answers."""
         filled = view is not None and len(view.at) > 1
-        self.figure.show_course(view if filled else None)
+        self.figure.show_view(view if filled else None)
         self.header.set_aside("" if view is None else count(view.answers, "answer"))
         self.set_filled(filled)
 
 
-class _Course(Figure[int]):
-    """A part is a window."""
-
+class _Windows(ColumnFigure):
     chosen = Signal(int)
+    _view: OverTimeView | None = None
 
-    def __init__(self) -> None:
-        super().__init__("Bias over time")
-        self._view: OverTimeView | None = None
-        self._chosen: int | None = None
+    def show_view(self, view: OverTimeView | None) -> None:
+        self._view = view
+        self.select(None)
+        charts = () if view is None else (view.chart(),)
+        self.show_charts(charts, [np.asarray(chart.marks[1].across, dtype=float) for chart in charts])
 
-    def show_course(self, view: OverTimeView | None) -> None:
-        self.point(None)
-        self._view, self._chosen = view, None
-        self.update()
-
-    def words(self, part: int) -> str:
-        view = self._view
+    def words(self, part: Column) -> str:
+        view, window = self._view, part[1]
         assert view is not None
-        return f"{view.when[part]}: bias " + estimate(
-            float(view.bias[part]), float(view.low[part]), float(view.high[part])
-        )
+        values = (float(each[window]) for each in (view.bias, view.low, view.high))
+        return f"{view.when[window]}: bias {estimate(*values)}"
 
-    def part_at(self, place: QPointF) -> int | None:
-        view, box = self._view, self._box()
-        if view is None or not box.adjusted(-4, -TOP, 4, BOTTOM).contains(place):
-            return None
-        return int(np.abs(self._x(view) - place.x()).argmin())
-
-    def step(self, part: int | None, across: int, down: int) -> int | None:
-        if self._view is None:
-            return None
-        return 0 if part is None else min(max(part + across - down, 0), len(self._view.at) - 1)
-
-    def choose(self, part: int) -> None:
-        self._chosen = part
-        self.update()
-        self.chosen.emit(part)
-
-    def draw(self, painter: QPainter) -> None:
-        view = self._view
-        if view is None:
-            return
-        look, box = theme.current(), self._box()
-        least, most = self._span(view)
-        x, scale = self._x(view), box.height() / (most - least)
-        mean, low, high = (box.top() + (most - each) * scale for each in (view.bias, view.low, view.high))
-        zero = box.top() + most * scale
-        ink = QColor(behaviour_colour(view.behaviour) if view.behaviour else look.accent)
-        band = np.isfinite(low) & np.isfinite(high)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.colour(ink.name(), 50))
-        edge = [*zip(x[band], high[band], strict=True), *reversed([*zip(x[band], low[band], strict=True)])]
-        painter.drawPolygon(QPolygonF([QPointF(*each) for each in edge]))
-        pen = QPen(QColor(look.third), 1)
-        pen.setDashPattern([4, 4])
-        painter.setPen(pen)
-        painter.drawLine(QPointF(box.left(), zero), QPointF(box.right(), zero))
-        painter.setPen(QPen(ink, 1.8))
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        known = np.isfinite(mean)
-        points = [QPointF(*each) for each in zip(x[known], mean[known], strict=True)]
-        painter.drawPolyline(QPolygonF(points))
-        if len(points) <= DOTS_UP_TO:
-            painter.setBrush(ink)
-            for point in points:
-                painter.drawEllipse(point, 1.6, 1.6)
-        self._draw_scale(painter, view, least, most, zero)
-        for part, colour in ((self._chosen, look.text), (self.pointed, look.second)):
-            if part is not None:
-                painter.setPen(QPen(QColor(colour), 1))
-                painter.drawLine(QPointF(x[part], box.top()), QPointF(x[part], box.bottom()))
-
-    def table(self) -> PlotTable:
-        view = self._view
-        assert view is not None
-        return PlotTable.of(
-            {"when": view.when, "at": view.at, "bias": view.bias, "low": view.low, "high": view.high}
-        )
-
-    def _box(self) -> QRectF:
-        return QRectF(
-            LEFT, TOP, max(self.room.width() - LEFT - RIGHT, 8), max(self.room.height() - TOP - BOTTOM, 8)
-        )
-
-    def _x(self, view: OverTimeView) -> NDArray[np.floating]:
-        box, first, last = self._box(), view.at[0], view.at[-1]
-        share = (view.at - first) / (last - first) if last > first else np.linspace(0, 1, len(view.at))
-        return np.asarray(box.left() + share * box.width(), dtype=float)
-
-    def _span(self, view: OverTimeView) -> tuple[float, float]:
-        """Give the ends of the scale: all of the band, and 0."""
-        ends = np.concatenate([view.bias, view.low, view.high, [0.0]])
-        ends = ends[np.isfinite(ends)]
-        least, most = float(ends.min()), float(ends.max())
-        return (least, most) if most > least else (-1.0, 1.0)
-
-    def _draw_scale(
-        self, painter: QPainter, view: OverTimeView, least: float, most: float, zero: float
-    ) -> None:
-        look, box, right = theme.current(), self._box(), Qt.AlignmentFlag.AlignRight
-        paint_value_scale(painter, box, least, most, zero, digits=1)
-        half = box.width() / 2 - 4
-        foot = QRectF(box.left(), box.bottom() + 3, half, 15)
-        paint_words(painter, foot, view.when[0], look.third)
-        foot.moveRight(box.right())
-        paint_words(painter, foot, view.when[-1], look.third, side=right)
+    def choose(self, part: Column) -> None:
+        self.select(part[1])
+        self.chosen.emit(part[1])

@@ -8,9 +8,10 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPen, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QWidget
 
+from raterscope.figures.canvas import Pen
 from raterscope.figures.description import Axis, Chart, Line
 from raterscope.figures.drawing import draw_chart
-from raterscope.figures.layout import Layout, View, full_view, lay_out
+from raterscope.figures.layout import Box, Layout, View, full_view, lay_out
 from raterscope.figures.table import PlotTable
 from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
@@ -18,7 +19,7 @@ from raterscope.widgets.figures.qt_canvas import QtCanvas, text_width
 from raterscope.widgets.key_help import KeyHelp
 from raterscope.widgets.text_size import usual
 
-__all__ = ["ChartFigure", "ChartPanel", "Part"]
+__all__ = ["ChartFigure", "ChartPanel", "Part", "box_of"]
 
 Part = tuple[int, int]
 """Number of a mark of the chart, and of a point of it."""
@@ -60,6 +61,8 @@ class ChartFigure(Figure[Part]):
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(name, parent)
         self.chart = NO_CHART
+        self.first: Part | None = None
+        """Where the arrow keys begin; by default at the left end of the first series."""
         self._view: View | None = None
         self._layout: Layout | None = None
         self._rings: tuple[Part, ...] = ()
@@ -74,7 +77,7 @@ class ChartFigure(Figure[Part]):
         """Show a chart, all of it, or the part shown so far where it is the same in another state."""
         self.chart = chart
         self._view = self._view if keep_view else None
-        self._layout, self._orders, self._rings = None, {}, ()
+        self._layout, self._orders, self._rings, self.first = None, {}, (), None
         self.point(None)
         self.setAccessibleName(_name(chart) or self.accessibleName())
         self.redraw()
@@ -98,9 +101,7 @@ class ChartFigure(Figure[Part]):
         """Where everything lies, in the pixels of `room`."""
         if self._layout is None:
             self._places = {}
-            self._layout = lay_out(
-                self.chart, self.room.width(), self.room.height(), text_width, view=self._view
-            )
+            self._layout = lay_out(self.chart, box_of(self.room), text_width, view=self._view)
         return self._layout
 
     def place_of(self, part: Part) -> QPointF:
@@ -143,7 +144,7 @@ class ChartFigure(Figure[Part]):
         layout = self.plan
         if number not in self._places:
             mark = self.chart.marks[number]
-            self._places[number] = layout.places(np.asarray(mark.across), np.asarray(mark.up))
+            self._places[number] = layout.pixels(np.asarray(mark.across), np.asarray(mark.up))
         return self._places[number]
 
     def step(self, part: Part | None, across: int, down: int) -> Part | None:
@@ -153,7 +154,7 @@ class ChartFigure(Figure[Part]):
             return None
         if part is None:
             order = self._order(walked[0])
-            return (walked[0], int(order[0])) if len(order) else None
+            return self.first or ((walked[0], int(order[0])) if len(order) else None)
         number, at = part
         if across:
             return number, _beside(self._order(number), at, across)
@@ -191,7 +192,7 @@ class ChartFigure(Figure[Part]):
         for part in self._rings:
             place = self.place_of(part)
             if box.contains(place.x(), place.y()):
-                canvas.disc((place.x(), place.y()), self._ring_size / 2, "", look.text, width=1.6)
+                canvas.disc((place.x(), place.y()), self._ring_size / 2, "", Pen(look.text, 1.6))
         if self.pointed is not None:
             self._draw_pointed(painter, self.place_of(self.pointed))
 
@@ -339,9 +340,9 @@ class ChartPanel(FigurePanel):
     figure : ChartFigure
     """
 
-    def __init__(self, title: str, nothing: str, parent: QWidget | None = None) -> None:
+    def __init__(self, title: str, nothing: str, parent: QWidget | None = None, *, brief: str = "") -> None:
         self.figure = ChartFigure(title)
-        super().__init__(title, self.figure, nothing, parent)
+        super().__init__(title, self.figure, nothing, parent, brief=brief)
         self.menu = self.figure.menu
 
     def describe(self) -> Chart:
@@ -369,6 +370,11 @@ class ChartPanel(FigurePanel):
     def heading(self) -> tuple[str, str]:
         """Give the title and the words beside it."""
         return self.figure.heading()
+
+
+def box_of(room: QRectF) -> Box:
+    """Convert a rectangle of Qt."""
+    return Box(room.left(), room.top(), room.right(), room.bottom())
 
 
 def _name(chart: Chart) -> str:

@@ -11,12 +11,11 @@ from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
 from PySide6.QtWidgets import QFrame, QScrollArea, QWidget
 
+from raterscope.figures.streams import round_up
 from raterscope.figures.table import PlotTable
 from raterscope.text.numbers import count
 from raterscope.widgets import theme
-from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
-from raterscope.widgets.figures.scaled_figure import row_of
-from raterscope.widgets.figures.stream_charts import round_up
+from raterscope.widgets.figures.figure_panel import Figure, FigurePanel, row_of
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.text_size import set_lengths, usual
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import (
     QColor,
@@ -26,7 +28,7 @@ from raterscope.widgets.key_help import KeyHelp
 from raterscope.widgets.parts import Header, plain_label, plain_tip
 from raterscope.widgets.text_size import enlarge, set_lengths, text_size, usual
 
-__all__ = ["Figure", "FigurePanel"]
+__all__ = ["Figure", "FigurePanel", "row_of"]
 
 Part = TypeVar("Part")
 FAR = 1 << 20
@@ -37,6 +39,12 @@ ARROWS = {
     Qt.Key.Key_Up: (0, -1),
     Qt.Key.Key_Down: (0, 1),
 }
+
+
+def row_of(numbers: NDArray[Any], number: int | None) -> int | None:
+    """Return the row of a number; None where it is not among them."""
+    rows = np.flatnonzero(numbers == number)
+    return int(rows[0]) if len(rows) else None
 
 
 class FigurePanel(QWidget):

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QSizePolicy,
@@ -19,13 +18,14 @@ from PySide6.QtWidgets import (
 )
 
 from raterscope.algorithms.pairs.data import HIGHEST_RATE
+from raterscope.figures.description import Axis, Chart, Mark, Note, Points, Rectangles, Segments
+from raterscope.figures.table import Column as TableColumn
 from raterscope.figures.table import PlotTable
 from raterscope.text.numbers import count
 from raterscope.widgets import theme
-from raterscope.widgets.figures.figure_panel import Figure
+from raterscope.widgets.figures.column_figure import Column, ColumnFigure
+from raterscope.widgets.figures.figure_panel import row_of
 from raterscope.widgets.figures.mode_switch import ModeSwitch
-from raterscope.widgets.figures.scaled_figure import paint_value_scale, row_of
-from raterscope.widgets.painting import paint_words
 from raterscope.widgets.parts import Header, leave_keys_to, plain_label
 from raterscope.widgets.text_size import set_lengths
 
@@ -37,9 +37,8 @@ __all__ = [
 ]
 
 
-LEFT, RIGHT, TOP, BOTTOM = 34.0, 4.0, 4.0, 22.0
-STRIP = 3.0
-WIDEST = 26.0
+WIDEST = 16
+"""Bars that fill the width at the least: fewer are as narrow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,8 +109,8 @@ class StatisticsView:
         return np.argsort(-mean, kind="stable")[: int(np.isfinite(mean).sum())]
 
 
-class StatisticBars(Figure[int]):
-    """Bars of a draw, or of the share of draws, with the cut. A part is a place in the order of the bars.
+class StatisticBars(ColumnFigure):
+    """Bars of a draw, or of the share of draws, with the cut. A column is a bar.
 
     Signals
     -------
@@ -122,212 +121,127 @@ class StatisticBars(Figure[int]):
     chosen = Signal(int)
 
     def __init__(self) -> None:
-        super().__init__("What speaks for a bias")
+        super().__init__("Evidence for a bias")
         set_lengths(self, minimumWidth=200, minimumHeight=70)
         self._view: StatisticsView | None = None
         self._cut: RateCut | None = None
         self._order = np.empty(0, np.int64)
         self._draw: int | None = None
-        self._selected: int | None = None
+        self._number: int | None = None
+
+    @property
+    def cursor_ink(self) -> str:
+        """Colour of the frame of the selected bar."""
+        return theme.current().accent
 
     def show_statistics(self, view: StatisticsView | None) -> None:
-        """Show annotators, or none; who is selected stays where it can."""
+        """Show annotators, or none; the selection stays where it can."""
         self.point(None)
-        kept = (
-            None if self._view is None or self._selected is None else int(self._view.numbers[self._selected])
-        )
-        self._view = view
-        self._draw = None
+        self._view, self._draw = view, None
         if view is not None:
             self._order, self._cut = view.order(), view.cut
-        self.select(kept)
+        self.select_annotator(self._number)
+        self._show()
 
     def set_cut(self, cut: RateCut) -> None:
         """Show another cut."""
         self._cut = cut
-        self.update()
+        self._show()
 
     def set_draw(self, draw: int | None) -> None:
         """Show one draw, counted from 0, or the share of all."""
         self._draw = draw
-        self.update()
+        self._show()
 
-    def select(self, number: int | None) -> None:
+    def select_annotator(self, number: int | None) -> None:
         """Select an annotator without a signal, or nobody."""
-        self._selected = None if self._view is None else row_of(self._view.numbers, number)
-        self.update()
+        self._number = number
+        numbers = np.empty(0) if self._view is None else self._view.numbers[self._order]
+        self.select(row_of(numbers, number))
 
-    def words(self, part: int) -> str:
-        """Say of an annotator in how many draws it is selected, or its W."""
+    def words(self, part: Column) -> str:
+        """Describe an annotator: in how many draws it is selected, or its W."""
         view, cut = self._view, self._cut
         assert view is not None
         assert cut is not None
-        who = self._order[part]
-        said = f"{view.names[who]}: "
+        row = self._order[part[1]]
+        words = f"{view.names[row]}: "
         if view.p_values:
-            said += f"p {10.0 ** -float(view.statistic[0, who]):.2g}"
+            words += f"p {10.0 ** -float(view.statistic[0, row]):.2g}"
         elif self._draw is None:
             draws = len(view.statistic)
-            said += f"selected in {round(float(cut.share[who]) * draws):,} of {count(draws, 'draw')}"
+            words += f"selected in {round(float(cut.share[row]) * draws):,} of {count(draws, 'draw')}"
         else:
-            value = float(view.statistic[self._draw, who])
-            said += f"W {value:.2f} in draw {self._draw + 1:,}" + (", the knockoff won" if value < 0 else "")
-        return said + (", flagged" if cut.flagged[who] else "")
+            value = float(view.statistic[self._draw, row])
+            words += f"W {value:.2f} in draw {self._draw + 1:,}"
+            words += ", the knockoff won" if value < 0 else ""
+        return words + (", flagged" if cut.flagged[row] else "")
 
-    def part_at(self, place: QPointF) -> int | None:
-        """Find the bar beneath a place."""
-        box, many = self._box(), len(self._order)
-        if self._view is None or not many:
-            return None
-        part = int((place.x() - box.left()) // self._pitch())
-        return part if 0 <= part < many and 0 <= place.y() <= self.room.height() else None
-
-    def step(self, part: int | None, across: int, down: int) -> int | None:
-        """Walk along the bars."""
-        if self._view is None or not len(self._order):
-            return None
-        if part is None:
-            return row_of(self._order, self._selected) or 0
-        return min(max(part + across + down, 0), len(self._order) - 1)
-
-    def choose(self, part: int) -> None:
-        """Select an annotator, and say so."""
+    def choose(self, part: Column) -> None:
+        """Select the annotator of a bar, and emit its number."""
         assert self._view is not None
-        self._selected = int(self._order[part])
-        self.update()
-        self.chosen.emit(int(self._view.numbers[self._selected]))
+        self.select_annotator(int(self._view.numbers[self._order[part[1]]]))
+        self.chosen.emit(self._number)
 
-    def table(self) -> PlotTable:
-        """Give the bars as numbers."""
-        view, cut, order = self._view, self._cut, self._order
-        assert view is not None
-        assert cut is not None
-        mean = np.asarray(view.statistic).mean(axis=0)
-        if view.p_values:
-            return PlotTable.of(
-                {
-                    "annotator": [view.names[who] for who in order.tolist()],
-                    "evidence": mean[order],
-                    "q value": 1.0 - cut.share[order],
-                    "flagged": cut.flagged[order],
-                }
+    def _show(self) -> None:
+        if self._view is None or self._cut is None:
+            self.show_charts((), ())
+        else:
+            self.show_charts((self._chart(self._view, self._cut),), (np.arange(float(len(self._order))),))
+
+    def _chart(self, view: StatisticsView, cut: RateCut) -> Chart:
+        """Describe the bars: W by its root, so that a few large ones do not hide the cut."""
+        order, draw = self._order, self._draw
+        flagged = cut.flagged[order]
+        if draw is None:
+            values, limit = np.asarray(cut.share)[order], view.least_share
+        else:
+            values, limit = np.asarray(view.statistic)[draw, order], float(cut.at[draw])
+        low = float(values.min(initial=0.0))
+        high = max(float(values.max(initial=0.0)), limit if np.isfinite(limit) else 0.0, 1e-9)
+        at = np.arange(len(order))
+        below = np.full(int(flagged.sum()), -np.inf)
+        marks: list[Mark] = [
+            Rectangles(
+                left=at - 0.5, right=at + 0.5, bottom=np.minimum(values, 0.0), top=np.maximum(values, 0.0),
+                inks=np.where(flagged, "rejected", "third").tolist(), gap=1.0,
+            ),
+            Points(x=at[flagged], y=below, symbol="square", size=5.0, ink="rejected", pointable=False),
+            Segments(x=np.array([[-np.inf, np.inf]]), y=np.zeros((1, 2))),
+        ]  # fmt: skip
+        notes: tuple[Note, ...] = ()
+        if np.isfinite(limit):
+            y = np.full((1, 2), limit)
+            marks.append(
+                Segments(x=np.array([[-np.inf, np.inf]]), y=y, ink="accent", width=1.6, dashes=(3.0, 3.0))
             )
-        of_draw = (
-            {} if self._draw is None else {f"W in draw {self._draw + 1}": view.statistic[self._draw, order]}
-        )
-        return PlotTable.of(
-            {
-                "annotator": [view.names[who] for who in order.tolist()],
-                "share of draws that select": cut.share[order],
-                "mean W": mean[order],
-                **of_draw,
-                "flagged": cut.flagged[order],
-            }
-        )
+            notes = (Note(np.inf, limit, f"threshold {limit:.2g}", "accent", "end", (-2.0, -9.0)),)
+        x = Axis(self._caption(view, limit), -0.5, max(len(order), WIDEST) - 0.5, padding=0.0, ticks=())
+        share = draw is None
+        y_axis = Axis("", 0.0 if share else low, 1.0 if share else high, "linear" if share else "root", 0.0)
+        return Chart("", x, y_axis, tuple(marks), notes=notes, table=self._table(view, cut))
 
-    def _box(self) -> QRectF:
-        return QRectF(
-            LEFT, TOP, max(self.room.width() - LEFT - RIGHT, 8.0), max(self.room.height() - TOP - BOTTOM, 8.0)
-        )
+    def _table(self, view: StatisticsView, cut: RateCut) -> PlotTable:
+        order, mean = self._order, np.asarray(view.statistic).mean(axis=0)
+        columns: dict[str, TableColumn] = {"annotator": [view.names[row] for row in order.tolist()]}
+        if view.p_values:
+            columns |= {"evidence": mean[order], "q value": 1.0 - cut.share[order]}
+        else:
+            columns |= {"share of draws that select": cut.share[order], "mean W": mean[order]}
+            if self._draw is not None:
+                columns[f"W in draw {self._draw + 1}"] = view.statistic[self._draw, order]
+        return PlotTable.of({**columns, "flagged": cut.flagged[order]})
 
-    def _pitch(self) -> float:
-        return min(self._box().width() / max(len(self._order), 1), WIDEST)
-
-    def draw(self, painter: QPainter) -> None:
-        """Draw the bars, the cut, who is pointed at and who is selected."""
-        view, cut = self._view, self._cut
-        if view is None or cut is None:
-            return
-        look, box, pitch = theme.current(), self._box(), self._pitch()
-        known, at = self._values(view, cut)
-        values, line = self._length(known), float(self._length(at))
-        least, most = float(values.min(initial=0.0)), float(values.max(initial=1e-9 if len(values) else 1.0))
-        if self._draw is None:
-            least, most = 0.0, 1.0
-        elif np.isfinite(line):
-            most = max(most, line)
-        scale = box.height() / (most - least)
-        zero = box.top() + most * scale
-        self._draw_bars(painter, values, cut.flagged[self._order], zero, scale)
-        painter.setPen(QPen(QColor(look.line), 1))
-        painter.drawLine(QPointF(box.left(), zero), QPointF(box.right(), zero))
-        paint_value_scale(painter, box, self._value(least), self._value(most), zero)
-        for part, ink in ((row_of(self._order, self._selected), look.accent), (self.pointed, look.text)):
-            if part is not None:
-                x = box.left() + (part + 0.5) * pitch
-                room = QRectF(x - pitch / 2 - 1, box.top(), max(pitch, 1) + 2, box.height())
-                painter.setPen(QPen(QColor(ink), 1))
-                painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.drawRect(room)
-        if np.isfinite(line):
-            y = zero - line * scale
-            pen = QPen(QColor(look.accent), 1.6)
-            pen.setDashPattern([3, 3])
-            painter.setPen(pen)
-            painter.drawLine(QPointF(box.left(), y), QPointF(box.right(), y))
-            painter.setFont(theme.font(theme.CAPTION))
-            word, side = f"threshold {self._value(line):.2g}", Qt.AlignmentFlag.AlignRight
-            paint_words(painter, QRectF(box.right() - 80, y - 17, 78, 16), word, look.accent, side=side)
-        painter.setFont(theme.font(theme.CAPTION))
-        paint_words(
-            painter,
-            QRectF(box.left(), self.room.height() - 16, box.width(), 16),
-            self._caption(line),
-            look.second,
-        )
-
-    def _values(self, view: StatisticsView, cut: RateCut) -> tuple[NDArray[np.floating], float]:
-        """Give what the bars stand for, and where the cut lies."""
-        if self._draw is None:
-            return np.asarray(cut.share)[self._order], view.least_share
-        return np.asarray(view.statistic)[self._draw, self._order], float(cut.at[self._draw])
-
-    def _length(self, value: NDArray[np.floating] | float) -> NDArray[np.floating]:
-        """Give how long a bar is: W by its root, so that a few large ones do not hide where the cut lies."""
-        found = np.asarray(value, dtype=float)
-        return found if self._draw is None else np.copysign(np.sqrt(np.abs(found)), found)
-
-    def _caption(self, line: float) -> str:
+    def _caption(self, view: StatisticsView, limit: float) -> str:
         if not len(self._order):
             return "no annotator to show"
-        if self._view is not None and self._view.p_values:
+        if view.p_values:
             return "evidence of a bias: \N{MINUS SIGN}log10 p of the flip test (square-root scale)"
         if self._draw is None:
             return "share of draws that select each annotator; marked below: flagged"
-        if not np.isfinite(line):
+        if not np.isfinite(limit):
             return "statistic W by annotator; in this draw nobody can be selected at this rate"
         return "statistic W by annotator, by its root; below 0 the knockoff won; marked below: flagged"
-
-    def _draw_bars(
-        self,
-        painter: QPainter,
-        values: NDArray[np.floating],
-        flagged: NDArray[np.bool_],
-        zero: float,
-        scale: float,
-    ) -> None:
-        look, box, pitch = theme.current(), self._box(), self._pitch()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-        starts, lit = np.arange(len(values)), flagged
-        low, high = np.minimum(values, 0.0), np.maximum(values, 0.0)
-        width = max(round(pitch) - (1 if pitch >= 3 else 0), 1)
-        if pitch < 1:
-            # More annotators than pixels: of those in a column, the farthest up and down.
-            column = (np.arange(len(values)) * pitch).astype(np.int64)
-            starts = np.flatnonzero(np.diff(column, prepend=-1))
-            low, high = np.minimum.reduceat(low, starts), np.maximum.reduceat(high, starts)
-            lit = np.logical_or.reduceat(flagged, starts)
-        left = np.round(box.left() + starts * pitch)
-        bars = np.stack([left, zero - high * scale, np.full(len(left), width), (high - low) * scale], axis=1)
-        painter.setPen(Qt.PenStyle.NoPen)
-        for of, ink in ((~lit, look.third), (lit, look.rejected)):
-            painter.setBrush(QColor(ink))
-            painter.drawRects([QRectF(*bar) for bar in bars[of].tolist()])
-        painter.drawRects([QRectF(x, box.bottom() + 2, width, STRIP) for x in left[lit].tolist()])
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-
-    def _value(self, length: float) -> float:
-        return length if self._draw is None else float(np.copysign(length * length, length))
 
 
 NOTHING = "Press Fuse (F5) to see the evidence for each annotator's bias, and to move the cut."
@@ -413,7 +327,7 @@ class KnockoffBars(QWidget):
 
     def select(self, number: int | None) -> None:
         """Select an annotator without a signal, or nobody."""
-        self.figure.select(number)
+        self.figure.select_annotator(number)
 
     @property
     def rate(self) -> float:

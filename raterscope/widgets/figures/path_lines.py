@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtGui import QColor, QImage
 
+from raterscope.figures.thinning import column_spans
 from raterscope.widgets.figures.behaviours import BEHAVIOUR_WORDS, behaviour_colour
 
 __all__ = [
@@ -16,7 +17,6 @@ __all__ = [
     "STYLES",
     "PathFrame",
     "PathLines",
-    "column_spans",
     "cover",
     "coverage_image",
 ]
@@ -28,42 +28,6 @@ LINE_LEVELS = 32
 
 TALL = 5.0
 """A piece of a line that rises more within a column of pixels is drawn whole, dash or not."""
-
-
-def column_spans(
-    x: NDArray[np.floating], values: Floats, columns: int, *, held: bool
-) -> tuple[Floats, Floats]:
-    """Find from where to where lines reach in every column of pixels.
-
-    Parameters
-    ----------
-    x : (T,) float
-        Where the lines' points lie, never falling, from 0 to `columns`.
-    values : (T, p) float32
-    columns : int
-    held : bool
-        Whether a value holds until the next point; else lines lead straight from point to point.
-
-    Returns
-    -------
-    low, high : (columns, p) float32
-        The least and the largest value of each line there.
-    """
-    edges = np.arange(columns + 1)
-    before = np.clip(np.searchsorted(x, edges, side="right") - 1, 0, len(x) - 1)
-    ends = values[before]
-    if not held:
-        after = np.minimum(before + 1, len(x) - 1)
-        room = x[after] - x[before]
-        share = np.clip((edges - x[before]) / np.where(room > 0, room, 1.0), 0.0, 1.0)
-        ends += share.astype(np.float32)[:, None] * (values[after] - ends)
-    low, high = np.minimum(ends[:-1], ends[1:]), np.maximum(ends[:-1], ends[1:])
-    column = np.clip(x.astype(np.int64), 0, columns - 1)
-    starts = np.flatnonzero(np.diff(column, prepend=-1))
-    here = column[starts]
-    low[here] = np.minimum(low[here], np.minimum.reduceat(values, starts, axis=0))
-    high[here] = np.maximum(high[here], np.maximum.reduceat(values, starts, axis=0))
-    return low, high
 
 
 def cover(

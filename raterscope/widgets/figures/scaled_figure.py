@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from raterscope.widgets import theme
-from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
+from raterscope.widgets.figures.figure_panel import Figure, FigurePanel, row_of
 from raterscope.widgets.figures.mode_switch import ModeSwitch
 from raterscope.widgets.painting import paint_words
 
@@ -19,15 +19,8 @@ __all__ = [
     "ScaledFigure",
     "ScaledPanel",
     "paint_value_scale",
-    "row_of",
     "walked",
 ]
-
-
-def row_of(numbers: NDArray[np.integer], number: int | None) -> int | None:
-    """Give the row of a number; None where it is not among them, or is none."""
-    found = np.empty(0, np.int64) if number is None else np.flatnonzero(numbers == number)
-    return int(found[0]) if len(found) else None
 
 
 class ScaledPanel(FigurePanel):

@@ -1,4 +1,4 @@
-"""How often every annotator chose left, and how often right: a dot each."""
+"""How often every annotator chose left, and how often right: a symbol each."""
 
 from __future__ import annotations
 
@@ -6,19 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPen, QPixmap
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
-from raterscope.figures.description import Axis, Chart, Scale, Segments
-from raterscope.figures.drawing import draw_chart
-from raterscope.figures.layout import Layout, lay_out
-from raterscope.figures.table import PlotTable
-from raterscope.widgets import theme
-from raterscope.widgets.figures.behaviours import BEHAVIOUR_WORDS, paint_side_mark
-from raterscope.widgets.figures.qt_canvas import QtCanvas, text_width
-from raterscope.widgets.figures.scaled_figure import ScaledFigure, ScaledPanel, walked
-from raterscope.widgets.text_size import set_lengths, text_size
+from raterscope.figures.description import Axis, Chart, Mark, Points, Scale, Segments
+from raterscope.figures.symbols import Symbol
+from raterscope.figures.table import Column, PlotTable
+from raterscope.widgets.figures.behaviours import BEHAVIOUR_WORDS, UGLY, UNDECIDABLE
+from raterscope.widgets.figures.chart_figure import ChartPanel
+from raterscope.widgets.figures.figure_panel import row_of
+from raterscope.widgets.figures.mode_switch import ModeSwitch
+from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["SideCounts", "SidesView"]
 
@@ -27,8 +25,7 @@ SCALES = {
     "log": ("log", "Counts by their logarithm: few answers are told apart as well as many"),
     "linear": ("linear", "Counts as they are"),
 }
-RADIUS = 3.6
-REACH = 9.0
+SIZE, RING = 7.2, 15.0
 DIAGONAL = np.array([[-np.inf, np.inf]])
 EQUAL = Segments(x=DIAGONAL, y=DIAGONAL, ink="third", dashes=(4.0, 4.0), stretch=False)
 
@@ -45,7 +42,7 @@ class SidesView:
     flagged : (p,) bool
     names : tuple of p str
     numbers : (p,) int
-        What the signal names them by.
+        Their numbers in the signal.
     """
 
     left: NDArray[np.integer]
@@ -58,146 +55,111 @@ class SidesView:
     def __post_init__(self) -> None:
         lengths = {len(each) for each in (self.left, self.right, self.behaviour, self.flagged, self.numbers)}
         if lengths != {len(self.names)}:
-            raise ValueError(f"not as much of everything as there are annotators: {len(self.names)}")
+            raise ValueError(f"arrays of other lengths than the number of annotators: {len(self.names)}")
 
 
-class SideCounts(ScaledPanel):
-    """Whoever has no bias lies about the diagonal. A click chooses; arrows walk by counts."""
+class SideCounts(ChartPanel):
+    """Annotators without bias lie about the diagonal. A click chooses one; arrows walk by counts.
+
+    Signals
+    -------
+    chosen : int
+        Number of an annotator.
+    """
+
+    chosen = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        self.figure = _Dots()
-        super().__init__("Left and right", self.figure, NOTHING, SCALES, parent, brief="Sides")
-
-    def show_sides(self, view: SidesView | None) -> None:
-        """Show annotators, or that there are none yet; who is selected stays."""
-        self.figure.show_sides(view)
-        self.set_filled(view is not None)
-
-    def set_flagged(self, flagged: NDArray[np.bool_], behaviour: NDArray[np.integer]) -> None:
-        """Mark others as flagged."""
-        self.figure.set_flagged(flagged, behaviour)
-
-
-class _Dots(ScaledFigure):
-    """A part is a row of the view."""
-
-    def __init__(self) -> None:
-        super().__init__("Left and right choices", (0.0, 0.0, 0.0, 0.0))
-        set_lengths(self, minimumWidth=150, minimumHeight=120)
-        self.setToolTip("On the dashed line: left as often as right")
+        super().__init__("Left and right", NOTHING, parent, brief="Sides")
+        set_lengths(self.figure, minimumWidth=150, minimumHeight=120)
+        self.figure.setToolTip("On the dashed line: left as often as right")
+        self.scale = ModeSwitch(SCALES)
+        self.header.row.addWidget(self.scale)
         self._view: SidesView | None = None
         self._flagged = np.empty(0, bool)
         self._behaviour = np.empty(0, np.int8)
-        self._places = np.empty((0, 2))
+        self._rows = np.empty(0, np.int64)
+        self._selected: int | None = None
+        self.scale.chosen.connect(lambda: self.draw())
+        self.figure.point_chosen.connect(self._on_point)
+        self.show_sides(None)
 
     def show_sides(self, view: SidesView | None) -> None:
+        """Show annotators, or that there are none yet; the selection stays."""
         self._view = view
-        self.set_numbers(None if view is None else view.numbers)
         if view is not None:
-            self._flagged, self._behaviour = np.asarray(view.flagged), np.asarray(view.behaviour)
-        self.lay_out()
+            self._take(view.flagged, view.behaviour)
+        self.scale.setVisible(view is not None)
+        self.set_filled(view is not None)
+        self.draw()
 
     def set_flagged(self, flagged: NDArray[np.bool_], behaviour: NDArray[np.integer]) -> None:
+        """Mark others as flagged."""
         same = np.array_equal(self._flagged, flagged) and np.array_equal(self._behaviour, behaviour)
         if self._view is not None and not same:
-            self._flagged, self._behaviour = np.asarray(flagged), np.asarray(behaviour)
-            self.redraw()
+            self._take(flagged, behaviour)
+            self.draw(keep_view=True)
 
-    def place_of(self, part: int) -> QPointF:
-        """Give where an annotator's dot lies."""
-        return QPointF(*self._places[part])
+    def _take(self, flagged: NDArray[np.bool_], behaviour: NDArray[np.integer]) -> None:
+        self._flagged, self._behaviour = np.asarray(flagged), np.asarray(behaviour)
+        # Of symbols above each other, the first that is flagged is pointed at: it is on top.
+        self._rows = np.argsort(~self._flagged, kind="stable")
 
-    def words(self, part: int) -> str:
+    def select(self, number: int | None) -> None:
+        """Select an annotator without a signal, or nobody."""
+        self._selected = number
+        self.draw_rings()
+
+    def draw_rings(self) -> None:
+        """Ring the symbol of the selected annotator."""
+        numbers = np.empty(0) if self._view is None else self._view.numbers[self._rows]
+        row = row_of(numbers, self._selected)
+        self.figure.set_rings(() if row is None else ((1, row),), RING)
+        self.figure.first = (1, row or 0) if len(numbers) else None
+
+    def describe(self) -> Chart:
+        """Describe the symbols; the flagged are drawn last."""
         view = self._view
-        assert view is not None
-        said = f"{view.names[part]}: {view.left[part]:,} left, {view.right[part]:,} right"
-        behaviour = int(self._behaviour[part])
-        if behaviour >= 0:
-            said += f", {BEHAVIOUR_WORDS[behaviour]}"
-        return said + (", flagged" if self._flagged[part] else "")
-
-    def part_at(self, place: QPointF) -> int | None:
-        if self._view is None or not len(self._places):
-            return None
-        away = np.hypot(self._places[:, 0] - place.x(), self._places[:, 1] - place.y())
-        # Of dots above each other the flagged one is on top.
-        away -= self._flagged * 0.5
-        best = int(away.argmin())
-        return best if away[best] <= REACH else None
-
-    def step(self, part: int | None, across: int, down: int) -> int | None:
-        view = self._view
-        if view is None or not len(view.names):
-            return None
-        if part is None:
-            return self._selected if self._selected is not None else int(np.argmax(self._flagged))
-        order = np.argsort(view.left if across else -np.asarray(view.right), kind="stable")
-        return walked(order, part, across + down)
-
-    def table(self) -> PlotTable:
-        view = self._view
-        assert view is not None
-        return PlotTable.of(
-            {
-                "annotator": view.names,
-                "left": view.left,
-                "right": view.right,
-                "behaviour": [
-                    BEHAVIOUR_WORDS[number] if number >= 0 else "" for number in self._behaviour.tolist()
-                ],
-                "flagged": self._flagged,
-            }
-        )
-
-    def draw(self, painter: QPainter) -> None:
-        if self._view is None:
-            return
-        self.paint_still(painter, self._draw_still)
-        look = theme.current()
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        for part, ink in ((self._selected, look.text), (self.pointed, look.second)):
-            if part is not None:
-                painter.setPen(QPen(QColor(ink), 1.6))
-                painter.drawEllipse(self.place_of(part), RADIUS + 4, RADIUS + 4)
-
-    def box(self) -> QRectF:
-        """Give the room between the axes."""
-        box = self._plan().box
-        return QRectF(box.left, box.top, box.width, box.height)
-
-    def _plan(self) -> Layout:
-        """Lay the axes out, which have one scale."""
-        view = self._view
-        most = 1.0 if view is None else float(max(view.left.max(initial=1), view.right.max(initial=1), 1))
-        scale: Scale = "log1p" if self._logarithmic else "linear"
-        left, right = (Axis(words, 0.0, 1.04 * most, scale, 0.0, whole=True) for words in ("left", "right"))
-        chart = Chart("", left, right, (EQUAL,))
-        return lay_out(chart, self.room.width(), self.room.height(), text_width)
-
-    def lay_out(self) -> None:
-        if self._view is not None:
-            self._places = np.column_stack(self._plan().places(self._view.left, self._view.right))
-        self.redraw()
-
-    def _draw_still(self, painter: QPainter) -> None:
-        draw_chart(QtCanvas(painter), self._plan(), theme.current())
-        self._draw_dots(painter)
-
-    def _draw_dots(self, painter: QPainter) -> None:
-        """Stamp the dots, those of one kind after the other, the flagged on top; in a picture, paint each."""
-        half, ratio = RADIUS + 3, self.devicePixelRatioF() * text_size()
+        scale: Scale = "log1p" if self.scale.mode == "log" else "linear"
+        if view is None:
+            return Chart("Left and right", Axis("left"), Axis("right"))
+        most = float(max(view.left.max(initial=1), view.right.max(initial=1), 1))
+        x, y = (Axis(words, 0.0, 1.04 * most, scale, 0.02, whole=True) for words in ("left", "right"))
+        rows = self._rows
+        walked = Points(x=view.left[rows], y=view.right[rows], size=0.0, words=self._words)
+        marks: list[Mark] = [EQUAL, walked]
         kinds = 2 * self._behaviour.astype(np.int64) + self._flagged
         for kind in sorted(np.unique(kinds).tolist(), key=lambda kind: kind % 2):
-            behaviour, flagged = kind // 2, bool(kind % 2)
-            if self._picturing:
-                for x, y in self._places[kinds == kind].tolist():
-                    paint_side_mark(painter, QPointF(x, y), behaviour, flagged=flagged, radius=RADIUS)
-                continue
-            stamp = QPixmap(round(2 * half * ratio), round(2 * half * ratio))
-            stamp.setDevicePixelRatio(ratio)
-            stamp.fill(Qt.GlobalColor.transparent)
-            with QPainter(stamp) as one:
-                one.setRenderHint(QPainter.RenderHint.Antialiasing)
-                paint_side_mark(one, QPointF(half, half), behaviour, flagged=flagged, radius=RADIUS)
-            for x, y in (self._places[kinds == kind] - half).tolist():
-                painter.drawPixmap(QPointF(x, y), stamp)
+            ink, symbol = _look(kind // 2, flagged=bool(kind % 2))
+            marks.append(
+                Points(
+                    x=view.left[kinds == kind], y=view.right[kinds == kind], ink=ink, symbol=symbol,
+                    size=SIZE, width=1.2, filled=bool(kind % 2), pointable=False,
+                )
+            )  # fmt: skip
+        behaviour = [BEHAVIOUR_WORDS[number] if number >= 0 else "" for number in self._behaviour.tolist()]
+        table: dict[str, Column] = {
+            "annotator": view.names, "left": view.left, "right": view.right, "behaviour": behaviour,
+            "flagged": self._flagged,
+        }  # fmt: skip
+        return Chart("Left and right", x, y, tuple(marks), table=PlotTable.of(table))
+
+    def _words(self, index: int) -> str:
+        view, row = self._view, int(self._rows[index])
+        assert view is not None
+        words = f"{view.names[row]}: {view.left[row]:,} left, {view.right[row]:,} right"
+        if self._behaviour[row] >= 0:
+            words += f", {BEHAVIOUR_WORDS[self._behaviour[row]]}"
+        return words + (", flagged" if self._flagged[row] else "")
+
+    def _on_point(self, _mark: int, index: int) -> None:
+        assert self._view is not None
+        self._selected = int(self._view.numbers[self._rows[index]])
+        self.draw_rings()
+        self.chosen.emit(self._selected)
+
+
+def _look(behaviour: int, *, flagged: bool) -> tuple[str, Symbol]:
+    if flagged:
+        return ("disputed", "diamond") if behaviour == UGLY else ("rejected", "square")
+    return ("third", "triangle") if behaviour == UNDECIDABLE else ("accent", "disc")

@@ -11,14 +11,14 @@ from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
+from raterscope.figures.colours import colour_of
 from raterscope.figures.table import PlotTable
 from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import Figure
 from raterscope.widgets.figures.qt_canvas import polygon_of
 from raterscope.widgets.figures.row_lines import (
     DriftView,
-    label_colour,
-    line_width,
+    label_ink,
     marker_radius,
     paint_label,
 )
@@ -236,10 +236,11 @@ class TernaryPlot(Figure[Part]):
         kept, places = self._paths[at]
         gone = int(np.searchsorted(kept, self._step, side="right"))
         present = self._places(at, np.array([self._step]))
-        colour, faint = label_colour(at), label_colour(at)
+        colour = QColor(colour_of(label_ink(at), theme.current()))
+        faint = QColor(colour)
         faint.setAlpha(FAINT)
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        width = line_width(smooth=sum(len(path) for path, _ in self._paths) <= SMOOTH)
+        width = 1.8 if sum(len(path) for path, _ in self._paths) <= SMOOTH else 1.0
         for ink, way in ((faint, (present, places[gone:])), (colour, (places[:gone], present))):
             x, y = np.concatenate(way).T
             painter.setPen(QPen(ink, width))

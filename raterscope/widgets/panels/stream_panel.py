@@ -7,9 +7,9 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from raterscope.algorithms.clicks.stopping import StoppingSettings, StreamHistory
+from raterscope.figures.streams import outlook_in_words, state_in_words
 from raterscope.text.numbers import count
 from raterscope.widgets import theme
-from raterscope.widgets.figures.stream_charts import outlook_in_words, state_in_words
 from raterscope.widgets.key_help import KeyHelp
 from raterscope.widgets.panels.settings_form import SettingsForm
 from raterscope.widgets.panels.stream_controls import (

@@ -103,9 +103,12 @@ def course_charts(labels: Labels, course: CommunityCourse) -> Charts:
 def community_keys(names: Sequence[str]) -> list[Key]:
     """Name communities by their colours."""
     return [
-        Key(name if name.startswith("community ") else f"{at + 1} {plain(name, 60)}", _colour(at), disc=True)
-        for at, name in enumerate(names)
-    ]
+        Key(
+            name if name.startswith("community ") else f"{number + 1} {plain(name, 60)}", _colour(number),
+            symbol="disc", line=False,
+        )
+        for number, name in enumerate(names)
+    ]  # fmt: skip
 
 
 def class_keys(classes: Sequence[str]) -> list[Key]:

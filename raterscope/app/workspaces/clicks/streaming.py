@@ -33,8 +33,8 @@ from raterscope.app.workspaces.clicks.scene import ClicksSession, Scene
 from raterscope.app.workspaces.clicks.screen import ClicksScreen
 from raterscope.app.workspaces.clicks.spots import Known, Settling
 from raterscope.app.workspaces.review_queue import ReviewQueue
+from raterscope.figures.streams import StreamTruth
 from raterscope.widgets.dialogs.import_dialogs import ColumnMappingDialog, MappingField, TableKind
-from raterscope.widgets.figures.stream_charts import StreamTruth
 from raterscope.widgets.panels.stream_panel import LiveLine, ReplayLine
 from raterscope.widgets.parts import Menu
 
