@@ -263,6 +263,10 @@ def _outlook(
         marks.append(Segments(x=np.full((1, 2), at), y=EVERYWHERE, ink="accent"))
         late = at > 0.6 * (axis.high or 1.0)
         # The line falls: there is room to its left at the bottom, and to its right at the top.
-        y_note, anchor, shift = (-np.inf, "end", (-5.0, -9.0)) if late else (np.inf, "start", (5.0, 11.0))
-        notes = (Note(at, y_note, f"enough from {at:,.0f}", "accent", anchor, shift),)
+        text = f"enough from {at:,.0f}"
+        notes = (
+            Note(at, -np.inf, text, "accent", "end", (-5.0, -9.0))
+            if late
+            else Note(at, np.inf, text, "accent", "start", (5.0, 11.0)),
+        )
     return Chart("", axis, y_axis, tuple(marks), tuple(keys), notes, legend_at="above")

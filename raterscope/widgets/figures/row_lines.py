@@ -300,11 +300,14 @@ def row_chart(view: DriftView, row: int, *, aligned: bool, last: bool) -> Chart:
     sizes = [1.6 * marker_radius(votes) for votes in view.informed[steps, row].tolist()]
     keys, brief = [], distinguishing_labels(view.outputs)
     for output, name in enumerate(view.outputs):
-        ends: dict[str, NDArray[np.floating]] = {}
-        if output in banded and view.low is not None and view.high is not None:
-            ends = {"low": view.low[:, row, output], "high": view.high[:, row, output]}
+        low, high = (
+            None if end is None or output not in banded else end[:, row, output]
+            for end in (view.low, view.high)
+        )
         ink, symbol = label_ink(output), ANNOTATOR_SYMBOLS[output % len(ANNOTATOR_SYMBOLS)]
-        marks.append(Line(title=name, x=x, y=mean[:, output], ink=ink, symbol=symbol, width=1.4, **ends))
+        marks.append(
+            Line(title=name, x=x, y=mean[:, output], low=low, high=high, ink=ink, symbol=symbol, width=1.4)
+        )
         marks.append(
             Points(
                 x=x[steps], y=mean[steps, output], ink=ink, symbol=symbol, size=np.array(sizes),
