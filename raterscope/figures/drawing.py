@@ -84,7 +84,7 @@ def draw_axes(canvas: Canvas, layout: Layout, look: Theme) -> None:
         canvas.segments(np.array([[(box.left, y), (box.right, y)] for y, _ in layout.up]), pen)
     canvas.line([(box.left, box.top), (box.left, low), (box.right, low)], pen)
     for y, text in layout.up:
-        if not grid:
+        if not grid and text:
             canvas.line([(box.left - TICK, y), (box.left, y)], pen)
         canvas.text((box.left - TICK - 3, y), text, look.second, letters, "end")
     label = "" if chart.x.hidden else chart.x.label
@@ -109,12 +109,12 @@ def draw_axes(canvas: Canvas, layout: Layout, look: Theme) -> None:
 
 
 def _at_edge(mark: Mark) -> bool:
-    """Tell whether a mark stands below the plot, at an edge, where it must not be clipped."""
-    return (
-        isinstance(mark, Points)
-        and len(mark.y) > 0
-        and bool((np.asarray(mark.y, dtype=np.float64) == -np.inf).all())
-    )
+    """Tell whether all points are at the lower or the right edge, where they must not be clipped."""
+    return isinstance(mark, Points) and len(mark.x) > 0 and (_below(mark) or bool(np.all(mark.x == np.inf)))
+
+
+def _below(mark: Points) -> bool:
+    return bool(np.all(mark.y == -np.inf))
 
 
 def _draw_interval(canvas: Canvas, layout: Layout, mark: Line, look: Theme) -> None:
@@ -136,10 +136,9 @@ def _draw_mark(canvas: Canvas, layout: Layout, mark: Mark, look: Theme) -> None:
     if isinstance(mark, Line):
         _draw_line(canvas, layout, mark, look)
     elif isinstance(mark, Points):
-        below = TICK if _at_edge(mark) else 0.0
         pen = Pen(colour_of(mark.ink, look), mark.width, (), mark.opacity)
         x, y = layout.pixels(np.asarray(mark.x), np.asarray(mark.y))
-        _draw_symbols(canvas, layout, mark, x, y + below, mark.size, pen, filled=mark.filled)
+        _draw_symbols(canvas, layout, mark, x, y + TICK * _below(mark), mark.size, pen, filled=mark.filled)
     elif isinstance(mark, Segments):
         x, y = layout.x_pixels(np.asarray(mark.x)), layout.y_pixels(np.asarray(mark.y))
         dashes = [mark.width * length for length in mark.dashes]

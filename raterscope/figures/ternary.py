@@ -1,4 +1,4 @@
-"""Triangles whose points are three shares, and bars of shares."""
+"""Triangles whose points are three shares, for the window and for paper."""
 
 from __future__ import annotations
 
@@ -9,35 +9,45 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.figures.canvas import Canvas, Pen, Point
-from raterscope.figures.colours import LIGHT
+from raterscope.figures.canvas import Canvas, Pen
+from raterscope.figures.colours import LIGHT, Theme, colour_of
+from raterscope.figures.layout import Box, elided
+from raterscope.figures.symbols import Symbol
 
-__all__ = ["ShareBars", "TernaryChart", "TernaryPath", "TernaryPoint"]
+__all__ = ["TernaryChart", "TernaryPath", "TernaryPoint", "corners_in", "draw_triangle", "pixels_of"]
 
-_SIDE, _MARGIN, _TOP, _BOTTOM = 380.0, 90.0, 34.0, 36.0
-_LETTERS, _SMALL = 17, 13
-_LONGEST = 22
+HEIGHT = math.sqrt(3) / 2
+"""Of a triangle whose sides are 1."""
+SIDE, TOP, BOTTOM = 380.0, 34.0, 36.0
+"""Of a triangle on paper."""
+LETTERS, SMALL = 17.0, 13.0
+NAME = 180.0
+NEXT = ((0, 1, 2), (1, 2, 0), (2, 0, 1))
 
 
 @dataclass(frozen=True, eq=False)
 class TernaryPoint:
-    """A disc in a triangle.
+    """A symbol in a triangle.
 
     Attributes
     ----------
     shares : (3,) float64
         Adding up to 1.
-    colour : str
+    ink : str
     radius : float
         Pixels.
     words : str
         Beside it.
+    symbol : Symbol
+    opacity : float
     """
 
     shares: NDArray[np.float64]
-    colour: str
+    ink: str
     radius: float = 5.0
     words: str = ""
+    symbol: Symbol = "disc"
+    opacity: float = 0.85
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,12 +57,12 @@ class TernaryPath:
     Attributes
     ----------
     shares : (S, 3) float64
-    colour : str
+    ink : str
     width : float
     """
 
     shares: NDArray[np.float64]
-    colour: str
+    ink: str
     width: float = 1.6
 
 
@@ -67,88 +77,64 @@ class TernaryChart:
     points : sequence of TernaryPoint
     paths : sequence of TernaryPath
         Beneath the points.
+    width, height : int
+        On paper, pixels.
     """
 
     corners: tuple[str, str, str]
     points: Sequence[TernaryPoint] = ()
     paths: Sequence[TernaryPath] = ()
-
-    @property
-    def width(self) -> int:
-        """Pixels."""
-        return round(_SIDE + 2 * _MARGIN)
-
-    @property
-    def height(self) -> int:
-        """Pixels."""
-        return round(_SIDE * math.sqrt(3) / 2 + _TOP + _BOTTOM)
+    width: int = round(SIDE + NAME)
+    height: int = round(SIDE * HEIGHT + TOP + BOTTOM)
 
     def draw(self, canvas: Canvas) -> None:
-        """Draw it at the upper left."""
-        ends = np.eye(3)
-        for share in (0.25, 0.5, 0.75):
-            for first, second, third in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-                start = ends[first] * (1 - share) + ends[second] * share
-                end = ends[third] * (1 - share) + ends[second] * share
-                canvas.line([self._place(start), self._place(end)], Pen(LIGHT.line))
-        canvas.line([self._place(ends[at]) for at in (0, 1, 2, 0)], Pen(LIGHT.second, 1.4))
-        for at, name in enumerate(self.corners):
-            x, y = self._place(ends[at])
-            short = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}..."
-            canvas.text((x, y - 17 if at == 1 else y + 18), short, LIGHT.text, _LETTERS)
+        """Draw it on paper, at the upper left."""
+        left = (self.width - SIDE) / 2
+        box = Box(left, TOP, left + SIDE, self.height - BOTTOM)
+        self.draw_in(canvas, box, LIGHT, LETTERS, SMALL)
+
+    def draw_in(self, canvas: Canvas, box: Box, look: Theme, letters: float, small: float) -> None:
+        """Draw it as large as a box allows; the corners' names are beyond it."""
+        corners = corners_in(box)
+        draw_triangle(canvas, corners, self.corners, look, letters)
         for path in self.paths:
             if len(path.shares) > 1:
-                canvas.line([self._place(row) for row in path.shares], Pen(path.colour, path.width))
-        for point in sorted(self.points, key=lambda one: -one.radius):
-            canvas.disc(self._place(point.shares), point.radius, point.colour, Pen(LIGHT.surface), 0.85)
+                canvas.line(pixels_of(corners, path.shares), Pen(colour_of(path.ink, look), path.width))
+        for point in sorted(self.points, key=lambda point: -point.radius):
+            edge = Pen(look.surface, 1.0, (), point.opacity)
+            centre, size = pixels_of(corners, point.shares)[None], np.array([2 * point.radius])
+            canvas.symbols(centre, point.symbol, size, edge, colour_of(point.ink, look))
         for point in self.points:
-            x, y = self._place(point.shares)
-            canvas.text((x + point.radius + 4, y), point.words, LIGHT.second, _SMALL, "start")
-
-    def _place(self, shares: NDArray[np.float64]) -> Point:
-        low = _TOP + _SIDE * math.sqrt(3) / 2
-        x = shares[1] * 0.5 + shares[2]
-        return _MARGIN + _SIDE * float(x), low - _SIDE * math.sqrt(3) / 2 * float(shares[1])
+            x, y = pixels_of(corners, point.shares).tolist()
+            canvas.text((x + point.radius + 4, y), point.words, look.second, small, "start")
 
 
-@dataclass(frozen=True, eq=False)
-class ShareBars:
-    """Stacked bars, one for each moment.
+def corners_in(box: Box) -> NDArray[np.float64]:
+    """Return the largest triangle in a box: lower left, top and lower right, (3, 2) pixels."""
+    side = max(min(box.width, box.height / HEIGHT), 1.0)
+    left = box.left + (box.width - side) / 2
+    low = box.top + (box.height + side * HEIGHT) / 2
+    return np.array([(left, low), (left + side / 2, low - side * HEIGHT), (left + side, low)])
 
-    Attributes
-    ----------
-    moments : sequence of T str
-    shares : (T, C) float64
-        Rows adding up to 1, or 0 throughout where nothing is known.
-    colours : sequence of C str
-    """
 
-    moments: Sequence[str]
-    shares: NDArray[np.float64]
-    colours: Sequence[str]
+def pixels_of(corners: NDArray[np.float64], shares: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Convert shares, (..., 3), to pixels in a triangle, (..., 2)."""
+    values = np.asarray(shares, dtype=np.float64)
+    return np.asarray((values / values.sum(axis=-1, keepdims=True)) @ corners)
 
-    @property
-    def width(self) -> int:
-        """Pixels."""
-        return 420
 
-    @property
-    def height(self) -> int:
-        """Pixels."""
-        return 34 * len(self.moments) + 10
-
-    def draw(self, canvas: Canvas) -> None:
-        """Draw it at the upper left."""
-        left, wide = 130.0, self.width - 140.0
-        for row, (moment, shares) in enumerate(zip(self.moments, self.shares, strict=True)):
-            top, x = 34.0 * row + 4, left
-            canvas.text((left - 8, top + 13), moment, LIGHT.second, _SMALL, "end")
-            for colour, share in zip(self.colours, shares.tolist(), strict=True):
-                end = x + wide * share
-                if share > 0:
-                    canvas.polygon([(x, top), (end, top), (end, top + 26), (x, top + 26)], colour)
-                if share >= 0.1:
-                    canvas.text(((x + end) / 2, top + 13), f"{share:.2f}", "#000000", _SMALL)
-                x = end
-            if not shares.any():
-                canvas.text((left, top + 13), "in no community", LIGHT.second, _SMALL, "start")
+def draw_triangle(
+    canvas: Canvas, corners: NDArray[np.float64], names: Sequence[str], look: Theme, letters: float
+) -> None:
+    """Draw the frame, a grid of quarters, and the names of the corners."""
+    grid = Pen(look.line, 1.0, (), 0.6)
+    for share in (0.25, 0.5, 0.75):
+        for first, second, third in NEXT:
+            ends = corners[[first, third]] + (corners[second] - corners[[first, third]]) * share
+            canvas.line(ends, grid)
+    canvas.line(corners[[0, 1, 2, 0]], Pen(look.third, 1.2))
+    room = max(min(NAME, float(corners[2, 0] - corners[0, 0]) / 2), 12.0)
+    for (x, y), name, above in zip(corners.tolist(), names, (False, True, False), strict=True):
+        short = elided(name, room, lambda text: canvas.width_of(text, letters))
+        x = max(x, canvas.width_of(short, letters) / 2)
+        canvas.text((x, y + (-1.0 if above else 1.05) * letters), short, look.second, letters)

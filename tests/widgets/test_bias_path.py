@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor
 
 from raterscope.figures.thinning import column_spans
@@ -10,6 +10,7 @@ from raterscope.widgets import theme
 from raterscope.widgets.figures.behaviours import BAD, GOOD, UGLY
 from raterscope.widgets.figures.bias_path import BiasPath, PathView
 from raterscope.widgets.figures.path_lines import cover, coverage_image
+from raterscope.widgets.figures.qt_canvas import QtCanvas
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -53,7 +54,8 @@ def shown(path, qtbot, view) -> None:
 
 def end(path, bias) -> QPointF:
     """The right end of a line that ends at a bias."""
-    return QPointF(path.figure.width() - 16, float(path.figure._y(bias)))
+    plan = path.figure.plan
+    return QPointF(plan.box.right - 4, float(plan.y_pixels(np.array([bias]))[0]))
 
 
 def test_a_click_on_a_line_chooses_its_annotator_and_the_words_name_it(path, qtbot):
@@ -70,9 +72,9 @@ def test_a_click_on_a_line_chooses_its_annotator_and_the_words_name_it(path, qtb
 
 def test_before_a_bias_comes_in_its_line_cannot_be_pointed_at(path, qtbot):
     shown(path, qtbot, view())
-    zero = float(path.figure._y(0.0))
-    assert path.figure.part_at(QPointF(80, zero)) is None
-    assert path.figure.part_at(QPointF(80, zero - 100)) is None
+    zero = end(path, 0.0).y()
+    assert path.figure.part_at(QPointF(90, zero)) is None
+    assert path.figure.part_at(QPointF(90, zero - 100)) is None
 
 
 def test_the_keys_walk_over_the_tested_from_the_highest_to_the_lowest(path, qtbot):
@@ -113,7 +115,7 @@ def test_lines_have_the_colour_of_their_behaviour_and_take_another_when_the_cut_
     path.set_cut(2.0, np.array([GOOD, GOOD, GOOD, GOOD, GOOD]))
     qtbot.waitUntil(lambda: path.figure.finished)
     assert not near(ink(), theme.DARK.rejected)
-    assert path.figure.words(0).startswith("ann, no bias found")
+    assert path.figure.words((0, 0)).startswith("ann, no bias found")
 
 
 def test_the_window_gets_its_turn_while_a_thousand_lines_are_worked_out(path, qtbot):
@@ -128,7 +130,7 @@ def test_the_window_gets_its_turn_while_a_thousand_lines_are_worked_out(path, qt
     assert not path.figure.finished
     path.figure.grab()  # what is there so far can be painted
     qtbot.waitUntil(lambda: path.figure.finished)
-    assert path.figure.part_at(end(path, 100.0)) == 700
+    assert path.figure.part_at(end(path, 100.0)) == (0, 700)
 
 
 def test_places_may_rise_from_0_stand_alone_or_be_linear(path, qtbot):
@@ -136,9 +138,9 @@ def test_places_may_rise_from_0_stand_alone_or_be_linear(path, qtbot):
     shown(path, qtbot, rising)
     path.scale.set_mode("linear")
     qtbot.waitUntil(lambda: path.figure.finished)
-    assert path.figure.part_at(end(path, -0.55)) == 0
+    assert path.figure.part_at(end(path, -0.55)) == (0, 0)
     shown(path, qtbot, view(at=np.array([3.0]), bias=view().bias[-1:]))
-    assert path.figure.part_at(end(path, -0.55)) == 0
+    assert path.figure.part_at(end(path, -0.55)) == (0, 0)
     path.show_path(None)
     assert not path.filled
 
@@ -201,24 +203,23 @@ def test_lines_above_each_other_are_more_opaque_than_one(qapp):
 
 
 @pytest.mark.parametrize("width", [220, 300, 380, 520])
-def test_words_about_the_path_never_lie_upon_each_other(path, qtbot, monkeypatch, width):
-    from raterscope.widgets.figures import behaviours, bias_path
-
+def test_words_of_the_legend_and_along_the_axes_never_overlap(path, qtbot, monkeypatch, width):
     written = []
 
-    def note(painter, box, text, colour, *, side=Qt.AlignmentFlag.AlignLeft, **_):
-        bounds = painter.boundingRect(box, side | Qt.AlignmentFlag.AlignVCenter, text)
-        if text:
-            written.append((text, bounds))
+    def note(canvas, position, text, _colour, size, anchor="middle", *, turn=0.0):
+        wide = canvas.width_of(text, size)
+        left = position[0] - {"start": 0.0, "middle": wide / 2, "end": wide}[anchor]
+        if not turn:
+            written.append((text, QRectF(left, position[1] - size / 2, wide, size)))
 
-    for module in (behaviours, bias_path):
-        monkeypatch.setattr(module, "paint_words", note)
     path.resize(width, 300)
-    shown(path, qtbot, view(axis="time of the path"))
-    written.clear()
+    shown(path, qtbot, view(axis="time of the path", cut=np.nan))
+    monkeypatch.setattr(QtCanvas, "text", note)
+    path.figure.redraw()
     path.figure.grab()
-    assert any(text == "above 0: prefers left" for text, _ in written)
-    assert any(text == "no bias found" for text, _ in written) == (width == 520)
-    for at, (one, box) in enumerate(written):
-        for other, there in written[at + 1 :]:
-            assert not box.intersects(there), (one, other)
+    texts = {text for text, _ in written}
+    assert "above 0: prefers left" in texts
+    assert ("no bias found" in texts) == (width == 520)
+    for number, (text, box) in enumerate(written):
+        for other, there in written[number + 1 :]:
+            assert not box.intersects(there), (text, other)

@@ -25,9 +25,9 @@ def bars(qtbot):
 def test_a_part_says_who_belongs_how_far_to_what_and_chooses_the_community(bars, qtbot):
     bars.show_participation(SHARES, ("ann", "<b>ben</b>"), COMMUNITIES)
     assert bars.figure.words((0, 0)) == "ann: 70 % careful (community 1)"
-    assert bars.figure.words((1, 2)) == "<b>ben</b>: 80 % community 3"
-    qtbot.mouseClick(bars.figure, LEFT, pos=centre(bars.figure, (0, 1), LEGEND))
-    qtbot.mouseClick(bars.figure, LEFT, pos=centre(bars.figure, (1, 2), LEGEND))
+    assert bars.figure.words((2, 1)) == "<b>ben</b>: 80 % community 3"
+    qtbot.mouseClick(bars.figure, LEFT, pos=centre(bars.figure, (1, 0), LEGEND))
+    qtbot.mouseClick(bars.figure, LEFT, pos=centre(bars.figure, (2, 1), LEGEND))
     assert bars.heard == [1, 2]
     assert bars.figure.accessibleDescription() == "<b>ben</b>: 80 % community 3"
 
@@ -36,7 +36,7 @@ def test_a_part_is_as_wide_as_its_share(bars):
     bars.show_participation(SHARES, ("ann", "ben"), COMMUNITIES)
     line = centre(bars.figure, (0, 0), LEGEND).y()
     parts = [bars.figure.part_at(QPoint(x, line)) for x in range(bars.figure.width())]
-    wide = [parts.count((0, community)) for community in range(3)]
+    wide = [parts.count((community, 0)) for community in range(3)]
     assert wide[0] / sum(wide) == pytest.approx(0.7, abs=0.02)
     assert wide[2] <= 1
 
@@ -64,22 +64,22 @@ def test_many_are_one_area_in_which_those_of_a_community_stand_together(bars, qt
     main = []
     for x in range(4, figure.width() - 6, 4):
         column = [figure.part_at(QPoint(x, y)) for y in range(24, height - 6)]
-        found = [part[1] for part in column if part is not None]
+        found = [part[0] for part in column if part is not None]
         main.append(int(np.bincount(found).argmax()))
     assert main == sorted(main)
     assert set(main) == {0, 1, 2}
     part = figure.part_at(QPoint(figure.width() // 2, height // 2))
     assert "annotators from user " in figure.words(part)
-    qtbot.mouseClick(figure, LEFT, pos=QPoint(figure.width() - 8, height - 10))
+    qtbot.mouseClick(figure, LEFT, pos=QPoint(figure.width() - 16, height - 10))
     assert bars.heard == [2]
 
 
 def test_the_area_follows_the_size_of_the_window(bars):
     bars.show_participation(np.full((700, 3), 1 / 3), [f"user {row}" for row in range(700)], COMMUNITIES)
-    few = bars.figure.part_at(QPoint(bars.figure.width() - 3, 60))
+    few = bars.figure.part_at(QPoint(bars.figure.width() - 14, 60))
     bars.resize(1200, 200)
-    many = bars.figure.part_at(QPoint(bars.figure.width() - 3, 60))
-    assert many[0] > few[0]
+    many = bars.figure.part_at(QPoint(bars.figure.width() - 14, 60))
+    assert many[1] > few[1]
     assert bars.figure.words(many) == "user 699: 33 % careful (community 1)"
 
 

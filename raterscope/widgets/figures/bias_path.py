@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFontMetrics, QPaintEngine, QPainter, QPen, QPolygonF
+from PySide6.QtCore import QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QFontMetrics, QPaintEngine, QPainter, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
+from raterscope.figures.canvas import Pen
+from raterscope.figures.description import Axis, Chart, Line, Mark, Note, Points, Scale, Segments
+from raterscope.figures.drawing import draw_chart
+from raterscope.figures.layout import View
 from raterscope.figures.table import Column, PlotTable
 from raterscope.widgets import theme
 from raterscope.widgets.figures.behaviours import (
     BAD,
+    BEHAVIOUR_DASHES,
+    BEHAVIOUR_INKS,
+    BEHAVIOUR_KEYS,
     BEHAVIOUR_WORDS,
-    DASHED,
-    behaviour_colour,
-    paint_cross,
-    paint_legend,
 )
+from raterscope.widgets.figures.chart_figure import NO_CHART, ChartFigure, Part
+from raterscope.widgets.figures.figure_panel import FigurePanel, row_of
+from raterscope.widgets.figures.mode_switch import ModeSwitch
 from raterscope.widgets.figures.path_lines import STYLES, PathFrame, PathLines
-from raterscope.widgets.figures.scaled_figure import ScaledFigure, ScaledPanel, paint_value_scale, walked
+from raterscope.widgets.figures.qt_canvas import QtCanvas
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.text_size import set_lengths, text_size
 
 __all__ = ["BiasPath", "PathView"]
 
 NOTHING = "Press Fuse (F5) to see each annotator's bias along the path."
-AXES = {
+SCALES = {
     "log": ("log", "Places on the path by their logarithm"),
     "linear": ("linear", "Places on the path as they are"),
 }
-MARGINS = (40.0, 34.0, 12.0, 20.0)
+EVERYWHERE = np.array([[-np.inf, np.inf]])
 REACH = 8.0
 PREFERENCE = 2.0
 """So much nearer, in pixels, a biased annotator's line counts: those are looked for."""
@@ -77,71 +83,98 @@ class PathView:
     held: bool = False
 
     def __post_init__(self) -> None:
-        many = len(self.names)
-        if self.bias.shape != (len(self.at), many) or not len(self.at):
-            raise ValueError(f"a path of shape {self.bias.shape}; expected {len(self.at)} by {many}")
-        if {len(self.behaviour), len(self.numbers)} != {many}:
-            raise ValueError(f"not as much of everything as there are annotators: {many}")
-        way = np.diff(self.at)
-        if not ((way >= 0).all() or (way <= 0).all()) or not (np.asarray(self.at) >= 0).all():
+        number = len(self.names)
+        if self.bias.shape != (len(self.at), number) or not len(self.at):
+            raise ValueError(f"a path of shape {self.bias.shape}; expected {len(self.at)} by {number}")
+        if {len(self.behaviour), len(self.numbers)} != {number}:
+            raise ValueError(f"arrays of other lengths than the number of annotators: {number}")
+        steps = np.diff(self.at)
+        if not ((steps >= 0).all() or (steps <= 0).all()) or not (np.asarray(self.at) >= 0).all():
             raise ValueError("places on the path that neither rise nor fall, or lie below 0")
 
 
-class BiasPath(ScaledPanel):
-    """Pointing at a line names its annotator, a click chooses; arrows walk from the highest to the lowest."""
+class BiasPath(FigurePanel):
+    """Pointing at a line names its annotator, a click chooses; arrows walk from the highest to the lowest.
+
+    Signals
+    -------
+    chosen : int
+        Number of an annotator.
+    """
+
+    chosen = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         self.figure = _Lines()
-        super().__init__("Regularisation path", self.figure, NOTHING, AXES, parent, brief="Path")
+        super().__init__("Regularisation path", self.figure, NOTHING, parent, brief="Path")
+        self.scale = ModeSwitch(SCALES)
+        self.header.row.addWidget(self.scale)
+        self.scale.hide()
+        self.scale.chosen.connect(lambda mode: self.figure.set_logarithmic(mode == "log"))
+        self.figure.chosen.connect(self.chosen)
 
     def show_path(self, view: PathView | None, aside: str = "") -> None:
         """Show a path, with a word at the right of its title, or that there is none yet."""
         self.figure.show_path(view)
         self.header.set_aside(aside)
+        self.scale.setVisible(view is not None)
         self.set_filled(view is not None)
 
     def set_cut(self, cut: float, behaviour: NDArray[np.integer]) -> None:
-        """Move the cut and colour the lines anew; who is selected stays."""
+        """Move the cut and recolour the lines; the selection stays."""
         self.figure.set_cut(cut, behaviour)
 
+    def select(self, number: int | None) -> None:
+        """Select an annotator without a signal, or nobody."""
+        self.figure.select(number)
 
-class _Lines(ScaledFigure):
-    """A part is a row of the view. Lines are painted into a picture, some at a time."""
+
+class _Lines(ChartFigure):
+    """A point (0, row) stands for the line of a row. Lines are painted into a picture, some at a time."""
+
+    chosen = Signal(int)
 
     def __init__(self) -> None:
-        super().__init__("Regularisation path", MARGINS)
+        super().__init__("Regularisation path")
         set_lengths(self, minimumWidth=200, minimumHeight=120)
-        self._view: PathView | None = None
+        self._path: PathView | None = None
         self._cut = float("nan")
         self._behaviour = np.empty(0, np.int8)
         self._drawn = np.empty(0, bool)
-        self._least, self._most = -1.0, 1.0
+        self._number: int | None = None
+        self._logarithmic = True
         self._lines = PathLines(self)
-        self._lines.changed.connect(self.update)
+        self._lines.changed.connect(self.redraw)
         theme.notifier().changed.connect(self._lines.paint)
 
-    def show_path(self, view: PathView | None) -> None:
-        self._view = view
-        self.set_numbers(None if view is None else view.numbers)
-        if view is not None:
-            self._cut, self._behaviour = view.cut, np.asarray(view.behaviour)
-            self._drawn = np.isfinite(view.bias).all(axis=0)
-            ends = view.bias if self._drawn.all() else view.bias[:, self._drawn]
-            self._least = min(float(ends.min(initial=0.0)), 0.0)
-            self._most = max(float(ends.max(initial=0.0)), 0.0)
-            if self._least == self._most:
-                self._least, self._most = -1.0, 1.0
-        self.lay_out()
+    def show_path(self, path: PathView | None) -> None:
+        self.point(None)
+        self._path = path
+        if path is not None:
+            self._cut, self._behaviour = path.cut, np.asarray(path.behaviour)
+            self._drawn = np.isfinite(path.bias).all(axis=0)
+        self._show()
+        self._start()
 
     def set_cut(self, cut: float, behaviour: NDArray[np.integer]) -> None:
-        if self._view is not None:
-            self._cut = cut
-            if not np.array_equal(self._behaviour, behaviour):
-                self._behaviour = np.asarray(behaviour)
+        if self._path is not None:
+            recoloured = not np.array_equal(self._behaviour, behaviour)
+            self._cut, self._behaviour = cut, np.asarray(behaviour)
+            self._show()
+            if recoloured:
                 self._start(recoloured=True)
-            self.update()
 
-    def lay_out(self) -> None:
+    def set_logarithmic(self, logarithmic: bool) -> None:
+        self._logarithmic = logarithmic
+        self._show()
+        self._start()
+
+    def select(self, number: int | None) -> None:
+        self._number = number
+        self.update()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
         self._start()
 
     @property
@@ -149,225 +182,208 @@ class _Lines(ScaledFigure):
         """Whether all lines are in the picture."""
         return self._lines.finished
 
-    def words(self, part: int) -> str:
-        view = self._view
-        assert view is not None
-        side = "prefers left" if view.bias[-1, part] > 0 else "prefers right"
-        entered = np.flatnonzero(view.bias[:, part])
+    def words(self, part: Part) -> str:
+        path, row = self._path, part[1]
+        assert path is not None
+        words = f"{path.names[row]}, {BEHAVIOUR_WORDS[self._behaviour[row]]}"
+        entered = np.flatnonzero(path.bias[:, row])
         if not len(entered):
-            return f"{view.names[part]}, {BEHAVIOUR_WORDS[self._behaviour[part]]}: no bias on this path"
-        place = f"{view.axis or 'place'} {_written(float(view.at[entered[0]]))}"
-        return f"{view.names[part]}, {BEHAVIOUR_WORDS[self._behaviour[part]]}: {side}, enters at {place}"
+            return f"{words}: no bias on this path"
+        side = "prefers left" if path.bias[-1, row] > 0 else "prefers right"
+        return f"{words}: {side}, enters at {path.axis or 'place'} {_rounded(float(path.at[entered[0]]))}"
 
-    def part_at(self, place: QPointF) -> int | None:
-        box, lines = self.box(), self._lines
-        column = int((place.x() - box.left()) * self._ratio())
-        if self._view is None or not 0 <= column < len(lines.low):
+    def part_at(self, position: QPointF) -> Part | None:
+        lines, known = self._lines, self._lines.done
+        column = int((position.x() - self.plan.box.left) * self._ratio)
+        if self._path is None or not known or not 0 <= column < len(lines.low):
             return None
-        low, high = lines.low[column, : lines.done], lines.high[column, : lines.done]
-        above, below = self._y(high) - place.y(), place.y() - self._y(low)
+        low, high = lines.low[column, :known], lines.high[column, :known]
+        above = self.plan.y_pixels(high) - position.y()
+        below = position.y() - self.plan.y_pixels(low)
         away = np.maximum(np.maximum(above, below), 0.0)
-        away[((low == 0) & (high == 0)) | ~self._drawn[: lines.done]] = np.inf
-        away -= np.where(self._behaviour[: lines.done] > 0, PREFERENCE, 0.0)
-        best = int(away.argmin()) if len(away) else -1
-        return best if best >= 0 and away[best] <= REACH else None
+        away[((low == 0) & (high == 0)) | ~self._drawn[:known]] = np.inf
+        away -= np.where(self._behaviour[:known] > 0, PREFERENCE, 0.0)
+        row = int(away.argmin())
+        return (0, row) if away[row] <= REACH else None
 
-    def step(self, part: int | None, across: int, down: int) -> int | None:
-        if self._view is None or not self._drawn.any():
+    def step(self, part: Part | None, across: int, down: int) -> Part | None:
+        if self._path is None or not self._drawn.any():
             return None
         order = np.flatnonzero(self._drawn)
-        order = order[np.argsort(-self._view.bias[-1, order], kind="stable")]
+        order = order[np.argsort(-self._path.bias[-1, order], kind="stable")]
         if part is None:
-            return int(order[0]) if self._selected is None else self._selected
-        return walked(order, part, across + down)
+            row = row_of(self._path.numbers, self._number)
+            return 0, int(order[0]) if row is None else row
+        index = int(np.flatnonzero(order == part[1])[0]) + across + down
+        return 0, int(order[min(max(index, 0), len(order) - 1)])
+
+    def choose(self, part: Part) -> None:
+        assert self._path is not None
+        self.select(int(self._path.numbers[part[1]]))
+        self.chosen.emit(self._number)
 
     def table(self) -> PlotTable:
-        view = self._view
-        assert view is not None
+        path = self._path
+        assert path is not None
         drawn = np.flatnonzero(self._drawn)
-        names = [view.names[row] for row in drawn.tolist()]
-        axes: dict[str, Column] = {"annotator": names, view.axis or "place": view.at}
-        flagged = [BEHAVIOUR_WORDS[number] for number in self._behaviour[drawn].tolist()]
-        behaviour = np.asarray(flagged, dtype=object)[:, None]
-        return PlotTable.of_cells(axes, {"bias": view.bias[:, drawn].T + 0.0, "behaviour": behaviour})
+        names = [path.names[row] for row in drawn.tolist()]
+        axes: dict[str, Column] = {"annotator": names, path.axis or "place": path.at}
+        behaviour = [BEHAVIOUR_WORDS[number] for number in self._behaviour[drawn].tolist()]
+        values = {"bias": path.bias[:, drawn].T + 0.0, "behaviour": np.asarray(behaviour, object)[:, None]}
+        return PlotTable.of_cells(axes, values)
 
-    def draw(self, painter: QPainter) -> None:
-        if self._view is None:
+    def place_of(self, part: Part) -> QPointF:
+        """Return the right end of a line."""
+        assert self._path is not None
+        y = self.plan.y_pixels(self._path.bias[-1:, part[1]])
+        return QPointF(self.plan.box.right, float(y[0]))
+
+    def _look_at(self, view: View | None) -> None:
+        """Show all: the picture of the lines has no part that could be enlarged."""
+
+    def _positions(self, path: PathView) -> NDArray[np.float64]:
+        """Return the places on the path; among logarithms, 0 is half of the least other one."""
+        at = np.asarray(path.at, dtype=float)
+        if self._logarithmic:
+            least = at[at > 0].min() if (at > 0).any() else 1.0
+            at = np.where(at > 0, at, least / 2)
+        return at
+
+    def _show(self) -> None:
+        """Describe axes, cut and crosses, and the extent of the lines, which are painted apart."""
+        path = self._path
+        if path is None:
+            self.show_chart(NO_CHART)
             return
-        box = self.box()
-        self._draw_ground(painter, box)
-        drawing = painter.paintEngine().type() == QPaintEngine.Type.SVG
-        if self._picturing and self._view.bias.size <= (MOST_POINTS if drawing else MOST_PAINTED):
-            self._draw_lines(painter, box, self._view)
-        else:
-            for image in self._lines.images:
-                painter.drawImage(box, image)
-        self._draw_crosses(painter)
-        self._draw_cut(painter, box)
-        look = theme.current()
-        for part, ink, width in ((self._selected, look.accent, 2.6), (self.pointed, look.text, 1.8)):
-            if part is not None and part < self._lines.done and self._drawn[part]:
-                self._draw_one(painter, part, ink, width)
+        at, drawn = self._positions(path), path.bias[:, self._drawn]
+        ends = np.array([min(float(drawn.min(initial=0.0)), 0.0), max(float(drawn.max(initial=0.0)), 0.0)])
+        ends = np.array([-1.0, 1.0]) if ends[0] == ends[1] else ends
+        bad = np.flatnonzero(self._drawn & (self._behaviour == BAD))[:MOST_CROSSES]
+        marks: list[Mark] = [
+            Points(x=at[[0, -1]], y=ends, size=0.0, pointable=False),
+            Segments(x=EVERYWHERE, y=np.zeros((1, 2)), ink="second"),
+            Points(
+                x=np.full(len(bad), np.inf), y=path.bias[-1, bad], symbol="cross", size=8.0, ink="rejected",
+                pointable=False,
+            ),
+        ]  # fmt: skip
+        notes = [
+            Note(-np.inf, np.inf, "above 0: prefers left", "third", shift=(6.0, 8.0)),
+            Note(-np.inf, -np.inf, "below 0: prefers right", "third", shift=(6.0, -8.0)),
+        ]
+        if np.isfinite(self._cut):
+            cut = float(np.clip(self._cut, at.min(), at.max()))
+            x = np.full((1, 2), cut)
+            marks.append(Segments(x=x, y=EVERYWHERE, ink="accent", width=1.6, dashes=(3.0, 3.0)))
+            late = cut == at[-1]
+            notes.append(
+                Note(cut, np.inf, "cut", "accent", "end" if late else "start", (-5.0 if late else 5.0, 22.0))
+            )
+        scale: Scale = "log" if self._logarithmic else "linear"
+        axis = Axis(path.axis, scale=scale, padding=0.0, falling=bool(at[0] > at[-1]))
+        self.show_chart(
+            Chart("", axis, Axis("bias"), tuple(marks), BEHAVIOUR_KEYS[::-1], tuple(notes), legend_at="above")
+        )
 
+    @property
     def _ratio(self) -> float:
         return self.devicePixelRatioF() * text_size()
 
-    def _x(self, at: NDArray[np.floating] | float) -> NDArray[np.floating]:
-        """Give how far along the axis places lie, 0 to 1."""
-        assert self._view is not None
-        ends = np.asarray(self._view.at, dtype=float)
-        places = np.asarray(at, dtype=float)
-        if self._logarithmic:
-            least = ends[ends > 0].min() if (ends > 0).any() else 1.0
-            # There is no 0 among logarithms: it lies as far beyond the last place as half of that.
-            least = least / 2 if (ends == 0).any() else least
-            ends, places = np.log(np.maximum(ends, least)), np.log(np.maximum(places, least))
-        room = ends[-1] - ends[0]
-        return np.asarray((places - ends[0]) / room if room else places * 0.0)
-
-    def _y(self, bias: NDArray[np.floating] | float) -> NDArray[np.floating]:
-        box = self.box()
-        return np.asarray(
-            box.top() + (self._most - np.asarray(bias)) / (self._most - self._least) * box.height()
-        )
-
     def _start(self, *, recoloured: bool = False) -> None:
         """Begin to work the picture out; recoloured, the lines run as they did."""
-        view, box, scale = self._view, self.box(), self._ratio()
-        if view is None:
+        path = self._path
+        if path is None:
             self._lines.clear()
             return
-        size = (box.size() * scale).toSize()
+        plan, scale = self.plan, self._ratio
+        height = plan.box.height * scale
         self._lines.start(
             PathFrame(
-                x=self._x(view.at),
-                bias=view.bias,
-                held=view.held,
+                x=(plan.x_pixels(self._positions(path)) - plan.box.left) / plan.box.width,
+                bias=path.bias,
+                held=path.held,
                 drawn=self._drawn,
                 behaviour=self._behaviour,
-                least=self._least,
-                most=self._most,
-                columns=size.width(),
-                rows=size.height(),
-                height=box.height() * scale,
+                least=plan.view.bottom,
+                most=plan.view.top,
+                columns=max(round(plan.box.width * scale), 1),
+                rows=max(round(height), 1),
+                height=height,
                 scale=scale,
             ),
             recoloured=recoloured,
         )
 
-    def _draw_ground(self, painter: QPainter, box: QRectF) -> None:
-        look = theme.current()
-        view = self._view
-        assert view is not None
-        self.draw_axes(painter, box)
-        zero = float(self._y(0.0))
-        painter.setPen(QPen(QColor(look.second), 1))
-        painter.drawLine(QPointF(box.left(), zero), QPointF(box.right(), zero))
-        painter.setFont(theme.font(theme.CAPTION))
-        paint_value_scale(painter, box, self._least, self._most, zero)
-        right = Qt.AlignmentFlag.AlignRight
-        middle = Qt.AlignmentFlag.AlignHCenter
-        wide = QFontMetrics(painter.font()).horizontalAdvance
-        below = QRectF(box.left(), box.bottom() + 3, box.width(), 16)
-        first, last = _written(float(view.at[0])), _written(float(view.at[-1]))
-        named = f"{view.axis} {first}" if view.axis else first
-        above_words, below_words = "above 0: prefers left", "below 0: prefers right"
-        # Where there is too little room the legend gives way, then the axis's name, then what lies below.
-        paint_legend(painter, box.left(), box.right())
-        paint_words(painter, QRectF(box.left(), 17, box.width(), 16), above_words, look.third)
-        for begin, words in ((named, below_words), (first, below_words), (first, "")):
-            taken = 2 * max(wide(begin), wide(last)) + wide(words) + 16
-            if taken < box.width():
-                break
-        paint_words(painter, below, begin, look.third)
-        paint_words(painter, below, last, look.third, side=right)
-        paint_words(painter, below, words, look.third, side=middle)
+    def draw(self, painter: QPainter) -> None:
+        if self._path is None:
+            return
+        self.paint_still(painter, self._draw_chart)
+        look, selected = theme.current(), row_of(self._path.numbers, self._number)
+        pointed = None if self.pointed is None else self.pointed[1]
+        for row, ink, width in ((selected, look.accent, 2.6), (pointed, look.text, 1.8)):
+            if row is not None and row < self._lines.done and self._drawn[row]:
+                self._draw_line(painter, row, ink, width)
 
-    def _draw_lines(self, painter: QPainter, box: QRectF, view: PathView) -> None:
-        """Draw every line by itself, from where its bias comes in."""
-        x = box.left() + np.clip(self._x(view.at), 0, 1) * box.width()
-        painter.save()
-        painter.setBrush(Qt.BrushStyle.NoBrush)
+    def _draw_chart(self, painter: QPainter) -> None:
+        """Draw every line in a picture with few of them; else their image."""
+        path, plan = self._path, self.plan
+        assert path is not None
+        drawing = painter.paintEngine().type() == QPaintEngine.Type.SVG
+        if self._picturing and path.bias.size <= (MOST_POINTS if drawing else MOST_PAINTED):
+            chart = replace(self.chart, marks=(*self._line_marks(path), *self.chart.marks))
+            plan = replace(plan, chart=chart)
+        else:
+            box = plan.box
+            for image in self._lines.images:
+                painter.drawImage(QRectF(box.left, box.top, box.width, box.height), image)
+        draw_chart(QtCanvas(painter), plan, theme.current())
+
+    def _line_marks(self, path: PathView) -> list[Line]:
+        """Describe every line by itself, from where its bias enters."""
+        at, marks = self._positions(path), []
         for behaviour, (width, opacity, dash) in enumerate(STYLES):
-            pen = QPen(QColor(behaviour_colour(behaviour)), width)
-            if dash is not None:
-                pen.setDashPattern([each / width for each in dash])
-            painter.setPen(pen)
-            painter.setOpacity(opacity)
+            dashes = () if dash is None else (dash[0] / width, dash[1] / width - dash[0] / width)
             for row in np.flatnonzero(self._drawn & (self._behaviour == behaviour)).tolist():
-                entered = np.flatnonzero(view.bias[:, row])
-                if not len(entered):
-                    continue
-                begin = max(int(entered[0]) - 1, 0)
-                along, high = x[begin:], self._y(view.bias[begin:, row])
-                if view.held:
-                    along, high = np.repeat(along, 2)[1:], np.repeat(high, 2)[:-1]
-                points = zip(along.tolist(), high.tolist(), strict=True)
-                painter.drawPolyline(QPolygonF([QPointF(*point) for point in points]))
-        painter.restore()
+                entered = np.flatnonzero(path.bias[:, row])
+                if len(entered):
+                    begin = max(int(entered[0]) - 1, 0)
+                    marks.append(
+                        Line(
+                            title=path.names[row], x=at[begin:], y=path.bias[begin:, row], width=width,
+                            ink=BEHAVIOUR_INKS[behaviour], dashes=dashes, opacity=opacity, held=path.held,
+                        )
+                    )  # fmt: skip
+        return marks
 
-    def _draw_crosses(self, painter: QPainter) -> None:
-        if not len(self._lines.low):
-            return
-        bad = np.flatnonzero(self._drawn & (self._behaviour == BAD))[:MOST_CROSSES]
-        colour, x = QColor(behaviour_colour(BAD)), self.box().right()
-        for y in self._y((self._lines.low[-1, bad] + self._lines.high[-1, bad]) / 2).tolist():
-            paint_cross(painter, QPointF(x, y), colour)
-
-    def _draw_cut(self, painter: QPainter, box: QRectF) -> None:
-        if not np.isfinite(self._cut):
-            return
-        x = box.left() + float(np.clip(self._x(self._cut), 0, 1)) * box.width()
-        look = theme.current()
-        pen = QPen(QColor(look.accent), 1.6)
-        pen.setDashPattern([3, 3])
-        painter.setPen(pen)
-        painter.drawLine(QPointF(x, box.top()), QPointF(x, box.bottom()))
-        beyond = x + 36 > box.right()
-        self._draw_chip(
-            painter, QRectF(x - 36 if beyond else x + 4, box.top() + 2, 32, 16), "cut", look.accent
-        )
-
-    def _draw_one(self, painter: QPainter, part: int, ink: str, width: float) -> None:
-        assert self._view is not None
-        box, low, high = self.box(), self._lines.low[:, part], self._lines.high[:, part]
+    def _draw_line(self, painter: QPainter, row: int, ink: str, width: float) -> None:
+        """Draw one line and its name above all others."""
+        assert self._path is not None
+        low, high = self._lines.low[:, row], self._lines.high[:, row]
         entered = np.flatnonzero((low != 0) | (high != 0))
         if not len(entered):
             return
-        begin = int(entered[0])
+        box, begin = self.plan.box, int(entered[0])
         low, high = low[begin:], high[begin:]
         falls = np.diff(low + high, prepend=low[0] + high[0]) < 0
         first, second = np.where(falls, high, low), np.where(falls, low, high)
-        y = self._y(np.stack([first, second], axis=1).ravel())
-        x = box.left() + np.repeat(np.arange(begin, len(self._lines.low)), 2) / self._ratio()
+        y = self.plan.y_pixels(np.stack([first, second], axis=1).ravel())
+        x = box.left + np.repeat(np.arange(begin, len(self._lines.low)), 2) / self._ratio
         bends = np.flatnonzero(np.abs(np.diff(y, 2)) > 1e-3) + 1
-        kept = np.unique(np.concatenate([[0], bends, [len(y) - 1]]))
-        pen = QPen(QColor(ink), width)
-        if int(self._behaviour[part]) in DASHED:
-            pen.setDashPattern(DASHED[int(self._behaviour[part])])
-        painter.setPen(pen)
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        points = zip(x[kept].tolist(), y[kept].tolist(), strict=True)
-        painter.drawPolyline(QPolygonF([QPointF(*point) for point in points]))
-        self._draw_name(painter, part, float(y[-1]), ink)
-
-    def _draw_name(self, painter: QPainter, part: int, y: float, ink: str) -> None:
-        assert self._view is not None
-        box = self.box()
-        name = self._view.names[part]
-        width = QFontMetrics(theme.font(theme.CAPTION, bold=True)).horizontalAdvance(name) + 10.0
-        width = min(width, box.width() / 2)
-        top = min(max(y - 20, box.top()), box.bottom() - 16)
-        self._draw_chip(painter, QRectF(box.right() - width - 8, top, width, 16), name, ink)
-
-    def _draw_chip(self, painter: QPainter, chip: QRectF, words: str, ink: str) -> None:
-        painter.setFont(theme.font(theme.CAPTION, bold=True))
+        corners = np.unique(np.concatenate([[0], bends, [len(y) - 1]]))
+        dashes = [width * length for length in BEHAVIOUR_DASHES[self._behaviour[row]]]
+        QtCanvas(painter).line(np.column_stack([x, y])[corners], Pen(ink, width, dashes))
+        font = theme.font(theme.CAPTION, bold=True)
+        name = self._path.names[row]
+        room = min(QFontMetrics(font).horizontalAdvance(name) + 10.0, box.width / 2)
+        top = min(max(float(y[-1]) - 20, box.top), box.bottom - 16)
+        chip = QRectF(box.right - room - 8, top, room, 16)
+        painter.setFont(font)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(theme.colour(theme.current().surface, 225))
         painter.drawRoundedRect(chip, 4, 4)
-        paint_words(painter, chip.adjusted(5, 0, -4, 0), words, ink, elide=Qt.TextElideMode.ElideMiddle)
+        paint_words(painter, chip.adjusted(5, 0, -4, 0), name, ink, elide=Qt.TextElideMode.ElideMiddle)
 
 
-def _written(place: float) -> str:
-    """Write a place by three digits, thousands told apart."""
+def _rounded(place: float) -> str:
+    """Write a place with three digits and thousands separators."""
     return f"{float(f'{place:.3g}'):,.0f}" if place >= 1000 else f"{place:.3g}"

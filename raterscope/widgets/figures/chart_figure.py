@@ -19,7 +19,7 @@ from raterscope.widgets.figures.qt_canvas import QtCanvas, text_width
 from raterscope.widgets.key_help import KeyHelp
 from raterscope.widgets.text_size import usual
 
-__all__ = ["ChartFigure", "ChartPanel", "Part", "box_of"]
+__all__ = ["NO_CHART", "ChartFigure", "ChartPanel", "Part", "box_of"]
 
 Part = tuple[int, int]
 """Number of a mark of the chart, and of a point of it."""

@@ -7,17 +7,19 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtCore import QPointF, Signal
+from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QWidget
 
+from raterscope.figures.canvas import Pen
+from raterscope.figures.colours import ANNOTATOR_SYMBOLS
+from raterscope.figures.layout import Box, elided
 from raterscope.figures.table import PlotTable
+from raterscope.figures.ternary import TernaryChart, TernaryPoint, corners_in, pixels_of
 from raterscope.text.numbers import count
 from raterscope.widgets import theme
-from raterscope.widgets.figures.cells import paint_community
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
-from raterscope.widgets.figures.ternary_plot import corners_in, paint_triangle, places_in
-from raterscope.widgets.painting import paint_words
+from raterscope.widgets.figures.qt_canvas import QtCanvas, text_width
 from raterscope.widgets.text_size import set_lengths
 
 __all__ = ["CommunityTriangles", "TrianglesView"]
@@ -176,52 +178,57 @@ class _Triangles(Figure[Part]):
             return
         self.paint_still(painter, self._draw_all)
         if self.pointed is not None:
-            centre = next(place for part, place in self._symbols() if part == self.pointed)
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(QColor(theme.current().text), 1.5))
-            painter.drawEllipse(centre, REACH, REACH)
+            centre = next(centre for part, centre in self._symbols() if part == self.pointed)
+            QtCanvas(painter).disc((centre.x(), centre.y()), REACH, "", Pen(theme.current().text, 1.5))
 
-    def _box(self, moment: int, true: int) -> QRectF:
-        """Give the room of a triangle."""
+    def _box(self, moment: int, true: int) -> Box:
+        """Return the room of a triangle, without titles and names of corners."""
         view = self._view
         assert view is not None
         wide = self.room.width() / len(view.moments)
         high = max(self.room.height() - HEAD, 1.0) / len(view.classes)
-        whole = QRectF(wide * moment, HEAD + high * true, wide, high)
-        return whole.adjusted(SIDE, LINE + CORNER, -SIDE, -CORNER)
+        left, top = wide * moment, HEAD + high * true
+        return Box(left + SIDE, top + LINE + CORNER, left + wide - SIDE, top + high - CORNER)
 
     def _symbols(self) -> list[tuple[Part, QPointF]]:
         view = self._view
-        if view is None:
-            return []
-        found = []
-        for moment, shares in enumerate(view.shares):
-            for true in range(len(view.classes)):
-                places = places_in(corners_in(self._box(moment, true)), shares[:, true])
-                found += [((moment, true, at), QPointF(*place)) for at, place in enumerate(places.tolist())]
-        return found
+        return [
+            ((moment, true, community), QPointF(x, y))
+            for moment, shares in enumerate(() if view is None else view.shares)
+            for true in range(shares.shape[1])
+            for community, (x, y) in enumerate(
+                pixels_of(corners_in(self._box(moment, true)), shares[:, true]).tolist()
+            )
+        ]
 
     def _draw_all(self, painter: QPainter) -> None:
-        view, look = self._view, theme.current()
+        view, look, canvas = self._view, theme.current(), QtCanvas(painter)
         assert view is not None
-        painter.setFont(theme.font(theme.CAPTION))
         for moment, title in enumerate(view.moments):
             box = self._box(moment, 0)
-            head = QRectF(box.left() - SIDE, 0, box.width() + 2 * SIDE, HEAD - 4)
-            paint_words(painter, head, title, look.second, side=Qt.AlignmentFlag.AlignHCenter)
-            for true, corners in enumerate(view.corners):
-                paint_triangle(painter, corners_in(self._box(moment, true)), corners)
+            canvas.text(((box.left + box.right) / 2, HEAD / 2 - 2), title, look.second, theme.CAPTION)
+            for true in range(len(view.classes)):
+                chart = self._chart(view, moment, true)
+                chart.draw_in(canvas, self._box(moment, true), look, theme.CAPTION, theme.CAPTION)
         for true, name in enumerate(view.classes):
-            line = QRectF(0, self._box(0, true).top() - CORNER - LINE, self.room.width(), LINE)
-            paint_words(painter, line, f"true: {name}", look.text)
+            middle = self._box(0, true).top - CORNER - LINE / 2
+            text = elided(f"true: {name}", self.room.width(), lambda part: text_width(part, theme.CAPTION))
+            canvas.text((0.0, middle), text, look.text, theme.CAPTION, "start")
+
+    def _chart(self, view: TrianglesView, moment: int, true: int) -> TernaryChart:
         most = max((int(sizes.max(initial=1)) for sizes in view.sizes), default=1)
-        for (moment, _true, community), centre in self._symbols():
-            number = int(view.numbers[moment][community])
+        points = []
+        for shares, number, size in zip(
+            view.shares[moment][:, true],
+            view.numbers[moment].tolist(),
+            view.sizes[moment].tolist(),
+            strict=True,
+        ):
+            radius = SMALLEST + (LARGEST - SMALLEST) * math.sqrt(size / most)
+            symbol = ANNOTATOR_SYMBOLS[number % len(ANNOTATOR_SYMBOLS)]
             lit = self._selected is None or self._selected == number
-            painter.setOpacity(1.0 if lit else FADED)
-            share = float(view.sizes[moment][community]) / most
-            radius = SMALLEST + (LARGEST - SMALLEST) * math.sqrt(share)
-            paint_community(painter, centre, number, radius)
-            words = QRectF(centre.x() + radius + 2, centre.y() - 7, 24, 14)
-            paint_words(painter, words, str(number + 1), look.second)
-        painter.setOpacity(1.0)
+            opacity = 1.0 if lit else FADED
+            points.append(
+                TernaryPoint(shares, f"community {number}", radius, str(number + 1), symbol, opacity)
+            )
+        return TernaryChart(view.corners[true], points)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF, QResizeEvent
+from PySide6.QtGui import QColor, QPainter, QPen, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from raterscope.figures.colours import colour_of
+from raterscope.figures.layout import Box
 from raterscope.figures.table import PlotTable
+from raterscope.figures.ternary import corners_in, draw_triangle, pixels_of
 from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import Figure
-from raterscope.widgets.figures.qt_canvas import polygon_of
+from raterscope.widgets.figures.qt_canvas import QtCanvas, polygon_of
 from raterscope.widgets.figures.row_lines import (
     DriftView,
     label_ink,
@@ -25,52 +24,9 @@ from raterscope.widgets.figures.row_lines import (
 from raterscope.widgets.painting import paint_words, symbol_path
 from raterscope.widgets.text_size import set_lengths
 
-__all__ = [
-    "TernaryPlot",
-    "corners_in",
-    "paint_triangle",
-    "places_in",
-]
-
+__all__ = ["TernaryPlot"]
 
 NAME = 84.0
-
-
-def corners_in(box: QRectF) -> NDArray[np.float64]:
-    """Give the largest triangle in a room: lower left, top and lower right, (3, 2) pixels."""
-    side = max(min(box.width(), box.height() * 2 / math.sqrt(3)), 1.0)
-    left = box.left() + (box.width() - side) / 2
-    low = box.top() + (box.height() + side * math.sqrt(3) / 2) / 2
-    return np.array([(left, low), (left + side / 2, low - side * math.sqrt(3) / 2), (left + side, low)])
-
-
-def places_in(corners: NDArray[np.float64], shares: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Give where shares, (..., 3), lie in a triangle, (..., 2) pixels."""
-    values = np.asarray(shares, dtype=np.float64)
-    return np.asarray((values / values.sum(axis=-1, keepdims=True)) @ corners)
-
-
-def paint_triangle(painter: QPainter, corners: NDArray[np.float64], names: Sequence[str]) -> None:
-    """Paint its frame, a grid of quarters, and what the corners stand for."""
-    look = theme.current()
-    points = [QPointF(*corner) for corner in corners]
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.setPen(QPen(theme.colour(look.line, 110), 1))
-    for share in (0.25, 0.5, 0.75):
-        for first, second, third in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-            start = points[first] + (points[second] - points[first]) * share
-            painter.drawLine(start, points[third] + (points[second] - points[third]) * share)
-    painter.setPen(QPen(QColor(look.line), 1.4))
-    painter.drawPolygon(QPolygonF(points))
-    painter.setFont(theme.font(theme.CAPTION))
-    most = max(min(NAME, (points[2].x() - points[0].x()) / 2), 12.0)
-    for corner, name, above in zip(points, names, (False, True, False), strict=True):
-        width = min(painter.fontMetrics().horizontalAdvance(name) + 2.0, most)
-        left = max(corner.x() - width / 2, 0.0)
-        box = QRectF(left, corner.y() - 19 if above else corner.y() + 3, width, 15)
-        paint_words(painter, box, name, look.second, elide=Qt.TextElideMode.ElideMiddle)
-
-
 TOP, BOTTOM, SIDE = 20.0, 22.0, 10.0
 REACH = 10.0
 MOST_POINTS = 1200
@@ -191,7 +147,7 @@ class TernaryPlot(Figure[Part]):
 
     def _lay_out(self) -> None:
         width, height = self.room.width() - 2 * SIDE, self.room.height() - TOP - BOTTOM
-        self._corners = corners_in(QRectF(SIDE, TOP, width, height))
+        self._corners = corners_in(Box(SIDE, TOP, SIDE + width, TOP + height))
         self._paths = []
         if self._view is None:
             return
@@ -206,7 +162,7 @@ class TernaryPlot(Figure[Part]):
     def _places(self, at: int, steps: NDArray[np.int64]) -> NDArray[np.floating]:
         """Give where a class's row stands after steps, (S, 2) pixels."""
         assert self._view is not None
-        return places_in(self._corners, self._view.mean[steps, at])
+        return pixels_of(self._corners, self._view.mean[steps, at])
 
     def _place(self, at: int, step: int) -> QPointF:
         ((x, y),) = self._places(at, np.array([step]))
@@ -214,7 +170,9 @@ class TernaryPlot(Figure[Part]):
 
     def _draw_frame(self, painter: QPainter) -> None:
         assert self._view is not None
-        paint_triangle(painter, self._corners, self._view.outputs)
+        look = theme.current()
+        draw_triangle(QtCanvas(painter), self._corners, self._view.outputs, look, theme.CAPTION)
+        painter.setFont(theme.font(theme.CAPTION))
         self._draw_legend(painter)
 
     def _draw_legend(self, painter: QPainter) -> None:

@@ -16,9 +16,11 @@ from raterscope.app.errors import plain
 from raterscope.app.formats.export import shortest
 from raterscope.app.kinds.labels.community_course import CommunityCourse
 from raterscope.figures.description import Key
-from raterscope.figures.paper import LINES
+from raterscope.figures.layout import Style
+from raterscope.figures.paper import LINES, PaperChart
+from raterscope.figures.shares import LEAST_ROWS, share_bars
 from raterscope.figures.sheet import Drawable
-from raterscope.figures.ternary import ShareBars, TernaryChart, TernaryPath, TernaryPoint
+from raterscope.figures.ternary import TernaryChart, TernaryPath, TernaryPoint
 
 __all__ = [
     "COURSE", "PARTICIPATION", "TRACES", "aligned_steps", "class_keys", "community_charts", "community_keys",
@@ -35,6 +37,7 @@ PARTICIPATION = ("moment", "annotator", "community", "name", "participation")
 TRACES = ("annotator", "vote", "votes_of_all", "true", "given", "probability")
 
 _SMALLEST, _LARGEST = 4.0, 16.0
+_BARS = Style(letters=13.0, edge=10.0)
 _MARKS, _ROWS = 5, 20
 """Steps that are marked in a triangle, and that are written to a table."""
 _POINTS = 400
@@ -119,18 +122,20 @@ def class_keys(classes: Sequence[str]) -> list[Key]:
 
 def participation_charts(course: CommunityCourse, annotators: Sequence[int], names: Sequence[str]) -> Charts:
     """Draw the participation of some annotators at every moment (Fig. 10)."""
-    colours = [_colour(at) for at in range(course.over.count)]
+    colours = [_colour(number) for number in range(course.over.count)]
     return [
         (
             plain(names[who], 40),
-            ShareBars(
-                course.titles,
-                np.array([course.participation(at, who) for at in range(len(course.titles))]),
-                colours,
+            PaperChart(
+                share_bars(
+                    np.array([course.participation(moment, who) for moment in range(len(course.titles))]),
+                    course.titles, course.names, inks=colours,
+                ),
+                420, 34 * max(len(course.titles), LEAST_ROWS) + 40, _BARS,
             ),
         )
         for who in annotators
-    ]
+    ]  # fmt: skip
 
 
 def trace_charts(labels: Labels, fusion: LabelFusion, annotators: Sequence[int]) -> Charts:

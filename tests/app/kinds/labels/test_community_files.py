@@ -8,7 +8,9 @@ import pytest
 from raterscope.app.kinds.labels.community_charts import corners_of
 from raterscope.app.kinds.labels.community_files import CHART_FILES
 from raterscope.figures.canvas import VectorCanvas
-from raterscope.figures.ternary import ShareBars, TernaryChart, TernaryPoint
+from raterscope.figures.paper import PaperChart
+from raterscope.figures.shares import share_bars
+from raterscope.figures.ternary import TernaryChart, TernaryPoint
 from tests.app.commands import run
 from tests.app.kinds.labels.made import LIAR, PEOPLE, write_votes
 from tests.app.tables import rows_of
@@ -90,7 +92,8 @@ def test_a_share_of_one_is_a_corner_and_bars_are_as_long_as_shares():
     assert right - left == pytest.approx(380)
     top = min(places, key=lambda one: one[1])
     assert top == pytest.approx(((left + right) / 2, low - 380 * 3**0.5 / 2), abs=0.01)
-    bars = ShareBars(["now"], np.array([[0.25, 0.75]]), ["#111111", "#222222"])
+    inks = ["#111111", "#222222"]
+    bars = PaperChart(share_bars(np.array([[0.25, 0.75]]), ["now"], ["one", "other"], inks=inks))
     canvas = VectorCanvas(bars.width, bars.height)
     bars.draw(canvas)
     page = ElementTree.fromstring(canvas.svg())
