@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 __all__ = [
@@ -11,7 +12,9 @@ __all__ = [
     "Watch",
     "no_look",
     "part",
+    "parts_of",
     "repeating",
+    "run_parts",
     "silent",
     "wait_watching",
     "without_partials",
@@ -150,6 +153,52 @@ def without_partials(watch: Watch) -> Watch:
         watch(fraction, words, objective=objective)
 
     return report
+
+
+THREADS = min(4, os.cpu_count() or 1)
+"""Parts of the work that run at the same time."""
+
+
+def parts_of(count: int, size: int) -> list[tuple[int, int]]:
+    """Return where each part of so many items begins and ends, `size` items or fewer in each."""
+    size = max(1, size)
+    return [(begin, min(begin + size, count)) for begin in range(0, count, size)]
+
+
+def run_parts(work: Callable[[int, int], object], parts: Sequence[tuple[int, int]], look: Look) -> None:
+    """Call ``work(begin, end)`` for every part, on all processors, and look after each.
+
+    Parameters
+    ----------
+    work : callable
+        Runs without the interpreter's lock, and writes what no other part reads or writes.
+    parts : sequence of (begin, end)
+    look : Look
+        Called in this thread only.
+
+    Examples
+    --------
+    >>> squares = [0] * 5
+    >>> def work(begin, end):
+    ...     squares[begin:end] = [n * n for n in range(begin, end)]
+    >>> run_parts(work, parts_of(5, 2), no_look)
+    >>> squares
+    [0, 1, 4, 9, 16]
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    if min(THREADS, len(parts)) < 2:
+        for begin, end in parts:
+            work(begin, end)
+            look()
+        return
+    with ThreadPoolExecutor(min(THREADS, len(parts))) as pool:
+        try:
+            for waiting in [pool.submit(work, begin, end) for begin, end in parts]:
+                waiting.result()
+                look()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 _FRESH = 0.05

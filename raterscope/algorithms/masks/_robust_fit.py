@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.data import Box, Float32Array, FloatArray
-from raterscope.algorithms.progress import Look, Watch, no_look, repeating
+from raterscope.algorithms.progress import Look, Watch, no_look, parts_of, repeating, run_parts
 
 __all__ = [
     "Columns",
@@ -58,11 +56,13 @@ class Columns:
         if self.row is None:
             return values
         out = np.empty((*values.shape[:-1], len(self.row)), dtype=values.dtype)
-        for begin in range(0, len(self.row), _CHUNK):
-            row = self.row[begin : begin + _CHUNK]
-            for place in np.ndindex(values.shape[:-1]):
-                look()
-                np.take(values[place], row, out=out[place][begin : begin + _CHUNK], mode="clip")
+        row, layers = self.row, list(np.ndindex(values.shape[:-1]))
+
+        def fill(begin: int, end: int) -> None:
+            for layer in layers:
+                np.take(values[layer], row[begin:end], out=out[layer][begin:end], mode="clip")
+
+        run_parts(fill, parts_of(len(row), _CHUNK // max(1, len(layers))), look)
         return out
 
 
@@ -257,8 +257,6 @@ def _axis(basis: FloatArray) -> _Axis:
 _CHUNK = 2_000_000
 """Columns times raters between two reports."""
 
-_THREADS = min(4, os.cpu_count() or 1)
-
 _LEAST_DOF, _MOST_DOF = 0.05, 1e4
 _TINY = 1e-12
 
@@ -399,9 +397,7 @@ def settled(objective: list[float], tolerance: float) -> bool:
 
 def chunks(columns: Columns) -> list[tuple[int, int]]:
     """Part the columns, so that each part is little work."""
-    size = max(1, _CHUNK // len(columns.data))
-    count = columns.data.shape[1]
-    return [(begin, min(count, begin + size)) for begin in range(0, count, size)]
+    return parts_of(columns.data.shape[1], _CHUNK // len(columns.data))
 
 
 def _sweep(
@@ -416,23 +412,22 @@ def _sweep(
     sums, totals = np.zeros((len(parts), 4, len(columns.data))), np.zeros((len(parts), 1))
     objective = state.objective[-1] if state.objective else None
     words = f"fusing, iteration {len(state.objective) + 1}"
+    finished = 0
 
-    def run(number: int) -> None:
-        begin, end = parts[number]
+    def run(begin: int, end: int) -> None:
+        number = begin // parts[0][1]
         kernels.sweep(
             state.likelihood.kind, columns.data, columns.weight, columns.state, state.rater, prior, precision,
             state.t, state.s, begin, end, sums[number], totals[number],
             state.likelihood.table,
         )  # fmt: skip
 
-    with ThreadPoolExecutor(min(_THREADS, len(parts))) as pool:
-        waiting = [pool.submit(run, number) for number in range(len(parts))]
-        try:
-            for number, one in enumerate(waiting):
-                one.result()
-                watch(done + share * (number + 1) / len(parts), words, objective=objective, partial=partial)
-        finally:
-            pool.shutdown(cancel_futures=True)
+    def look() -> None:
+        nonlocal finished
+        finished += 1
+        watch(done + share * finished / len(parts), words, objective=objective, partial=partial)
+
+    run_parts(run, parts, look)
     return sums.sum(axis=0), totals.sum(axis=0)
 
 

@@ -26,10 +26,15 @@ __all__ = [
     "mark_occupied",
     "mark_rows",
     "pack",
+    "row_gaps",
     "squared_across_slices",
     "squared_across_uneven_slices",
     "squared_distance",
+    "squared_distance_at",
 ]
+
+COLUMNS = 32
+"""Columns of a block that signed distances are carried across together."""
 
 
 @compiled()
@@ -147,15 +152,23 @@ def _lower(here: Array, there: Array, added: float, best: Array) -> None:
         best[x] = min(best[x], add + max(nothing, side * there[x]))
 
 
+@compiled(error_model="numpy", fastmath={"nnan", "ninf", "nsz"})
+def _largest(values: Array) -> float:
+    most = np.float32(0)
+    for x in range(len(values)):
+        most = max(most, values[x])
+    return most
+
+
 @compiled(error_model="numpy")
-def _settled(row: Array, far: np.float32) -> int:
-    """Return 1 or -1 where the whole row is that far inside or outside, else 0."""
-    value = row[0]
+def _side_beyond(values: Array, far: np.float32) -> int:
+    """Return 1 or -1 where all values are `far` inside or outside, else 0."""
+    value = values[0]
     if abs(value) < far:
         return 0
     different = False
-    for x in range(len(row)):
-        different |= row[x] != value
+    for x in range(len(values)):
+        different |= values[x] != value
     if different:
         return 0
     return 1 if value > 0 else -1
@@ -165,31 +178,45 @@ def _settled(row: Array, far: np.float32) -> int:
 def across_rows(squared: Array, step: float, far: float, begin: int, end: int, out: Array) -> None:
     """Carry signed squared distances across the first axis of (N, X) `squared`, for rows `begin` to `end`.
 
-    Only rows whose own distance is beneath the root of `far` are looked at; a row that lies between rows all
-    of the same kind is left as it is.
+    Only rows whose own distance is below the root of `far` are looked at, the nearest first. Blocks of
+    columns of which all these rows are far on the same side stay as they are.
     """
     count, width = squared.shape
     reach = 0
     while reach + 1 < count and ((reach + 1) * step) ** 2 < far:
         reach += 1
-    kind = np.empty(count, np.int64)
-    for y in range(max(0, begin - reach), min(count, end + reach)):
-        kind[y] = _settled(squared[y], np.float32(far))
-    best = np.empty(width, np.float32)
+    blocks = (width + COLUMNS - 1) // COLUMNS
+    first, last = max(0, begin - reach), min(count, end + reach)
+    side = np.zeros((last - first, blocks), np.int8)
+    total = np.zeros((last - first + 1, blocks), np.int32)
+    for y in range(first, last):
+        for block in range(blocks):
+            columns = slice(block * COLUMNS, min(width, (block + 1) * COLUMNS))
+            side[y - first, block] = _side_beyond(squared[y, columns], np.float32(far))
+            total[y - first + 1, block] = total[y - first, block] + side[y - first, block]
+    best = np.empty(COLUMNS, np.float32)
     for y in range(begin, end):
-        low, high = max(0, y - reach), min(count - 1, y + reach)
-        same = kind[y] != 0
-        for other in range(low, high + 1):
-            same = same and kind[other] == kind[y]
-        if same:
-            out[y] = squared[y]
-            continue
-        best[:] = np.abs(squared[y])
-        for other in range(low, high + 1):
-            if other != y:
-                _lower(squared[y], squared[other], ((other - y) * step) ** 2, best)
-        for x in range(width):
-            out[y, x] = best[x] if squared[y, x] > 0 else -best[x]
+        low, high = max(0, y - reach) - first, min(count - 1, y + reach) - first
+        for block in range(blocks):
+            columns = slice(block * COLUMNS, min(width, (block + 1) * COLUMNS))
+            here, filled = squared[y, columns], out[y, columns]
+            if abs(total[high + 1, block] - total[low, block]) == high + 1 - low:
+                filled[:] = here
+                continue
+            lowered = best[: len(here)]
+            for x in range(len(here)):
+                lowered[x] = abs(here[x])
+            own = side[y - first, block]
+            for away in range(1, reach + 1):
+                added = (away * step) ** 2
+                if added >= _largest(lowered):
+                    break
+                for other in range(y - away, y + away + 1, 2 * away):
+                    # Rows that are far on the same side add no boundary nearer than `far`.
+                    if 0 <= other < count and (own == 0 or side[other - first, block] != own):
+                        _lower(here, squared[other, columns], added, lowered)
+            for x in range(len(here)):
+                filled[x] = lowered[x] if here[x] > 0 else -lowered[x]
 
 
 @compiled(error_model="numpy")
@@ -377,6 +404,86 @@ def squared_across_slices(squared: Array, step: float, first: int, last: int) ->
             _envelope(line, step, place, border)
             for z in range(slices):
                 squared[z, y, x] = line[z]
+
+
+@compiled()
+def row_gaps(marked: Array, begin: int, end: int, gap: Array) -> None:
+    """Count the columns from each voxel to the nearest marked one of its row.
+
+    Parameters
+    ----------
+    marked : (Z, Y, X) bool
+    begin, end : int
+        Slices to fill in.
+    gap : (Z, Y, X) uint16 or uint32
+        Filled; the largest number of its type where nothing is marked. Rows are shorter than that.
+    """
+    _, rows, columns = marked.shape
+    none = ~gap.dtype.type(0)
+    for z in range(begin, end):
+        for y in range(rows):
+            row, out = marked[z, y], gap[z, y]
+            away = none
+            for x in range(columns):
+                away = gap.dtype.type(0 if row[x] else (away if away == none else away + 1))
+                out[x] = away
+            away = none
+            for x in range(columns - 1, -1, -1):
+                away = gap.dtype.type(0 if row[x] else (away if away == none else away + 1))
+                out[x] = min(out[x], away)
+
+
+@compiled(error_model="numpy")
+def squared_distance_at(
+    gap: Array, steps: Array, heights: Array, places: Array, begin: int, end: int, out: Array
+) -> int:
+    """Return the squared distance (mm) of listed voxels to the nearest marked one, and count the rows tried.
+
+    The rows around a voxel are tried from the nearest on, and none beyond the nearest marked voxel so far.
+
+    Parameters
+    ----------
+    gap : (Z, Y, X)
+        As of `row_gaps`.
+    steps : (3,) float64
+        mm of a unit of `heights`, and from row to row and column to column.
+    heights : (Z,) float64
+        Of the slices, in order.
+    places : (N,) int64
+        Flat indices.
+    begin, end : int
+        Voxels of the list to fill in.
+    out : (N,) float32
+        Filled; inf where nothing is marked.
+    """
+    slices, rows, columns = gap.shape
+    none = ~gap.dtype.type(0)
+    tried = 0
+    for i in range(begin, end):
+        z, rest = divmod(places[i], rows * columns)
+        y, x = divmod(rest, columns)
+        best = np.inf
+        for down in range(2):
+            other = z if down else z + 1
+            while 0 <= other < slices:
+                across = ((heights[other] - heights[z]) * steps[0]) ** 2
+                if across >= best:
+                    break
+                away = 0
+                while y - away >= 0 or y + away < rows:
+                    along = (away * steps[1]) ** 2
+                    if across + along >= best:
+                        break
+                    for row in range(y - away, y + away + 1, max(1, 2 * away)):
+                        if 0 <= row < rows and gap[other, row, x] != none:
+                            # Rounded as the passes of `squared_distance` and `squared_across_slices` round.
+                            aside = np.float32((gap[other, row, x] * steps[2]) ** 2)
+                            best = min(best, across + np.float32(along + aside))
+                    tried += 2
+                    away += 1
+                other += -1 if down else 1
+        out[i] = best
+    return tried
 
 
 @compiled(error_model="numpy")

@@ -65,7 +65,7 @@ from raterscope.algorithms.masks.leave_one_out import (
     leave_out,
     spread,
 )
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Watch, no_look, part, parts_of, run_parts, silent
 
 __all__ = [
     "BINS",
@@ -126,6 +126,9 @@ _MARGIN = 0.5
 
 _FARTHEST = 2.0
 """Factor that a case's own multipliers differ by at most: one rater's gross slip is no spread of a crowd."""
+
+_AT_ONCE = 500_000
+"""Voxels that a thread takes at a time."""
 
 _SHRINK = 2.0
 """Cases that the development data's multipliers count as."""
@@ -275,22 +278,25 @@ class Distances:
         The part of the image that was measured: all that anybody marks, and room about it.
     away : (P, Z, Y, X) float32
         Signed distances, mm, above 0 inside.
+    clip : float
+        Largest distance, mm.
     """
 
     masks: Masks
     away: Float32Array
+    clip: float
 
 
-def measure(masks: Masks, watch: Watch = silent, reach: float = 0.0) -> Distances:
-    """Measure signed distances to the raters' outlines, as far as `calibrate` or `reach`, mm, needs them."""
+def measure(masks: Masks, watch: Watch = silent) -> Distances:
+    """Measure signed distances to the raters' outlines, as far as `calibrate` needs them."""
     clip = _clip(masks.spacing)
     here = domain(masks, clip * _MARGIN, partial(watch, 0.0, "looking for what is marked"))
     away = np.empty(here.values.shape, dtype=np.float32)
     for p, layer in enumerate(here.values):
         look = partial(watch, p / len(away), f"measuring the outline of {masks.annotators[p]}")
         look()
-        away[p] = signed_distance(marked(layer), masks.spacing, max(clip, reach), look, here.positions)
-    return Distances(here, away)
+        away[p] = signed_distance(marked(layer), masks.spacing, clip, look, here.positions)
+    return Distances(here, away, clip)
 
 
 def calibrate(masks: Masks, watch: Watch = silent, distances: Distances | None = None) -> Calibration | None:
@@ -302,7 +308,7 @@ def calibrate(masks: Masks, watch: Watch = silent, distances: Distances | None =
         Of one structure; probabilities count as marked above one half.
     watch : Watch
     distances : Distances, optional
-        Of these masks, where they are measured already; overwritten.
+        Of these masks, where they are measured already.
 
     Returns
     -------
@@ -314,12 +320,7 @@ def calibrate(masks: Masks, watch: Watch = silent, distances: Distances | None =
         return None
     found = distances or measure(masks, part(watch, 0.0, 0.5))
     spacing, here, away = masks.spacing, found.masks, found.away
-    clip, values = _clip(spacing), marked(here.values)
-    if distances is not None:
-        for layer in away:
-            for slab in np.array_split(layer, max(1, layer.size // 500_000), axis=1):
-                watch(0.5, "pooling the raters' spread")
-                np.clip(slab, -clip, clip, out=slab)
+    clip, values = found.clip, marked(here.values)
     smooth = Smoother(spacing, here.positions, _SMOOTHED * _side(spacing))
     mean, scale = spread(away, clip, smooth, partial(watch, 0.5, "pooling the raters' spread"))
     ratios = tried = included = None
@@ -428,7 +429,14 @@ def student(ratio: NDArray[Any], dof: float, curve: tuple[float, float] = (0.0, 
     """Return Student's distribution function at shift + slope x ratio."""
     steps, chance = _student_table(dof)
     shift, slope = curve
-    return np.asarray(np.interp(ratio, (steps - shift) / slope, chance), dtype=np.float32)
+    moved, every = (steps - shift) / slope, np.ravel(ratio)
+    out = np.empty(every.shape, dtype=np.float32)
+
+    def look_up(begin: int, end: int) -> None:
+        out[begin:end] = np.interp(every[begin:end], moved, chance)
+
+    run_parts(look_up, parts_of(out.size, _AT_ONCE), no_look)
+    return out.reshape(np.shape(ratio))
 
 
 @cache

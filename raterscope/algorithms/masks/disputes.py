@@ -27,7 +27,7 @@ from raterscope.algorithms.masks.data import (
     cut_positions,
 )
 from raterscope.algorithms.masks.grid import slab_bounds
-from raterscope.algorithms.masks.metrics import distance_to, placed
+from raterscope.algorithms.masks.metrics import distance_at, distance_to, placed
 from raterscope.algorithms.masks.patterns import box_of, labels_of
 from raterscope.algorithms.progress import Look, Watch, no_look, silent
 
@@ -382,11 +382,7 @@ def _regions(scene: _Scene, tolerance: float | None, look: Look) -> list[Dispute
         return []
     size = None if scene.positions is None else scene.volume_of(marked)
     tolerance = tolerance_of(marked, spacing, size) if tolerance is None else tolerance
-    if marked is consensus:
-        beyond_depth = distance_to(consensus, spacing, scene.positions, look)
-    else:
-        beyond_depth = _thickness(marked, scene, flat, look)
-    disputed = _disputed(scene, beyond_depth, look)
+    disputed = _disputed(scene, None if marked is consensus else _thickness(marked, scene, flat, look), look)
     places, deepest = disputed.places, disputed.depth.max(axis=0, initial=0.0)
     cores, count = cores_of(
         places, deepest, scene.shape, tolerance, _PROMINENCE * tolerance, radius_of(marked, spacing, size),
@@ -409,8 +405,12 @@ def _regions(scene: _Scene, tolerance: float | None, look: Look) -> list[Dispute
     return found if marked is consensus else [replace(one, reach=float("nan"), away=()) for one in found]
 
 
-def _disputed(scene: _Scene, beyond_depth: Float32Array, look: Look) -> _Disputed:
-    """Measure how deep voxels lie between each rater's mask and the consensus."""
+def _disputed(scene: _Scene, thickness: Float32Array | None, look: Look) -> _Disputed:
+    """Measure how deep voxels lie between each rater's mask and the consensus.
+
+    `thickness`, (Z, Y, X), takes the place of distances to a consensus that is empty.
+    """
+    spacing, positions = scene.fusion.spacing, scene.positions
     differ = np.zeros(scene.shape, dtype=np.bool_)
     drew = [bool(mask.any()) for mask in scene.masks]
     for p, mask in enumerate(scene.masks):
@@ -422,7 +422,11 @@ def _disputed(scene: _Scene, beyond_depth: Float32Array, look: Look) -> _Dispute
     places = np.flatnonzero(differ)
     look()
     held = scene.consensus.ravel()[places]
-    beyond = beyond_depth.ravel()[places]
+    beyond = np.zeros(len(places), dtype=np.float32)
+    if thickness is None:
+        beyond[~held] = distance_at(scene.consensus, places[~held], spacing, positions, look)
+    else:
+        beyond = thickness.ravel()[places]
     depth = np.zeros((len(scene.masks), len(places)), dtype=np.float32)
     share = np.zeros(len(places), dtype=np.float32)
     for p, mask in enumerate(scene.masks):
@@ -430,8 +434,9 @@ def _disputed(scene: _Scene, beyond_depth: Float32Array, look: Look) -> _Dispute
         inside = mask.ravel()[places]
         share += inside
         if drew[p]:
-            away = distance_to(mask, scene.fusion.spacing, scene.positions, look)
-            depth[p] = np.where(inside, beyond, away.ravel()[places]) * (inside != held)
+            depth[p] = beyond * (inside & ~held)
+            short = np.flatnonzero(held & ~inside)
+            depth[p, short] = distance_at(mask, places[short], spacing, positions, look)
     doubt = np.empty(len(places), dtype=np.float32)
     for begin in range(0, len(places), _AT_ONCE):
         look()

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.data import OPEN, BoolArray, Box, Float32Array, FloatArray, Masks
 from raterscope.algorithms.masks.patterns import with_margin
-from raterscope.algorithms.progress import Look, no_look
+from raterscope.algorithms.progress import Look, no_look, parts_of, run_parts
 
-__all__ = ["domain", "logit_distance", "occupied", "signed_distance"]
+__all__ = ["domain", "half_side", "logit_distance", "occupied", "signed_distance"]
 
 _AT_ONCE = 500_000
 """Voxels between two looks whether the work is still wanted."""
@@ -64,33 +64,38 @@ def signed_distance(
     bits = np.ascontiguousarray(mask).view(np.uint8)
     slices, rows, columns = bits.shape
     lines = max(1, _AT_ONCE // columns)
-    slab, band = max(1, lines // rows), max(1, lines // slices)
-    half = _smallest_side(spacing, slices, positions) / 2
+    half = half_side(spacing, slices, positions)
     far = (clip + half) ** 2 * (1 + 1e-6)
-    plane = np.empty(bits.shape, dtype=np.float32)
-    line = np.empty(bits.shape[1:], dtype=np.float32)
-    for z in range(slices):
-        if z % slab == 0:
-            look()
-        kernels.along_columns(bits[z], spacing[2], far, line)
-        for row in range(0, rows, lines):
-            if row:
-                look()
-            kernels.across_rows(line, spacing[1], far, row, min(row + lines, rows), plane[z])
-    away = plane
+    along = np.empty(bits.shape, dtype=np.float32)
+    away = np.empty(bits.shape, dtype=np.float32)
+
+    def fill_planes(begin: int, end: int) -> None:
+        for z in range(begin, end):
+            kernels.along_columns(bits[z], spacing[2], far, along[z])
+
+    def fill_rows(begin: int, end: int) -> None:
+        z, row = divmod(begin, rows)
+        while begin < end:
+            last = min(rows, row + end - begin)
+            kernels.across_rows(along[z], spacing[1], far, row, last, away[z])
+            begin, z, row = begin + last - row, z + 1, 0
+
+    run_parts(fill_planes, parts_of(slices, lines // rows), look)
+    run_parts(fill_rows, parts_of(slices * rows, lines), look)
     if slices > 1:
-        away = np.empty_like(plane)
-        for row in range(0, rows, band):
-            look()
-            end = min(row + band, rows)
+        plane, away = away, along  # whose values are no longer needed
+
+        def fill_bands(begin: int, end: int) -> None:
             if positions is None:
-                kernels.across_slices(plane, spacing[0], far, row, end, away)
+                kernels.across_slices(plane, spacing[0], far, begin, end, away)
             else:
-                kernels.across_uneven_slices(plane, np.array(positions), far, row, end, away)
-    every = away.ravel()
-    for begin in range(0, len(every), _AT_ONCE):
-        look()
-        kernels.finish(every[begin : begin + _AT_ONCE], half, clip)
+                kernels.across_uneven_slices(plane, np.array(positions), far, begin, end, away)
+
+        run_parts(fill_bands, parts_of(rows, lines // slices), look)
+    flat = away.ravel()
+    run_parts(
+        lambda begin, end: kernels.finish(flat[begin:end], half, clip), parts_of(len(flat), _AT_ONCE), look
+    )
     return away
 
 
@@ -188,7 +193,9 @@ def _as_bytes(layer: NDArray[Any]) -> NDArray[np.uint8]:
     return np.ascontiguousarray(layer).view(np.uint8)
 
 
-def _smallest_side(spacing: tuple[float, float, float], slices: int, positions: FloatArray | None) -> float:
+def half_side(spacing: tuple[float, float, float], slices: int, positions: FloatArray | None) -> float:
+    """Return how far before the centre of a voxel its boundary runs, mm: half of the smallest side."""
     if slices == 1:
-        return min(spacing[1:])
-    return min(spacing) if positions is None else min(float(np.diff(positions).min()), *spacing[1:])
+        return min(spacing[1:]) / 2
+    step = spacing[0] if positions is None else float(np.diff(positions).min())
+    return min(step, *spacing[1:]) / 2

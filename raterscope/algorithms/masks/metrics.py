@@ -12,9 +12,10 @@ voxel of A to the nearest one of B:
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
@@ -32,7 +33,7 @@ from raterscope.algorithms.masks.data import (
     volumes_of,
 )
 from raterscope.algorithms.masks.patterns import box_of, labels_of
-from raterscope.algorithms.progress import Look, Watch, no_look, part, silent
+from raterscope.algorithms.progress import Look, Watch, no_look, part, parts_of, run_parts, silent
 
 __all__ = [
     "Comparison",
@@ -42,6 +43,7 @@ __all__ = [
     "against_and_pairwise",
     "compare",
     "dice",
+    "distance_at",
     "distance_to",
     "pairwise",
     "placed",
@@ -53,6 +55,13 @@ Spacing = tuple[float, float, float]
 
 _AT_ONCE = 1_000_000
 """Voxels between two looks whether distances are still wanted."""
+
+_SAMPLE = 1000
+"""Voxels that tell how much work the distances at all listed ones are."""
+
+_ROWS_A_VOXEL = 20
+"""Rows that are tried in the time in which a voxel's distance is carried along all axes."""
+
 Value = TypeVar("Value", bound=np.generic)
 
 
@@ -130,19 +139,20 @@ class SignedRank:
 
 @dataclass(frozen=True, eq=False)
 class _Shape:
-    """A mask's number of voxels, those of its surface, and the distance (mm) of every voxel to that.
+    """A mask's number of voxels, its surface, and how far that is from other surfaces.
 
     Attributes
     ----------
     size : int
     surface : (N,) int64
         Flat indices.
-    away : (Z * Y * X,) float32
+    away : mapping of int to (N,) float32
+        mm: distance of each voxel of the surface to the surface of another shape, by that one's number.
     """
 
     size: int
     surface: NDArray[np.int64]
-    away: Float32Array
+    away: dict[int, Float32Array] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,6 +177,11 @@ class _Scene:
     positions: FloatArray | None
     first: int
 
+    def shapes(self, pairs: Sequence[tuple[int, int]], watch: Watch) -> list[_Shape]:
+        """Measure the raters' masks, and the reference after them where there is one."""
+        masks = self.judged if self.target is None else [*self.judged, self.target]
+        return _shapes(masks, self.masks.spacing, self.positions, pairs, watch)
+
 
 def dice(a: BoolArray, b: BoolArray) -> float:
     """Return 2 |A and B| / (|A| + |B|) of two masks, (Z, Y, X); NaN where both are empty.
@@ -181,21 +196,13 @@ def dice(a: BoolArray, b: BoolArray) -> float:
     return 2.0 * np.count_nonzero(a & b) / whole if whole else float("nan")
 
 
-def _dice(a: _Shape, b: _Shape, first: BoolArray, second: BoolArray) -> float:
-    """Return what `dice` does of two shapes and their masks."""
-    whole = a.size + b.size
-    return 2.0 * int(np.count_nonzero(first & second)) / whole if whole else float("nan")
-
-
 def surface_of(mask: BoolArray, look: Look = no_look) -> BoolArray:
     """Mark the voxels of a mask that share a face with one outside it; (Z, Y, X)."""
     from raterscope.algorithms.masks._voxel_kernels import boundary
 
     surface = np.empty(mask.shape, dtype=np.bool_)
-    step = max(1, _AT_ONCE // (mask.shape[1] * mask.shape[2]))
-    for begin in range(0, len(mask), step):
-        look()
-        boundary(mask, begin, min(begin + step, len(mask)), surface)
+    parts = parts_of(len(mask), _AT_ONCE // (mask.shape[1] * mask.shape[2]))
+    run_parts(lambda begin, end: boundary(mask, begin, end, surface), parts, look)
     return surface
 
 
@@ -219,17 +226,54 @@ def distance_to(
     slices, rows, columns = marked.shape
     away = np.empty(marked.shape, dtype=np.float32)
     steps = np.array(spacing, dtype=np.float64)
-    slab, band = (max(1, _AT_ONCE // max(1, plane)) for plane in (rows * columns, slices * columns))
-    for z in range(0, slices, slab):
-        look()
-        squared_distance(marked[z : z + slab], steps, away[z : z + slab])
-    for y in range(0, rows if slices > 1 else 0, band):
-        look()
+    run_parts(
+        lambda begin, end: squared_distance(marked[begin:end], steps, away[begin:end]),
+        parts_of(slices, _AT_ONCE // (rows * columns)), look,
+    )  # fmt: skip
+
+    def carry(begin: int, end: int) -> None:
         if positions is None:
-            squared_across_slices(away, steps[0], y, min(y + band, rows))
+            squared_across_slices(away, steps[0], begin, end)
         else:
-            squared_across_uneven_slices(away, np.array(positions, dtype=np.float64), y, min(y + band, rows))
+            squared_across_uneven_slices(away, np.array(positions, dtype=np.float64), begin, end)
+
+    if slices > 1:
+        run_parts(carry, parts_of(rows, _AT_ONCE // (slices * columns)), look)
     return np.sqrt(away, out=away)
+
+
+def distance_at(
+    marked: BoolArray,
+    voxels: NDArray[np.int64],
+    spacing: Spacing,
+    positions: FloatArray | None = None,
+    look: Look = no_look,
+) -> Float32Array:
+    """Return the distances that `distance_to` gives at (N,) flat indices alone; (N,) float32, mm.
+
+    The work grows with the voxels asked for and the squares of their distances. Where a sample of them shows
+    that this is more than measuring all voxels, all are measured.
+    """
+    from raterscope.algorithms.masks._voxel_kernels import row_gaps, squared_distance_at
+
+    slices, rows, columns = marked.shape
+    out = np.empty(len(voxels), dtype=np.float32)
+    if not len(voxels):
+        return out
+    gap = np.empty(marked.shape, dtype=np.uint16 if columns < np.iinfo(np.uint16).max else np.uint32)
+    parts = parts_of(slices, _AT_ONCE // (rows * columns))
+    run_parts(lambda begin, end: row_gaps(marked, begin, end, gap), parts, look)
+    steps = np.array((spacing[0] if positions is None else 1.0, *spacing[1:]), dtype=np.float64)
+    heights = np.asarray(np.arange(slices) if positions is None else positions, dtype=np.float64)
+    sample = np.ascontiguousarray(voxels[:: -(-len(voxels) // _SAMPLE)])
+    tried = squared_distance_at(gap, steps, heights, sample, 0, len(sample), out) / len(sample)
+    if tried * len(voxels) > _ROWS_A_VOXEL * marked.size:
+        return distance_to(marked, spacing, positions, look).ravel()[voxels]
+    run_parts(
+        lambda begin, end: squared_distance_at(gap, steps, heights, voxels, begin, end, out),
+        parts_of(len(voxels), int(_ROWS_A_VOXEL * _AT_ONCE / max(tried, 1.0))), look,
+    )  # fmt: skip
+    return np.sqrt(out, out=out)
 
 
 def compare(a: BoolArray, b: BoolArray, spacing: Spacing, positions: FloatArray | None = None) -> Comparison:
@@ -262,12 +306,13 @@ def compare(a: BoolArray, b: BoolArray, spacing: Spacing, positions: FloatArray 
         raise ValueError(f"masks of {a.shape} and {b.shape} voxels; expected one shape.")
     found = box_of(np.stack([a, b]).view(np.uint8))
     if found is None:
-        return _comparison(_empty(), _empty(), 0, a.size, 0.0)
+        empty = _Shape(0, np.empty(0, dtype=np.int64))
+        return _comparison([empty, empty], 0, 1, 0, a.size, 0.0)
     crop = tuple(slice(at, at + n) for at, n in zip(*found, strict=True))
     cut = None if positions is None else positions[crop[0]]
-    one, other = (_shape(np.ascontiguousarray(mask[crop]), spacing, cut) for mask in (a, b))
+    shapes = _shapes([np.ascontiguousarray(mask[crop]) for mask in (a, b)], spacing, cut, [(0, 1)], silent)
     difference = float(volumes_of(a, spacing, positions) - volumes_of(b, spacing, positions))
-    return _comparison(one, other, int(np.count_nonzero(a & b)), a.size, difference)
+    return _comparison(shapes, 0, 1, int(np.count_nonzero(a & b)), a.size, difference)
 
 
 def against(
@@ -290,7 +335,8 @@ def against(
         Specificities are over the voxels of the masks' values.
     """
     scene = _cropped(masks, structure, watch, _reference(masks, reference, structure))
-    shapes = _shapes(scene, part(watch, 0.0, 1.0))
+    raters = len(masks.annotators)
+    shapes = scene.shapes([(p, raters) for p in range(raters)], part(watch, 0.0, 1.0))
     return _compared(scene, shapes, partial(watch, 1.0, "comparing to the reference"))
 
 
@@ -309,7 +355,8 @@ def pairwise(masks: Masks, structure: int = 0, watch: Watch = silent) -> RaterAg
            [0.85, 0.85, 1.  ]])
     """
     scene = _cropped(masks, structure, watch)
-    return _paired(scene, _shapes(scene, part(watch, 0.0, 0.5)), part(watch, 0.5, 1.0))
+    pairs = itertools.combinations(range(len(masks.annotators)), 2)
+    return _paired(scene, scene.shapes(list(pairs), part(watch, 0.0, 0.8)), part(watch, 0.8, 1.0))
 
 
 def against_and_pairwise(
@@ -317,9 +364,10 @@ def against_and_pairwise(
 ) -> tuple[tuple[Comparison, ...], RaterAgreement]:
     """Return what `against` and `pairwise` give, and measure each rater's surface once."""
     scene = _cropped(masks, structure, watch, _reference(masks, reference, structure))
-    shapes = _shapes(scene, part(watch, 0.0, 0.6))
-    compared = _compared(scene, shapes, partial(watch, 0.6, "comparing to the reference"))
-    return compared, _paired(scene, shapes, part(watch, 0.6, 1.0))
+    pairs = itertools.combinations(range(len(masks.annotators) + 1), 2)
+    shapes = scene.shapes(list(pairs), part(watch, 0.0, 0.8))
+    compared = _compared(scene, shapes, partial(watch, 0.8, "comparing to the reference"))
+    return compared, _paired(scene, shapes, part(watch, 0.8, 1.0))
 
 
 def _reference(masks: Masks, reference: BoolArray | MaskFusion, structure: int) -> BoolArray:
@@ -328,15 +376,29 @@ def _reference(masks: Masks, reference: BoolArray | MaskFusion, structure: int) 
     return reference
 
 
-def _shapes(scene: _Scene, watch: Watch) -> list[_Shape]:
-    """Measure the raters' masks, and the reference after them where there is one."""
-    masks = [*scene.judged, *([] if scene.target is None else [scene.target])]
-    names = [*scene.masks.annotators, "the reference"]
+def _shapes(
+    masks: Sequence[BoolArray], spacing: Spacing, positions: FloatArray | None,
+    pairs: Sequence[tuple[int, int]], watch: Watch,
+) -> list[_Shape]:  # fmt: skip
+    """Find the surfaces of masks, and how far those of each pair are from each other."""
     shapes = []
-    for n, mask in enumerate(masks):
-        look = partial(watch, n / len(masks), f"measuring {names[n]}")
+    for number, mask in enumerate(masks):
+        look = partial(watch, 0.3 * number / len(masks), "measuring surfaces")
         look()
-        shapes.append(_shape(mask, scene.masks.spacing, scene.positions, look))
+        surface = np.flatnonzero(surface_of(mask, look))
+        shapes.append(_Shape(int(np.count_nonzero(mask)), surface))
+    for number, shape in enumerate(shapes):
+        look = partial(watch, 0.3 + 0.7 * number / len(masks), "measuring the distances of surfaces")
+        look()
+        others = [p + q - number for p, q in pairs if number in (p, q)]
+        marked = np.zeros(masks[0].shape, dtype=np.bool_)
+        marked.ravel()[shape.surface] = True
+        surfaces = [shapes[other].surface for other in others]
+        voxels = np.concatenate([*surfaces, np.empty(0, dtype=np.int64)])
+        away = distance_at(marked, voxels, spacing, positions, look)
+        ends = np.cumsum([len(surface) for surface in surfaces])
+        for other, distances in zip(others, np.split(away, ends[:-1]), strict=True):
+            shapes[other].away[number] = distances
     return shapes
 
 
@@ -348,10 +410,10 @@ def _compared(scene: _Scene, shapes: list[_Shape], look: Look) -> tuple[Comparis
         return float(volumes_of(mask, masks.spacing, masks.slice_positions, scene.first))
 
     rows, size, voxels = [], volume(target), math.prod(masks.shape)
-    for mask, shape in zip(scene.judged, shapes[:-1], strict=True):
+    for p, mask in enumerate(scene.judged):
         look()
         common = int(np.count_nonzero(mask & target))
-        rows.append(_comparison(shape, shapes[-1], common, voxels, volume(mask) - size))
+        rows.append(_comparison(shapes, p, len(scene.judged), common, voxels, volume(mask) - size))
     return tuple(rows)
 
 
@@ -363,8 +425,10 @@ def _paired(scene: _Scene, shapes: list[_Shape], watch: Watch) -> RaterAgreement
     for p in range(raters):
         for q in range(p):
             watch((p + q / p) / raters, f"comparing {names[p]} to the others")
-            overlap[p, q] = overlap[q, p] = _dice(shapes[p], shapes[q], inside[p], inside[q])
-            for table, value in zip(tables.values(), _distances(shapes[p], shapes[q]), strict=True):
+            size = shapes[p].size + shapes[q].size
+            common = np.count_nonzero(inside[p] & inside[q])
+            overlap[p, q] = overlap[q, p] = 2.0 * int(common) / size if size else float("nan")
+            for table, value in zip(tables.values(), _distances(shapes, p, q), strict=True):
                 table[p, q] = table[q, p] = value
     return RaterAgreement(names, overlap, *tables.values())
 
@@ -435,22 +499,13 @@ def _cropped(masks: Masks, structure: int, watch: Watch, reference: BoolArray | 
     )
 
 
-def _empty() -> _Shape:
-    return _Shape(0, np.empty(0, dtype=np.int64), np.full(1, np.inf, dtype=np.float32))
-
-
-def _shape(mask: BoolArray, spacing: Spacing, positions: FloatArray | None, look: Look = no_look) -> _Shape:
-    surface = surface_of(mask, look)
-    away = distance_to(surface, spacing, positions, look)
-    return _Shape(int(np.count_nonzero(mask)), np.flatnonzero(surface), away.ravel())
-
-
-def _distances(a: _Shape, b: _Shape) -> tuple[float, float, float]:
+def _distances(shapes: Sequence[_Shape], p: int, q: int) -> tuple[float, float, float]:
     """Return Hausdorff, HD95 and mean surface distance."""
+    a, b = shapes[p], shapes[q]
     if not a.size or not b.size:
         away = 0.0 if a.size == b.size else float("inf")
         return away, away, away
-    directed: Sequence[Float32Array] = (b.away[a.surface], a.away[b.surface])
+    directed = (a.away[q], b.away[p])
     return (
         float(max(each.max() for each in directed)),
         float(max(np.percentile(each, 95) for each in directed)),
@@ -458,12 +513,15 @@ def _distances(a: _Shape, b: _Shape) -> tuple[float, float, float]:
     )
 
 
-def _comparison(a: _Shape, b: _Shape, common: int, voxels: int, difference: float) -> Comparison:
-    """Compare shapes; `difference` of their volumes is in mm³."""
+def _comparison(
+    shapes: Sequence[_Shape], p: int, q: int, common: int, voxels: int, difference: float
+) -> Comparison:
+    """Compare shape p to shape q; `difference` of their volumes is in mm³."""
+    a, b = shapes[p], shapes[q]
     either = a.size + b.size - common
     outside = voxels - b.size
     nan = float("nan")
-    hausdorff, hausdorff_95, mean = _distances(a, b)
+    hausdorff, hausdorff_95, mean = _distances(shapes, p, q)
     return Comparison(
         dice=2.0 * common / (a.size + b.size) if either else nan,
         jaccard=common / either if either else nan,

@@ -10,8 +10,8 @@ import numpy as np
 from raterscope.algorithms.masks.calibration import Calibration, Distances, calibrate, measure
 from raterscope.algorithms.masks.data import FloatArray, MaskFusion, Masks, marked
 from raterscope.algorithms.masks.disputes import Dispute, dispute_by_slice, disputes
-from raterscope.algorithms.masks.distance import signed_distance
-from raterscope.algorithms.masks.metrics import Comparison, against_and_pairwise, placed
+from raterscope.algorithms.masks.distance import half_side, signed_distance
+from raterscope.algorithms.masks.metrics import Comparison, against_and_pairwise, distance_at, placed
 from raterscope.algorithms.progress import Look, Watch, part, silent
 
 __all__ = ["CaseResult", "Report", "report_on"]
@@ -111,10 +111,8 @@ def report_on(fusion: MaskFusion, masks: Masks, watch: Watch = silent) -> Report
     watch : Watch
     """
     compared, pairs = against_and_pairwise(masks, fusion, 0, part(watch, 0.0, 0.6))
-    side = min(masks.spacing[masks.shape[0] == 1 :])
-    reach = max(_REACH, _REACH_VOXELS * side)
-    distances = measure(masks, part(watch, 0.6, 0.7), reach)
-    offset, spread = _offsets(fusion, distances, reach, part(watch, 0.7, 0.75))
+    distances = measure(masks, part(watch, 0.6, 0.7))
+    offset, spread = _offsets(fusion, distances, part(watch, 0.7, 0.75))
     calibration = calibrate(masks, part(watch, 0.75, 0.85), distances)
     del distances
     found = disputes(fusion, masks, watch=part(watch, 0.85, 1.0))
@@ -135,22 +133,34 @@ def report_on(fusion: MaskFusion, masks: Masks, watch: Watch = silent) -> Report
     )
 
 
-def _offsets(
-    fusion: MaskFusion, distances: Distances, reach: float, watch: Watch
-) -> tuple[FloatArray, FloatArray]:
+def _offsets(fusion: MaskFusion, distances: Distances, watch: Watch) -> tuple[FloatArray, FloatArray]:
+    """Return the mean and standard deviation of each rater's distance along the consensus's outline, mm."""
     masks = distances.masks
+    side = min(masks.spacing[masks.shape[0] == 1 :])
+    reach = max(_REACH, _REACH_VOXELS * side)
     consensus = placed(fusion, fusion.mask[0], masks.origin, masks.shape)
+    half = np.float32(half_side(masks.spacing, masks.shape[0], masks.positions))
     offset, spread = np.full((2, len(masks.annotators)), np.nan)
     if not consensus.any() or consensus.all():
         return offset, spread
     look = partial(watch, 0.0, "measuring the outline of the consensus")
-    away = signed_distance(consensus, masks.spacing, reach, look, masks.positions)
-    outline = np.flatnonzero(np.abs(away) <= max(masks.spacing[1:]) / 2)
+    near = max(masks.spacing[1:])
+    away = signed_distance(consensus, masks.spacing, near, look, masks.positions)
+    outline = np.flatnonzero(np.abs(away) <= near / 2)
     reference = away.ravel()[outline]
+    if not len(outline):
+        return offset, spread
     for p, values in enumerate(masks.values):
         look()
-        if marked(values).any():
-            beyond = distances.away[p].ravel()[outline] - reference
+        mask = marked(values)
+        if mask.any():
+            own = distances.away[p].ravel()[outline]
+            for side, other in ((1, ~mask), (-1, mask)):  # beyond what was measured everywhere
+                far = np.flatnonzero(own * side >= distances.clip)
+                if len(far):
+                    apart = distance_at(other, outline[far], masks.spacing, masks.positions, look)
+                    own[far] = side * np.minimum(apart - half, reach)
+            beyond = own - reference
             offset[p], spread[p] = beyond.mean(), beyond.std()
     return offset, spread
 

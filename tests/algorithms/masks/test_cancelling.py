@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from raterscope.algorithms import progress
 from raterscope.algorithms.masks.calibration import calibrate
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.disputes import disputes
@@ -80,6 +81,8 @@ VOXELS = {
     "_voxel_kernels.squared_across_slices": of_rows,
     "_voxel_kernels.boundary": lambda mask, begin, end, _: mask[begin:end].size,
     "_voxel_kernels.squared_distance": lambda marked, *_: marked.size,
+    "_voxel_kernels.row_gaps": lambda marked, begin, end, _: marked[begin:end].size,
+    "_voxel_kernels.squared_distance_at": lambda *every: every[-2] - every[-3],
 }
 """The loops whose work is counted."""
 
@@ -106,6 +109,7 @@ def small_blocks(monkeypatch):
     for name, block in BLOCKS:
         module = importlib.import_module(f"raterscope.algorithms.masks.{name}")
         monkeypatch.setattr(module, block, BLOCK)
+    monkeypatch.setattr(progress, "THREADS", 1)  # threads go on while one looks
 
 
 @pytest.mark.usefixtures("small_blocks")

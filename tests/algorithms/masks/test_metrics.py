@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
+from raterscope.algorithms import progress
 from raterscope.algorithms.masks import _voxel_kernels, metrics
 from raterscope.algorithms.masks.metrics import (
     against,
     against_and_pairwise,
     compare,
+    distance_at,
     distance_to,
     pairwise,
     surface_of,
@@ -78,12 +80,25 @@ def test_no_more_voxels_than_agreed_are_worked_on_between_two_looks(monkeypatch,
 
         return run
 
-    for name in ("squared_distance", "across_slices", "across_uneven_slices"):
+    for name in ("squared_distance", "squared_across_slices", "squared_across_uneven_slices"):
         monkeypatch.setattr(_voxel_kernels, name, counted(name))
     monkeypatch.setattr(metrics, "_AT_ONCE", most)
+    monkeypatch.setattr(progress, "THREADS", 1)
     blocks = distance_to(marked, SPACING, positions, lambda: work.__setitem__(0, 0))
     np.testing.assert_array_equal(blocks, whole)
     assert 0 < longest[0] <= most
+
+
+@pytest.mark.parametrize("positions", [None, np.cumsum(np.linspace(1.0, 3.0, 9))], ids=["even", "uneven"])
+@pytest.mark.parametrize("rows_a_voxel", [20, 0], ids=["listed", "all"])
+def test_distances_at_listed_voxels_are_those_of_the_whole(monkeypatch, positions, rows_a_voxel):
+    rng = np.random.default_rng(6)
+    marked = rng.random((9, 13, 17)) < 0.01
+    voxels = rng.permutation(marked.size)[:500]
+    monkeypatch.setattr(metrics, "_ROWS_A_VOXEL", rows_a_voxel)
+    expected = distance_to(marked, SPACING, positions).ravel()[voxels]
+    np.testing.assert_allclose(distance_at(marked, voxels, SPACING, positions), expected, rtol=1e-6)
+    assert np.isinf(distance_at(np.zeros_like(marked), voxels, SPACING, positions)).all()
 
 
 @pytest.mark.parametrize("work", [pairwise, lambda masks, watch: against(masks, A, watch=watch)])

@@ -32,15 +32,16 @@ Voxel = TypeVar("Voxel", np.bool_, np.float32)
 
 def cropped(values: NDArray[Voxel], origin: Origin = (0, 0, 0)) -> tuple[Origin, NDArray[Voxel]]:
     """Cut a mask to the box around what is not 0; of no voxels where there is nothing."""
-    bounds = []
+    part, first = values, list(origin)
     for axis in range(3):
-        marked = np.flatnonzero(values.any(axis=tuple(other for other in range(3) if other != axis)))
+        others = tuple(other for other in range(3) if other != axis)
+        largest = part.dtype.kind == "u" and part.size > 0  # which is several times faster to find
+        marked = np.flatnonzero(part.max(axis=others) if largest else part.any(axis=others))
         if not len(marked):
             return (0, 0, 0), values[:0, :0, :0].copy()
-        bounds.append((int(marked[0]), int(marked[-1]) + 1))
-    box = tuple(slice(low, high) for low, high in bounds)
-    at = tuple(start + low for start, (low, _) in zip(origin, bounds, strict=True))
-    return (at[0], at[1], at[2]), np.ascontiguousarray(values[box])
+        first[axis] += int(marked[0])
+        part = part[(slice(None),) * axis + (slice(marked[0], marked[-1] + 1),)]
+    return (first[0], first[1], first[2]), np.ascontiguousarray(part)
 
 
 def part_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from raterscope.app.formats.masks.deidentify import Deidentifier, burned_in, dei
 from raterscope.app.formats.masks.terminology import Structure, file_names
 from raterscope.app.formats.volumes import load_volume
 from raterscope.app.formats.volumes.dicom_headers import is_dicom, read_dataset
+from raterscope.app.formats.volumes.gzip_writer import write_gzip
 from raterscope.app.formats.volumes.nifti import RAS_TO_LPS
 from raterscope.app.formats.volumes.records import VolumeFile
 from raterscope.app.formats.volumes.resampling import regular_grid, why_not_regular
@@ -209,16 +211,12 @@ def _labels(masks: Sequence[Structure], grid: Grid) -> NDArray[np.uint8] | None:
 def write_array(
     path: Path, values: NDArray[np.generic], grid: Grid, description: str = "", look: Look = no_look
 ) -> None:
-    """Write (Z, Y, X) values on their grid, as they are; `look` is called before each slice."""
-    import nibabel
-    from nibabel.openers import ImageOpener
-    from nibabel.spatialimages import HeaderDataError
+    """Write (Z, Y, X) values on their grid, as they are, packed where the path ends in ".gz".
 
-    class Opener(ImageOpener):  # type: ignore[misc] # its base is imported when it is needed
-        def write(self, data: bytes, /) -> int | None:
-            look()
-            written: int | None = super().write(data)
-            return written
+    `look` is called every quarter of a megabyte, and may raise what ends the work.
+    """
+    import nibabel
+    from nibabel.spatialimages import HeaderDataError
 
     affine = RAS_TO_LPS @ grid.matrix
     image = nibabel.Nifti1Image(values.T, affine)
@@ -230,9 +228,19 @@ def write_array(
         image.set_qform(affine, code=code, strip_shears=False)
     except HeaderDataError:  # a tilted stack, which only the sform can tell
         image.set_qform(None, code=0)
-    with Opener(str(path), mode="wb") as stream:
-        image.file_map["image"].fileobj = stream
-        image.to_file_map()
+    image.header.set_slope_inter(1.0, 0.0)
+    image.update_header()
+    head = io.BytesIO()
+    image.header.write_to(head)
+    values = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
+    if path.suffix.casefold() == ".gz":
+        write_gzip(path, head.getvalue(), values, look)
+        return
+    with path.open("wb") as file:
+        file.write(head.getvalue())
+        for plane in values:
+            look()
+            file.write(plane.data)
 
 
 def write_dicom_images(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.masks.collector import by_label, part_of
+from raterscope.app.formats.masks.collector import by_label, cropped, part_of
 from raterscope.app.formats.masks.naming import NOTHING, Named
 from raterscope.app.formats.photographs import MOST_PIXELS
 from raterscope.app.formats.volumes.records import MaskTable, RaterMask
@@ -190,7 +190,9 @@ def _labels(values: NDArray[Any], most: int) -> list[int] | None:
 
 
 def _of_labels(path: Path, values: NDArray[Any], names: Named, grid: Grid, watch: Watch) -> list[RaterMask]:
-    if not (np.abs(values) < 2**53).all():  # NaN too
+    start, values = cropped(values)
+    small = values.dtype.kind in "iu" and values.dtype.itemsize <= 4
+    if not small and not (np.abs(values) < 2**53).all():  # NaN too
         raise InputError("has values that are no labels; expected whole numbers", file=path)
     labels = _labels(values, _MOST_LABELS)
     if labels is None or min(labels, default=0) < 0:
@@ -201,11 +203,16 @@ def _of_labels(path: Path, values: NDArray[Any], names: Named, grid: Grid, watch
         )
     largest = int(np.iinfo(values.dtype).max) if values.dtype.kind in "iu" else 255
     if len(labels) <= 1 and set(labels) <= {1, 255, largest}:
-        return [part_of(names.annotator, names.item, names.structure or "", grid, values != 0)]
+        return [part_of(names.annotator, names.item, names.structure or "", grid, values != 0, start)]
     whole = values if values.dtype.kind in "iu" else values.astype(np.int64)
     return [
         part_of(
-            names.annotator, names.item, f"{names.structure or ''} label {label}".strip(), grid, mask, origin
+            names.annotator,
+            names.item,
+            f"{names.structure or ''} label {label}".strip(),
+            grid,
+            mask,
+            (start[0] + origin[0], start[1] + origin[1], start[2] + origin[2]),
         )
         for label, origin, mask in by_label(whole, labels, watch)
     ]

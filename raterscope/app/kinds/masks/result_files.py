@@ -294,11 +294,11 @@ def _write_maps(
 
 
 def _shares(fusion: MaskFusion, weight: NDArray[np.uint8]) -> Float32Array:
-    return np.asarray(whole(fusion, weight.astype(np.float32) / np.float32(255)))
+    return _whole(fusion.frame, fusion.origin, weight / np.float32(255))
 
 
 def _scales(fusion: MaskFusion, tau: Float16Array) -> Float32Array:
-    return np.asarray(whole(fusion, tau.astype(np.float32)))
+    return _whole(fusion.frame, fusion.origin, tau.astype(np.float32))
 
 
 def _write_map(path: Path, values: NDArray[Any], grid: Grid) -> Path:
