@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,30 +71,42 @@ def single(data: Float32Array, state: NDArray[np.int8]) -> Columns:
     return Columns(data, np.ones(data.shape[1], dtype=np.float32), state, None)
 
 
-def merged(data: Float32Array, state: NDArray[np.int8], watch: Watch) -> Columns:
-    """Merge the equal columns of (P, N) `data` whose `state` is the same."""
+def merged(layers: Iterable[Float32Array], state: NDArray[np.int8], look: Look) -> Columns:
+    """Merge the voxels at which all raters have equal values and the `state`, (N,), is the same.
+
+    One rater's `layers`, (N,), at a time are in memory: each voxel's column is found from its column of the
+    raters before, and the value of one more.
+    """
     from raterscope.algorithms.masks import _robust_kernels as kernels
 
-    voxels = data.shape[1]
-    row = np.empty(voxels, dtype=np.int32)
-    bits = data.view(np.uint32)
-    room = 1 << 16
-    while True:
+    states = np.array([-1, 0, 1], dtype=np.int8)
+    row = state.astype(np.int32) + 1
+    pairs: list[tuple[NDArray[np.int32], NDArray[np.uint32]]] = []
+    for layer in layers:
+        bits, used, room = layer.view(np.uint32), 0, 1 << 12
+        parents, values = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.uint32)
         table = np.full(2 * room, -1, dtype=np.int32)
-        first = np.empty(room, dtype=np.int64)
-        count = np.zeros(room, dtype=np.int64)
-        used, done, limit = 0, 0, 0
-        while done == limit and done < voxels:
-            limit = min(voxels, done + max(1, _CHUNK // len(data)))
-            used, done = kernels.merge(bits, state, done, limit, table, first, count, row, used)
-            watch(done / voxels, "finding voxels that all raters see alike")
-        if done == voxels:
-            break
-        room *= 4
-    first = first[:used]
-    return Columns(
-        np.ascontiguousarray(data[:, first]), count[:used].astype(np.float32), state[first].copy(), row
-    )
+        done = 0
+        while done < len(row):
+            if used == room:
+                room *= 4
+                parents, values = np.resize(parents, room), np.resize(values, room)
+                table = np.full(2 * room, -1, dtype=np.int32)
+                kernels.fill_table(used, table, parents, values)
+            limit = min(len(row), done + _CHUNK)
+            used, done = kernels.merge(bits, row, done, limit, table, parents, values, used)
+            look()
+        pairs.append((parents[:used].copy(), values[:used].copy()))
+    data = np.empty((len(pairs), len(pairs[-1][0])), dtype=np.float32)
+    number = np.arange(data.shape[1])
+    weight = np.zeros(data.shape[1], dtype=np.int64)
+    for begin, end in parts_of(len(row), _CHUNK):
+        look()
+        weight += np.bincount(row[begin:end], minlength=len(weight))
+    for p in range(len(pairs) - 1, -1, -1):
+        data[p] = pairs[p][1][number].view(np.float32)
+        number = pairs[p][0][number]
+    return Columns(data, weight.astype(np.float32), states[number], row)
 
 
 _CHUNK_OF_BUMPS = 500_000

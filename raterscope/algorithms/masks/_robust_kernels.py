@@ -16,6 +16,7 @@ __all__ = [
     "GDP",
     "LAPLACE",
     "STUDENT",
+    "fill_table",
     "measure",
     "merge",
     "shares",
@@ -40,52 +41,65 @@ _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 
 
 @compiled()
-def merge(
-    bits: Array, state: Array, begin: int, end: int, table: Array, first: Array, count: Array, row: Array,
-    used: int,
-) -> Array:  # fmt: skip
-    """Return equal columns of (P, N) `bits` and (N,) `state` the same number in `row`; open addressing.
-
-    table (2^k,) int32, -1 where free; first, count (2^(k-1),). Gives the numbers used and where it stopped:
-    before `end` if the table is half full.
-    """
-    raters = len(bits)
+def _slot_of(parent: int, value: np.uint32, table: Array, parents: Array, values: Array) -> int:
+    """Find where a pair is in the table, or where it belongs; open addressing."""
     mask = len(table) - 1
+    key = np.uint64(parent) * np.uint64(0x9E3779B97F4A7C15)
+    key = (key ^ (key >> np.uint64(29)) ^ np.uint64(value)) * np.uint64(0x9E3779B97F4A7C15)
+    slot = np.int64((key ^ (key >> np.uint64(29))) & np.uint64(mask))
+    while table[slot] >= 0 and (parents[table[slot]] != parent or values[table[slot]] != value):
+        slot = (slot + 1) & mask
+    return slot
+
+
+@compiled()
+def merge(
+    bits: Array, row: Array, begin: int, end: int, table: Array, parents: Array, values: Array, used: int
+) -> tuple[int, int]:
+    """Replace each voxel's `row` by a number of its pair of `row` and `bits`, counted by first voxels.
+
+    Parameters
+    ----------
+    bits : (N,) uint32
+        What one more rater has at each voxel.
+    row : (N,) int32
+        Numbers of what the raters before that one have.
+    begin, end : int
+        Voxels to look at.
+    table : (2^k,) int32
+        Numbers of the pairs, -1 where free.
+    parents, values : (2^(k-1),) int32 and uint32
+        The pairs.
+    used : int
+        Pairs in the table.
+
+    Returns
+    -------
+    used, stopped
+        `stopped` is before `end` where the table is half full.
+    """
+    before, number = np.int32(-1), np.int32(-1)
     for n in range(begin, end):
-        if n:
-            same = state[n] == state[n - 1]
-            for p in range(raters):
-                same = same and bits[p, n] == bits[p, n - 1]
-            if same:
-                row[n] = row[n - 1]
-                count[row[n]] += 1
-                continue
-        key = np.uint64(state[n] + 7)
-        for p in range(raters):
-            key = (key ^ np.uint64(bits[p, n])) * np.uint64(0x9E3779B97F4A7C15)
-            key ^= key >> np.uint64(29)
-        slot = np.int64(key & np.uint64(mask))
-        while True:
-            found = table[slot]
-            if found < 0:
-                if used == len(first):
-                    return used, n
-                table[slot] = used
-                first[used] = n
-                count[used] = 1
-                row[n] = used
-                used += 1
-                break
-            other = first[found]
-            same = state[n] == state[other]
-            for p in range(raters):
-                same = same and bits[p, n] == bits[p, other]
-            if same:
-                row[n] = found
-                count[found] += 1
-                break
-            slot = (slot + 1) & mask
+        parent = row[n]
+        if n > begin and parent == before and bits[n] == bits[n - 1]:
+            row[n] = number
+            continue
+        slot = _slot_of(parent, bits[n], table, parents, values)
+        if table[slot] < 0:
+            if used == len(parents):
+                return used, n
+            table[slot], parents[used], values[used] = used, parent, bits[n]
+            used += 1
+        before, number = parent, table[slot]
+        row[n] = number
     return used, end
+
+
+@compiled()
+def fill_table(used: int, table: Array, parents: Array, values: Array) -> None:
+    """Put the first pairs into an empty table; arguments as of `merge`."""
+    for number in range(used):
+        table[_slot_of(parents[number], values[number], table, parents, values)] = number
 
 
 @compiled(error_model="numpy", fastmath=_MATH)

@@ -28,6 +28,7 @@ __all__ = [
     "pack",
     "row_gaps",
     "squared_across_slices",
+    "squared_across_slices_at",
     "squared_across_uneven_slices",
     "squared_distance",
     "squared_distance_at",
@@ -484,6 +485,30 @@ def squared_distance_at(
                 other += -1 if down else 1
         out[i] = best
     return tried
+
+
+@compiled(error_model="numpy")
+def squared_across_slices_at(
+    squared: Array, step: float, heights: Array, places: Array, begin: int, end: int, out: Array
+) -> None:
+    """Carry squared distances (Z, Y, X) in the plane across slices, to listed voxels alone.
+
+    Arguments as of `squared_distance_at`, `step` in mm of a unit of `heights`.
+    """
+    slices, rows, columns = squared.shape
+    for i in range(begin, end):
+        z, rest = divmod(places[i], rows * columns)
+        y, x = divmod(rest, columns)
+        best = np.float64(squared[z, y, x])
+        for side in range(-1, 2, 2):
+            other = z + side
+            while 0 <= other < slices:
+                across = ((heights[other] - heights[z]) * step) ** 2
+                if across >= best:
+                    break
+                best = min(best, across + squared[other, y, x])
+                other += side
+        out[i] = best
 
 
 @compiled(error_model="numpy")

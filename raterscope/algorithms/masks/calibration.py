@@ -329,7 +329,7 @@ def calibrate(masks: Masks, watch: Watch = silent, distances: Distances | None =
     settled = here.known if here.known is not None and bool((here.known != OPEN).any()) else None
     return Calibration(
         origin=here.origin,
-        ratio=mean / scale,
+        ratio=np.divide(mean, scale, out=mean),
         scale=scale,
         dof=PRIOR + people - 1,
         raters=people,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.data import BoolArray, Float32Array, FloatArray
-from raterscope.algorithms.progress import Look, Watch, no_look
+from raterscope.algorithms.progress import Look, Watch, no_look, parts_of, run_parts
 
 __all__ = [
     "FEW",
@@ -75,32 +75,32 @@ class Smoother:
 
     def __call__(self, values: Float32Array, look: Look = no_look) -> Float32Array:
         """Smooth (Z, Y, X) values, and look now and then whether that is still wanted."""
-        from scipy.ndimage import gaussian_filter1d
-
         out = values
         for axis in range(3):
             if axis == 0 and len(values) == 1:
                 continue
-            filtered = np.empty(values.shape, dtype=np.float32)
-            for here in _bands(values.shape, axis):
-                look()
-                if axis == 0 and self._across is not None:
-                    filtered[here] = np.tensordot(self._across, out[here], axes=1)
-                else:
-                    gaussian_filter1d(
-                        out[here], self._sigmas[axis], axis=axis, mode="constant", truncate=_TRUNCATED,
-                        output=filtered[here],
-                    )  # fmt: skip
-            out = filtered
+            out = self._along(axis, out, look)
         return out
 
+    def _along(self, axis: int, values: Float32Array, look: Look) -> Float32Array:
+        """Smooth along an axis, a part of the longest other axis at a time."""
+        from scipy.ndimage import gaussian_filter1d
 
-def _bands(shape: tuple[int, ...], axis: int) -> Iterator[tuple[slice, ...]]:
-    """Part a volume across the longest axis but one, so that each part is little work."""
-    other = max((each for each in range(3) if each != axis), key=lambda each: shape[each])
-    step = max(1, _AT_ONCE * shape[other] // math.prod(shape))
-    for begin in range(0, shape[other], step):
-        yield tuple(slice(begin, begin + step) if each == other else slice(None) for each in range(3))
+        out = np.empty(values.shape, dtype=np.float32)
+        other = max((each for each in range(3) if each != axis), key=lambda each: values.shape[each])
+
+        def fill(begin: int, end: int) -> None:
+            here = tuple(slice(begin, end) if each == other else slice(None) for each in range(3))
+            if axis == 0 and self._across is not None:
+                out[here] = np.tensordot(self._across, values[here], axes=1)
+            else:
+                gaussian_filter1d(
+                    values[here], self._sigmas[axis], axis=axis, mode="constant", truncate=_TRUNCATED,
+                    output=out[here],
+                )  # fmt: skip
+
+        run_parts(fill, parts_of(values.shape[other], _AT_ONCE * values.shape[other] // values.size), look)
+        return out
 
 
 def spread(
@@ -110,31 +110,48 @@ def spread(
 
     The neighbourhood is smoothed on pairs of rows and columns, and interpolated between these.
     """
-    people = len(away)
-    mean = away.mean(axis=0, dtype=np.float32)
-    square = np.zeros_like(mean)
-    for layer in away:
-        look()
-        square += (layer - mean) ** 2
-    square /= people - 1
-    weight = np.exp(-0.5 * (mean / np.float32(clip * WIDTH)) ** 2)
-    look()
+    people, slices = len(away), len(away[0])
+    mean, scale = np.empty((2, *away.shape[1:]), dtype=np.float32)
+    paired = (slices, *(-(-size // 2) for size in mean.shape[1:]))
+    weighted, weights = np.empty(paired, dtype=np.float32), np.empty(paired, dtype=np.float32)
+    sums = np.zeros((slices, 2))
+
+    def gather(begin: int, end: int) -> None:
+        """Pair the variance near the outline, and leave each voxel's in `scale`."""
+        here, square = mean[begin:end], scale[begin:end]
+        away[:, begin:end].mean(axis=0, dtype=np.float32, out=here)
+        square[:] = 0
+        for layer in away:
+            square += (layer[begin:end] - here) ** 2
+        square /= people - 1
+        weight = np.exp(-0.5 * (here / np.float32(clip * WIDTH)) ** 2)
+        weights[begin:end] = _paired(weight)
+        weight_sum = weight.sum(axis=(1, 2), dtype=np.float64)
+        weight *= square
+        weighted[begin:end] = _paired(weight)
+        sums[begin:end] = np.stack([weight.sum(axis=(1, 2), dtype=np.float64), weight_sum], axis=1)
+
+    parts = parts_of(slices, _AT_ONCE // mean[0].size)
+    run_parts(gather, parts, look)
     coarse = smooth.coarser(in_plane=True)
-    weighted = weight * square
-    look()
-    near, total = coarse(_paired(weighted), look), coarse(_paired(weight), look)
-    whole = float(weighted.sum(dtype=np.float64) / max(float(weight.sum(dtype=np.float64)), 1e-12))
+    local, total = coarse(weighted, look), coarse(weights, look)
+    whole, weight_sum = sums.sum(axis=0).tolist()
     few = FEW * np.float32(np.prod([min(2, size) for size in mean.shape[1:]]))
-    local = (near + few * np.float32(whole)) / (total + few)
+    local += few * np.float32(whole / max(weight_sum, 1e-12))
+    total += few
+    local /= total
     look()
-    scale = _unpaired(_unpaired(local, 2, mean.shape[2]), 1, mean.shape[1])
-    look()
-    every, own = scale.ravel(), square.ravel()
-    for begin in range(0, mean.size, _AT_ONCE):
-        look()
-        out, here = every[begin : begin + _AT_ONCE], own[begin : begin + _AT_ONCE]
-        variance = (PRIOR * out + (people - 1) * here) / (PRIOR + people - 1)
-        out[:] = np.sqrt(np.maximum(variance, LEAST) * np.float32(1 + 1 / people))
+
+    def pool(begin: int, end: int) -> None:
+        variance = _unpaired(_unpaired(local[begin:end], 2, mean.shape[2]), 1, mean.shape[1])
+        variance *= PRIOR
+        variance += (people - 1) * scale[begin:end]
+        variance /= PRIOR + people - 1
+        np.maximum(variance, LEAST, out=variance)
+        variance *= np.float32(1 + 1 / people)
+        np.sqrt(variance, out=scale[begin:end])
+
+    run_parts(pool, parts, look)
     return mean, scale
 
 
@@ -289,15 +306,19 @@ def _halved(
     away: Float32Array, mean: Float32Array, look: Look
 ) -> tuple[Float32Array, Float32Array, Float32Array]:
     """Sum over pairs of voxels along each axis: (away - mean)², `away`, and how many voxels these are."""
-    from raterscope.algorithms.masks import _voxel_kernels as kernels
-
     shape = tuple(-(-size // 2) for size in mean.shape)
     squares, sums = np.empty((2, len(away), *shape), dtype=np.float32)
-    lines, step = math.prod(shape[:2]), max(1, _AT_ONCE // (4 * mean.shape[2]))
+    parts = parts_of(math.prod(shape[:2]), _AT_ONCE // (4 * mean.shape[2]))
     for layer, square, total in zip(away, squares, sums, strict=True):
-        for begin in range(0, lines, step):
-            look()
-            kernels.halve(layer, mean, begin, min(begin + step, lines), square, total)
+        run_parts(partial(_halve, layer, mean, square, total), parts, look)
     sizes = [np.minimum(2, size - 2 * np.arange(-(-size // 2))) for size in mean.shape]
     count = np.einsum("i,j,k->ijk", *sizes).astype(np.float32)
     return squares, sums, count
+
+
+def _halve(
+    layer: Float32Array, mean: Float32Array, square: Float32Array, total: Float32Array, begin: int, end: int
+) -> None:
+    from raterscope.algorithms.masks import _voxel_kernels as kernels
+
+    kernels.halve(layer, mean, begin, end, square, total)

@@ -59,8 +59,8 @@ _AT_ONCE = 1_000_000
 _SAMPLE = 1000
 """Voxels that tell how much work the distances at all listed ones are."""
 
-_ROWS_A_VOXEL = 20
-"""Rows that are tried in the time in which a voxel's distance is carried along all axes."""
+_ROWS_A_VOXEL = 4
+"""Rows that are tried in the time that a voxel's distance in its slice takes."""
 
 Value = TypeVar("Value", bound=np.generic)
 
@@ -252,9 +252,9 @@ def distance_at(
     """Return the distances that `distance_to` gives at (N,) flat indices alone; (N,) float32, mm.
 
     The work grows with the voxels asked for and the squares of their distances. Where a sample of them shows
-    that this is more than measuring all voxels, all are measured.
+    that this is more than measuring the distances of all voxels in their slices, these are measured.
     """
-    from raterscope.algorithms.masks._voxel_kernels import row_gaps, squared_distance_at
+    from raterscope.algorithms.masks import _voxel_kernels as kernels
 
     slices, rows, columns = marked.shape
     out = np.empty(len(voxels), dtype=np.float32)
@@ -262,16 +262,26 @@ def distance_at(
         return out
     gap = np.empty(marked.shape, dtype=np.uint16 if columns < np.iinfo(np.uint16).max else np.uint32)
     parts = parts_of(slices, _AT_ONCE // (rows * columns))
-    run_parts(lambda begin, end: row_gaps(marked, begin, end, gap), parts, look)
+    run_parts(lambda begin, end: kernels.row_gaps(marked, begin, end, gap), parts, look)
     steps = np.array((spacing[0] if positions is None else 1.0, *spacing[1:]), dtype=np.float64)
     heights = np.asarray(np.arange(slices) if positions is None else positions, dtype=np.float64)
     sample = np.ascontiguousarray(voxels[:: -(-len(voxels) // _SAMPLE)])
-    tried = squared_distance_at(gap, steps, heights, sample, 0, len(sample), out) / len(sample)
-    if tried * len(voxels) > _ROWS_A_VOXEL * marked.size:
-        return distance_to(marked, spacing, positions, look).ravel()[voxels]
+    tried = kernels.squared_distance_at(gap, steps, heights, sample, 0, len(sample), out) / len(sample)
+    if tried * len(voxels) <= _ROWS_A_VOXEL * marked.size:
+        run_parts(
+            lambda begin, end: kernels.squared_distance_at(gap, steps, heights, voxels, begin, end, out),
+            parts_of(len(voxels), int(_ROWS_A_VOXEL * _AT_ONCE / max(tried, 1.0))), look,
+        )  # fmt: skip
+        return np.sqrt(out, out=out)
+    plane = np.empty(marked.shape, dtype=np.float32)
     run_parts(
-        lambda begin, end: squared_distance_at(gap, steps, heights, voxels, begin, end, out),
-        parts_of(len(voxels), int(_ROWS_A_VOXEL * _AT_ONCE / max(tried, 1.0))), look,
+        lambda begin, end: kernels.squared_distance(marked[begin:end], steps, plane[begin:end]), parts, look
+    )
+    run_parts(
+        lambda begin, end: kernels.squared_across_slices_at(
+            plane, steps[0], heights, voxels, begin, end, out
+        ),
+        parts_of(len(voxels), _AT_ONCE // slices), look,
     )  # fmt: skip
     return np.sqrt(out, out=out)
 

@@ -466,7 +466,7 @@ def multiclass(
     smooth = settings.spatial_prior
     if smooth:
         state[:] = 0
-    columns = merged(data, state.ravel(), part(watch, 0.2, 0.3))
+    columns = merged(data, state.ravel(), look)
     law = _law(likelihood, settings, size)
     floor = 0.0
     if settings.floor:

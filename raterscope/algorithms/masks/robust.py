@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -302,18 +303,24 @@ def distances(masks: Masks, settings: RobustSettings, watch: Watch = silent) -> 
     MasksError
         For more structures than one.
     """
+    out = np.empty(masks.values.shape, dtype=np.float32)
+    for layer, values in zip(out, _layers(masks, settings, watch), strict=True):
+        layer[:] = values
+    return out
+
+
+def _layers(masks: Masks, settings: RobustSettings, watch: Watch) -> Iterator[Float32Array]:
+    """Give one rater's distances after the other; see `distances`."""
     if len(masks.structures) != 1 or masks.values.ndim != 4:
         raise MasksError(f"masks of {len(masks.structures)} structures; expected one at a time.")
-    out = np.empty(masks.values.shape, dtype=np.float32)
     for p, layer in enumerate(masks.values):
-        look = partial(watch, p / len(out), "measuring distances")
+        look = partial(watch, p / len(masks.values), "measuring distances")
         look()
         if layer.dtype == np.float32:
-            out[p] = logit_distance(layer, settings.clip, settings.slope, look)
+            yield logit_distance(layer, settings.clip, settings.slope, look)
         else:
             mask = layer.astype(bool, copy=False)
-            out[p] = signed_distance(mask, masks.spacing, settings.clip, look, masks.positions)
-    return out
+            yield signed_distance(mask, masks.spacing, settings.clip, look, masks.positions)
 
 
 def side_length(spacing: tuple[float, float, float], shape: Box) -> float:
@@ -327,11 +334,14 @@ def _fuse(
 ) -> MaskFusion:
     slope = settings.slope
     watch, look = repeating(watch)
-    data = distances(masks, settings, part(watch, 0.0, 0.2)).reshape(len(masks.annotators), -1)
-    for layer in data:
-        look()
-        layer *= np.float32(slope)
-    state = np.zeros(data.shape[1], dtype=np.int8)
+
+    def layers() -> Iterator[Float32Array]:
+        for layer in _layers(masks, settings, part(watch, 0.0, 0.3)):
+            values = layer.reshape(-1)
+            values *= np.float32(slope)
+            yield values
+
+    state = np.zeros(masks.values[0].size, dtype=np.int8)
     if masks.known is not None:
         known = masks.known.ravel()
         state[known > 0], state[known == 0] = 1, -1
@@ -339,16 +349,17 @@ def _fuse(
     if settings.floor:
         floor = (slope * side_length(masks.spacing, masks.shape)) ** 2 / (96 if likelihood.kind == 1 else 12)
     median, tolerance = settings.start == "median", settings.tolerance
-    if settings.spatial_prior and not settings.floor:
-        found = start(single(data, state), likelihood, floor, settings.floor, median, look)
-    else:
-        columns = merged(data, state, part(watch, 0.2, 0.3))
+    every = single(np.stack(list(layers())), state) if settings.spatial_prior else None
+    if every is None or settings.floor:
+        columns = merged(layers() if every is None else every.data, state, look)
         found = start(columns, likelihood, floor, settings.floor, median, look)
-    if settings.spatial_prior:
+    else:
+        found = start(every, likelihood, floor, settings.floor, median, look)
+    if every is not None:
         if settings.floor:
             # Without the prior few columns stand for all voxels: a start that saves most of what follows.
             fit(found, settings.max_iterations, ROUGHLY, part(watch, 0.3, 0.4), lambda: None)
-            found = resume(found, single(data, state), look)
+            found = resume(found, every, look)
         spacing, radius = bump_sizes(masks, settings)
         variance = float(found.rater[2].mean())
         found.prior = SpatialPrior(

@@ -74,7 +74,7 @@ VOXELS = {
     "_voxel_kernels.count_codes": lambda code, _: code.size,
     "_voxel_kernels.pack": lambda _l, _b, code: code.size,
     "_robust_kernels.measure": lambda _k, data, *rest: len(data) * (rest[-3] - rest[-4]),
-    "_robust_kernels.merge": lambda bits, _s, begin, end, *_: len(bits) * (end - begin),
+    "_robust_kernels.merge": lambda _bits, _row, begin, end, *_: end - begin,
     "_robust_kernels.shares": lambda _k, data, *rest: len(data) * (rest[-3] - rest[-4]),
     "_staple_kernels.field_totals": lambda row, _e, _s, begin, end, *_: (end - begin) * row.shape[2],
     "_staple_kernels.sweep": lambda row, *rest: (rest[-2] - rest[-3]) * row.shape[2],
@@ -82,6 +82,7 @@ VOXELS = {
     "_voxel_kernels.boundary": lambda mask, begin, end, _: mask[begin:end].size,
     "_voxel_kernels.squared_distance": lambda marked, *_: marked.size,
     "_voxel_kernels.row_gaps": lambda marked, begin, end, _: marked[begin:end].size,
+    "_voxel_kernels.squared_across_slices_at": lambda squared, *rest: len(squared) * (rest[-2] - rest[-3]),
     "_voxel_kernels.squared_distance_at": lambda *every: every[-2] - every[-3],
 }
 """The loops whose work is counted."""

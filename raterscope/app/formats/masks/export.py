@@ -19,7 +19,7 @@ from raterscope.app.formats.masks.deidentify import Deidentifier, burned_in, dei
 from raterscope.app.formats.masks.terminology import Structure, file_names
 from raterscope.app.formats.volumes import load_volume
 from raterscope.app.formats.volumes.dicom_headers import is_dicom, read_dataset
-from raterscope.app.formats.volumes.gzip_writer import write_gzip
+from raterscope.app.formats.volumes.gzip_writer import blocks_of, write_gzip
 from raterscope.app.formats.volumes.nifti import RAS_TO_LPS
 from raterscope.app.formats.volumes.records import VolumeFile
 from raterscope.app.formats.volumes.resampling import regular_grid, why_not_regular
@@ -209,17 +209,20 @@ def _labels(masks: Sequence[Structure], grid: Grid) -> NDArray[np.uint8] | None:
 
 
 def write_array(
-    path: Path, values: NDArray[np.generic], grid: Grid, description: str = "", look: Look = no_look
-) -> None:
-    """Write (Z, Y, X) values on their grid, as they are, packed where the path ends in ".gz".
+    path: Path, values: NDArray[np.generic], grid: Grid, description: str = "", look: Look = no_look,
+    origin: tuple[int, int, int] = (0, 0, 0),
+) -> None:  # fmt: skip
+    """Write (Z, Y, X) values on a grid, as they are, packed where the path ends in ".gz".
 
-    `look` is called every quarter of a megabyte, and may raise what ends the work.
+    They begin at the voxel `origin`; the grid's other voxels are 0. `look` is called every quarter of a
+    megabyte, and may raise what ends the work.
     """
     import nibabel
     from nibabel.spatialimages import HeaderDataError
 
     affine = RAS_TO_LPS @ grid.matrix
     image = nibabel.Nifti1Image(values.T, affine)
+    image.header.set_data_shape(grid.shape[::-1])
     code = _SCANNER if grid.calibrated else 0
     image.header.set_xyzt_units("mm" if grid.calibrated else "unknown")
     image.header["descrip"] = description.encode("ascii", "replace")[:_DESCRIPTION]
@@ -229,18 +232,17 @@ def write_array(
     except HeaderDataError:  # a tilted stack, which only the sform can tell
         image.set_qform(None, code=0)
     image.header.set_slope_inter(1.0, 0.0)
-    image.update_header()
     head = io.BytesIO()
     image.header.write_to(head)
-    values = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
+    blocks = blocks_of(values.astype(values.dtype.newbyteorder("="), copy=False), origin, grid.shape)
     if path.suffix.casefold() == ".gz":
-        write_gzip(path, head.getvalue(), values, look)
+        write_gzip(path, head.getvalue(), blocks, look)
         return
     with path.open("wb") as file:
         file.write(head.getvalue())
-        for plane in values:
+        for block in blocks:
             look()
-            file.write(plane.data)
+            file.write(bytes(block) if isinstance(block, int) else block.data)
 
 
 def write_dicom_images(

@@ -194,7 +194,7 @@ def _of_labels(path: Path, values: NDArray[Any], names: Named, grid: Grid, watch
     small = values.dtype.kind in "iu" and values.dtype.itemsize <= 4
     if not small and not (np.abs(values) < 2**53).all():  # NaN too
         raise InputError("has values that are no labels; expected whole numbers", file=path)
-    labels = _labels(values, _MOST_LABELS)
+    labels = _labels(values, _MOST_LABELS) if values.size else []
     if labels is None or min(labels, default=0) < 0:
         raise InputError(
             f"has {'negative values' if labels else f'more than {_MOST_LABELS} different values'}; "

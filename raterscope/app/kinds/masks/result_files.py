@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.masks.data import BoolArray, Box, Float16Array, Float32Array, MaskFusion
+from raterscope.algorithms.masks.data import BoolArray, Box, Float32Array, MaskFusion
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.metrics import Comparison, compare
 from raterscope.algorithms.masks.report import CaseResult, Report
@@ -137,12 +137,21 @@ def products_of(fusion: MaskFusion, report: Report) -> dict[str, Callable[[], Fl
     found = report.calibration
     if found is None:
         return {}
-    makers = {
+    return {
+        name: partial(_placed, fusion.frame, found.origin, make) for name, make in _makers(report).items()
+    }
+
+
+def _makers(report: Report) -> dict[str, Callable[[], Float32Array]]:
+    """Give what makes the calibrated maps on the part of the image that was calibrated."""
+    found = report.calibration
+    if found is None:
+        return {}
+    return {
         "another_rater": found.another_rater,
         "true_outline": found.true_outline,
         "uncertainty": found.half_width,
     }
-    return {name: partial(_placed, fusion.frame, found.origin, make) for name, make in makers.items()}
 
 
 def _placed(frame: Box, origin: Box, make: Callable[[], Float32Array]) -> Float32Array:
@@ -266,48 +275,47 @@ def _write_maps(
     folder: Path, ending: str, fusion: MaskFusion, report: Report, grid: Grid, taken: set[str], watch: Watch
 ) -> Iterator[tuple[Path, str, str | None]]:
     """Write the maps of one structure; gives each file, what it holds, and the rater where it is of one."""
-    maps: list[tuple[str, str | None, Callable[[], NDArray[Any]]]] = [
-        ("consensus", None, lambda: whole(fusion, fusion.probability[0])),
-        ("consensus_mask", None, lambda: whole(fusion, fusion.mask[0].view(np.uint8))),
+    maps: list[tuple[str, str | None, Box, Callable[[], NDArray[Any]]]] = [
+        ("consensus", None, fusion.origin, lambda: fusion.probability[0]),
+        ("consensus_mask", None, fusion.origin, lambda: fusion.mask[0].view(np.uint8)),
     ]
-    products = products_of(fusion, report)
-    maps += [(what, None, make) for what, make in products.items()]
+    makers = _makers(report)
+    if report.calibration is not None:
+        maps += [(what, None, report.calibration.origin, make) for what, make in makers.items()]
     if fusion.weight is not None:
         maps += [
-            (f"weight_{safe(name)}", name, partial(_shares, fusion, weight))
+            (f"weight_{safe(name)}", name, fusion.origin, partial(_shares, weight))
             for name, weight in zip(fusion.annotators, fusion.weight[0], strict=True)
         ]
     if fusion.tau is not None:
         maps += [
-            (f"tau_{safe(name)}", name, partial(_scales, fusion, tau))
+            (f"tau_{safe(name)}", name, fusion.origin, partial(tau.astype, np.float32))
             for name, tau in zip(fusion.annotators, fusion.tau[0], strict=True)
         ]
     for number, one in enumerate(fusion.alternatives, start=1):
-        maps.append((f"alternative_{number}_mask", None, partial(whole, fusion, one.mask[0].view(np.uint8))))
-    for step, (what, rater, make) in enumerate(maps):
+        mask = one.mask[0].view(np.uint8)
+        maps.append((f"alternative_{number}_mask", None, fusion.origin, mask.view))
+    for step, (what, rater, origin, make) in enumerate(maps):
         watch(step / len(maps), f"writing {what}")
         path = folder / f"{distinct(what + ending, taken)}.nii.gz"
-        yield _write_map(path, make(), grid), what, rater
+        yield _write_map(path, make(), origin, grid), what, rater
     for what in PRODUCTS:
-        if what not in products and what != "consensus":
+        if what not in makers and what != "consensus":
             take_away(folder / f"{what}{ending}.nii.gz")
 
 
-def _shares(fusion: MaskFusion, weight: NDArray[np.uint8]) -> Float32Array:
-    return _whole(fusion.frame, fusion.origin, weight / np.float32(255))
+def _shares(weight: NDArray[np.uint8]) -> Float32Array:
+    return weight / np.float32(255)
 
 
-def _scales(fusion: MaskFusion, tau: Float16Array) -> Float32Array:
-    return _whole(fusion.frame, fusion.origin, tau.astype(np.float32))
-
-
-def _write_map(path: Path, values: NDArray[Any], grid: Grid) -> Path:
+def _write_map(path: Path, values: NDArray[Any], origin: Box, grid: Grid) -> Path:
     from raterscope.app.formats.masks.export import write_array
     from raterscope.app.formats.volumes.resampling import regular_grid, resample, why_not_regular
 
     if why_not_regular(grid):
         regular = regular_grid(grid)
-        values, grid = resample(values, grid, regular), regular
+        values, grid = resample(_whole(grid.shape, origin, values), grid, regular), regular
+        origin = (0, 0, 0)
     with drafting([path]) as (draft,):
-        write_array(draft, values, grid)
+        write_array(draft, values, grid, origin=origin)
     return path

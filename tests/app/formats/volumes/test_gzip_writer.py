@@ -1,4 +1,4 @@
-"""Packed arrays: one member that other programs unpack, and the same bytes each time."""
+"""Packed volumes: one member that other programs unpack, and the same bytes each time."""
 
 from __future__ import annotations
 
@@ -10,30 +10,34 @@ import pytest
 
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.formats.volumes import gzip_writer
-from raterscope.app.formats.volumes.gzip_writer import write_gzip
+from raterscope.app.formats.volumes.gzip_writer import blocks_of, write_gzip
 
 RNG = np.random.default_rng(0)
 
 
-@pytest.mark.parametrize("size", [0, 1, 100, 512, 5000, 5120])
-@pytest.mark.parametrize("kind", ["zeros", "noise", "islands"])
-def test_unpacked_it_is_what_was_written(tmp_path: Path, monkeypatch, size: int, kind: str) -> None:
-    monkeypatch.setattr(gzip_writer, "_BLOCK", 512)
+@pytest.fixture(params=[64, 512, 1 << 18])
+def block(request, monkeypatch):
     gzip_writer._packed_zeros.cache_clear()
     gzip_writer._columns_of_zeros.cache_clear()
-    values = np.zeros(size, dtype=np.int16)
-    if kind == "noise":
-        values[:] = RNG.integers(-5, 5, size)
-    elif kind == "islands":
-        values[size // 3 : size // 3 + 40] = 7
+    monkeypatch.setattr(gzip_writer, "_BLOCK", request.param)
+    yield
+    gzip_writer._packed_zeros.cache_clear()
+    gzip_writer._columns_of_zeros.cache_clear()
+
+
+@pytest.mark.usefixtures("block")
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 30, 40), (7, 12, 15), (3, 20, 30)])
+@pytest.mark.parametrize("origin", [(0, 0, 0), (0, 3, 5), (2, 1, 0), (4, 9, 11)])
+def test_unpacked_it_is_what_was_written(tmp_path: Path, shape, origin) -> None:
+    whole = np.zeros([at + size + 2 for at, size in zip(origin, shape, strict=True)], dtype=np.int16)
+    values = RNG.integers(-5, 5, shape).astype(np.int16)
+    whole[tuple(slice(at, at + size) for at, size in zip(origin, shape, strict=True))] = values
     path = tmp_path / "values.gz"
-    write_gzip(path, b"head", values)
+    write_gzip(path, b"head", blocks_of(values, origin, whole.shape))
     content = path.read_bytes()
-    assert gzip.decompress(content) == b"head" + values.tobytes()
-    write_gzip(path, b"head", values)
+    assert gzip.decompress(content) == b"head" + whole.tobytes()
+    write_gzip(path, b"head", blocks_of(values, origin, whole.shape))
     assert path.read_bytes() == content
-    gzip_writer._packed_zeros.cache_clear()
-    gzip_writer._columns_of_zeros.cache_clear()
 
 
 def test_a_look_ends_the_work(tmp_path: Path) -> None:
@@ -41,4 +45,4 @@ def test_a_look_ends_the_work(tmp_path: Path) -> None:
         raise Cancelled
 
     with pytest.raises(Cancelled):
-        write_gzip(tmp_path / "values.gz", b"", RNG.random((3, 1 << 16)), look)
+        write_gzip(tmp_path / "values.gz", b"", blocks_of(RNG.random((3, 2, 9)), (0, 0, 0), (3, 2, 9)), look)
