@@ -98,7 +98,7 @@ def merged(layers: Iterable[Float32Array], state: NDArray[np.int8], look: Look) 
             look()
         pairs.append((parents[:used].copy(), values[:used].copy()))
     data = np.empty((len(pairs), len(pairs[-1][0])), dtype=np.float32)
-    number = np.arange(data.shape[1])
+    number: NDArray[Any] = np.arange(data.shape[1])
     weight = np.zeros(data.shape[1], dtype=np.int64)
     for begin, end in parts_of(len(row), _CHUNK):
         look()

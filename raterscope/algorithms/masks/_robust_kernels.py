@@ -41,7 +41,7 @@ _HALF_LOG_TAU = 0.5 * math.log(2 * math.pi)
 
 
 @compiled()
-def _slot_of(parent: int, value: np.uint32, table: Array, parents: Array, values: Array) -> int:
+def _slot_of(parent: int, value: np.uint32, table: Array, parents: Array, values: Array) -> Array:
     """Find where a pair is in the table, or where it belongs; open addressing."""
     mask = len(table) - 1
     key = np.uint64(parent) * np.uint64(0x9E3779B97F4A7C15)

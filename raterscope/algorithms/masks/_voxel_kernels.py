@@ -154,7 +154,7 @@ def _lower(here: Array, there: Array, added: float, best: Array) -> None:
 
 
 @compiled(error_model="numpy", fastmath={"nnan", "ninf", "nsz"})
-def _largest(values: Array) -> float:
+def _largest(values: Array) -> Array:
     most = np.float32(0)
     for x in range(len(values)):
         most = max(most, values[x])

@@ -88,7 +88,7 @@ def _in_order(
 
     def begun() -> Iterator[tuple[Any, Future[bytes] | None]]:
         for block in blocks:
-            yield block, None if isinstance(block, int) else pool.submit(_packed, block)
+            yield block, None if isinstance(block, int) else pool.submit(_packed, block.data)
 
     coming = begun()
     waiting = list(islice(coming, 4 * THREADS))
@@ -97,7 +97,7 @@ def _in_order(
         waiting += islice(coming, 1)
 
 
-def _packed(block: bytes | NDArray[Any]) -> bytes:
+def _packed(block: bytes | memoryview) -> bytes:
     machine = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
     return machine.compress(block) + machine.flush(zlib.Z_FULL_FLUSH)
 

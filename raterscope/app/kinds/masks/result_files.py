@@ -305,7 +305,7 @@ def _write_maps(
 
 
 def _shares(weight: NDArray[np.uint8]) -> Float32Array:
-    return weight / np.float32(255)
+    return np.asarray(weight / np.float32(255), dtype=np.float32)
 
 
 def _write_map(path: Path, values: NDArray[Any], origin: Box, grid: Grid) -> Path:
