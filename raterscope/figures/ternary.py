@@ -90,7 +90,7 @@ class TernaryChart:
     def draw(self, canvas: Canvas) -> None:
         """Draw it on paper, at the upper left."""
         left = (self.width - SIDE) / 2
-        box = Box(left, TOP, left + SIDE, self.height - BOTTOM)
+        box = Box(left, TOP, left + SIDE, TOP + SIDE * HEIGHT)
         self.draw_in(canvas, box, LIGHT, LETTERS, SMALL)
 
     def draw_in(self, canvas: Canvas, box: Box, look: Theme, letters: float, small: float) -> None:
