@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from raterscope.figures.description import Axis
 
-__all__ = ["compact", "number_text", "rounded", "ticks_of"]
+__all__ = ["Tick", "compact", "number_text", "rounded", "ticks_of"]
 
 Tick = tuple[float, str]
 Measure = Callable[[str], float]

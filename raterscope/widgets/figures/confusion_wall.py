@@ -16,7 +16,8 @@ from raterscope.figures.table import PlotTable
 from raterscope.text.numbers import count
 from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.figures.cells import BAR_HEIGHT, community_word, paint_colour_bar, rate_table
-from raterscope.widgets.figures.wall_tiles import Tiles, WallTiles
+from raterscope.widgets.figures.tile_painter import Tiles
+from raterscope.widgets.figures.wall_tiles import WallTiles
 from raterscope.widgets.parts import ChoiceBox, Header, leave_keys_to, plain_label, plain_tip
 from raterscope.widgets.text_size import enlarge, set_lengths
 

@@ -11,11 +11,14 @@ from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
 from PySide6.QtWidgets import QFrame, QScrollArea, QWidget
 
+from raterscope.figures.description import Axis
 from raterscope.figures.streams import round_up
 from raterscope.figures.table import PlotTable
+from raterscope.figures.ticks import ticks_of
 from raterscope.text.numbers import count
 from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel, row_of
+from raterscope.widgets.figures.qt_canvas import text_width
 from raterscope.widgets.painting import paint_words
 from raterscope.widgets.text_size import set_lengths, usual
 
@@ -209,14 +212,16 @@ class _Rows(Figure[int]):
             self._draw_count(painter, room, line, row)
 
     def _draw_scale(self, painter: QPainter, room: QRectF) -> None:
-        look = theme.current()
-        painter.setPen(QPen(QColor(look.line), 1))
-        for share in (0.0, 0.5, 1.0):
-            x = round(room.left() + share * room.width()) + 0.5
+        look, letters = theme.current(), theme.CAPTION
+        axis = Axis("", whole=True)
+        for value, text in ticks_of(
+            axis, 0.0, self._most, room.width(), letters, lambda words: text_width(words, letters)
+        ):
+            x = round(room.left() + value / self._most * room.width()) + 0.5
+            painter.setPen(QPen(QColor(look.line), 1))
             painter.drawLine(QPointF(x, HEAD), QPointF(x, self.room.height()))
-        for share, side in ((0.0, Qt.AlignmentFlag.AlignLeft), (1.0, Qt.AlignmentFlag.AlignRight)):
-            box = QRectF(room.left(), 2, room.width(), HEAD - 4)
-            paint_words(painter, box, f"{share * self._most:,.0f}", look.third, side=side)
+            box = QRectF(x - 40, 2, 80, HEAD - 4)
+            paint_words(painter, box, text, look.third, side=Qt.AlignmentFlag.AlignHCenter)
 
     def _draw_count(self, painter: QPainter, room: QRectF, line: QRectF, row: int) -> None:
         view, look, y = self._view, theme.current(), line.center().y()

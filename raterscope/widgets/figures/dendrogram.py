@@ -10,10 +10,12 @@ from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
+from raterscope.figures.description import Axis
 from raterscope.figures.table import PlotTable
+from raterscope.figures.ticks import Tick, ticks_of
 from raterscope.widgets import theme
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
-from raterscope.widgets.painting import paint_rater
+from raterscope.widgets.painting import paint_rater, paint_words
 
 __all__ = ["Dendrogram"]
 
@@ -167,11 +169,16 @@ class _Tree(Figure[int]):
     def _said(self, part: int) -> str:
         return ", ".join(self._names[leaf] for leaf in self._members[part])
 
-    def _left(self) -> float:
-        return 8.0 + QFontMetrics(theme.font(theme.CAPTION)).horizontalAdvance(self._top_words())
+    def _ticks(self) -> list[Tick]:
+        """Return the ticks of the heights; the last one that is labelled names the unit."""
+        high = float(self._height.max(initial=0.0)) or 1.0
+        ticks = ticks_of(Axis(""), 0.0, high, self._floor() - TOP, theme.CAPTION)
+        unit = f" {self._unit}" if self._unit else ""
+        return [*ticks[:-1], *((value, f"{text}{unit}") for value, text in ticks[-1:])]
 
-    def _top_words(self) -> str:
-        return f"{self._height.max(initial=0.0):.3g} {self._unit}".strip()
+    def _left(self) -> float:
+        advance = QFontMetrics(theme.font(theme.CAPTION)).horizontalAdvance
+        return 14.0 + max((advance(text) for _, text in self._ticks()), default=0)
 
     def _step(self) -> float:
         return (self.room.width() - self._left()) / max(len(self._names), 1)
@@ -198,9 +205,16 @@ class _Tree(Figure[int]):
         look = theme.current()
         people = len(self._names)
         painter.setFont(theme.font(theme.CAPTION))
-        painter.setPen(QColor(look.third))
-        painter.drawText(QPointF(4, TOP + 6), self._top_words())
-        painter.drawText(QPointF(4, self._floor()), "0")
+        high = float(self._height.max(initial=0.0)) or 1.0
+        left, floor = self._left() - 4, self._floor()
+        painter.setPen(QColor(look.line))
+        painter.drawLine(QPointF(left, TOP), QPointF(left, floor))
+        for value, text in self._ticks():
+            y = floor - (floor - TOP) * value / high
+            painter.setPen(QColor(look.line))
+            painter.drawLine(QPointF(left - 4, y), QPointF(left, y))
+            room = QRectF(0, y - 8, left - 6, 16)
+            paint_words(painter, room, text, look.third, side=Qt.AlignmentFlag.AlignRight)
         lit = set(self._under(self.pointed)) if self.pointed is not None else set()
         for part in range(people, len(self._members)):
             hit = part in lit or self._selected.issuperset(self._names[leaf] for leaf in self._members[part])

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPixmap
 
+from raterscope.figures.description import Axis
+from raterscope.figures.ticks import ticks_of
 from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_words
 
@@ -319,9 +321,10 @@ def _paint_scores(painter: QPainter, rows: Rows) -> None:
     room = rows.strip - 8
     scale = room / ((most - least) or 1.0)
     for row, top in ((BEFORE, 3.0), (AFTER, rows.height - rows.strip + 4)):
-        for value, y in ((most, top), (least, top + room)):
+        for value, text in ticks_of(Axis(""), least, most, room, theme.CAPTION):
+            y = top + (most - value) * scale
             box = QRectF(0, min(max(y - 7, 0), rows.height - 14), GUTTER - 8, 14)
-            paint_words(painter, box, f"{value:.2g}", look.third, side=Qt.AlignmentFlag.AlignRight)
+            paint_words(painter, box, text, look.third, side=Qt.AlignmentFlag.AlignRight)
         for item in shown[row].tolist():
             x = rows.card(item, row).center().x()
             if x < GUTTER:
