@@ -154,7 +154,7 @@ def community_colour_on(look: Theme, number: int) -> str:
     for share in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8):
         parts = zip(_parts(hue), _parts(words), strict=True)
         tried = "#" + "".join(
-            f"{round(255 * ((1 - share) * one + share * other)):02x}" for one, other in parts
+            f"{round(255 * ((1 - share) * first + share * second)):02x}" for first, second in parts
         )
         if contrast_of(tried, look.raised) >= _READABLE:
             return tried
@@ -174,7 +174,7 @@ def contrast_of(first: str, second: str) -> float:
 
 
 def _parts(colour: str) -> tuple[float, float, float]:
-    red, green, blue = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    red, green, blue = (int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5))
     return red, green, blue
 
 

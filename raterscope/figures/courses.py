@@ -95,11 +95,11 @@ def convergence_chart(trace: Trace, title: str, label: str) -> Chart:
     best = iteration == trace.best + 1
 
     def words(row: int) -> str:
-        said = [f"iteration {row + 1}", f"{label} {objective[row]:,.6g}".replace("-", "\N{MINUS SIGN}")]
+        texts = [f"iteration {row + 1}", f"{label} {objective[row]:,.6g}".replace("-", "\N{MINUS SIGN}")]
         if components is not None:
-            said.append(f"{components[row]} components")
-        said += ["weakest removed"] * bool(forced[row]) + ["kept"] * bool(best[row])
-        return ", ".join(said)
+            texts.append(f"{components[row]} components")
+        texts += ["weakest removed"] * bool(forced[row]) + ["kept"] * bool(best[row])
+        return ", ".join(texts)
 
     marks: list[Mark] = [Line(title=label, x=iteration, y=objective, ink="accent", width=1.6, words=words)]
     shapes: tuple[tuple[NDArray[np.bool_], Symbol, float, float, str], ...] = (
@@ -167,8 +167,8 @@ def course_chart(lines: Sequence[CourseLine], title: str, across: str, up: str, 
     }
     for name in ("low", "high"):
         unknown = [np.full(len(line.across), np.nan) for line in lines]
-        both = zip([getattr(line, name) for line in lines], unknown, strict=True)
-        parts = [none if end is None else end for end, none in both]
+        pairs = zip([getattr(line, name) for line in lines], unknown, strict=True)
+        parts = [none if end is None else end for end, none in pairs]
         columns[name] = np.concatenate(parts) if parts else np.empty(0)
     y = Axis(up, 0.0, 1.0, padding=0.03) if unit else Axis(up, padding=0.05)
     return Chart(title, Axis(across, padding=0.02), y, tuple(marks), tuple(keys), table=PlotTable.of(columns))

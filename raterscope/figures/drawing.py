@@ -215,10 +215,10 @@ def _draw_rectangles(canvas: Canvas, layout: Layout, mark: Rectangles, look: The
     boxes = np.column_stack([left, np.minimum(top, bottom), right, np.maximum(top, bottom)])
     inks, letters = np.resize(np.asarray(mark.inks), len(boxes)), layout.style.letters
     for ink in dict.fromkeys(inks.tolist()):
-        those, colour = boxes[inks == ink], colour_of(ink, look)
+        of_ink, colour = boxes[inks == ink], colour_of(ink, look)
         if mark.filled:
-            canvas.rectangles(_whole_pixels(those, mark.gap), colour, mark.opacity)
-        for x0, y0, x1, y1 in those.tolist() if not mark.filled else ():
+            canvas.rectangles(_whole_pixels(of_ink, mark.gap), colour, mark.opacity)
+        for x0, y0, x1, y1 in of_ink.tolist() if not mark.filled else ():
             canvas.line([(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0)], Pen(colour, mark.width))
     for (x0, y0, x1, y1), ink, words in zip(boxes.tolist(), inks.tolist(), mark.labels, strict=False):
         if y1 - y0 > 1.1 * letters:

@@ -148,11 +148,11 @@ def curve_chart(curves: Sequence[Curve], kind: str, of: str = "") -> Chart:
     across, up = CURVE_AXES[kind]
     marks: list[Mark] = [DIAGONAL] if kind == "roc" else []
     keys = []
-    for place, curve in enumerate(curves):
+    for number, curve in enumerate(curves):
         x, y = curve_points(curve, kind)
         # The second of one colour each have other dashes than the first.
-        dashes = DASHES[(place % len(inks) + place // len(inks)) % len(DASHES)]
-        title, ink = curve.title, inks[place % len(inks)]
+        dashes = DASHES[(number % len(inks) + number // len(inks)) % len(DASHES)]
+        title, ink = curve.title, inks[number % len(inks)]
         if kind == "roc" and len(curves) > 1 and np.isfinite(curve.area):
             title += f" {curve.area:.3f}"
         keys.append(Key(title, ink, dashes))
@@ -189,9 +189,9 @@ def calibration_chart(
     """
     marks: list[Mark] = [DIAGONAL]
     keys = []
-    there = [np.flatnonzero(line.count > 0) for line in lines]
-    for place, (line, bins) in enumerate(zip(lines, there, strict=True)):
-        ink, dashes = ("accent", "second")[place % 2], DASHES[place % len(DASHES)]
+    filled = [np.flatnonzero(line.count > 0) for line in lines]
+    for number, (line, bins) in enumerate(zip(lines, filled, strict=True)):
+        ink, dashes = ("accent", "second")[number % 2], DASHES[number % len(DASHES)]
         keys.append(Key(line.title, ink, dashes, symbol="disc"))
         low, high = (None if end is None else end[bins] for end in (line.low, line.high))
         size = 4 + 8 * np.sqrt(line.count[bins] / max(int(line.count.max(initial=0)), 1))
@@ -210,10 +210,10 @@ def calibration_chart(
             )
         )
     columns: dict[str, Any] = {
-        "method": [line.title for line, bins in zip(lines, there, strict=True) for _ in bins],
-        axes[0]: _together([line.posterior[bins] for line, bins in zip(lines, there, strict=True)]),
-        axes[1]: _together([line.share[bins] for line, bins in zip(lines, there, strict=True)]),
-        "cases": _together([line.count[bins] for line, bins in zip(lines, there, strict=True)]),
+        "method": [line.title for line, bins in zip(lines, filled, strict=True) for _ in bins],
+        axes[0]: _together([line.posterior[bins] for line, bins in zip(lines, filled, strict=True)]),
+        axes[1]: _together([line.share[bins] for line, bins in zip(lines, filled, strict=True)]),
+        "cases": _together([line.count[bins] for line, bins in zip(lines, filled, strict=True)]),
     }
     if any(line.low is not None for line in lines):
         for name in ("low", "high"):
@@ -221,7 +221,7 @@ def calibration_chart(
             columns[f"95 % {name}"] = _together(
                 [
                     np.full(len(bins), np.nan) if end is None else end[bins]
-                    for end, bins in zip(ends, there, strict=True)
+                    for end, bins in zip(ends, filled, strict=True)
                 ]
             )
     return Chart(
@@ -247,8 +247,8 @@ def crowd_size_chart(curves: Sequence[tuple[str, CrowdSizeCurve]], measure: str,
     """
     marks: list[Mark] = []
     keys = []
-    for place, (name, curve) in enumerate(curves):
-        ink, dashes = ANNOTATOR_COLOURS[place % len(ANNOTATOR_COLOURS)], DASHES[place % 3]
+    for number, (name, curve) in enumerate(curves):
+        ink, dashes = ANNOTATOR_COLOURS[number % len(ANNOTATOR_COLOURS)], DASHES[number % 3]
         y, error = getattr(curve, measure), np.nan_to_num(getattr(curve, f"{measure}_error"))
         marks.append(
             Line(
@@ -264,21 +264,21 @@ def crowd_size_chart(curves: Sequence[tuple[str, CrowdSizeCurve]], measure: str,
             )
         )
         keys.append(Key(name, ink, dashes, symbol="disc"))
-    shown = [curve for _, curve in curves]
+    drawn_curves = [curve for _, curve in curves]
     columns: dict[str, Any] = {
-        "method": [curve.method for curve in shown for _ in curve.annotators],
-        "annotators": _together([curve.annotators for curve in shown]),
-        measure: _together([getattr(curve, measure) for curve in shown]),
-        "standard error": _together([getattr(curve, f"{measure}_error") for curve in shown]),
+        "method": [curve.method for curve in drawn_curves for _ in curve.annotators],
+        "annotators": _together([curve.annotators for curve in drawn_curves]),
+        measure: _together([getattr(curve, measure) for curve in drawn_curves]),
+        "standard error": _together([getattr(curve, f"{measure}_error") for curve in drawn_curves]),
     }
-    drawn = max((int(curve.draws.max(initial=0)) for curve in shown), default=0)
+    draws = max((int(curve.draws.max(initial=0)) for curve in drawn_curves), default=0)
     return Chart(
         title,
         Axis("annotators", 0.0),
         Axis(measure, 0.0, 1.0),
         tuple(marks),
         tuple(keys),
-        aside=count(drawn, "crowd") if shown else "",
+        aside=count(draws, "crowd") if drawn_curves else "",
         table=PlotTable.of(columns),
     )
 
@@ -309,16 +309,16 @@ def box_chart(
         Whether by powers of ten.
     """
     marks: list[Mark] = []
-    for place, box in enumerate(boxes):
+    for position, box in enumerate(boxes):
         ink, values = "second" if box.faint else "accent", box.values
         if logarithmic:
             values = np.maximum(values, LEAST)
         if len(values) > 2:
-            marks += _box(values, place, ink, logarithmic=logarithmic)
+            marks += _box(values, position, ink, logarithmic=logarithmic)
         marks.append(
             Points(
                 title=box.name,
-                x=np.full(len(values), float(place)),
+                x=np.full(len(values), float(position)),
                 y=values,
                 ink=ink,
                 size=5.0,
@@ -353,8 +353,8 @@ def reliability_chart(
     """
 
     def words_of(rows: NDArray[np.int64]) -> Callable[[int], str]:
-        def words(at: int) -> str:
-            row = rows[at]
+        def words(index: int) -> str:
+            row = rows[index]
             out = ", excluded" if excluded[row] else ""
             return (
                 f"{names[row]}: {count(int(clicks[row]), 'click')}, reliability {reliability[row]:.2f}{out}"
@@ -382,11 +382,11 @@ def reliability_chart(
     )
 
 
-def _box(values: NDArray[np.float64], place: int, ink: str, *, logarithmic: bool) -> list[Mark]:
+def _box(values: NDArray[np.float64], position: int, ink: str, *, logarithmic: bool) -> list[Mark]:
     five = np.array(quartiles(np.log10(values) if logarithmic else values))
     least, low, middle, high, most = (10.0**five if logarithmic else five).tolist()
-    left, right = place - HALF_BOX, place + HALF_BOX
-    edges = [[left, right], [place, place], [place, place]]
+    left, right = position - HALF_BOX, position + HALF_BOX
+    edges = [[left, right], [position, position], [position, position]]
     return [
         Rectangles(
             left=np.array([left]),
@@ -413,8 +413,8 @@ def _short(box: BoxView) -> str:
 
 
 def _bin_words(line: CalibrationLine, bins: NDArray[np.int64], axes: tuple[str, str]) -> Callable[[int], str]:
-    def words(at: int) -> str:
-        row = bins[at]
+    def words(index: int) -> str:
+        row = bins[index]
         values = f"{axes[0]} {line.posterior[row]:.2f}, {axes[1]} {line.share[row]:.2f}"
         if line.low is not None and line.high is not None:
             values += f" ({line.low[row]:.2f} to {line.high[row]:.2f})"

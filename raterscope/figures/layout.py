@@ -311,11 +311,11 @@ def _ends(axis: Axis, parts: Sequence[Numbers]) -> tuple[float, float]:
     """Return the ends of an axis in units of its scale."""
     if axis.names:
         return (0.4 - len(axis.names), 0.6) if axis.falling else (-0.6, len(axis.names) - 0.4)
-    given = [float(axis.forward(end)) for end in (axis.low, axis.high) if end is not None]
-    low, high = (min(given), max(given)) if len(given) == 2 else _range(axis, parts)
-    if len(given) == 1:
+    ends = [float(axis.forward(end)) for end in (axis.low, axis.high) if end is not None]
+    low, high = (min(ends), max(ends)) if len(ends) == 2 else _range(axis, parts)
+    if len(ends) == 1:
         is_low = (axis.low is None) == axis.falling
-        low, high = (given[0], high) if is_low else (low, given[0])
+        low, high = (ends[0], high) if is_low else (low, ends[0])
     if axis.whole and high - low < 1:
         high = low + 1
     if high <= low:

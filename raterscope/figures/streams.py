@@ -79,7 +79,7 @@ def step_in_words(
     history: StreamHistory, row: int, stopping: StoppingSettings, truth: StreamTruth | None = None
 ) -> str:
     """Say a step with all its figures."""
-    said = [
+    texts = [
         f"step {row + 1:,}: {count(int(history.annotators[row]), 'annotator')}, "
         f"{count(int(history.clicks[row]), 'click')}, {count(int(history.detections[row]), 'detection')}, "
         f"{count(int(history.changed[row]), 'decision')} changed"
@@ -90,12 +90,12 @@ def step_in_words(
         if math.isfinite(values[0]):
             measured = f", in truth {figure(true)}" if math.isfinite(true) else ""
             of = ", of what this crowd would find in the end" if name == "sensitivity" else ""
-            said.append(f"expected {name} {estimate(*values.tolist())}{of}{measured}")
-    said += [outlook_in_words(history, row, stopping.more, rule) for rule in ("share", "chance")]
+            texts.append(f"expected {name} {estimate(*values.tolist())}{of}{measured}")
+    texts += [outlook_in_words(history, row, stopping.more, rule) for rule in ("share", "chance")]
     if history.refreshed[row]:
-        said.append("all clicks fused again")
-    said.append("stop rule met" if history.firm[row] else "stop rule not met")
-    return "; ".join(part for part in said if part)
+        texts.append("all clicks fused again")
+    texts.append("stop rule met" if history.firm[row] else "stop rule not met")
+    return "; ".join(part for part in texts if part)
 
 
 def outlook_in_words(history: StreamHistory, row: int, more: int, rule: str) -> str:
@@ -123,16 +123,16 @@ def outlook_in_words(history: StreamHistory, row: int, more: int, rule: str) -> 
 
 def state_in_words(history: StreamHistory, row: int, stopping: StoppingSettings) -> tuple[str, str]:
     """Say what an answer is after a step, and what changed of late, as the stop rule counts it."""
-    people, found = int(history.annotators[row]), int(history.detections[row])
+    annotators, detections = int(history.annotators[row]), int(history.detections[row])
     if stopping.rule == "share":
         late = changed_of_late(history, stopping.more, row + 1)
-        share = f" ({chance_in_words(late / found)})" if 0 < late <= found else ""
-        said = f"last {stopping.more:,}: {count(late, 'change')}{share}"
+        share = f" ({chance_in_words(late / detections)})" if 0 < late <= detections else ""
+        text = f"last {stopping.more:,}: {count(late, 'change')}{share}"
     else:
         changed = history.changed[max(row + 1 - stopping.unchanged, 0) : row + 1]
         over = f"in {len(changed):,} steps" if len(changed) > 1 else "with the last step"
-        said = f"{count(int(changed.sum()), 'decision')} changed {over}"
-    return f"{count(people, 'annotator')}, {count(found, 'detection')}", said
+        text = f"{count(int(changed.sum()), 'decision')} changed {over}"
+    return f"{count(annotators, 'annotator')}, {count(detections, 'detection')}", text
 
 
 def chance_in_words(share: float) -> str:
@@ -203,11 +203,11 @@ def _found(history: StreamHistory, x: NDArray[np.float64], axis: Axis) -> Chart:
     if changed.any():
         keys.append(Key("decisions changed", "disputed", symbol="square", line=False, short="changed"))
         half = max(0.0015 * (axis.high or 1.0), 0.3 * float(x[-1]) / len(x))
-        at = x[changed]
+        at_change = x[changed]
         marks.append(
             Rectangles(
-                left=at - half, right=at + half, bottom=np.zeros(len(at)), top=history.changed[changed],
-                inks=("disputed",), pointable=False,
+                left=at_change - half, right=at_change + half, bottom=np.zeros(len(at_change)),
+                top=history.changed[changed], inks=("disputed",), pointable=False,
             )
         )  # fmt: skip
     if refreshed.any():
@@ -259,14 +259,14 @@ def _outlook(
         marks.append(Segments(x=ends, y=np.full(ends.shape, np.inf), ink="accent", width=3.0))
     row = firm_from(history)
     if row is not None:
-        at = float(x[row])
-        marks.append(Segments(x=np.full((1, 2), at), y=EVERYWHERE, ink="accent"))
-        late = at > 0.6 * (axis.high or 1.0)
+        position = float(x[row])
+        marks.append(Segments(x=np.full((1, 2), position), y=EVERYWHERE, ink="accent"))
+        late = position > 0.6 * (axis.high or 1.0)
         # The line falls: there is room to its left at the bottom, and to its right at the top.
-        text = f"enough from {at:,.0f}"
+        text = f"enough from {position:,.0f}"
         notes = (
-            Note(at, -np.inf, text, "accent", "end", (-5.0, -9.0))
+            Note(position, -np.inf, text, "accent", "end", (-5.0, -9.0))
             if late
-            else Note(at, np.inf, text, "accent", "start", (5.0, 11.0)),
+            else Note(position, np.inf, text, "accent", "start", (5.0, 11.0)),
         )
     return Chart("", axis, y_axis, tuple(marks), tuple(keys), notes, legend_at="above")

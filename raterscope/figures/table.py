@@ -70,5 +70,5 @@ def _rows(columns: Sequence[Column]) -> Iterator[tuple[Any, ...]]:
 def _cells(axes: Sequence[Column], values: Sequence[NDArray[Any]]) -> Iterator[tuple[Any, ...]]:
     # One slab after the other: there may be more cells than should be Python's at once.
     flat = [chain.from_iterable(slab.ravel().tolist() for slab in part) for part in values]
-    for place, *cell in zip(product(*map(_plain, axes)), *flat, strict=True):
-        yield (*place, *cell)
+    for position, *cell in zip(product(*map(_plain, axes)), *flat, strict=True):
+        yield (*position, *cell)

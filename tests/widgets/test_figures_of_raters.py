@@ -32,7 +32,7 @@ def matrix(qtbot):
 
 def test_its_table_calls_them_as_the_kind_does(matrix, qtbot):
     assert matrix.figure.table().columns[:2] == ("rater", "other rater")
-    of_clicks = AgreementMatrix(who="annotator")
+    of_clicks = AgreementMatrix(noun="annotator")
     qtbot.addWidget(of_clicks)
     of_clicks.set_matrix(NAMES, [0, 1, 2, 9], np.ones((4, 4)))
     assert of_clicks.figure.table().columns[:2] == ("annotator", "other annotator")
@@ -104,7 +104,7 @@ def test_a_click_on_a_branch_chooses_those_under_it_and_on_a_leaf_the_one(tree, 
     tree.branch_chosen.connect(chosen.append)
     figure = tree.figure
     places = {}
-    for x in range(0, figure.width(), 3):
+    for x in range(1, figure.width(), 3):
         for y in range(0, figure.height(), 3):
             places.setdefault(figure.part_at(QPoint(x, y)), QPoint(x, y))
     assert set(places) == {None, *range(7)}

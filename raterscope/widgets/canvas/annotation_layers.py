@@ -49,11 +49,11 @@ class ClickLayer:
         self._hidden: frozenset[int] = frozenset()
         self._solo: int | None = None
 
-    def set_clicks(self, clicks: ClickMarks, same: ClickLayer | None = None) -> None:
+    def set_clicks(self, clicks: ClickMarks, unchanged: ClickLayer | None = None) -> None:
         """Show other clicks; `same` has sorted them already."""
         self.clicks = clicks
         self._annotator = np.asarray(clicks.annotator, dtype=np.int64)
-        self._index: GridIndex = GridIndex(clicks.x, clicks.y) if same is None else same._index
+        self._index: GridIndex = GridIndex(clicks.x, clicks.y) if unchanged is None else unchanged._index
         self._outlier = np.zeros(len(clicks), dtype=bool) if clicks.inlier is None else clicks.inlier < 0.5
         self._shown_rows: NDArray[np.bool_] | None = None
 
@@ -69,9 +69,11 @@ class ClickLayer:
             if self._solo is not None:
                 self._shown_rows = self._annotator == self._solo
             else:
-                kept = np.ones(int(self._annotator.max(initial=0)) + 1, dtype=bool)
-                kept[[one for one in self._hidden if 0 <= one < len(kept)]] = False
-                self._shown_rows = kept[self._annotator]
+                is_visible = np.ones(int(self._annotator.max(initial=0)) + 1, dtype=bool)
+                is_visible[[annotator for annotator in self._hidden if 0 <= annotator < len(is_visible)]] = (
+                    False
+                )
+                self._shown_rows = is_visible[self._annotator]
         return self._shown_rows
 
     def too_many(self, viewport: Viewport) -> bool:
@@ -102,13 +104,13 @@ class ClickLayer:
         rows = rows[np.argsort(~self._outlier[rows], kind="stable")]
         # Beyond all combinations everyone looks alike, and needs no sprite of their own.
         style = 2 * np.minimum(self._annotator[rows], MOST_STYLES) + self._outlier[rows]
-        kinds, which = np.unique(style, return_inverse=True)
+        kinds, indices = np.unique(style, return_inverse=True)
         sprites = [_sprite(int(kind) // 2, bool(kind % 2), radius, ratio) for kind in kinds]
         half = sprites[0].deviceIndependentSize().width() / 2
         across = (self.clicks.x[rows] * scale - half).tolist()
         down = (self.clicks.y[rows] * scale - half).tolist()
         draw = painter.drawPixmap
-        for x, y, kind in zip(across, down, which.tolist(), strict=True):
+        for x, y, kind in zip(across, down, indices.tolist(), strict=True):
             draw(QPointF(x, y), sprites[kind])
 
 
@@ -166,13 +168,13 @@ class DensityLayer:
         self._levels: list[_Level] = []
 
     def set_clicks(
-        self, clicks: ClickMarks, shown: NDArray[np.bool_], extent: Rect, bins: Sequence[int] = (BINS,)
+        self, clicks: ClickMarks, visible: NDArray[np.bool_], extent: Rect, bins: Sequence[int] = (BINS,)
     ) -> None:
         """Count the clicks that are shown, in several finenesses, the coarsest first."""
         self._levels = []
-        x, y = np.asarray(clicks.x)[shown], np.asarray(clicks.y)[shown]
-        for many in bins:
-            level = _counted(x, y, extent, many)
+        x, y = np.asarray(clicks.x)[visible], np.asarray(clicks.y)[visible]
+        for number in bins:
+            level = _counted(x, y, extent, number)
             if level is None:
                 return
             self._levels.append(level)
@@ -277,12 +279,12 @@ class CrowdLayer(QObject):
         self,
         *,
         clicks: ClickMarks | None = None,
-        shown: tuple[frozenset[int], int | None] | None = None,
+        visible: tuple[frozenset[int], int | None] | None = None,
         extent: Rect | None = None,
     ) -> None:
         """Show other clicks, those of other annotators (who are hidden, who alone is shown), or elsewhere."""
         before = self._wish
-        hidden, solo = (before.hidden, before.solo) if shown is None else shown
+        hidden, solo = (before.hidden, before.solo) if visible is None else visible
         self._wish = _Wish(
             before.clicks if clicks is None else clicks,
             hidden,

@@ -157,7 +157,7 @@ class CanvasView(PanZoomWidget):
 
     def set_annotators_shown(self, hidden: set[int], solo: int | None) -> None:
         """Hide some annotators' clicks, or those of all but one."""
-        self._crowd.show(shown=(frozenset(hidden), solo))
+        self._crowd.show(visible=(frozenset(hidden), solo))
         self._clicks_changed()
 
     def choose_annotator(self, annotator: int | None) -> None:
@@ -170,14 +170,14 @@ class CanvasView(PanZoomWidget):
         before = self._spots.spots
         self._spots.set_spots(spots)
         self._partial = None
-        same = (
+        unchanged = (
             len(before) == len(spots)
             and np.array_equal(before.x, spots.x)
             and np.array_equal(before.y, spots.y)
             and np.array_equal(before.covariance, spots.covariance)
             and np.array_equal(before.number, spots.number)
         )
-        if same:
+        if unchanged:
             reach = self._spots.reach(self._viewport.scale) + 60 / self._viewport.scale
             for index in (i for i in range(len(spots)) if before.state[i] != spots.state[i]):
                 x, y = float(spots.x[index]), float(spots.y[index])
@@ -250,9 +250,9 @@ class CanvasView(PanZoomWidget):
     def _paint(self, painter: QPainter) -> None:
         ratio = self.devicePixelRatioF()
         view = self._viewport
-        beneath = self._paint_quickly if self._image.by_tiles or self._crowd.many else None
-        hurry = self._hurry and beneath is not None
-        if not self._base.show(painter, view, ratio, hurry=hurry, beneath=beneath):
+        painter_below = self._paint_quickly if self._image.by_tiles or self._crowd.many else None
+        hurry = self._hurry and painter_below is not None
+        if not self._base.show(painter, view, ratio, hurry=hurry, coarse=painter_below):
             (self._settling if self._base.stretched else self._continuing).start()
         if self._bare:
             paint_scale_bar(painter, QPointF(EDGE, view.height - EDGE), view.scale, self._pixel_size)
@@ -311,20 +311,20 @@ class CanvasView(PanZoomWidget):
             self._spots.paint_marks(painter, scale, rect, labels=self._labels, all_marks=alone)
 
     def _paint_selection(self, painter: QPainter, index: int) -> None:
-        place, long = self._on_screen(index)
-        overlay_painter.paint_frame(painter, place, FRAME_EDGE + long)
+        position, long = self._on_screen(index)
+        overlay_painter.paint_frame(painter, position, FRAME_EDGE + long)
 
     def _paint_hover(self, painter: QPainter, index: int) -> None:
-        place, long = self._on_screen(index)
+        position, long = self._on_screen(index)
         title, line = self._spots.spots.words(index)
         state = self._spots.spots.state[index]
-        overlay_painter.paint_words(painter, self._viewport, place, long + 10, title, line, state)
+        overlay_painter.paint_words(painter, self._viewport, position, long + 10, title, line, state)
 
     def _on_screen(self, index: int) -> tuple[QPointF, float]:
         """Give a spot's place in the widget, and its radius there."""
         spots, view = self._spots.spots, self._viewport
-        place = QPointF(*view.to_screen(float(spots.x[index]), float(spots.y[index])))
-        return place, max(self._spots.radius(index) * view.scale, SMALLEST_RADIUS)
+        position = QPointF(*view.to_screen(float(spots.x[index]), float(spots.y[index])))
+        return position, max(self._spots.radius(index) * view.scale, SMALLEST_RADIUS)
 
     # What changes ------------------------------------------------------------------------------
 
@@ -377,5 +377,5 @@ class CanvasView(PanZoomWidget):
 
     def spot_at(self, x: float, y: float) -> int | None:
         """Give the spot at a place of the image, None where none is shown."""
-        shown = self._visible["ellipses"] or self._visible["detections"]
-        return self._spots.at(x, y, self._viewport.scale) if shown and self._partial is None else None
+        visible = self._visible["ellipses"] or self._visible["detections"]
+        return self._spots.at(x, y, self._viewport.scale) if visible and self._partial is None else None

@@ -97,39 +97,39 @@ class Drawing(QObject):
         if isinstance(event, QMouseEvent):
             if event.button() == Qt.MouseButton.MiddleButton or event.buttons() & Qt.MouseButton.MiddleButton:
                 return False  # which pans
-            place = self._to_image(event.position())
+            position = self._to_image(event.position())
             if kind == QEvent.Type.MouseButtonPress and event.button() == Qt.MouseButton.LeftButton:
                 self._pressed, self._freehand = event.position(), False
             elif kind == QEvent.Type.MouseMove:
-                self._on_move(event.position(), place)
+                self._on_move(event.position(), position)
             elif kind == QEvent.Type.MouseButtonRelease and self._pressed is not None:
-                self._on_release(place)
+                self._on_release(position)
             elif kind == QEvent.Type.MouseButtonDblClick:
                 self._end()
             return True
         return kind == QEvent.Type.KeyPress and isinstance(event, QKeyEvent) and self._on_key(event)
 
-    def _on_move(self, at: QPointF, place: tuple[float, float]) -> None:
-        self._cursor = place
+    def _on_move(self, global_position: QPointF, position: tuple[float, float]) -> None:
+        self._cursor = position
         if self._pressed is not None:
-            if not self._freehand and (at - self._pressed).manhattanLength() >= DRAG_FROM:
+            if not self._freehand and (global_position - self._pressed).manhattanLength() >= DRAG_FROM:
                 self._freehand = True
                 if not self._points:
                     self._points.append(self._to_image(self._pressed))
             if self._freehand and self.mode != "scale":
-                self._points.append(place)
+                self._points.append(position)
         self._canvas.update()
 
-    def _on_release(self, place: tuple[float, float]) -> None:
+    def _on_release(self, position: tuple[float, float]) -> None:
         freehand, self._pressed, self._freehand = self._freehand, None, False
         if freehand:
             if self.mode == "scale":
-                self._points.append(place)
+                self._points.append(position)
             self._end()
-        elif self._closes(place):
+        elif self._closes(position):
             self._end()
         else:
-            self._set_point(place)
+            self._set_point(position)
 
     def _on_key(self, event: QKeyEvent) -> bool:
         key = event.key()
@@ -161,18 +161,18 @@ class Drawing(QObject):
         self._canvas.update()
         return True
 
-    def _set_point(self, place: tuple[float, float]) -> None:
-        self._cursor = place
-        self._points.append(place)
+    def _set_point(self, position: tuple[float, float]) -> None:
+        self._cursor = position
+        self._points.append(position)
         if self.mode == "scale" and len(self._points) == 2:
             self._end()
         self._canvas.update()
 
-    def _closes(self, place: tuple[float, float]) -> bool:
+    def _closes(self, position: tuple[float, float]) -> bool:
         if self.mode != "area" or len(self._points) < 3:
             return False
         first = self._points[0]
-        away = np.hypot(place[0] - first[0], place[1] - first[1])
+        away = np.hypot(position[0] - first[0], position[1] - first[1])
         return bool(away * self._canvas.viewport.scale <= CLOSES)
 
     def _end(self) -> None:
@@ -192,12 +192,12 @@ class Drawing(QObject):
             self.set_mode("")
             self._canvas.setCursor(Qt.CursorShape.CrossCursor)
 
-    def _to_image(self, at: QPointF) -> tuple[float, float]:
-        return self._held(self._canvas.viewport.to_image(at.x(), at.y()))
+    def _to_image(self, position: QPointF) -> tuple[float, float]:
+        return self._held(self._canvas.viewport.to_image(position.x(), position.y()))
 
-    def _held(self, place: tuple[float, float]) -> tuple[float, float]:
+    def _held(self, position: tuple[float, float]) -> tuple[float, float]:
         left, top, right, bottom = self._canvas.extent
-        return min(max(place[0], left), right), min(max(place[1], top), bottom)
+        return min(max(position[0], left), right), min(max(position[1], top), bottom)
 
     def _bring_into_sight(self, x: float, y: float) -> None:
         view = self._canvas.viewport
@@ -225,12 +225,12 @@ class Drawing(QObject):
         _paint_hint(painter, viewport, f"{WORDS[self.mode]}; Esc to cancel")
 
 
-def _paint_cross(painter: QPainter, place: QPointF) -> None:
+def _paint_cross(painter: QPainter, position: QPointF) -> None:
     for pen in (QPen(theme.colour(theme.DARK.canvas, 190), 3.4), QPen(QColor(theme.DARK.accent), 1.4)):
         painter.setPen(pen)
         for across, down in ((1, 0), (-1, 0), (0, 1), (0, -1)):
             near, far = QPointF(3 * across, 3 * down), QPointF(10 * across, 10 * down)
-            painter.drawLine(place + near, place + far)
+            painter.drawLine(position + near, position + far)
 
 
 def _paint_hint(painter: QPainter, viewport: Viewport, words: str) -> None:

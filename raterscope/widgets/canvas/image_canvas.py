@@ -112,15 +112,15 @@ class ImageCanvas(CanvasView):
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Pan while a button is held; otherwise say what lies under the mouse."""
-        place = event.position()
+        position = event.position()
         if self._pressed is not None:
-            way = place - self._pressed
-            if self._dragged_from is None and way.manhattanLength() >= DRAG_FROM:
+            offset = position - self._pressed
+            if self._dragged_from is None and offset.manhattanLength() >= DRAG_FROM:
                 self._dragged_from = self._viewport
             if self._dragged_from is not None:
-                self._drag_to(self._dragged_from.panned(way.x(), way.y()))
+                self._drag_to(self._dragged_from.panned(offset.x(), offset.y()))
             return
-        x, y = self._viewport.to_image(place.x(), place.y())
+        x, y = self._viewport.to_image(position.x(), position.y())
         if self._mode != "look":
             self._cursor = (x, y)
             self._show_cross_hair()
@@ -211,8 +211,8 @@ class ImageCanvas(CanvasView):
     def _nudge(self, across: int, down: int, step: int) -> None:
         scale = self._viewport.scale
         self._cursor = (self._cursor[0] + across * step / scale, self._cursor[1] + down * step / scale)
-        place = self._viewport.to_screen(*self._cursor)
-        if not (0 <= place[0] < self._viewport.width and 0 <= place[1] < self._viewport.height):
+        position = self._viewport.to_screen(*self._cursor)
+        if not (0 <= position[0] < self._viewport.width and 0 <= position[1] < self._viewport.height):
             self.centre_on(*self._cursor)
         self._show_cross_hair()
 

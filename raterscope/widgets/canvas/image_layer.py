@@ -53,8 +53,8 @@ class WholePicture:
         draw_part(painter, self._levels[self._level(enlarged)], self._extent, scale, rect, smooth=smooth)
 
     def _level(self, enlarged: float) -> int:
-        wanted = level_for(enlarged)
-        while len(self._levels) <= wanted and min(self._levels[-1].width(), self._levels[-1].height()) > (
+        level = level_for(enlarged)
+        while len(self._levels) <= level and min(self._levels[-1].width(), self._levels[-1].height()) > (
             SMALLEST_LEVEL
         ):
             last = self._levels[-1]
@@ -66,7 +66,7 @@ class WholePicture:
                     Qt.TransformationMode.SmoothTransformation,
                 )
             )
-        return min(wanted, len(self._levels) - 1)
+        return min(level, len(self._levels) - 1)
 
 
 class TiledPicture:
@@ -137,17 +137,17 @@ class TiledPicture:
         """Paint what lies in `rect`, `scale` units of the painter for one of the image's."""
         level = self._level(enlarged)
         seen = (rect.left(), rect.top(), rect.right(), rect.bottom())
-        found: dict[Key, QRectF] = {}
+        parts: dict[Key, QRectF] = {}
         for key in self._covering(level, seen, 0):
             left, top, right, bottom = self._box(key)
             part = QRectF(left, top, right - left, bottom - top).intersected(rect)
             stands = self._standing_for(key)
             if stands is not None:
-                found[stands] = found[stands].united(part) if stands in found else part
-        for key in sorted(found, reverse=True):  # finer ones on top
+                parts[stands] = parts[stands].united(part) if stands in parts else part
+        for key in sorted(parts, reverse=True):  # finer ones on top
             tile = self.store.get(key)
             if tile is not None:
-                draw_part(painter, tile, self._box(key), scale, found[key], smooth=smooth)
+                draw_part(painter, tile, self._box(key), scale, parts[key], smooth=smooth)
 
     def _level(self, enlarged: float) -> int:
         return min(level_for(enlarged), self._last)
@@ -156,7 +156,7 @@ class TiledPicture:
         """Find the tile itself, or the finest one above it that is there."""
         level, row, column = key
         above = ((level + up, row >> up, column >> up) for up in range(self._last - level + 1))
-        return next((one for one in above if self.store.get(one) is not None), None)
+        return next((coarser for coarser in above if self.store.get(coarser) is not None), None)
 
     def _units(self, level: int) -> tuple[float, float]:
         """Give the units from one pixel of a level to the next, across and down."""
@@ -271,5 +271,5 @@ class ImageLayer(QObject):
 
     def _on_arrived(self, keys: list[tuple[int, int, int]]) -> None:
         if isinstance(self._picture, TiledPicture) and self.sender() is self._picture.store:
-            shown = (self._picture.shown_by(key, self._enlarged) for key in keys)
-            self.arrived.emit([part for part in shown if part is not None])
+            visible = (self._picture.shown_by(key, self._enlarged) for key in keys)
+            self.arrived.emit([part for part in visible if part is not None])

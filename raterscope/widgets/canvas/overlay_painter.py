@@ -107,17 +107,19 @@ def paint_chosen(
     painter: QPainter, viewport: Viewport, x: NDArray[np.floating], y: NDArray[np.floating]
 ) -> None:
     """Paint rings about the clicks of the annotator that is selected."""
-    places = [QPointF(*viewport.to_screen(*place)) for place in zip(x.tolist(), y.tolist(), strict=True)]
+    places = [
+        QPointF(*viewport.to_screen(*position)) for position in zip(x.tolist(), y.tolist(), strict=True)
+    ]
     painter.setBrush(Qt.BrushStyle.NoBrush)
     for pen in (QPen(theme.colour(theme.DARK.canvas, 170), 3.6), QPen(QColor(theme.DARK.text), 1.6)):
         painter.setPen(pen)
-        for place in places:
-            painter.drawEllipse(place, RING, RING)
+        for position in places:
+            painter.drawEllipse(position, RING, RING)
 
 
-def paint_cross_hair(painter: QPainter, viewport: Viewport, place: tuple[float, float], mode: str) -> None:
+def paint_cross_hair(painter: QPainter, viewport: Viewport, position: tuple[float, float], mode: str) -> None:
     """Paint where a spot would be added or moved to, and what to press."""
-    x, y = viewport.to_screen(*place)
+    x, y = viewport.to_screen(*position)
     for pen in (QPen(theme.colour(theme.DARK.canvas, 190), 4), QPen(QColor(theme.DARK.accent), 1.6)):
         painter.setPen(pen)
         painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -152,17 +154,17 @@ def paint_waiting(painter: QPainter, viewport: Viewport, words: str) -> None:
 
 
 def paint_words(
-    painter: QPainter, viewport: Viewport, place: QPointF, away: float, title: str, line: str, state: str
+    painter: QPainter, viewport: Viewport, position: QPointF, away: float, title: str, line: str, state: str
 ) -> None:
     """Paint what a spot is beside it, on the side where there is room."""
     bold, plain = theme.font(bold=True), theme.font(theme.CAPTION)
     width = 20 + max(QFontMetrics(bold).horizontalAdvance(title), QFontMetrics(plain).horizontalAdvance(line))
     painter.save()
     room = enlarge(painter, QRectF(0, 0, viewport.width, viewport.height))
-    place, away = usual(place), away / text_size()
-    box = QRectF(place.x() + away, place.y() - 22, width, 44)
+    position, away = usual(position), away / text_size()
+    box = QRectF(position.x() + away, position.y() - 22, width, 44)
     if box.right() > room.width() - EDGE:
-        box.moveRight(place.x() - away)
+        box.moveRight(position.x() - away)
     box.moveTop(min(max(box.top(), EDGE), room.height() - EDGE - box.height()))
     paint_chip_ground(painter, box)
     left, middle = Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignVCenter

@@ -72,7 +72,7 @@ def grips_of(points: Points, *, closed: bool) -> list[int]:
     return chosen
 
 
-def pulled(points: Points, grips: list[int], which: int, way: Points, *, closed: bool) -> Points:
+def pulled(points: Points, grips: list[int], handle: int, offset: Points, *, closed: bool) -> Points:
     """Move one point of a shape; those that have no grip of their own follow by their nearness along it.
 
     Parameters
@@ -80,33 +80,33 @@ def pulled(points: Points, grips: list[int], which: int, way: Points, *, closed:
     points : (K, 2) float64
     grips : list of int
         As of `grips_of`.
-    which : int
+    handle : int
         The point that is pulled, one of the grips.
-    way : (2,) float64
+    offset : (2,) float64
     closed : bool
     """
-    count, place = len(points), grips.index(which)
+    count, position = len(points), grips.index(handle)
     along = _along(points)
     around = float(along[-1] + np.hypot(*(points[0] - points[-1])))
     share = np.zeros(count)
-    share[which] = 1.0
+    share[handle] = 1.0
     for step in (-1, 1):
-        if not closed and not 0 <= place + step < len(grips):
+        if not closed and not 0 <= position + step < len(grips):
             continue
-        stop = grips[(place + step) % len(grips)]
-        between = np.arange(1, (stop - which) * step % count)
-        indices = (which + step * between) % count
-        whole = (along[stop] - along[which]) * step % around
+        stop = grips[(position + step) % len(grips)]
+        between = np.arange(1, (stop - handle) * step % count)
+        indices = (handle + step * between) % count
+        whole = (along[stop] - along[handle]) * step % around
         if len(indices) and whole > 0:
-            share[indices] = 1 - (along[indices] - along[which]) * step % around / whole
-    return np.asarray(points + share[:, None] * way)
+            share[indices] = 1 - (along[indices] - along[handle]) * step % around / whole
+    return np.asarray(points + share[:, None] * offset)
 
 
-def shifted(points: Points, way: Points, extent: Rect) -> Points:
+def shifted(points: Points, offset: Points, extent: Rect) -> Points:
     """Move the whole of a shape, no farther than the image goes."""
     lowest = np.minimum(np.array(extent[:2]) - points.min(axis=0), 0)
     highest = np.maximum(np.array(extent[2:]) - points.max(axis=0), 0)
-    return np.asarray(points + np.clip(way, lowest, highest))
+    return np.asarray(points + np.clip(offset, lowest, highest))
 
 
 def held_in(points: Points, extent: Rect) -> Points:
@@ -114,11 +114,11 @@ def held_in(points: Points, extent: Rect) -> Points:
     return np.clip(points, extent[:2], extent[2:])
 
 
-def away_from(points: Points, place: tuple[float, float], *, closed: bool) -> float:
+def away_from(points: Points, position: tuple[float, float], *, closed: bool) -> float:
     """Tell how far a place lies from a line or an outline."""
     start = points if closed else points[:-1]
     along = (np.roll(points, -1, axis=0) if closed else points[1:]) - start
-    to_place = np.array(place) - start
+    to_place = np.array(position) - start
     long = np.maximum((along**2).sum(axis=1), 1e-12)
     share = np.clip((to_place * along).sum(axis=1) / long, 0, 1)
     return float(np.hypot(*(to_place - share[:, None] * along).T).min())
@@ -230,20 +230,20 @@ def paint_grips(
 
 def tag_boxes(viewport: Viewport, shapes: Sequence[ShapeMark]) -> list[tuple[ShapeMark, QRectF]]:
     """Give where the words of the shapes in sight stand; of too many shapes none has words."""
-    here = within(shapes, viewport.visible)
-    if len(here) > MOST_TAGS:
+    position = within(shapes, viewport.visible)
+    if len(position) > MOST_TAGS:
         return []
     return [
         (shape, tag_box(viewport, QPointF(*viewport.to_screen(*_beside(shape))), shape.words))
-        for shape in here
+        for shape in position
     ]
 
 
-def tag_box(viewport: Viewport, place: QPointF, words: str) -> QRectF:
+def tag_box(viewport: Viewport, position: QPointF, words: str) -> QRectF:
     """Find room for a few words beside a place."""
     width = pixels(QFontMetrics(theme.font(theme.CAPTION, bold=True)).horizontalAdvance(words) + 14)
     height = pixels(20)
-    box = QRectF(place.x() + 8, place.y() - height - 6, width, height)
+    box = QRectF(position.x() + 8, position.y() - height - 6, width, height)
     box.moveLeft(min(max(box.left(), 4), viewport.width - width - 4))
     box.moveTop(min(max(box.top(), 4), viewport.height - height - 4))
     return box
@@ -263,12 +263,12 @@ def paint_tag(painter: QPainter, box: QRectF, words: str) -> None:
 def within(shapes: Sequence[ShapeMark], rect: Rect) -> list[ShapeMark]:
     """List the shapes whose boxes reach into a rectangle of the image."""
     first_x, first_y, last_x, last_y = rect
-    found = []
+    inside = []
     for shape in shapes:
         left, top, right, bottom = shape.box
         if right >= first_x and left <= last_x and bottom >= first_y and top <= last_y:
-            found.append(shape)
-    return found
+            inside.append(shape)
+    return inside
 
 
 def _beside(shape: ShapeMark) -> tuple[float, float]:
@@ -284,8 +284,8 @@ def _beside(shape: ShapeMark) -> tuple[float, float]:
 
 def _paint_end(painter: QPainter, end: QPointF, inner: QPointF) -> None:
     """Paint a short stroke across the end of a line."""
-    way = end - inner
-    long = (way.x() ** 2 + way.y() ** 2) ** 0.5
+    direction = end - inner
+    long = (direction.x() ** 2 + direction.y() ** 2) ** 0.5
     if long > 0:
-        across = QPointF(-way.y(), way.x()) * (END / long)
+        across = QPointF(-direction.y(), direction.x()) * (END / long)
         painter.drawLine(end - across, end + across)

@@ -121,8 +121,8 @@ class Shapes(QObject):
             self._forget()
             self._selected = self._point = None
         elif self._draft is not None and not self._changing:
-            kept = bool(np.allclose(mark.points, self._draft, atol=1e-3))
-            self._draft = None if kept else self._draft
+            unchanged = bool(np.allclose(mark.points, self._draft, atol=1e-3))
+            self._draft = None if unchanged else self._draft
         self._tiles.clear()
         self._canvas.update()
 
@@ -155,9 +155,9 @@ class Shapes(QObject):
         elif self._selected is not None:
             self._choose(None)
 
-    def at(self, place: QPointF) -> Hashable:
+    def at(self, position: QPointF) -> Hashable:
         """Give the key of the shape at a place of the widget; None where there is none."""
-        hold = None if self.still else self._hold_at(place)
+        hold = None if self.still else self._hold_at(position)
         return None if hold is None else hold.mark.key
 
     # What stands
@@ -203,27 +203,27 @@ class Shapes(QObject):
         return np.asarray(points * view.scale + (view.across, view.down))
 
     def _grips(self, mark: ShapeMark) -> list[int]:
-        found = grips_of(self._on_screen(mark.points), closed=mark.closed)
-        return found if self._point is None else sorted({*found, self._point})
+        handles = grips_of(self._on_screen(mark.points), closed=mark.closed)
+        return handles if self._point is None else sorted({*handles, self._point})
 
-    def _hold_at(self, place: QPointF) -> _Hold | None:
+    def _hold_at(self, position: QPointF) -> _Hold | None:
         """Find what the mouse would take hold of; a spot goes before a line, not before a grip or words."""
-        chosen, view, at = self._seen, self._canvas.viewport, (place.x(), place.y())
+        chosen, view, index = self._seen, self._canvas.viewport, (position.x(), position.y())
         if chosen is not None and not chosen.fixed:
             grips = self._grips(chosen)
-            away = np.hypot(*(self._on_screen(chosen.points)[grips] - at).T)
+            away = np.hypot(*(self._on_screen(chosen.points)[grips] - index).T)
             if away.min() <= REACH:
                 return _Hold(chosen, grips[int(away.argmin())])
         marks = [mark for mark in (chosen, *self._others()) if mark is not None and not mark.fixed]
         for mark, box in tag_boxes(view, marks):
-            if box.contains(place):
+            if box.contains(position):
                 return _Hold(mark, None)
-        x, y = view.to_image(*at)
+        x, y = view.to_image(*index)
         if self._canvas.spot_at(x, y) is not None:
             return None
         reach = NEAR / view.scale
         near = [
-            (away_from(self._on_screen(mark.points), at, closed=mark.closed), order)
+            (away_from(self._on_screen(mark.points), index, closed=mark.closed), order)
             for order, mark in enumerate(marks)
             if within([mark], (x - reach, y - reach, x + reach, y + reach))
         ]
@@ -250,62 +250,64 @@ class Shapes(QObject):
         return False
 
     def _on_mouse(self, event: QMouseEvent) -> bool:
-        kind, place = event.type(), event.position()
+        kind, position = event.type(), event.position()
         if kind == QEvent.Type.MouseMove:
             if self._hold is not None:
-                self._drag(self._hold, place)
+                self._drag(self._hold, position)
                 return True
             if event.buttons() == Qt.MouseButton.NoButton:
-                self._hover(place)
+                self._hover(position)
         elif event.button() != Qt.MouseButton.LeftButton:
             return False
         elif kind == QEvent.Type.MouseButtonPress:
-            return self._on_press(place)
+            return self._on_press(position)
         elif kind == QEvent.Type.MouseButtonRelease:
-            return self._on_release(place)
+            return self._on_release(position)
         elif kind == QEvent.Type.MouseButtonDblClick:
-            return self._hold_at(place) is not None
+            return self._hold_at(position) is not None
         return False
 
-    def _on_press(self, place: QPointF) -> bool:
+    def _on_press(self, position: QPointF) -> bool:
         self._finish()
-        hold = self._hold_at(place)
+        hold = self._hold_at(position)
         if hold is not None:
             if hold.mark.key != self._selected:
                 self._choose(hold.mark.key)
             self._point = hold.point
             self._canvas.setFocus(Qt.FocusReason.MouseFocusReason)
             self._canvas.update()
-        self._hold, self._pressed = hold, place
+        self._hold, self._pressed = hold, position
         return hold is not None
 
-    def _on_release(self, place: QPointF) -> bool:
+    def _on_release(self, position: QPointF) -> bool:
         hold, pressed, self._hold, self._pressed = self._hold, self._pressed, None, None
         if hold is not None:
             self._finish()
-        elif pressed is not None and (place - pressed).manhattanLength() < DRAG_FROM and self._mark:
+        elif pressed is not None and (position - pressed).manhattanLength() < DRAG_FROM and self._mark:
             self._choose(None)
         return hold is not None
 
-    def _drag(self, hold: _Hold, place: QPointF) -> None:
+    def _drag(self, hold: _Hold, position: QPointF) -> None:
         pressed = self._pressed
         if pressed is None:
             return
-        self._dragged = self._dragged or (place - pressed).manhattanLength() >= DRAG_FROM
+        self._dragged = self._dragged or (position - pressed).manhattanLength() >= DRAG_FROM
         if not self._dragged:
             return
-        way = np.array([place.x() - pressed.x(), place.y() - pressed.y()]) / self._canvas.viewport.scale
-        self._draft = self._moved(hold.mark, way)
+        offset = (
+            np.array([position.x() - pressed.x(), position.y() - pressed.y()]) / self._canvas.viewport.scale
+        )
+        self._draft = self._moved(hold.mark, offset)
         self._canvas.update()
 
-    def _moved(self, mark: ShapeMark, way: Points) -> Points:
+    def _moved(self, mark: ShapeMark, offset: Points) -> Points:
         if self._point is None:
-            return shifted(mark.points, way, self._canvas.extent)
-        points = pulled(mark.points, self._grips(mark), self._point, way, closed=mark.closed)
+            return shifted(mark.points, offset, self._canvas.extent)
+        points = pulled(mark.points, self._grips(mark), self._point, offset, closed=mark.closed)
         return held_in(points, self._canvas.extent)
 
-    def _hover(self, place: QPointF) -> None:
-        hold = self._hold_at(place)
+    def _hover(self, position: QPointF) -> None:
+        hold = self._hold_at(position)
         if hold is not None:
             own = hold.mark.key == self._selected
             self._canvas.setCursor(Qt.CursorShape.SizeAllCursor if own else Qt.CursorShape.PointingHandCursor)

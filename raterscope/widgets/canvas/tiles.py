@@ -197,8 +197,8 @@ class TileStore(QObject):
                 self._tiles[key] = tile
                 self._bytes += tile.sizeInBytes()
         # What came when it was no longer wanted stands behind what is needed.
-        others = [key for key in self._tiles if key not in self._needed] if self._bytes > KEPT_BYTES else []
-        for key in others:
+        waiting = [key for key in self._tiles if key not in self._needed] if self._bytes > KEPT_BYTES else []
+        for key in waiting:
             if self._bytes > KEPT_BYTES:
                 self._bytes -= self._tiles.pop(key).sizeInBytes()
         if some:
@@ -229,7 +229,7 @@ def _read(desk: _Desk, called: Any) -> None:
         else:
             with desk.changed:
                 desk.busy.discard(key)
-                desk.wanted = [other for other in desk.wanted if other != key]
+                desk.wanted = [request for request in desk.wanted if request != key]
                 desk.read.append((key, tile))
                 tell, desk.told = not desk.told, True
         if tell:
@@ -293,7 +293,7 @@ class TileCache:
         ratio: float,
         *,
         hurry: bool = False,
-        beneath: Beneath | None = None,
+        coarse: Beneath | None = None,
     ) -> bool:
         """Copy the visible tiles into the widget; paint those that are missing.
 
@@ -303,8 +303,8 @@ class TileCache:
             The widget's; how many pixels of the screen one of its pixels has.
         hurry : bool
             Stretch tiles of another scale when painting them anew would take longer than a frame has.
-        beneath : callable, optional
-            ``beneath(painter, box)`` paints quickly what lies in a box of the widget. With it, tiles that a
+        coarse : callable, optional
+            ``coarse(painter, box)`` paints quickly what lies in a box of the widget. With it, tiles that a
             frame has no time for are left for the next one.
 
         Returns
@@ -315,14 +315,14 @@ class TileCache:
         self.stretched = False
         if self._made_for != (viewport.scale, ratio):
             if hurry and self._tiles and self._cost > BUDGET:
-                if beneath is not None:
-                    beneath(painter, QRectF(0, 0, viewport.width, viewport.height))
+                if coarse is not None:
+                    coarse(painter, QRectF(0, 0, viewport.width, viewport.height))
                 self._stretch(painter, viewport)
                 self.stretched = True
                 return False
             self._tiles.clear()
             self._made_for = (viewport.scale, ratio)
-        started, kept, late = time.perf_counter(), len(self._tiles), False
+        started, before, late = time.perf_counter(), len(self._tiles), False
         first_across = math.floor(-viewport.across / SIDE)
         first_down = math.floor(-viewport.down / SIDE)
         last_across = math.floor((viewport.width - 1 - viewport.across) / SIDE)
@@ -331,12 +331,12 @@ class TileCache:
             for column in range(first_across, last_across + 1):
                 box = QRectF(viewport.across + column * SIDE, viewport.down + row * SIDE, SIDE, SIDE)
                 spent = time.perf_counter() - started
-                if beneath is not None and spent > BUDGET and (column, row) not in self._tiles:
+                if coarse is not None and spent > BUDGET and (column, row) not in self._tiles:
                     late = True
-                    beneath(painter, box)
+                    coarse(painter, box)
                 else:
                     painter.drawImage(box, self._tile(column, row, viewport.scale, ratio))
-        if not kept:
+        if not before:
             self._cost = time.perf_counter() - started
         in_sight = (last_down - first_down + 1) * (last_across - first_across + 1)
         while len(self._tiles) > max(in_sight, KEPT / ratio**2):
@@ -347,8 +347,8 @@ class TileCache:
         factor = viewport.scale / self._made_for[0]
         side = SIDE * factor
         for (column, row), tile in self._tiles.items():
-            place = QRectF(viewport.across + column * side, viewport.down + row * side, side, side)
-            painter.drawImage(place, tile)
+            target = QRectF(viewport.across + column * side, viewport.down + row * side, side, side)
+            painter.drawImage(target, tile)
 
     def _tile(self, column: int, row: int, scale: float, ratio: float) -> QImage:
         key = (column, row)

@@ -117,8 +117,8 @@ class Viewport:
         smallest, largest = SPOT_ON_SCREEN
         on_screen = max(radius, 1e-9) * self.scale
         if not smallest <= on_screen <= largest:
-            wanted = (2.5 * smallest if on_screen < smallest else 0.6 * largest) / max(radius, 1e-9)
-            scale = max(wanted, self.framing(extent, FIT_MARGIN).scale)
+            ideal = (2.5 * smallest if on_screen < smallest else 0.6 * largest) / max(radius, 1e-9)
+            scale = max(ideal, self.framing(extent, FIT_MARGIN).scale)
             if scale != self.scale:
                 return self.centred(x, y, scale).kept_on(extent, LOOK_MARGIN)
         across, down = self.to_screen(x, y)
@@ -198,9 +198,9 @@ class PanZoomWidget(QWidget):
     def zoom(self, factor: float, about: QPointF | None = None) -> None:
         """Enlarge about a place of the widget, or about its middle."""
         view = self._viewport
-        place = about if about is not None else QPointF(view.width / 2, view.height / 2)
+        position = about if about is not None else QPointF(view.width / 2, view.height / 2)
         self._fitted = False
-        self._set_viewport(view.zoomed(factor, place.x(), place.y()).held_to(self.extent))
+        self._set_viewport(view.zoomed(factor, position.x(), position.y()).held_to(self.extent))
 
     def pan(self, across: float, down: float) -> None:
         """Move what is seen by some pixels."""
@@ -315,9 +315,9 @@ class Minimap(QWidget):
     def _box(self) -> QRectF:
         return QRectF(self.rect()).adjusted(EDGE, EDGE, -EDGE, -EDGE)
 
-    def _choose(self, place: QPointF) -> None:
+    def _choose(self, position: QPointF) -> None:
         box = self._box()
         left, top, right, bottom = self._extent
-        x = left + (place.x() - box.left()) / box.width() * (right - left)
-        y = top + (place.y() - box.top()) / box.height() * (bottom - top)
+        x = left + (position.x() - box.left()) / box.width() * (right - left)
+        y = top + (position.y() - box.top()) / box.height() * (bottom - top)
         self.place_chosen.emit(min(max(x, left), right), min(max(y, top), bottom))

@@ -35,7 +35,7 @@ class AgreementMatrix(FigurePanel):
     Parameters
     ----------
     title, nothing : str
-    who : str
+    noun : str
         What one of them is called in its table: "rater", "annotator".
 
     Signals
@@ -52,9 +52,9 @@ class AgreementMatrix(FigurePanel):
         parent: QWidget | None = None,
         *,
         nothing: str = NOTHING,
-        who: str = "rater",
+        noun: str = "rater",
     ) -> None:
-        self.figure = _Matrix(title, who)
+        self.figure = _Matrix(title, noun)
         super().__init__(title, self.figure, nothing, parent)
         self.figure.chosen.connect(self.pair_chosen)
         self.set_filled(False)
@@ -97,9 +97,9 @@ class AgreementMatrix(FigurePanel):
 class _Matrix(Figure[tuple[int, int]]):
     chosen = Signal(str, str)
 
-    def __init__(self, name: str, who: str) -> None:
+    def __init__(self, name: str, noun: str) -> None:
         super().__init__(name)
-        self._who = who
+        self._who = noun
         self._names: tuple[str, ...] = ()
         self._numbers: tuple[int, ...] = ()
         self._values: NDArray[np.floating] = np.empty((0, 0))
@@ -140,15 +140,15 @@ class _Matrix(Figure[tuple[int, int]]):
         if self._said is not None:
             return f"{first} and {second}: {self._said(row, column)}"
         value = self._values[row, column]
-        said = f"{self._label} {value:.2f}" if np.isfinite(value) else "no case in common"
-        return f"{first} and {second}: {said}"
+        text = f"{self._label} {value:.2f}" if np.isfinite(value) else "no case in common"
+        return f"{first} and {second}: {text}"
 
-    def part_at(self, place: QPointF) -> tuple[int, int] | None:
+    def part_at(self, position: QPointF) -> tuple[int, int] | None:
         grid, side = self._grid()
-        if side <= 0 or not grid.contains(place):
+        if side <= 0 or not grid.contains(position):
             return None
         last = len(self._names) - 1
-        row, column = (place.y() - grid.top()) / side, (place.x() - grid.left()) / side
+        row, column = (position.y() - grid.top()) / side, (position.x() - grid.left()) / side
         return min(int(row), last), min(int(column), last)
 
     def step(self, part: tuple[int, int] | None, across: int, down: int) -> tuple[int, int]:
@@ -178,8 +178,8 @@ class _Matrix(Figure[tuple[int, int]]):
         """Give where the cells lie, and how wide one is."""
         edge = self._edge() if self._has_names() else SAMPLE_EDGE
         side = self._side_beside(edge)
-        people = max(len(self._names), 1)
-        return QRectF(edge, 12, side * people, side * people), side
+        number = max(len(self._names), 1)
+        return QRectF(edge, 12, side * number, side * number), side
 
     def _has_names(self) -> bool:
         """Tell whether rows beside their names are high enough for them; else they have a colour."""
@@ -188,9 +188,9 @@ class _Matrix(Figure[tuple[int, int]]):
 
     def _side_beside(self, edge: float) -> float:
         """Give how wide a cell is beside names of a width."""
-        people = max(len(self._names), 1)
+        number = max(len(self._names), 1)
         height = self.room.height() - 12 - BAR_HEIGHT - 8
-        return min(LARGEST_CELL, (self.room.width() - edge - 2) / people, height / people)
+        return min(LARGEST_CELL, (self.room.width() - edge - 2) / number, height / number)
 
     def draw(self, painter: QPainter) -> None:
         look = theme.current()
@@ -199,7 +199,7 @@ class _Matrix(Figure[tuple[int, int]]):
         small = theme.font(theme.CAPTION)
         fits = QFontMetrics(small).horizontalAdvance("0.00") + 4 <= side
         painter.setFont(small)
-        at = self._names.index(self._selected) if self._selected in self._names else -1
+        selected = self._names.index(self._selected) if self._selected in self._names else -1
         inner = side - GAP if side >= TOUCHING else side
         for row in range(len(self._names)):
             for column in range(len(self._names)):
@@ -208,14 +208,14 @@ class _Matrix(Figure[tuple[int, int]]):
                 if row == column or not np.isfinite(value):
                     painter.fillRect(cell, QColor(look.raised))
                     continue
-                dimmed = at >= 0 and at not in (row, column)
+                dimmed = selected >= 0 and selected not in (row, column)
                 red, green, blue = (int(part) for part in colours[row, column])
                 painter.fillRect(cell, QColor(red, green, blue, 90 if dimmed else 255))
                 if fits:
                     dark = 0.3 * red + 0.59 * green + 0.11 * blue > 125
                     painter.setPen(QColor(look.second if dimmed else "#0d0f11" if dark else "#ffffff"))
                     painter.drawText(cell, Qt.AlignmentFlag.AlignCenter, f"{value:.2f}")
-        self._draw_edges(painter, grid, side, at)
+        self._draw_edges(painter, grid, side, selected)
         if self.pointed is not None:
             row, column = self.pointed
             painter.setPen(QPen(QColor(look.text), 2))
@@ -228,14 +228,14 @@ class _Matrix(Figure[tuple[int, int]]):
         bar = QRectF(left, grid.bottom() + 8, width, BAR_HEIGHT)
         paint_colour_bar(painter, bar, VIRIDIS, self._low, 1.0, self._label)
 
-    def _draw_edges(self, painter: QPainter, grid: QRectF, side: float, at: int) -> None:
+    def _draw_edges(self, painter: QPainter, grid: QRectF, side: float, selected: int) -> None:
         look = theme.current()
         named = self._has_names()
-        for place, (name, number) in enumerate(zip(self._names, self._numbers, strict=True)):
-            chosen = place == at
-            top = QRectF(grid.left() + place * side, 1, side - GAP, 10)
+        for index, (name, number) in enumerate(zip(self._names, self._numbers, strict=True)):
+            chosen = index == selected
+            top = QRectF(grid.left() + index * side, 1, side - GAP, 10)
             paint_rater(painter, top, number)
-            box = QRectF(4, grid.top() + place * side, grid.left() - 10, side - GAP)
+            box = QRectF(4, grid.top() + index * side, grid.left() - 10, side - GAP)
             if not named:
                 box.setLeft(max(0.0, box.right() - 14))
                 paint_rater(painter, box, number)

@@ -57,14 +57,19 @@ class OverTimeView:
 
     def chart(self) -> Chart:
         """Describe the line with its interval."""
-        at = np.asarray(self.at, dtype=float)
-        if at[0] == at[-1]:
-            at = np.linspace(0.0, 1.0, len(at))
+        positions = np.asarray(self.at, dtype=float)
+        if positions[0] == positions[-1]:
+            positions = np.linspace(0.0, 1.0, len(positions))
         ink = BEHAVIOUR_INKS[self.behaviour] if self.behaviour else "accent"
         line = Line(
-            x=at, y=self.bias, low=self.low, high=self.high, ink=ink, dot=4.0 * (len(at) <= DOTS_UP_TO)
+            x=positions,
+            y=self.bias,
+            low=self.low,
+            high=self.high,
+            ink=ink,
+            dot=4.0 * (len(positions) <= DOTS_UP_TO),
         )
-        ends = ((float(at[0]), self.when[0]), (float(at[-1]), self.when[-1]))
+        ends = ((float(positions[0]), self.when[0]), (float(positions[-1]), self.when[-1]))
         table: dict[str, TableColumn] = {
             "when": self.when,
             "at": self.at,
@@ -72,7 +77,7 @@ class OverTimeView:
             "low": self.low,
             "high": self.high,
         }
-        x = Axis("", float(at[0]), float(at[-1]), padding=0.01, ticks=ends)
+        x = Axis("", float(positions[0]), float(positions[-1]), padding=0.01, ticks=ends)
         return Chart("Bias over time", x, Axis("bias"), (ZERO, line), table=PlotTable.of(table))
 
 
@@ -113,7 +118,7 @@ class _Windows(ColumnFigure):
     def words(self, part: Column) -> str:
         view, window = self._view, part[1]
         assert view is not None
-        values = (float(each[window]) for each in (view.bias, view.low, view.high))
+        values = (float(part[window]) for part in (view.bias, view.low, view.high))
         return f"{view.when[window]}: bias {estimate(*values)}"
 
     def choose(self, part: Column) -> None:

@@ -225,11 +225,11 @@ class _Lines(ChartFigure):
     def table(self) -> PlotTable:
         path = self._path
         assert path is not None
-        drawn = np.flatnonzero(self._drawn)
-        names = [path.names[row] for row in drawn.tolist()]
+        rows = np.flatnonzero(self._drawn)
+        names = [path.names[row] for row in rows.tolist()]
         axes: dict[str, Column] = {"annotator": names, path.axis or "place": path.at}
-        behaviour = [BEHAVIOUR_WORDS[number] for number in self._behaviour[drawn].tolist()]
-        values = {"bias": path.bias[:, drawn].T + 0.0, "behaviour": np.asarray(behaviour, object)[:, None]}
+        behaviour = [BEHAVIOUR_WORDS[number] for number in self._behaviour[rows].tolist()]
+        values = {"bias": path.bias[:, rows].T + 0.0, "behaviour": np.asarray(behaviour, object)[:, None]}
         return PlotTable.of_cells(axes, values)
 
     def place_of(self, part: Part) -> QPointF:
@@ -243,11 +243,11 @@ class _Lines(ChartFigure):
 
     def _positions(self, path: PathView) -> NDArray[np.float64]:
         """Return the places on the path; among logarithms, 0 is half of the least other one."""
-        at = np.asarray(path.at, dtype=float)
+        x = np.asarray(path.at, dtype=float)
         if self._logarithmic:
-            least = at[at > 0].min() if (at > 0).any() else 1.0
-            at = np.where(at > 0, at, least / 2)
-        return at
+            least = x[x > 0].min() if (x > 0).any() else 1.0
+            x = np.where(x > 0, x, least / 2)
+        return x
 
     def _show(self) -> None:
         """Describe axes, cut and crosses, and the extent of the lines, which are painted apart."""
@@ -255,12 +255,12 @@ class _Lines(ChartFigure):
         if path is None:
             self.show_chart(NO_CHART)
             return
-        at, drawn = self._positions(path), path.bias[:, self._drawn]
-        ends = np.array([min(float(drawn.min(initial=0.0)), 0.0), max(float(drawn.max(initial=0.0)), 0.0)])
+        places, bias = self._positions(path), path.bias[:, self._drawn]
+        ends = np.array([min(float(bias.min(initial=0.0)), 0.0), max(float(bias.max(initial=0.0)), 0.0)])
         ends = np.array([-1.0, 1.0]) if ends[0] == ends[1] else ends
         bad = np.flatnonzero(self._drawn & (self._behaviour == BAD))[:MOST_CROSSES]
         marks: list[Mark] = [
-            Points(x=at[[0, -1]], y=ends, size=0.0, pointable=False),
+            Points(x=places[[0, -1]], y=ends, size=0.0, pointable=False),
             Segments(x=EVERYWHERE, y=np.zeros((1, 2)), ink="second"),
             Points(
                 x=np.full(len(bad), np.inf), y=path.bias[-1, bad], symbol="cross", size=8.0, ink="rejected",
@@ -272,15 +272,15 @@ class _Lines(ChartFigure):
             Note(-np.inf, -np.inf, "below 0: prefers right", "third", shift=(6.0, -8.0)),
         ]
         if np.isfinite(self._cut):
-            cut = float(np.clip(self._cut, at.min(), at.max()))
+            cut = float(np.clip(self._cut, places.min(), places.max()))
             x = np.full((1, 2), cut)
             marks.append(Segments(x=x, y=EVERYWHERE, ink="accent", width=1.6, dashes=(3.0, 3.0)))
-            late = cut == at[-1]
+            late = cut == places[-1]
             notes.append(
                 Note(cut, np.inf, "cut", "accent", "end" if late else "start", (-5.0 if late else 5.0, 22.0))
             )
         scale: Scale = "log" if self._logarithmic else "linear"
-        axis = Axis(path.axis, scale=scale, padding=0.0, falling=bool(at[0] > at[-1]))
+        axis = Axis(path.axis, scale=scale, padding=0.0, falling=bool(places[0] > places[-1]))
         self.show_chart(
             Chart("", axis, Axis("bias"), tuple(marks), BEHAVIOUR_KEYS[::-1], tuple(notes), legend_at="above")
         )
@@ -340,7 +340,7 @@ class _Lines(ChartFigure):
 
     def _line_marks(self, path: PathView) -> list[Line]:
         """Describe every line by itself, from where its bias enters."""
-        at, marks = self._positions(path), []
+        x, marks = self._positions(path), []
         for behaviour, (width, opacity, dash) in enumerate(STYLES):
             dashes = () if dash is None else (dash[0] / width, dash[1] / width - dash[0] / width)
             for row in np.flatnonzero(self._drawn & (self._behaviour == behaviour)).tolist():
@@ -349,7 +349,7 @@ class _Lines(ChartFigure):
                     begin = max(int(entered[0]) - 1, 0)
                     marks.append(
                         Line(
-                            title=path.names[row], x=at[begin:], y=path.bias[begin:, row], width=width,
+                            title=path.names[row], x=x[begin:], y=path.bias[begin:, row], width=width,
                             ink=BEHAVIOUR_INKS[behaviour], dashes=dashes, opacity=opacity, held=path.held,
                         )
                     )  # fmt: skip
@@ -384,6 +384,6 @@ class _Lines(ChartFigure):
         paint_words(painter, chip.adjusted(5, 0, -4, 0), name, ink, elide=Qt.TextElideMode.ElideMiddle)
 
 
-def _rounded(place: float) -> str:
+def _rounded(value: float) -> str:
     """Write a place with three digits and thousands separators."""
-    return f"{float(f'{place:.3g}'):,.0f}" if place >= 1000 else f"{place:.3g}"
+    return f"{float(f'{value:.3g}'):,.0f}" if value >= 1000 else f"{value:.3g}"

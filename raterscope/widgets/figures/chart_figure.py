@@ -121,22 +121,22 @@ class ChartFigure(Figure[Part]):
         """Describe a point."""
         return self.chart.describe(*part)
 
-    def part_at(self, place: QPointF) -> Part | None:
+    def part_at(self, position: QPointF) -> Part | None:
         """Give the nearest point within reach, or the nearest point of a line within reach."""
         layout, best, nearest = self.plan, None, REACH
-        px, py = place.x(), place.y()
+        px, py = position.x(), position.y()
         if not layout.box.left - REACH <= px <= layout.box.right + REACH:
             return None
         for number in self.chart.walked:
             x, y = self._mark_places(number)
             away = (x - px) ** 2 + (y - py) ** 2
-            at = int(np.argmin(np.where(np.isnan(away), np.inf, away)))
-            found = float(np.sqrt(away[at]))
+            index = int(np.argmin(np.where(np.isnan(away), np.inf, away)))
+            distance = float(np.sqrt(away[index]))
             if isinstance(self.chart.marks[number], Line) and len(x) > 1:
-                found = min(found, _line_distance(x, y, px, py))
+                distance = min(distance, _line_distance(x, y, px, py))
             # Of marks that are equally near, the first is the one that matters most.
-            if np.isfinite(away[at]) and found < (REACH if best is None else nearest - 0.5):
-                nearest, best = found, (number, at)
+            if np.isfinite(away[index]) and distance < (REACH if best is None else nearest - 0.5):
+                nearest, best = distance, (number, index)
         return best
 
     def _mark_places(self, number: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -155,21 +155,21 @@ class ChartFigure(Figure[Part]):
         if part is None:
             order = self._order(walked[0])
             return self.first or ((walked[0], int(order[0])) if len(order) else None)
-        number, at = part
+        number, index = part
         if across:
-            return number, _beside(self._order(number), at, across)
+            return number, _beside(self._order(number), index, across)
         mark = self.chart.marks[number]
         if len(walked) == 1:
             if isinstance(mark, Line):
                 return part
-            return number, _beside(np.argsort(mark.up, kind="stable"), at, -down)
-        place = min(max(walked.index(number) + down, 0), len(walked) - 1)
-        if walked[place] == number:
+            return number, _beside(np.argsort(mark.up, kind="stable"), index, -down)
+        series = min(max(walked.index(number) + down, 0), len(walked) - 1)
+        if walked[series] == number:
             return part
-        other = self.chart.marks[walked[place]]
-        away = np.abs(np.asarray(other.across, dtype=float) - float(mark.across[at]))
-        away[~np.isfinite(np.asarray(other.up, dtype=float))] = np.inf
-        return walked[place], int(np.argmin(away))
+        next_mark = self.chart.marks[walked[series]]
+        away = np.abs(np.asarray(next_mark.across, dtype=float) - float(mark.across[index]))
+        away[~np.isfinite(np.asarray(next_mark.up, dtype=float))] = np.inf
+        return walked[series], int(np.argmin(away))
 
     def choose(self, part: Part) -> None:
         """Tell which point is chosen."""
@@ -190,20 +190,20 @@ class ChartFigure(Figure[Part]):
         look, canvas = theme.current(), QtCanvas(painter)
         box = self.plan.box
         for part in self._rings:
-            place = self.place_of(part)
-            if box.contains(place.x(), place.y()):
-                canvas.disc((place.x(), place.y()), self._ring_size / 2, "", Pen(look.text, 1.6))
+            position = self.place_of(part)
+            if box.contains(position.x(), position.y()):
+                canvas.disc((position.x(), position.y()), self._ring_size / 2, "", Pen(look.text, 1.6))
         if self.pointed is not None:
             self._draw_pointed(painter, self.place_of(self.pointed))
 
     def _draw_chart(self, painter: QPainter) -> None:
         draw_chart(QtCanvas(painter), self.plan, theme.current())
 
-    def _draw_pointed(self, painter: QPainter, place: QPointF) -> None:
+    def _draw_pointed(self, painter: QPainter, position: QPointF) -> None:
         look, box = theme.current(), self.plan.box
         painter.setPen(QPen(QColor(look.accent), 1.6))
         painter.setBrush(QColor(look.surface))
-        painter.drawEllipse(place, RING, RING)
+        painter.drawEllipse(position, RING, RING)
         if not self._by_key or self.pointed is None:
             return
         painter.setFont(theme.font(theme.CAPTION))
@@ -211,8 +211,8 @@ class ChartFigure(Figure[Part]):
         most = max(box.right - box.left - 16, 60)
         words = metrics.elidedText(self.words(self.pointed), Qt.TextElideMode.ElideMiddle, int(most))
         width = metrics.horizontalAdvance(words) + 12
-        left = min(max(place.x() - width / 2, box.left), max(box.right - width, 0.0))
-        top = place.y() - 28 if place.y() - 28 > box.top else place.y() + 10
+        left = min(max(position.x() - width / 2, box.left), max(box.right - width, 0.0))
+        top = position.y() - 28 if position.y() - 28 > box.top else position.y() + 10
         label = QRectF(left, top, width, 18)
         painter.setPen(QPen(QColor(look.line), 1))
         painter.setBrush(QColor(look.raised))
@@ -316,10 +316,10 @@ class ChartFigure(Figure[Part]):
             self.redraw()
 
     def _bring_into_view(self, part: Part) -> None:
-        place, layout = self.place_of(part), self.plan
-        if layout.box.contains(place.x(), place.y()):
+        position, layout = self.place_of(part), self.plan
+        if layout.box.contains(position.x(), position.y()):
             return
-        x, y = layout.units(place.x(), place.y())
+        x, y = layout.units(position.x(), position.y())
         view = layout.view
         across, up = (view.right - view.left) / 2, (view.top - view.bottom) / 2
         self._look_at(View(x - across, x + across, y - up, y + up))
@@ -382,10 +382,10 @@ def _name(chart: Chart) -> str:
     return ": ".join(filter(None, (chart.title, axes)))
 
 
-def _beside(order: NDArray[np.int64], at: int, by: int) -> int:
-    found = np.flatnonzero(order == at)
-    place = (int(found[0]) if len(found) else 0) + by
-    return int(order[min(max(place, 0), len(order) - 1)])
+def _beside(order: NDArray[np.int64], index: int, by: int) -> int:
+    rows = np.flatnonzero(order == index)
+    row = (int(rows[0]) if len(rows) else 0) + by
+    return int(order[min(max(row, 0), len(order) - 1)])
 
 
 def _line_distance(x: NDArray[np.float64], y: NDArray[np.float64], px: float, py: float) -> float:

@@ -88,37 +88,37 @@ class Layout:
             outline.addRoundedRect(self.blocks[part].box, 4, 4)
             return outline
         (first, width), (last, _) = self.columns[part[0]], self.columns[part[0] + 1]
-        here, there, thick = self.bands[part]
+        start, end, thick = self.bands[part]
         left, middle = first + width, (first + width + last) / 2
-        outline.moveTo(left, here)
-        outline.cubicTo(middle, here, middle, there, last, there)
-        outline.lineTo(last, there + thick)
-        outline.cubicTo(middle, there + thick, middle, here + thick, left, here + thick)
+        outline.moveTo(left, start)
+        outline.cubicTo(middle, start, middle, end, last, end)
+        outline.lineTo(last, end + thick)
+        outline.cubicTo(middle, end + thick, middle, start + thick, left, start + thick)
         outline.closeSubpath()
         return outline
 
-    def part_at(self, place: QPointF) -> Part | None:
+    def part_at(self, position: QPointF) -> Part | None:
         """Give what lies at a place; a block before a band, of bands the thinnest."""
         for moment, (left, width) in enumerate(self.columns):
-            if left <= place.x() <= left + width:
-                return self._block_at(moment, place)
-            if place.x() < left:
-                return self._band_at(moment - 1, place)
+            if left <= position.x() <= left + width:
+                return self._block_at(moment, position)
+            if position.x() < left:
+                return self._band_at(moment - 1, position)
         return None
 
-    def _block_at(self, moment: int, place: QPointF) -> Part | None:
+    def _block_at(self, moment: int, position: QPointF) -> Part | None:
         for part, block in self.blocks.items():
-            if part[0] == moment and block.box.top() - REACH <= place.y() <= block.box.bottom() + REACH:
+            if part[0] == moment and block.box.top() - REACH <= position.y() <= block.box.bottom() + REACH:
                 return part
         return None
 
-    def _band_at(self, moment: int, place: QPointF) -> Part | None:
-        those = [
+    def _band_at(self, moment: int, position: QPointF) -> Part | None:
+        candidates = [
             part
-            for part, (here, there, thick) in self.bands.items()
-            if part[0] == moment and min(here, there) <= place.y() <= max(here, there) + thick
+            for part, (start, end, thick) in self.bands.items()
+            if part[0] == moment and min(start, end) <= position.y() <= max(start, end) + thick
         ]
-        hit = [part for part in those if self.path(part).contains(place)]
+        hit = [part for part in candidates if self.path(part).contains(position)]
         return min(hit, key=lambda part: self.bands[part][2], default=None)
 
     def step(self, part: Part | None, across: int, down: int) -> Part | None:
@@ -128,7 +128,7 @@ class Layout:
         moment, community, goal = part
         if down:
             kind = self.blocks if goal == BLOCK else self.bands
-            column = [other for other in kind if other[0] == moment]
+            column = [neighbour for neighbour in kind if neighbour[0] == moment]
             return column[min(max(column.index(part) + down, 0), len(column) - 1)]
         if goal != BLOCK:
             return (moment + 1, goal, BLOCK) if across > 0 else (moment, community, BLOCK)
@@ -151,16 +151,16 @@ def lay_out(
     room : QRectF
     """
     sizes = [*(flow.sum(axis=1) for flow in flows), flows[-1].sum(axis=0)]
-    orders = [[*np.argsort(each, kind="stable").tolist(), len(each)] for each in numbers]
-    many = len(numbers)
-    width = min(1.15 * room.width() / (2 * many - 1), WIDEST)
-    width = max(width, min(NARROWEST, room.width() / (1.4 * many)))
-    apart = (room.width() - width) / (many - 1)
-    columns = tuple((room.left() + moment * apart, width) for moment in range(many))
+    orders = [[*np.argsort(part, kind="stable").tolist(), len(part)] for part in numbers]
+    moments = len(numbers)
+    width = min(1.15 * room.width() / (2 * moments - 1), WIDEST)
+    width = max(width, min(NARROWEST, room.width() / (1.4 * moments)))
+    apart = (room.width() - width) / (moments - 1)
+    columns = tuple((room.left() + moment * apart, width) for moment in range(moments))
     blocks_at_most = max(len(order) for order in orders)
     gap = min(GAP, 0.25 * room.height() / blocks_at_most)
-    people = max(int(each.sum()) for each in sizes)
-    scale = max(room.height() - gap * (blocks_at_most - 1), 1.0) / max(people, 1)
+    total = max(int(part.sum()) for part in sizes)
+    scale = max(room.height() - gap * (blocks_at_most - 1), 1.0) / max(total, 1)
     blocks: dict[Part, Block] = {}
     for moment, order in enumerate(orders):
         top = room.top()
@@ -183,12 +183,12 @@ def lay_out(
                 thick = float(flow[community, goal]) * scale
                 if not thick:
                     continue
-                here = blocks[moment, community, BLOCK].box.top() + left
-                there = blocks[moment + 1, goal, BLOCK].box.top() + entered[goal]
+                start = blocks[moment, community, BLOCK].box.top() + left
+                end = blocks[moment + 1, goal, BLOCK].box.top() + entered[goal]
                 left += thick
                 entered[goal] += thick
                 if (community, goal) != (len(numbers[moment]), len(numbers[moment + 1])):
-                    bands[moment, community, goal] = here, there, thick
+                    bands[moment, community, goal] = start, end, thick
     return Layout(columns, blocks, bands)
 
 
@@ -265,21 +265,21 @@ class FlowView:
     sizes: tuple[NDArray[np.integer], ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        many = len(self.moments)
-        if many < 2 or len(self.numbers) != many or len(self.flows) != many - 1:
+        moments = len(self.moments)
+        if moments < 2 or len(self.numbers) != moments or len(self.flows) != moments - 1:
             raise ValueError(
-                f"{many} moments, {len(self.numbers)} of numbers, {len(self.flows)} flows between"
+                f"{moments} moments, {len(self.numbers)} of numbers, {len(self.flows)} flows between"
             )
-        for at, flow in enumerate(self.flows):
-            shape = len(self.numbers[at]) + 1, len(self.numbers[at + 1]) + 1
+        for moment, flow in enumerate(self.flows):
+            shape = len(self.numbers[moment]) + 1, len(self.numbers[moment + 1]) + 1
             if flow.shape != shape:
-                raise ValueError(f"flow {at} of shape {flow.shape}; expected {shape}")
-        if any(len(each) and not 0 <= each.min() <= each.max() < len(self.names) for each in self.numbers):
+                raise ValueError(f"flow {moment} of shape {flow.shape}; expected {shape}")
+        if any(len(part) and not 0 <= part.min() <= part.max() < len(self.names) for part in self.numbers):
             raise ValueError("a community's number has no name")
         if self.prototypes is not None:
-            for each, numbers in zip(self.prototypes, self.numbers, strict=True):
-                if each.shape != (len(numbers), len(self.classes), len(self.outputs)):
-                    raise ValueError(f"prototypes of shape {each.shape} for {len(numbers)} communities")
+            for part, numbers in zip(self.prototypes, self.numbers, strict=True):
+                if part.shape != (len(numbers), len(self.classes), len(self.outputs)):
+                    raise ValueError(f"prototypes of shape {part.shape} for {len(numbers)} communities")
         sizes = (*(flow.sum(axis=1) for flow in self.flows), self.flows[-1].sum(axis=0))
         object.__setattr__(self, "sizes", sizes)
 
@@ -311,10 +311,10 @@ class CommunityFlow(FigurePanel):
     def show_flow(self, view: FlowView) -> None:
         """Show communities over time."""
         self.figure.show_flow(view)
-        told = [event.words for event in view.events]
-        more = "" if len(told) <= TOLD else f" And {len(told) - TOLD:,} more."
-        self._told.setText(" ".join(told[:TOLD]) + more or SAME)
-        self._told.setToolTip(plain_tip(" ".join(told)) if more else "")
+        sentences = [event.words for event in view.events]
+        more = "" if len(sentences) <= TOLD else f" And {len(sentences) - TOLD:,} more."
+        self._told.setText(" ".join(sentences[:TOLD]) + more or SAME)
+        self._told.setToolTip(plain_tip(" ".join(sentences)) if more else "")
         self._told.show()
         self.header.set_aside(view.caption)
         self.set_filled(True)
@@ -375,8 +375,8 @@ class _Flow(Figure[Part]):
             self._layout = self.room, lay_out(self._view.numbers, self._view.flows, room)
         return self._layout[1]
 
-    def part_at(self, place: QPointF) -> Part | None:
-        return None if self.laid is None else self.laid.part_at(place)
+    def part_at(self, position: QPointF) -> Part | None:
+        return None if self.laid is None else self.laid.part_at(position)
 
     def step(self, part: Part | None, across: int, down: int) -> Part | None:
         return None if self.laid is None else self.laid.step(part, across, down)
@@ -389,15 +389,15 @@ class _Flow(Figure[Part]):
         assert view is not None
         moment, community, goal = part
         if goal == BLOCK:
-            said = f"{view.moments[moment]}: {self._called(moment, community)}, "
-            said += count(int(view.sizes[moment][community]), "annotator") + self._rates(moment, community)
-            return said + "".join(f"; {words}" for words in self._events_of(moment, community))
-        many = count(int(view.flows[moment][community, goal]), "annotator")
-        here, there = self._called(moment, community), self._called(moment + 1, goal)
+            text = f"{view.moments[moment]}: {self._called(moment, community)}, "
+            text += count(int(view.sizes[moment][community]), "annotator") + self._rates(moment, community)
+            return text + "".join(f"; {words}" for words in self._events_of(moment, community))
+        annotators = count(int(view.flows[moment][community, goal]), "annotator")
+        start, end = self._called(moment, community), self._called(moment + 1, goal)
         when = f"{view.moments[moment]}, then {view.moments[moment + 1]}"
         if self._number(moment, community) == self._number(moment + 1, goal):
-            return f"{when}: {many} stay in {there}"
-        return f"{when}: {many} from {here} to {there}"
+            return f"{when}: {annotators} stay in {end}"
+        return f"{when}: {annotators} from {start} to {end}"
 
     def table(self) -> PlotTable:
         view = self._view
@@ -413,7 +413,7 @@ class _Flow(Figure[Part]):
                 "community": [self._called(moment, community) for moment, community, *_ in bands],
                 "to": [view.moments[moment + 1] for moment, *_ in bands],
                 "other community": [self._called(moment + 1, goal) for moment, _, goal, _ in bands],
-                "annotators": [many for *_, many in bands],
+                "annotators": [annotators for *_, annotators in bands],
             }
         )
 
@@ -441,7 +441,7 @@ class _Flow(Figure[Part]):
         rows = zip(view.classes, matrix, strict=True)
         return "".join(
             f"; true {name}: "
-            + ", ".join(f"{said} {rate:.2f}" for said, rate in zip(view.outputs, row, strict=True))
+            + ", ".join(f"{output} {rate:.2f}" for output, rate in zip(view.outputs, row, strict=True))
             for name, row in rows
         )
 
@@ -480,10 +480,10 @@ class _Flow(Figure[Part]):
 
     def _band_colour(self, part: Part) -> QColor:
         moment, community, goal = part
-        here, there = self._number(moment, community), self._number(moment + 1, goal)
-        colour = QColor(theme.current().third if here < 0 else community_colour(here))
-        lit = self._selected is None or self._selected in (here, there)
-        colour.setAlpha(FAINT if not lit or here < 0 or there < 0 else BAND)
+        start, end = self._number(moment, community), self._number(moment + 1, goal)
+        colour = QColor(theme.current().third if start < 0 else community_colour(start))
+        lit = self._selected is None or self._selected in (start, end)
+        colour.setAlpha(FAINT if not lit or start < 0 or end < 0 else BAND)
         return colour
 
     def _draw_block(self, painter: QPainter, block: Block) -> None:
@@ -510,12 +510,12 @@ class _Flow(Figure[Part]):
         if inner.height() < LEAST_LINE:
             return
         line = QRectF(inner.left(), inner.top() + 1, inner.width(), min(LINE, inner.height() - 1))
-        many = f"{int(view.sizes[block.moment][block.community]):,}"
+        size = f"{int(view.sizes[block.moment][block.community]):,}"
         name = "none" if block.number < 0 else f"{block.number + 1}"
         ink = look.second if block.number < 0 else community_ink(block.number).name()
         painter.setFont(theme.font(theme.CAPTION))
-        paint_words(painter, line, many, look.second, side=Qt.AlignmentFlag.AlignRight)
-        room = inner.width() - QFontMetrics(painter.font()).horizontalAdvance(many) - 4
+        paint_words(painter, line, size, look.second, side=Qt.AlignmentFlag.AlignRight)
+        room = inner.width() - QFontMetrics(painter.font()).horizontalAdvance(size) - 4
         painter.setFont(theme.font(theme.CAPTION, bold=True))
         paint_words(painter, QRectF(line.left(), line.top(), room, line.height()), name, ink)
         if block.number < 0:

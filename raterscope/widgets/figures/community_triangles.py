@@ -118,18 +118,18 @@ class _Triangles(Figure[Part]):
         number = int(view.numbers[moment][community])
         plain, name = f"community {number + 1}", view.names[number]
         shares = view.shares[moment][community, true]
-        said = ", ".join(
+        rates = ", ".join(
             f"{corner} {share:.2f}" for corner, share in zip(view.corners[true], shares.tolist(), strict=True)
         )
         when = f"{view.moments[moment]}: " if view.moments[moment] else ""
         called = plain if name == plain else f"{plain}, {name}"
-        many = count(int(view.sizes[moment][community]), "annotator")
-        return f"{when}{called}, {many}; true {view.classes[true]}: {said}"
+        members = count(int(view.sizes[moment][community]), "annotator")
+        return f"{when}{called}, {members}; true {view.classes[true]}: {rates}"
 
-    def part_at(self, place: QPointF) -> Part | None:
+    def part_at(self, position: QPointF) -> Part | None:
         best, nearest = None, REACH
         for part, centre in self._symbols():
-            away = math.hypot(place.x() - centre.x(), place.y() - centre.y())
+            away = math.hypot(position.x() - centre.x(), position.y() - centre.y())
             if away < nearest:
                 best, nearest = part, away
         return best
@@ -144,8 +144,8 @@ class _Triangles(Figure[Part]):
         if down:
             return moment, min(max(true + down, 0), len(view.classes) - 1), community
         every = [(t, c) for t, numbers in enumerate(view.numbers) for c in range(len(numbers))]
-        at = min(max(every.index((moment, community)) + across, 0), len(every) - 1)
-        return every[at][0], true, every[at][1]
+        index = min(max(every.index((moment, community)) + across, 0), len(every) - 1)
+        return every[index][0], true, every[index][1]
 
     def choose(self, part: Part) -> None:
         assert self._view is not None
@@ -164,12 +164,14 @@ class _Triangles(Figure[Part]):
         return PlotTable.of(
             {
                 "moment": [view.moments[moment] for moment, *_ in rows],
-                "community": [int(view.numbers[moment][one]) + 1 for moment, _, one, _ in rows],
-                "name": [view.names[int(view.numbers[moment][one])] for moment, _, one, _ in rows],
+                "community": [int(view.numbers[moment][index]) + 1 for moment, _, index, _ in rows],
+                "name": [view.names[int(view.numbers[moment][index])] for moment, _, index, _ in rows],
                 "true": [view.classes[true] for _, true, _, _ in rows],
                 "said": [view.corners[true][corner] for _, true, _, corner in rows],
-                "rate": [float(view.shares[moment][one, true, corner]) for moment, true, one, corner in rows],
-                "annotators": [int(view.sizes[moment][one]) for moment, _, one, _ in rows],
+                "rate": [
+                    float(view.shares[moment][index, true, corner]) for moment, true, index, corner in rows
+                ],
+                "annotators": [int(view.sizes[moment][index]) for moment, _, index, _ in rows],
             }
         )
 

@@ -78,10 +78,10 @@ class MatrixView:
 
     def __post_init__(self) -> None:
         shape = (len(self.classes), len(self.outputs))
-        given = {"mean": self.mean, "low": self.low, "high": self.high, "counts": self.counts}
+        shapes = {"mean": self.mean, "low": self.low, "high": self.high, "counts": self.counts}
         if self.crowd is not None:
-            given["crowd"] = self.crowd
-        for name, values in given.items():
+            shapes["crowd"] = self.crowd
+        for name, values in shapes.items():
             if np.shape(values) != shape:
                 raise ValueError(f"{name} of shape {np.shape(values)} for {shape} classes and outputs")
 
@@ -138,9 +138,9 @@ class ConfusionMatrix(FigurePanel):
         """Show "rates", "counts" or the "difference" from the crowd."""
         self.modes.set_mode(mode)
 
-    def select_cell(self, true: int | None, given: int | None = None) -> None:
+    def select_cell(self, true: int | None, output: int | None = None) -> None:
         """Outline a cell, or the whole row of a class, without a signal; None for no class."""
-        self.figure.select(true, given)
+        self.figure.select(true, output)
 
 
 def _shortened(text: str) -> str:
@@ -179,8 +179,8 @@ class _Matrix(Figure[tuple[int, int]]):
             self.setAccessibleDescription(self.words(self.pointed))
         self.update()
 
-    def select(self, true: int | None, given: int | None) -> None:
-        self._selected = (true, given)
+    def select(self, true: int | None, output: int | None) -> None:
+        self._selected = (true, output)
         self.update()
 
     def words(self, part: tuple[int, int]) -> str:
@@ -188,12 +188,12 @@ class _Matrix(Figure[tuple[int, int]]):
         assert view is not None
         where = f"true {view.classes[part[0]]}, said {view.outputs[part[1]]}"
         main, interval = self._rate(part)
-        said = f"{where}: {main}{f' ({interval})' if interval else ''}, {self._count(part)}"
+        text = f"{where}: {main}{f' ({interval})' if interval else ''}, {self._count(part)}"
         if view.crowd is None or not np.isfinite(view.crowd[part]):
-            return said
+            return text
         within = view.low[part] <= view.crowd[part] <= view.high[part]
         beside = ", within the interval" if within else f", difference {self._difference(part)}"
-        return f"{said}; the crowd {view.crowd[part]:.2f}{beside}"
+        return f"{text}; the crowd {view.crowd[part]:.2f}{beside}"
 
     def _places(self, part: tuple[int, int]) -> int:
         view = self._view
@@ -257,12 +257,12 @@ class _Matrix(Figure[tuple[int, int]]):
             return gap, -span, span, PUOR, "rate less the crowd's"
         return view.mean, 0.0, 1.0, rate_table(), "rate"
 
-    def part_at(self, place: QPointF) -> tuple[int, int] | None:
+    def part_at(self, position: QPointF) -> tuple[int, int] | None:
         grid, width, height, _ = self._grid()
-        if self._view is None or not grid.contains(place):
+        if self._view is None or not grid.contains(position):
             return None
-        row = int((place.y() - grid.top()) / height)
-        column = int((place.x() - grid.left()) / width)
+        row = int((position.y() - grid.top()) / height)
+        column = int((position.x() - grid.left()) / width)
         return min(row, len(self._view.classes) - 1), min(column, len(self._view.outputs) - 1)
 
     def step(self, part: tuple[int, int] | None, across: int, down: int) -> tuple[int, int] | None:
@@ -320,11 +320,11 @@ class _Matrix(Figure[tuple[int, int]]):
                 self._draw_numbers(painter, box, lettering, (row, column), ink_on(ground))
         self._draw_names(painter, grid, width, height, turned)
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        true, given = self._selected
+        true, output = self._selected
         if true is not None:
             painter.setPen(QPen(QColor(look.text), 2))
-            first = self._box(grid, width, height, true, 0 if given is None else given)
-            last = self._box(grid, width, height, true, len(view.outputs) - 1 if given is None else given)
+            first = self._box(grid, width, height, true, 0 if output is None else output)
+            last = self._box(grid, width, height, true, len(view.outputs) - 1 if output is None else output)
             painter.drawRoundedRect(first.united(last).adjusted(-2, -2, 2, 2), 4, 4)
         if self.pointed is not None:
             painter.setPen(QPen(QColor(look.text), 1, Qt.PenStyle.DashLine))

@@ -82,14 +82,14 @@ class WallView:
     aliases: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        many = len(self.numbers)
-        if self.mean.shape != (many, len(self.classes), len(self.outputs)):
-            raise ValueError(f"matrices of shape {self.mean.shape} for {many} annotators")
+        number = len(self.numbers)
+        if self.mean.shape != (number, len(self.classes), len(self.outputs)):
+            raise ValueError(f"matrices of shape {self.mean.shape} for {number} annotators")
         if not self.measures:
             raise ValueError("nothing to sort by")
         lengths = [len(values) for values in (self.names, self.votes, self.excluded, self.community)]
-        if {*lengths, *(len(values) for _, values, _ in self.measures)} != {many}:
-            raise ValueError(f"not as much of everything as there are annotators: {many}")
+        if {*lengths, *(len(values) for _, values, _ in self.measures)} != {number}:
+            raise ValueError(f"not as much of everything as there are annotators: {number}")
 
 
 class ConfusionWall(QWidget):
@@ -161,13 +161,13 @@ class ConfusionWall(QWidget):
 
     def set_wall(self, view: WallView | None) -> None:
         """Show annotators; who is selected, the order and the filter stay. None shows nobody."""
-        kept, chosen = self.selected, self.measure.currentData()
+        selected, chosen = self.selected, self.measure.currentData()
         self._view = view
         if view is None:
             self._place_of = {}
             self._settle()
             return
-        self._place_of = {number: place for place, number in enumerate(view.numbers.tolist())}
+        self._place_of = {number: row for row, number in enumerate(view.numbers.tolist())}
         labels = [label for label, _, _ in view.measures]
         blocked = self.measure.blockSignals(True)
         self.measure.clear()
@@ -181,7 +181,7 @@ class ConfusionWall(QWidget):
         self.tiles.set_tiles(Tiles(view.mean, size, view.excluded, view.community), self._names)
         self._dim()
         self._arrange()
-        self.select(kept)
+        self.select(selected)
 
     def set_blind(self, blind: bool) -> None:
         """Hide the names: everybody is a number."""
@@ -199,11 +199,11 @@ class ConfusionWall(QWidget):
         KeyError
             Where there is no such measure.
         """
-        place = self.measure.findData(label)
-        if place < 0:
+        index = self.measure.findData(label)
+        if index < 0:
             raise KeyError(label)
         self._falling = falling
-        self.measure.setCurrentIndex(place)
+        self.measure.setCurrentIndex(index)
         self._arrange()
 
     def select(self, numbers: Iterable[int]) -> None:
@@ -245,7 +245,7 @@ class ConfusionWall(QWidget):
         view = self._view
         assert view is not None
         order = list(self.tiles.order)
-        axes = {"annotator": [self._names[place] for place in order], "true": view.classes,
+        axes = {"annotator": [self._names[row] for row in order], "true": view.classes,
                 "said": view.outputs}  # fmt: skip
         columns = {"rate": view.mean[order], "votes": view.votes[order, None, None]}
         columns |= {
@@ -271,30 +271,30 @@ class ConfusionWall(QWidget):
         self._names = aliases if self._blind else view.names
         self._folded = [name.casefold() for name in self._names]
 
-    def _words(self, place: int) -> str:
+    def _words(self, row_index: int) -> str:
         view = self._view
         assert view is not None
-        parts = [self._names[place]]
+        parts = [self._names[row_index]]
         parts += [
-            f"{label} {format(float(values[place]), spec)}"
+            f"{label} {format(float(values[row_index]), spec)}"
             for label, values, spec in view.measures
-            if label not in ("votes", "community") and np.isfinite(values[place])
+            if label not in ("votes", "community") and np.isfinite(values[row_index])
         ]
-        parts.append(count(int(view.votes[place]), "vote"))
-        if view.community[place] >= 0:
-            parts.append(community_word(int(view.community[place])))
-        if view.excluded[place]:
+        parts.append(count(int(view.votes[row_index]), "vote"))
+        if view.community[row_index] >= 0:
+            parts.append(community_word(int(view.community[row_index])))
+        if view.excluded[row_index]:
             parts.append("excluded")
-        said = ", ".join(parts)
-        rates = view.mean[place]
+        text = ", ".join(parts)
+        rates = view.mean[row_index]
         if rates.size > MOST_SAID or np.isnan(rates).any():
-            return said
+            return text
         rows = [
             f"{name}: "
-            + ", ".join(f"{given} {rate:.2f}" for given, rate in zip(view.outputs, row, strict=True))
+            + ", ".join(f"{output} {rate:.2f}" for output, rate in zip(view.outputs, row, strict=True))
             for name, row in zip(view.classes, rates, strict=True)
         ]
-        return f"{said}; true " + "; true ".join(rows)
+        return f"{text}; true " + "; true ".join(rows)
 
     def _arrange(self) -> None:
         """Filter and sort anew."""
@@ -303,33 +303,33 @@ class ConfusionWall(QWidget):
             return
         values = np.asarray(view.measures[max(self.measure.currentIndex(), 0)][1], dtype=float)
         order = np.argsort(-values if self._falling else values, kind="stable")
-        wanted = self.filter.text().strip().casefold()
-        if wanted:
-            passes = np.array([wanted in name for name in self._folded], dtype=bool)
+        needle = self.filter.text().strip().casefold()
+        if needle:
+            passes = np.array([needle in name for name in self._folded], dtype=bool)
             order = order[passes[order]]
         self.tiles.set_order(order)
         self._settle()
 
     def _settle(self) -> None:
         view = self._view
-        many = 0 if view is None else len(view.numbers)
-        shown = len(self.tiles.order) if many else 0
-        self.header.set_title(self._title + (f" {many:,}" if many else ""))
-        self._nothing.setText(NOBODY if many else NOTHING)
-        leave_keys_to(self, self.tiles if shown else None)
-        self._pages.setCurrentIndex(int(shown > 0))
+        number = 0 if view is None else len(view.numbers)
+        visible = len(self.tiles.order) if number else 0
+        self.header.set_title(self._title + (f" {number:,}" if number else ""))
+        self._nothing.setText(NOBODY if number else NOTHING)
+        leave_keys_to(self, self.tiles if visible else None)
+        self._pages.setCurrentIndex(int(visible > 0))
         for widget in (self.filter, self.measure, self.direction):
-            widget.setVisible(many > 0)
-        self.scale.setVisible(many > 0 and self.width() >= NARROW[0])
+            widget.setVisible(number > 0)
+        self.scale.setVisible(number > 0 and self.width() >= NARROW[0])
         words, sign = ("highest first", "↓") if self._falling else ("lowest first", "↑")
         self.direction.setText(words if self.width() >= NARROW[2] else sign)
         self.direction.setAccessibleDescription(words)
         self.direction.setToolTip(words)
-        told = [f"{len(self._lit.intersection(self._place_of)):,} of {many:,}"] if self._lit else []
-        told += [f"{shown:,} found"] if shown < many else []
-        told += ["size = votes"] if many and self.width() >= NARROW[1] else []
-        self.header.set_aside(" | ".join(told))
-        self.tiles.setAccessibleName(f"Confusion matrices of {count(shown, 'annotator')}")
+        notes = [f"{len(self._lit.intersection(self._place_of)):,} of {number:,}"] if self._lit else []
+        notes += [f"{visible:,} found"] if visible < number else []
+        notes += ["size = votes"] if number and self.width() >= NARROW[1] else []
+        self.header.set_aside(" | ".join(notes))
+        self.tiles.setAccessibleName(f"Confusion matrices of {count(visible, 'annotator')}")
 
     def _on_direction(self) -> None:
         self._falling = not self._falling
@@ -338,8 +338,8 @@ class ConfusionWall(QWidget):
     def _on_selected(self, places: tuple[int, ...]) -> None:
         self.selection_changed.emit(self._numbers(places))
 
-    def _on_activated(self, place: int) -> None:
-        self.activated.emit(self._numbers((place,))[0])
+    def _on_activated(self, row: int) -> None:
+        self.activated.emit(self._numbers((row,))[0])
 
     def _on_typed(self, letters: str) -> None:
         self.filter.setFocus(Qt.FocusReason.ShortcutFocusReason)
@@ -355,8 +355,8 @@ class _NamedTiles(WallTiles):
         super().__init__()
         self._said = words
 
-    def words(self, place: int) -> str:
-        return self._said(place)
+    def words(self, row: int) -> str:
+        return self._said(row)
 
 
 class _Filter(QLineEdit):

@@ -54,19 +54,19 @@ class CountsView:
     known: NDArray[np.floating]
 
     def __post_init__(self) -> None:
-        lengths = {len(each) for each in (self.numbers, self.expected, self.low, self.high, self.known)}
+        lengths = {len(part) for part in (self.numbers, self.expected, self.low, self.high, self.known)}
         if lengths != {len(self.names)}:
             raise ValueError(f"not as much of everything as there are images: {len(self.names)}")
 
     def words(self, row: int) -> str:
         """Say a row: "smear 12: 27.3 of its spots expected to be structures, 24 to 31; 29 known"."""
         if not np.isfinite(self.expected[row]):
-            said = "not fused yet"
+            text = "not fused yet"
         else:
             ends = f"{self.low[row]:,.0f} to {self.high[row]:,.0f}"
-            said = f"{self.expected[row]:.1f} of its spots expected to be structures, {ends}"
+            text = f"{self.expected[row]:.1f} of its spots expected to be structures, {ends}"
         known = f"; {self.known[row]:,.0f} known" if np.isfinite(self.known[row]) else ""
-        return f"{self.names[row]}: {said}{known}"
+        return f"{self.names[row]}: {text}{known}"
 
 
 class CountsPlot(FigurePanel):
@@ -144,16 +144,16 @@ class _Rows(Figure[int]):
     def words(self, part: int) -> str:
         return "" if self._view is None else self._view.words(part)
 
-    def part_at(self, place: QPointF) -> int | None:
-        row = int((place.y() - HEAD) // ROW)
+    def part_at(self, position: QPointF) -> int | None:
+        row = int((position.y() - HEAD) // ROW)
         return row if self._view is not None and 0 <= row < len(self._view.names) else None
 
     def step(self, part: int | None, across: int, down: int) -> int | None:
         view = self._view
         if view is None:
             return None
-        here = row_of(view.numbers, self._selected) if part is None else part
-        row = min(max((0 if here is None else here) + across + down, 0), len(view.names) - 1)
+        start = row_of(view.numbers, self._selected) if part is None else part
+        row = min(max((0 if start is None else start) + across + down, 0), len(view.names) - 1)
         self._show(row)
         return row
 
@@ -236,17 +236,17 @@ class _Rows(Figure[int]):
         if not np.isfinite(view.expected[row]):
             paint_words(painter, words, "not fused", look.third)
             return
-        at, low, high = (float(each[row]) for each in (view.expected, view.low, view.high))
+        expected, low, high = (float(part[row]) for part in (view.expected, view.low, view.high))
         painter.setPen(QPen(QColor(look.accent), 2))
         painter.drawLine(QPointF(room.left() + low * scale, y), QPointF(room.left() + high * scale, y))
         painter.setBrush(QColor(look.accent))
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.drawEllipse(QPointF(room.left() + at * scale, y), DOT, DOT)
-        paint_words(painter, words, f"{at:.1f} ({low:,.0f}-{high:,.0f})", look.second)
+        painter.drawEllipse(QPointF(room.left() + expected * scale, y), DOT, DOT)
+        paint_words(painter, words, f"{expected:.1f} ({low:,.0f}-{high:,.0f})", look.second)
 
 
 def _total(view: CountsView) -> str:
     """Say how many structures all spots together are expected to be, and what the ticks are."""
-    told = np.isfinite(view.expected)
-    total = f"{view.expected[told].sum():,.0f} among the spots of {count(int(told.sum()), 'image')}"
+    known = np.isfinite(view.expected)
+    total = f"{view.expected[known].sum():,.0f} among the spots of {count(int(known.sum()), 'image')}"
     return f"{total}; tick: known" if np.isfinite(view.known).any() else total

@@ -141,8 +141,8 @@ class DecisionPlot(ChartPanel):
             box.setToolTip(words)
             box.setMinimumContentsLength(letters)
             box.hide()
-        for place, box in enumerate((self.kind, self.of, self.who), start=1):
-            self.header.row.insertWidget(place, box)
+        for index, box in enumerate((self.kind, self.of, self.who), start=1):
+            self.header.row.insertWidget(index, box)
         self.kind.currentIndexChanged.connect(self._on_choice)
         self.who.currentIndexChanged.connect(self._on_choice)
         self.of.currentIndexChanged.connect(self._on_class)
@@ -156,18 +156,18 @@ class DecisionPlot(ChartPanel):
         """Show another course; None for none, and why."""
         self._view = view
         self.set_nothing(nothing)
-        kind, who = self.kind.currentData(), self.who.currentText()
+        kind, annotator = self.kind.currentData(), self.who.currentText()
         for box in (self.kind, self.who, self.of):
             box.blockSignals(True)
             box.clear()
             box.setVisible(view is not None)
         if view is not None:
-            for one in view.kinds:
-                self.kind.addItem(one.title, one.key)
+            for item in view.kinds:
+                self.kind.addItem(item.title, item.key)
             self.who.addItems([EVERYBODY, *view.annotators])
             self.of.addItems([f"of {name}" for name in view.classes])
             self.kind.setCurrentIndex(max(self.kind.findData(kind), 0))
-            self.who.setCurrentIndex(max(self.who.findText(who), 0))
+            self.who.setCurrentIndex(max(self.who.findText(annotator), 0))
             self.of.setCurrentIndex(view.chosen)
         for box in (self.kind, self.who, self.of):
             box.blockSignals(False)
@@ -184,7 +184,9 @@ class DecisionPlot(ChartPanel):
 
     def _kind(self) -> DecisionKind | None:
         key = self.kind.currentData()
-        return None if self._view is None else next((one for one in self._view.kinds if one.key == key), None)
+        return (
+            None if self._view is None else next((kind for kind in self._view.kinds if kind.key == key), None)
+        )
 
     def _on_choice(self) -> None:
         kind = self._kind()
@@ -196,9 +198,9 @@ class DecisionPlot(ChartPanel):
         self._lines = tuple(self._view.lines(kind.key, annotator))
         self.draw()
 
-    def _on_class(self, place: int) -> None:
-        if self._view is not None and place >= 0:
-            self.class_chosen.emit(place)
+    def _on_class(self, index: int) -> None:
+        if self._view is not None and index >= 0:
+            self.class_chosen.emit(index)
 
 
 def _title(objective: str) -> str:

@@ -103,17 +103,17 @@ class _Tree(Figure[int]):
     def show_tree(
         self, linkage: NDArray[np.floating], names: tuple[str, ...], numbers: tuple[int, ...], unit: str
     ) -> None:
-        people = len(names)
+        leaves = len(names)
         self._names, self._numbers, self._unit = names, numbers, unit
         self._halves = [(int(first), int(second)) for first, second in linkage[:, :2]]
-        self._members = [(leaf,) for leaf in range(people)]
+        self._members = [(leaf,) for leaf in range(leaves)]
         for first, second in self._halves:
             self._members.append(self._members[first] + self._members[second])
-        self._height = np.concatenate([np.zeros(people), linkage[:, 2]])
-        across = np.zeros(2 * people - 1)
-        across[list(self._members[-1])] = np.arange(people)
-        for place, (first, second) in enumerate(self._halves, people):
-            across[place] = (across[first] + across[second]) / 2
+        self._height = np.concatenate([np.zeros(leaves), linkage[:, 2]])
+        across = np.zeros(2 * leaves - 1)
+        across[list(self._members[-1])] = np.arange(leaves)
+        for part, (first, second) in enumerate(self._halves, leaves):
+            across[part] = (across[first] + across[second]) / 2
         self._across = across
         self.pointed = None
         self.update()
@@ -128,43 +128,43 @@ class _Tree(Figure[int]):
             return members
         return f"{members}: joined at {self._height[part]:.3g}{' ' if self._unit else ''}{self._unit}"
 
-    def part_at(self, place: QPointF) -> int | None:
-        people = len(self._names)
-        if place.y() > self._floor():
+    def part_at(self, position: QPointF) -> int | None:
+        leaves = len(self._names)
+        if position.y() > self._floor():
             step = self._step()
-            leaf = round((place.x() - self._left()) / step - 0.5)
-            return self._members[-1][leaf] if 0 <= leaf < people else None
+            leaf = round((position.x() - self._left()) / step - 0.5)
+            return self._members[-1][leaf] if 0 <= leaf < leaves else None
         nearest, least = None, NEAR
         for part in range(len(self._members)):
             for start, end in self._strokes(part):
-                across = max(start.x() - place.x(), 0.0, place.x() - end.x())
-                down = max(start.y() - place.y(), 0.0, place.y() - end.y())
+                across = max(start.x() - position.x(), 0.0, position.x() - end.x())
+                down = max(start.y() - position.y(), 0.0, position.y() - end.y())
                 distance = float(np.hypot(across, down))
                 if distance < least:
                     nearest, least = part, distance
         return nearest
 
     def step(self, part: int | None, across: int, down: int) -> int:
-        people = len(self._names)
+        leaves = len(self._names)
         if part is None:
             return len(self._members) - 1
-        if down > 0 and part >= people:
-            return self._halves[part - people][0]
-        above = next((row + people for row, pair in enumerate(self._halves) if part in pair), part)
+        if down > 0 and part >= leaves:
+            return self._halves[part - leaves][0]
+        above = next((row + leaves for row, pair in enumerate(self._halves) if part in pair), part)
         if down < 0 or above == part:
             return above if down < 0 else part
-        halves = sorted(self._halves[above - people], key=self._across.__getitem__)
+        halves = sorted(self._halves[above - leaves], key=self._across.__getitem__)
         return halves[0 if across < 0 else 1] if across else part
 
     def choose(self, part: int) -> None:
         self.chosen.emit(tuple(self._names[leaf] for leaf in self._members[part]))
 
     def table(self) -> PlotTable:
-        people = len(self._names)
+        leaves = len(self._names)
         halves = [[self._said(half) for half in pair] for pair in self._halves]
         height = f"joined at ({self._unit})" if self._unit else "joined at"
         first, second = zip(*halves, strict=True)
-        return PlotTable.of({"one": first, "other": second, height: self._height[people:]})
+        return PlotTable.of({"one": first, "other": second, height: self._height[leaves:]})
 
     def _said(self, part: int) -> str:
         return ", ".join(self._names[leaf] for leaf in self._members[part])
@@ -193,17 +193,17 @@ class _Tree(Figure[int]):
 
     def _strokes(self, part: int) -> list[tuple[QPointF, QPointF]]:
         """Give a branch's lines, each from its upper left end: across, and down to its two halves."""
-        people = len(self._names)
-        if part < people:
+        leaves = len(self._names)
+        if part < leaves:
             return []
         joint = self._place(part)
-        ends = sorted((self._place(half) for half in self._halves[part - people]), key=QPointF.x)
+        ends = sorted((self._place(half) for half in self._halves[part - leaves]), key=QPointF.x)
         corners = [QPointF(end.x(), joint.y()) for end in ends]
         return [(corners[0], corners[1]), *zip(corners, ends, strict=True)]
 
     def draw(self, painter: QPainter) -> None:
         look = theme.current()
-        people = len(self._names)
+        leaves = len(self._names)
         painter.setFont(theme.font(theme.CAPTION))
         high = float(self._height.max(initial=0.0)) or 1.0
         left, floor = self._left() - 4, self._floor()
@@ -216,26 +216,26 @@ class _Tree(Figure[int]):
             room = QRectF(0, y - 8, left - 6, 16)
             paint_words(painter, room, text, look.third, side=Qt.AlignmentFlag.AlignRight)
         lit = set(self._under(self.pointed)) if self.pointed is not None else set()
-        for part in range(people, len(self._members)):
+        for part in range(leaves, len(self._members)):
             hit = part in lit or self._selected.issuperset(self._names[leaf] for leaf in self._members[part])
             painter.setPen(QPen(QColor(look.accent if hit else look.second), 2.4 if hit else 1.6))
             for start, end in self._strokes(part):
                 painter.drawLine(start, end)
-        for leaf in range(people):
+        for leaf in range(leaves):
             self._draw_leaf(painter, leaf, leaf in lit)
 
     def _under(self, part: int) -> list[int]:
         """Give a part and all parts under it."""
-        people, parts = len(self._names), [part]
+        leaves, parts = len(self._names), [part]
         for above in parts:
-            if above >= people:
-                parts.extend(self._halves[above - people])
+            if above >= leaves:
+                parts.extend(self._halves[above - leaves])
         return parts
 
     def _draw_leaf(self, painter: QPainter, leaf: int, lit: bool) -> None:
         chosen = lit or self._names[leaf] in self._selected
-        place, step = self._place(leaf), self._step()
-        paint_rater(painter, QRectF(place.x() - 9, place.y() + 3, 18, 8), self._numbers[leaf])
+        position, step = self._place(leaf), self._step()
+        paint_rater(painter, QRectF(position.x() - 9, position.y() + 3, 18, 8), self._numbers[leaf])
         font = theme.font(theme.CAPTION, bold=chosen)
         painter.setFont(font)
         metrics, name = QFontMetrics(font), self._names[leaf]
@@ -243,5 +243,5 @@ class _Tree(Figure[int]):
             # The number says what a few letters of a name would not.
             name = str(self._numbers[leaf] + 1)
         painter.setPen(QColor(theme.current().text if chosen else theme.current().second))
-        box = QRectF(place.x() - step / 2, place.y() + 12, step, LEAF_ROOM - 14)
+        box = QRectF(position.x() - step / 2, position.y() + 12, step, LEAF_ROOM - 14)
         painter.drawText(box, Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop, name)

@@ -88,11 +88,11 @@ class CurvesPlot(ChartPanel):
             return
         self._all = tuple(curves)
         self._list_of()
-        both = not curves or any(len(curve.recall) for curve in curves)
-        if not both:
+        both_kinds = not curves or any(len(curve.recall) for curve in curves)
+        if not both_kinds:
             self.kind.setCurrentIndex(self.kind.findData("roc"))
-        self.kind.setVisible(both)
-        self.header.set_title("Curves" if both else CURVE_NAMES["roc"])
+        self.kind.setVisible(both_kinds)
+        self.header.set_title("Curves" if both_kinds else CURVE_NAMES["roc"])
         self.set_filled(bool(curves))
         self.draw()
 
@@ -113,10 +113,10 @@ class CurvesPlot(ChartPanel):
 
     def draw_rings(self) -> None:
         """Ring the point of the first curve that is marked."""
-        at = []
+        rows = []
         if self._curves and len(self._curves[0].threshold) and self._marked is not None:
-            at = np.flatnonzero(self._curves[0].threshold <= self._marked)[:1].tolist()
-        self.figure.set_rings(tuple((self._first, index) for index in at))
+            rows = np.flatnonzero(self._curves[0].threshold <= self._marked)[:1].tolist()
+        self.figure.set_rings(tuple((self._first, index) for index in rows))
 
     @property
     def _kind(self) -> str:
@@ -204,14 +204,14 @@ class CalibrationPlot(ChartPanel):
         rings: tuple[tuple[int, int], ...] = ()
         if self._lines and self._marked is not None:
             counts = self._lines[0].count
-            place = min(int(self._marked * len(counts)), len(counts) - 1)
-            rings = ((1, int(np.count_nonzero(counts[:place]))),) if counts[place] else ()
+            bin_index = min(int(self._marked * len(counts)), len(counts) - 1)
+            rings = ((1, int(np.count_nonzero(counts[:bin_index]))),) if counts[bin_index] else ()
         self.figure.set_rings(rings, BIN_RING)
 
     def _on_point(self, mark: int, index: int) -> None:
         counts = self._lines[mark - 1].count
-        place = int(np.flatnonzero(counts)[index])
-        self.bin_chosen.emit(place / len(counts), (place + 1) / len(counts))
+        bin_index = int(np.flatnonzero(counts)[index])
+        self.bin_chosen.emit(bin_index / len(counts), (bin_index + 1) / len(counts))
 
 
 class CrowdSizePlot(ChartPanel):
@@ -250,8 +250,8 @@ class CrowdSizePlot(ChartPanel):
         if chosen == "clustering":
             return [curve for curve in self._curves if curve.stage == chosen]
         after = [curve for curve in self._curves if curve.stage == "detection"]
-        (other,) = {DEM, MAJORITY} - {chosen}
-        return [curve for curve in after if not curve.method.endswith(f", {other}")]
+        (unused,) = {DEM, MAJORITY} - {chosen}
+        return [curve for curve in after if not curve.method.endswith(f", {unused}")]
 
 
 class MethodBoxes(ChartPanel):
@@ -323,7 +323,7 @@ class ReliabilityPlot(ChartPanel):
         self._clicks, self._reliability = np.asarray(clicks)[known], np.asarray(reliability)[known]
         self._annotators = indices[known]
         every = list(names) if len(names) else [str(number) for number in indices.tolist()]
-        self._names = tuple(name for name, there in zip(every, known, strict=True) if there)
+        self._names = tuple(name for name, is_known in zip(every, known, strict=True) if is_known)
         self._excluded = np.isin(self._annotators, list(excluded or ()))
         self.set_filled(len(self._clicks) > 0)
         self.draw()

@@ -116,7 +116,7 @@ class Figure(QWidget, Generic[Part]):
         """Where the figure is drawn, in pixels of the usual size of the text."""
         return QRectF(0.0, 0.0, self.width() / text_size(), self.height() / text_size())
 
-    def part_at(self, _place: QPointF) -> Part | None:
+    def part_at(self, _position: QPointF) -> Part | None:
         """Give the part at a place of the room, None for the ground."""
         raise NotImplementedError
 

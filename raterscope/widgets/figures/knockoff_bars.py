@@ -93,13 +93,13 @@ class StatisticsView:
     p_values: bool = False
 
     def __post_init__(self) -> None:
-        draws, many = self.statistic.shape
+        draws, number = self.statistic.shape
         if not draws or {
             len(self.names),
             len(self.numbers),
             *map(len, (self.cut.share, self.cut.flagged)),
-        } != {many}:
-            raise ValueError(f"not as much of everything as there are annotators: {many}")
+        } != {number}:
+            raise ValueError(f"not as much of everything as there are annotators: {number}")
         if len(self.cut.at) != draws:
             raise ValueError(f"{len(self.cut.at)} cuts for {draws} draws")
 
@@ -199,14 +199,14 @@ class StatisticBars(ColumnFigure):
             values, limit = np.asarray(view.statistic)[draw, order], float(cut.at[draw])
         low = float(values.min(initial=0.0))
         high = max(float(values.max(initial=0.0)), limit if np.isfinite(limit) else 0.0, 1e-9)
-        at = np.arange(len(order))
+        bar = np.arange(len(order))
         below = np.full(int(flagged.sum()), -np.inf)
         marks: list[Mark] = [
             Rectangles(
-                left=at - 0.5, right=at + 0.5, bottom=np.minimum(values, 0.0), top=np.maximum(values, 0.0),
+                left=bar - 0.5, right=bar + 0.5, bottom=np.minimum(values, 0.0), top=np.maximum(values, 0.0),
                 inks=np.where(flagged, "rejected", "third").tolist(), gap=1.0,
             ),
-            Points(x=at[flagged], y=below, symbol="square", size=5.0, ink="rejected", pointable=False),
+            Points(x=bar[flagged], y=below, symbol="square", size=5.0, ink="rejected", pointable=False),
             Segments(x=np.array([[-np.inf, np.inf]]), y=np.zeros((1, 2))),
         ]  # fmt: skip
         notes: tuple[Note, ...] = ()
@@ -297,9 +297,9 @@ class KnockoffBars(QWidget):
         self._view = view
         leave_keys_to(self, self.figure if view is not None else None)
         self._pages.setCurrentIndex(int(view is not None))
-        drawn = view is not None and not view.p_values
-        self.modes.setVisible(drawn)
-        self.draw.setVisible(drawn and self.modes.mode == "draw")
+        has_draws = view is not None and not view.p_values
+        self.modes.setVisible(has_draws)
+        self.draw.setVisible(has_draws and self.modes.mode == "draw")
         self.figure.show_statistics(view)
         if view is None:
             return
@@ -310,8 +310,8 @@ class KnockoffBars(QWidget):
         self.slider.blockSignals(True)
         self.slider.setValue(round(100 * view.cut.rate))
         self.slider.blockSignals(False)
-        one = view.p_values or self.modes.mode == "draw"
-        self.figure.set_draw(self.draw.value() - 1 if one else None)
+        single = view.p_values or self.modes.mode == "draw"
+        self.figure.set_draw(self.draw.value() - 1 if single else None)
         self.set_cut(view.cut)
 
     def set_cut(self, cut: RateCut) -> None:
@@ -319,9 +319,9 @@ class KnockoffBars(QWidget):
         if self._view is None:
             return
         self.figure.set_cut(cut)
-        many = int(cut.flagged.sum()) + cut.others
-        self._flagged.setText(f"{count(many)} flagged")
-        theme.set_role(self._flagged, "rejected" if many else "second")
+        flagged = int(cut.flagged.sum()) + cut.others
+        self._flagged.setText(f"{count(flagged)} flagged")
+        theme.set_role(self._flagged, "rejected" if flagged else "second")
         self.header.set_aside(cut.words or ASIDE)
         self._say_rate(cut.rate)
 

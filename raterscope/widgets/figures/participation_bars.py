@@ -61,10 +61,10 @@ class ParticipationBars(FigurePanel):
                 f"shares of shape {shares.shape} for {len(names)} annotators, {len(communities)} communities"
             )
         known = np.isfinite(shares).all(axis=1)
-        kept = [name for name, is_known in zip(names, known, strict=True) if is_known]
-        self.figure.show_shares(shares[known], kept, tuple(communities))
-        self.header.set_aside(f"share, {count(len(kept), 'annotator')}" if kept else "")
-        self.set_filled(bool(kept) and bool(communities))
+        known_names = [name for name, is_known in zip(names, known, strict=True) if is_known]
+        self.figure.show_shares(shares[known], known_names, tuple(communities))
+        self.header.set_aside(f"share, {count(len(known_names), 'annotator')}" if known_names else "")
+        self.set_filled(bool(known_names) and bool(communities))
 
     def select_community(self, number: int | None) -> None:
         """Set off a community, without a signal."""
@@ -155,7 +155,9 @@ class _Bars(ChartFigure):
         """Return the part of a bar at a position, or the community in the legend."""
         x, y, plan = position.x(), position.y(), self.plan
         if y < plan.box.top and len(self._rows):
-            return next(((at, 0) for at, key in reversed([*enumerate(plan.legend)]) if x >= key.left), None)
+            return next(
+                ((number, 0) for number, key in reversed([*enumerate(plan.legend)]) if x >= key.left), None
+            )
         if not len(self._rows) or not plan.box.contains(x, y):
             return None
         left, top = plan.units(x, y)

@@ -72,13 +72,13 @@ def cover(
         bottom[off] = top[off]
     deep = height + 2
     start = np.repeat(np.arange(columns, dtype=np.int64) * deep, low.shape[1])
-    found = np.zeros(columns * deep)
+    cover_sums = np.zeros(columns * deep)
     for edge, sign in ((top.ravel(), 1), (bottom.ravel(), -1)):
         whole = edge.astype(np.int64)
-        part = np.bincount(whole + start, edge - whole, minlength=len(found))
-        found += sign * (np.bincount(whole + start, minlength=len(found)) - part)
-        found[1:] += sign * part[:-1]
-    return found.reshape(columns, deep)
+        part = np.bincount(whole + start, edge - whole, minlength=len(cover_sums))
+        cover_sums += sign * (np.bincount(whole + start, minlength=len(cover_sums)) - part)
+        cover_sums[1:] += sign * part[:-1]
+    return cover_sums.reshape(columns, deep)
 
 
 def _wider_leaps(low: Floats, high: Floats) -> tuple[Floats, Floats]:
@@ -90,18 +90,18 @@ def _wider_leaps(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     return wider
 
 
-def coverage_image(found: NDArray[np.float64], colour: str, opacity: float) -> QImage:
+def coverage_image(cover_sums: NDArray[np.float64], colour: str, opacity: float) -> QImage:
     """Make a picture of what lines cover, in one colour.
 
     Parameters
     ----------
-    found : (C, height + 2) float64
+    cover_sums : (C, height + 2) float64
         Sums of what `cover` gives.
     colour : str
     opacity : float
         Of one line; where several lie above each other they add up.
     """
-    levels = np.minimum(np.cumsum(found, axis=1)[:, :-2].T * LINE_LEVELS, 255)
+    levels = np.minimum(np.cumsum(cover_sums, axis=1)[:, :-2].T * LINE_LEVELS, 255)
     pixels = np.ascontiguousarray(np.maximum(levels, 0), dtype=np.uint8)
     height, width = pixels.shape
     image = QImage(pixels.data, width, height, width, QImage.Format.Format_Indexed8)
@@ -204,12 +204,12 @@ class PathLines(QObject):
     def start(self, frame: PathFrame, *, recoloured: bool = False) -> None:
         """Begin to work the picture out; recoloured, the lines run as they did."""
         self._timer.stop()
-        many = frame.bias.shape[1]
+        number = frame.bias.shape[1]
         self._frame = frame
-        self._kept = recoloured and self.done == many
+        self._kept = recoloured and self.done == number
         if not self._kept:
-            self.low = np.zeros((frame.columns, many), np.float32)
-            self.high = np.zeros((frame.columns, many), np.float32)
+            self.low = np.zeros((frame.columns, number), np.float32)
+            self.high = np.zeros((frame.columns, number), np.float32)
             self.done = 0
         self._next = 0
         self._covers = [np.zeros((frame.columns, frame.rows + 2)) for _ in BEHAVIOUR_WORDS]
@@ -221,8 +221,8 @@ class PathLines(QObject):
         """Paint the images anew: other colours."""
         if self._frame is not None and self.finished:
             self.images = [
-                coverage_image(found, behaviour_colour(behaviour), STYLES[behaviour][1])
-                for behaviour, found in enumerate(self._covers)
+                coverage_image(cover_sums, behaviour_colour(behaviour), STYLES[behaviour][1])
+                for behaviour, cover_sums in enumerate(self._covers)
             ]
         self.changed.emit()
 
@@ -230,7 +230,7 @@ class PathLines(QObject):
         """Work some lines out; the last ones finish the picture."""
         frame = self._frame
         assert frame is not None
-        many = frame.bias.shape[1]
+        number = frame.bias.shape[1]
         some = slice(self._next, self._next + TOGETHER)
         if not self._kept:
             bias = np.nan_to_num(np.asarray(frame.bias[:, some], dtype=np.float32))
@@ -246,12 +246,12 @@ class PathLines(QObject):
             of = frame.drawn[some] & (frame.behaviour[some] == behaviour)
             if of.any():
                 dashes = None if dash is None else (dash[0] * frame.scale, dash[1] * frame.scale)
-                found = cover(
+                cover_sums = cover(
                     top[:, of], bottom[:, of], frame.rows, width * frame.scale, dashes, hidden[:, of]
                 )
-                self._covers[behaviour] += found
+                self._covers[behaviour] += cover_sums
         self._next += TOGETHER
-        self.done = max(self.done, min(self._next, many))
-        if self._next >= many:
+        self.done = max(self.done, min(self._next, number))
+        if self._next >= number:
             self._timer.stop()
             self.paint()

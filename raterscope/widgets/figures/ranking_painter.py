@@ -79,12 +79,12 @@ class RankingView:
     length: float = field(init=False)
 
     def __post_init__(self) -> None:
-        many = len(self.names)
+        number = len(self.names)
         ranks = (self.rank_before, self.rank_after)
-        if {len(self.before), len(self.after), len(self.component), *map(len, ranks)} != {many}:
-            raise ValueError(f"not as much of everything as there are items: {many}")
-        if {np.shape(self.before_interval), np.shape(self.after_interval)} != {(2, many)}:
-            raise ValueError(f"intervals not of shape (2, {many})")
+        if {len(self.before), len(self.after), len(self.component), *map(len, ranks)} != {number}:
+            raise ValueError(f"not as much of everything as there are items: {number}")
+        if {np.shape(self.before_interval), np.shape(self.after_interval)} != {(2, number)}:
+            raise ValueError(f"intervals not of shape (2, {number})")
         object.__setattr__(self, "place_before", self._places(self.rank_before))
         object.__setattr__(self, "place_after", self._places(self.rank_after))
         object.__setattr__(self, "swapped", self.rank_before != self.rank_after)
@@ -92,31 +92,33 @@ class RankingView:
         object.__setattr__(self, "length", float(last.max()) + 1 if len(last) else 0.0)
 
     def _places(self, rank: NDArray[np.integer]) -> NDArray[np.floating]:
-        place, items = np.full(len(rank), np.nan), np.flatnonzero(rank)
+        places, items = np.full(len(rank), np.nan), np.flatnonzero(rank)
         order = items[np.lexsort((rank[items], self.component[items]))]
         further = np.diff(self.component[order], prepend=self.component[order[:1]]) != 0
-        place[order] = np.arange(len(order)) + GAP * np.cumsum(further)
-        return place
+        places[order] = np.arange(len(order)) + GAP * np.cumsum(further)
+        return places
 
     def in_order(self, *, after: bool = False) -> NDArray[np.int64]:
         """Give the ranked items from left to right."""
-        place = self.place_after if after else self.place_before
-        return np.argsort(place, kind="stable")[: int(np.isfinite(place).sum())]
+        places = self.place_after if after else self.place_before
+        return np.argsort(places, kind="stable")[: int(np.isfinite(places).sum())]
 
     def crosses(self, first: int, second: int) -> bool:
         """Say whether the lines of two items cross."""
-        here = self.place_before[first] - self.place_before[second]
-        return bool(here * (self.place_after[first] - self.place_after[second]) < 0)
+        distance = self.place_before[first] - self.place_before[second]
+        return bool(distance * (self.place_after[first] - self.place_after[second]) < 0)
 
     def words(self, item: int) -> str:
         """Say an item and its ranks."""
         if not self.rank_before[item]:
             return f"{self.names[item]}, never compared"
-        here, there = int(self.rank_before[item]), int(self.rank_after[item])
+        before, after = int(self.rank_before[item]), int(self.rank_after[item])
         ends = self.after_interval[:, item]
         score = f"score {self.after[item]:.2f}"
         score += f" ({ends[0]:.2f} to {ends[1]:.2f})" if np.isfinite(ends).all() else ""
-        moved = f"rank {here} before, {there} after" if here != there else f"rank {here}, before and after"
+        moved = (
+            f"rank {before} before, {after} after" if before != after else f"rank {before}, before and after"
+        )
         return f"{self.names[item]}: {moved}; {score}"
 
 
@@ -172,8 +174,8 @@ class Rows:
 
     def card(self, item: int, row: int) -> QRectF:
         """Give where an item's card is."""
-        place = (self.view.place_before, self.view.place_after)[row][item]
-        left = GUTTER + float(place) * self.pitch - self.scrolled
+        place_in_row = (self.view.place_before, self.view.place_after)[row][item]
+        left = GUTTER + float(place_in_row) * self.pitch - self.scrolled
         return QRectF(left, self.top(row), self.side, self.side)
 
     def shown(self, row: int) -> NDArray[np.bool_]:
@@ -188,28 +190,28 @@ class Rows:
             (np.fmax(before, after) + self.side >= GUTTER) & (np.fmin(before, after) <= self.width)
         )
 
-    def parts_at(self, place: QPointF) -> tuple[int, ...]:
+    def parts_at(self, position: QPointF) -> tuple[int, ...]:
         """Give the item at a place; two where their lines cross, none on the ground."""
         view = self.view
-        if place.x() < GUTTER:
+        if position.x() < GUTTER:
             return ()
         for row, places in ((BEFORE, view.place_before), (AFTER, view.place_after)):
-            if self.top(row) <= place.y() <= self.top(row) + self.side:
+            if self.top(row) <= position.y() <= self.top(row) + self.side:
                 left = self.x(places)
-                found = np.flatnonzero((left <= place.x()) & (place.x() <= left + self.side))
-                return tuple(found[:1].tolist())
+                items = np.flatnonzero((left <= position.x()) & (position.x() <= left + self.side))
+                return tuple(items[:1].tolist())
         begin, end = self.top(BEFORE) + self.side, self.top(AFTER)
-        if not begin < place.y() < end:
+        if not begin < position.y() < end:
             return ()
-        share = (place.y() - begin) / (end - begin)
+        share = (position.y() - begin) / (end - begin)
         middle = view.place_before + share * (view.place_after - view.place_before)
-        away = np.abs(self.x(middle) + self.side / 2 - place.x())
+        away = np.abs(self.x(middle) + self.side / 2 - position.x())
         near = np.flatnonzero(away <= REACH)
         near = near[np.argsort(away[near], kind="stable")]
         if not len(near):
             return ()
         first = int(near[0])
-        crossing = [other for other in near[1:].tolist() if view.crosses(first, other)]
+        crossing = [neighbour for neighbour in near[1:].tolist() if view.crosses(first, neighbour)]
         return (first, *crossing[:1])
 
 
@@ -269,12 +271,12 @@ def paint_rows(
 def _paint_lines(painter: QPainter, rows: Rows, lit: set[int]) -> None:
     view, look, half = rows.view, theme.current(), rows.side / 2
     begin, end = rows.top(BEFORE) + rows.side + 3, rows.top(AFTER) - 3
-    here, there = rows.x(view.place_before) + half, rows.x(view.place_after) + half
+    starts, ends = rows.x(view.place_before) + half, rows.x(view.place_after) + half
     seen = rows.passing()
     if int(seen.sum()) > MOST_PASSING:
         seen = rows.shown(BEFORE) | rows.shown(AFTER)
-    many = int((seen & view.swapped).sum())
-    alpha = 255 if many <= FAINT_FROM else max(round(255 * FAINT_FROM / many), FAINTEST)
+    number = int((seen & view.swapped).sum())
+    alpha = 255 if number <= FAINT_FROM else max(round(255 * FAINT_FROM / number), FAINTEST)
     still, moved = QPen(QColor(look.line), 1.4), QPen(theme.colour(look.accent, alpha), 1.5)
     bright = QPen(QColor(look.text), 2.2)
     ranked = np.array([item for item in lit if view.rank_before[item]], dtype=np.int64)
@@ -284,7 +286,7 @@ def _paint_lines(painter: QPainter, rows: Rows, lit: set[int]) -> None:
         (bright, ranked),
     ):
         painter.setPen(pen)
-        for top, bottom in zip(here[items].tolist(), there[items].tolist(), strict=True):
+        for top, bottom in zip(starts[items].tolist(), ends[items].tolist(), strict=True):
             painter.drawLine(QPointF(top, begin), QPointF(bottom, end))
 
 
@@ -312,11 +314,11 @@ def _paint_card(painter: QPainter, box: QRectF, rank: int, picture: QPixmap | No
 def _paint_scores(painter: QPainter, rows: Rows) -> None:
     """Paint scores and intervals beside both rows, on a scale for those in sight."""
     view, look = rows.view, theme.current()
-    shown = [np.flatnonzero(rows.shown(row)) for row in (BEFORE, AFTER)]
+    visible = [np.flatnonzero(rows.shown(row)) for row in (BEFORE, AFTER)]
     scores = (view.before, view.after)
     ends = (view.before_interval, view.after_interval)
-    seen = [score[items] for score, items in zip(scores, shown, strict=True)]
-    seen += [end[:, items].ravel() for end, items in zip(ends, shown, strict=True)]
+    seen = [score[items] for score, items in zip(scores, visible, strict=True)]
+    seen += [end[:, items].ravel() for end, items in zip(ends, visible, strict=True)]
     least, most = _span(seen)
     room = rows.strip - 8
     scale = room / ((most - least) or 1.0)
@@ -325,7 +327,7 @@ def _paint_scores(painter: QPainter, rows: Rows) -> None:
             y = top + (most - value) * scale
             box = QRectF(0, min(max(y - 7, 0), rows.height - 14), GUTTER - 8, 14)
             paint_words(painter, box, text, look.third, side=Qt.AlignmentFlag.AlignRight)
-        for item in shown[row].tolist():
+        for item in visible[row].tolist():
             x = rows.card(item, row).center().x()
             if x < GUTTER:
                 continue

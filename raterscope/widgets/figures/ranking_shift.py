@@ -85,8 +85,8 @@ class RankingRows(QAbstractScrollArea):
     def show_ranking(self, view: RankingView | None) -> None:
         """Show items, or none; who is selected stays as far as there is one."""
         self._view = view
-        many = 0 if view is None else len(view.names)
-        self._chosen = tuple(item for item in self._chosen if item < many)
+        number = 0 if view is None else len(view.names)
+        self._chosen = tuple(item for item in self._chosen if item < number)
         self._pointed = ()
         self.pictures.ask_again()
         self._settle()
@@ -114,8 +114,8 @@ class RankingRows(QAbstractScrollArea):
             return
         order = view.in_order()
         order = order[view.swapped[order]]
-        at = float(view.place_before[self._chosen[-1]]) if self._chosen else -1.0
-        later = order[view.place_before[order] > at]
+        start = float(view.place_before[self._chosen[-1]]) if self._chosen else -1.0
+        later = order[view.place_before[order] > start]
         self._choose(int(later[0] if len(later) else order[0]))
 
     @property
@@ -141,10 +141,10 @@ class RankingRows(QAbstractScrollArea):
         """Give how much is in sight, in pixels of the usual size of the text, as all that is drawn in it."""
         return _usual_size(self.viewport().size())
 
-    def parts_at(self, place: QPointF) -> tuple[int, ...]:
+    def parts_at(self, position: QPointF) -> tuple[int, ...]:
         """Give the item at a place; two where their lines cross, none on the ground."""
         rows = self.rows()
-        return () if rows is None else rows.parts_at(place)
+        return () if rows is None else rows.parts_at(position)
 
     def _settle(self) -> None:
         bar, rows = self.horizontalScrollBar(), self.rows()
@@ -245,10 +245,10 @@ class RankingRows(QAbstractScrollArea):
             super().keyPressEvent(event)
             return
         order = view.in_order(after=self._row == AFTER)
-        found = np.flatnonzero(order == self._chosen[-1]) if self._chosen else np.empty(0, np.int64)
-        at = int(found[0]) if len(found) else -1
+        matches = np.flatnonzero(order == self._chosen[-1]) if self._chosen else np.empty(0, np.int64)
+        index = int(matches[0]) if len(matches) else -1
         goals = {
-            Qt.Key.Key_Left: max(at - 1, 0), Qt.Key.Key_Right: min(at + 1, len(order) - 1),
+            Qt.Key.Key_Left: max(index - 1, 0), Qt.Key.Key_Right: min(index + 1, len(order) - 1),
             Qt.Key.Key_Home: 0, Qt.Key.Key_End: len(order) - 1,
         }  # fmt: skip
         if key == Qt.Key.Key_N:
@@ -284,8 +284,8 @@ class RankingRows(QAbstractScrollArea):
         """Say in a tooltip what is under the pointer."""
         if event.type() == QEvent.Type.ToolTip:
             assert isinstance(event, QHelpEvent)
-            said = self.words(self.parts_at(usual(QPointF(event.pos()))))
-            QToolTip.showText(event.globalPos(), plain_tip(said), self)
+            text = self.words(self.parts_at(usual(QPointF(event.pos()))))
+            QToolTip.showText(event.globalPos(), plain_tip(text), self)
             return True
         if event.type() == QEvent.Type.Leave:
             self._point(())
@@ -393,10 +393,10 @@ class RankingShift(QWidget):
         swaps = 0 if view is None else int(view.swapped.sum())
         self.modes.setVisible(view is not None)
         self.next.setVisible(swaps > 0)
-        told = f"{count(swaps, 'item')} swap" if swaps else "no item swaps"
+        aside = f"{count(swaps, 'item')} swap" if swaps else "no item swaps"
         left_out = 0 if view is None else int((view.rank_before == 0).sum())
-        told += f", {left_out:,} never compared" if left_out else ""
-        self.header.set_aside("" if view is None else told)
+        aside += f", {left_out:,} never compared" if left_out else ""
+        self.header.set_aside("" if view is None else aside)
         self._say_chosen()
 
     def select(self, *items: int) -> None:

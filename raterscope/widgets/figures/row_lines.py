@@ -81,7 +81,7 @@ class DriftView:
                 raise ValueError(f"{name} of shape {values.shape}; expected {shape}")
         if self.informed.shape != shape[:2] or not shape[0]:
             raise ValueError(f"informed of shape {self.informed.shape}; expected a row a vote, at least one")
-        if any(not (0 <= step < shape[0] and 0 <= at < shape[1]) for step, at, _ in self.changes):
+        if any(not (0 <= step < shape[0] and 0 <= row < shape[1]) for step, row, _ in self.changes):
             raise ValueError("a change at a step or of a class that there is not")
 
     def positions(self, row: int, *, aligned: bool) -> NDArray[np.float64]:
@@ -89,9 +89,9 @@ class DriftView:
         votes = self.informed[:, row] if aligned else np.arange(1, len(self.mean) + 1)
         return np.asarray(votes, dtype=np.float64)
 
-    def milestones(self, at: int) -> NDArray[np.int64]:
+    def milestones(self, row: int) -> NDArray[np.int64]:
         """Give the steps at which the votes on tasks of a class reach round numbers: 1, 2, 5, 10, 20 ..."""
-        votes = self.informed[:, at]
+        votes = self.informed[:, row]
         reached = ROUND[: np.searchsorted(ROUND, votes[-1] + 1e-9, side="right")]
         return np.unique(np.searchsorted(votes, reached - 1e-9))
 
@@ -100,7 +100,7 @@ class DriftView:
         of = list(classes)
         axes: dict[str, TableColumn] = {
             "vote": np.arange(1, len(self.mean) + 1),
-            "true": [self.classes[at] for at in of],
+            "true": [self.classes[row] for row in of],
             "said": self.outputs,
         }
         parts = (self.mean, self.low, self.high)
@@ -110,18 +110,20 @@ class DriftView:
         }
         return PlotTable.of_cells(axes, {"votes of the class": self.informed[:, of, None], **values})
 
-    def words(self, at: int, step: int) -> str:
+    def words(self, true_row: int, step: int) -> str:
         """Say a row after a vote, and what changed there."""
-        said = ", ".join(f"{name} {self._figure(at, step, place)}" for place, name in enumerate(self.outputs))
-        votes = f"{self.informed[step, at]:,.0f}"
-        changes = [words for when, of, words in self.changes if (when, of) == (step, at)]
-        row = f"true {self.classes[at]}, vote {step + 1:,} ({votes} of that class): {said}"
+        rates = ", ".join(
+            f"{name} {self._figure(true_row, step, output)}" for output, name in enumerate(self.outputs)
+        )
+        votes = f"{self.informed[step, true_row]:,.0f}"
+        changes = [words for when, of, words in self.changes if (when, of) == (step, true_row)]
+        row = f"true {self.classes[true_row]}, vote {step + 1:,} ({votes} of that class): {rates}"
         return row + "".join(f"; after vote {step + 1:,}: {words}" for words in changes)
 
-    def _figure(self, at: int, step: int, place: int) -> str:
+    def _figure(self, row: int, step: int, output: int) -> str:
         if self.low is None or self.high is None:
-            return f"{self.mean[step, at, place]:.2f}"
-        values = (float(part[step, at, place]) for part in (self.mean, self.low, self.high))
+            return f"{self.mean[step, row, output]:.2f}"
+        values = (float(part[step, row, output]) for part in (self.mean, self.low, self.high))
         return estimate(*values)
 
 
@@ -210,14 +212,14 @@ class RowLines(QWidget):
         self.choice.clear()
         if len(classes) <= MOST_TOGETHER:
             self.choice.addItem("every true class", EVERY)
-        for at, name in enumerate(classes):
-            self.choice.addItem(f"true {name}", at)
+        for row, name in enumerate(classes):
+            self.choice.addItem(f"true {name}", row)
         self.choice.blockSignals(False)
 
     def _on_choice(self) -> None:
-        at = self.choice.currentData()
-        if at is not None:
-            self.figure.set_classes(tuple(range(len(self._classes))) if at == EVERY else (at,))
+        row = self.choice.currentData()
+        if row is not None:
+            self.figure.set_classes(tuple(range(len(self._classes))) if row == EVERY else (row,))
 
     def _on_axis(self, name: str) -> None:
         self.figure.set_aligned(name == "aligned")

@@ -53,7 +53,7 @@ class SidesView:
     numbers: NDArray[np.integer]
 
     def __post_init__(self) -> None:
-        lengths = {len(each) for each in (self.left, self.right, self.behaviour, self.flagged, self.numbers)}
+        lengths = {len(part) for part in (self.left, self.right, self.behaviour, self.flagged, self.numbers)}
         if lengths != {len(self.names)}:
             raise ValueError(f"arrays of other lengths than the number of annotators: {len(self.names)}")
 
@@ -95,8 +95,8 @@ class SideCounts(ChartPanel):
 
     def set_flagged(self, flagged: NDArray[np.bool_], behaviour: NDArray[np.integer]) -> None:
         """Mark others as flagged."""
-        same = np.array_equal(self._flagged, flagged) and np.array_equal(self._behaviour, behaviour)
-        if self._view is not None and not same:
+        unchanged = np.array_equal(self._flagged, flagged) and np.array_equal(self._behaviour, behaviour)
+        if self._view is not None and not unchanged:
             self._take(flagged, behaviour)
             self.draw(keep_view=True)
 

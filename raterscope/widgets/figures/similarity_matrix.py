@@ -107,16 +107,16 @@ class SimilarityMatrix(FigurePanel):
         high : float
             What is drawn the brightest, as are values above it.
         """
-        many, blocks = len(names), len(edges) - 1
-        if values.shape != (many, many):
-            raise ValueError(f"values of shape {values.shape} for {many} rows")
-        if blocks < 0 or (many and (edges[0] != 0 or edges[-1] != many or np.any(np.diff(edges) < 0))):
-            raise ValueError(f"communities begin at {list(edges)}; expected 0 to {many}, rising")
+        number, blocks = len(names), len(edges) - 1
+        if values.shape != (number, number):
+            raise ValueError(f"values of shape {values.shape} for {number} rows")
+        if blocks < 0 or (number and (edges[0] != 0 or edges[-1] != number or np.any(np.diff(edges) < 0))):
+            raise ValueError(f"communities begin at {list(edges)}; expected 0 to {number}, rising")
         numbers = tuple(range(blocks)) if communities is None else tuple(communities)
         if len(numbers) != blocks:
             raise ValueError(f"{len(numbers)} numbers for {blocks} communities")
         self.figure.show_table(_Table(values, np.asarray(edges), names, numbers, label, high))
-        self._settle("matrix", many > 1)
+        self._settle("matrix", number > 1)
 
     def show_graph(
         self,
@@ -140,13 +140,13 @@ class SimilarityMatrix(FigurePanel):
         communities : (m,) int
             -1 for none.
         """
-        many = len(names)
-        if positions.shape != (many, 2) or len(communities) != many:
-            raise ValueError(f"positions of shape {positions.shape} for {many} names")
-        if edges.shape != (len(weights), 2) or (edges.size and not 0 <= edges.min() <= edges.max() < many):
-            raise ValueError(f"lines of shape {edges.shape} for {len(weights)} weights and {many} marks")
+        number = len(names)
+        if positions.shape != (number, 2) or len(communities) != number:
+            raise ValueError(f"positions of shape {positions.shape} for {number} names")
+        if edges.shape != (len(weights), 2) or (edges.size and not 0 <= edges.min() <= edges.max() < number):
+            raise ValueError(f"lines of shape {edges.shape} for {len(weights)} weights and {number} marks")
         self.figure.show_network(_Network(positions, edges, weights, names, np.asarray(communities)))
-        self._settle("graph", many > 0)
+        self._settle("graph", number > 0)
 
     def clear(self) -> None:
         """Show nothing."""
@@ -184,8 +184,8 @@ class _Similarity(Figure[tuple[int, int]]):
 
     @property
     def rows(self) -> int:
-        shown = self._table if self._mode == "matrix" else self._network
-        return len(shown.names) if shown is not None else 0
+        content = self._table if self._mode == "matrix" else self._network
+        return len(content.names) if content is not None else 0
 
     def clear(self) -> None:
         self._table = self._network = None
@@ -195,8 +195,8 @@ class _Similarity(Figure[tuple[int, int]]):
         shades = np.asarray(table.values, dtype=np.float32) * np.float32(255 / table.high)
         shades = np.clip(np.nan_to_num(shades, copy=False), 0, 255, out=shades)
         pixels = np.ascontiguousarray(shades.astype(np.uint8))
-        many = len(pixels)
-        self._picture = QImage(pixels.data, many, many, many, QImage.Format.Format_Indexed8).copy()
+        number = len(pixels)
+        self._picture = QImage(pixels.data, number, number, number, QImage.Format.Format_Indexed8).copy()
         self._picture.setColorTable([QColor(*map(int, colour)).rgb() for colour in VIRIDIS])
         self._table = table
         self._anew()
@@ -228,9 +228,9 @@ class _Similarity(Figure[tuple[int, int]]):
         assert table is not None
         value = table.values[row, column]
         digits = 2 if table.high > 0.5 else 4
-        said = f"{table.label} {value:.{digits}f}" if np.isfinite(value) else "not known"
-        first, second = (f"{table.names[at]} ({community_word(self._community(at))})" for at in part)
-        return f"{first} with itself" if row == column else f"{first} and {second}: {said}"
+        text = f"{table.label} {value:.{digits}f}" if np.isfinite(value) else "not known"
+        first, second = (f"{table.names[index]} ({community_word(self._community(index))})" for index in part)
+        return f"{first} with itself" if row == column else f"{first} and {second}: {text}"
 
     def _community(self, row: int) -> int:
         assert self._table is not None
@@ -240,8 +240,8 @@ class _Similarity(Figure[tuple[int, int]]):
         if self._mode == "graph":
             network = self._network
             assert network is not None
-            one, other = ([network.names[at] for at in ends] for ends in network.edges.T.tolist())
-            return PlotTable.of({"annotator": one, "other annotator": other, "weight": network.weights})
+            first, second = ([network.names[index] for index in ends] for ends in network.edges.T.tolist())
+            return PlotTable.of({"annotator": first, "other annotator": second, "weight": network.weights})
         table = self._table
         assert table is not None
         return PlotTable.of_cells(
@@ -251,15 +251,15 @@ class _Similarity(Figure[tuple[int, int]]):
     def choose(self, part: tuple[int, int]) -> None:
         self.chosen.emit(*part)
 
-    def part_at(self, place: QPointF) -> tuple[int, int] | None:
+    def part_at(self, position: QPointF) -> tuple[int, int] | None:
         if self._mode == "graph":
-            return self._mark_at(place)
-        if self._table is None or not self._square().contains(place):
+            return self._mark_at(position)
+        if self._table is None or not self._square().contains(position):
             return None
-        square, many = self._square(), len(self._table.names)
-        row = int((place.y() - square.top()) / square.height() * many)
-        column = int((place.x() - square.left()) / square.width() * many)
-        return min(row, many - 1), min(column, many - 1)
+        square, number = self._square(), len(self._table.names)
+        row = int((position.y() - square.top()) / square.height() * number)
+        column = int((position.x() - square.left()) / square.width() * number)
+        return min(row, number - 1), min(column, number - 1)
 
     def step(self, part: tuple[int, int] | None, across: int, down: int) -> tuple[int, int] | None:
         if not self.rows:
@@ -271,11 +271,11 @@ class _Similarity(Figure[tuple[int, int]]):
         last = self.rows - 1
         return min(max(part[0] + down, 0), last), min(max(part[1] + across, 0), last)
 
-    def _mark_at(self, place: QPointF) -> tuple[int, int] | None:
+    def _mark_at(self, position: QPointF) -> tuple[int, int] | None:
         places = self._places()
         if not len(places):
             return None
-        distance = np.hypot(places[:, 0] - place.x(), places[:, 1] - place.y())
+        distance = np.hypot(places[:, 0] - position.x(), places[:, 1] - position.y())
         nearest = int(distance.argmin())
         return (nearest, nearest) if distance[nearest] <= NEAR else None
 
@@ -313,8 +313,8 @@ class _Similarity(Figure[tuple[int, int]]):
             painter.setPen(QPen(QColor(theme.current().text), 2))
             painter.drawEllipse(QPointF(*self._places()[part[0]]), 9, 9)
             return
-        square, many = self._square(), self.rows
-        side = square.width() / many
+        square, number = self._square(), self.rows
+        side = square.width() / number
         row, column = square.top() + part[0] * side, square.left() + part[1] * side
         for pen in (QPen(QColor("#0d0f11"), 3), QPen(QColor("#ffffff"), 1)):
             painter.setPen(pen)
@@ -327,10 +327,10 @@ class _Similarity(Figure[tuple[int, int]]):
         table, square = self._table, self._square()
         if table is None:
             return
-        many = len(table.names)
-        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, many > square.width())
+        size = len(table.names)
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, size > square.width())
         painter.drawImage(square, self._picture)
-        side = square.width() / max(many, 1)
+        side = square.width() / max(size, 1)
         painter.setFont(theme.font(theme.CAPTION))
         for begin, end, number in zip(table.edges[:-1], table.edges[1:], table.communities, strict=True):
             if begin == end:

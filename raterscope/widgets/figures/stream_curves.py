@@ -99,8 +99,8 @@ class StreamCurves(FigurePanel):
         self._rule = stopping.rule
         aside = ""
         if history is not None and filled:
-            people, clicks = int(history.annotators[-1]), int(history.clicks[-1])
-            aside = f"{count(people, 'annotator')}, {count(clicks, 'click')}"
+            annotators, clicks = int(history.annotators[-1]), int(history.clicks[-1])
+            aside = f"{count(annotators, 'annotator')}, {count(clicks, 'click')}"
         self.header.set_aside(aside)
         self.set_filled(filled)
         self._settle()
@@ -117,11 +117,11 @@ class StreamCurves(FigurePanel):
 
     def _place_switches(self) -> None:
         self.header.row.insertWidget(1, self.plot)
-        for place, switch in enumerate((self.axis, self.outlook)):
+        for index, switch in enumerate((self.axis, self.outlook)):
             if self._narrow:
-                self._below.insertWidget(place, switch)
+                self._below.insertWidget(index, switch)
             else:
-                self.header.row.insertWidget(1 + place, switch)
+                self.header.row.insertWidget(1 + index, switch)
         if self._narrow:
             self._below.addStretch(1)
         else:
@@ -183,8 +183,8 @@ class _Curves(ColumnFigure):
         x = np.asarray(history.annotators if self._axis == "annotators" else history.clicks, dtype=float)
         axis = Axis(self._axis, 0.0, max(round_up(int(x[-1])), SHORTEST), padding=0.0, whole=True)
         charts = stream_charts(history, self._stopping, self._outlook, self._truth, x, axis)
-        shown = charts if self._only is None else charts[self._only : self._only + 1]
-        self.show_charts(shown, [x] * len(shown))
+        visible = charts if self._only is None else charts[self._only : self._only + 1]
+        self.show_charts(visible, [x] * len(visible))
 
     def rooms(self) -> list[Box]:
         """Put the plots side by side where that leaves them wide, else one below the other."""

@@ -72,7 +72,7 @@ class TernaryPlot(Figure[Part]):
             raise ValueError(f"{len(view.outputs)} outputs; a triangle has three corners")
         self._view = view
         self._step = 0 if view is None else view.step
-        self._marks = [] if view is None else [self._marked(at) for at in range(len(view.classes))]
+        self._marks = [] if view is None else [self._marked(row) for row in range(len(view.classes))]
         self.point(None)
         self._lay_out()
         self.update()
@@ -86,15 +86,15 @@ class TernaryPlot(Figure[Part]):
         """Say a row after a vote."""
         return "" if self._view is None else self._view.words(*part)
 
-    def part_at(self, place: QPointF) -> Part | None:
+    def part_at(self, position: QPointF) -> Part | None:
         """Give the marker at a place, the nearest of several: (class, step)."""
         best, nearest = None, REACH
-        for at, marks in enumerate(self._marks):
+        for row, marks in enumerate(self._marks):
             steps = np.append(marks, self._step)
-            x, y = self._places(at, steps).T
-            away = np.hypot(x - place.x(), y - place.y())
+            x, y = self._places(row, steps).T
+            away = np.hypot(x - position.x(), y - position.y())
             if away.min() < nearest:
-                nearest, best = float(away.min()), (at, int(steps[away.argmin()]))
+                nearest, best = float(away.min()), (row, int(steps[away.argmin()]))
         return best
 
     def step(self, part: Part | None, across: int, down: int) -> Part | None:
@@ -103,12 +103,12 @@ class TernaryPlot(Figure[Part]):
             return None
         if part is None:
             return 0, self._step
-        at, step = part
+        path, step = part
         if down:
-            return min(max(at + down, 0), len(self._marks) - 1), self._step
-        steps = np.union1d(self._marks[at], [self._step])
+            return min(max(path + down, 0), len(self._marks) - 1), self._step
+        steps = np.union1d(self._marks[path], [self._step])
         row = int(np.searchsorted(steps, step)) + across
-        return at, int(steps[min(max(row, 0), len(steps) - 1)])
+        return path, int(steps[min(max(row, 0), len(steps) - 1)])
 
     def choose(self, part: Part) -> None:
         """Go to the step of a marker."""
@@ -129,21 +129,21 @@ class TernaryPlot(Figure[Part]):
         if self._view is None:
             return
         self._draw_frame(painter)
-        for at in range(len(self._paths)):
-            self._draw_path(painter, at)
+        for row in range(len(self._paths)):
+            self._draw_path(painter, row)
         self._draw_together(painter)
-        for at in range(len(self._paths)):
-            self._draw_marks(painter, at)
+        for row in range(len(self._paths)):
+            self._draw_marks(painter, row)
         if self.pointed is not None:
-            at, step = self.pointed
+            row, step = self.pointed
             painter.setPen(QPen(QColor(theme.current().text), 1.6))
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawEllipse(self._place(at, step), REACH, REACH)
+            painter.drawEllipse(self._place(row, step), REACH, REACH)
 
-    def _marked(self, at: int) -> NDArray[np.int64]:
+    def _marked(self, row: int) -> NDArray[np.int64]:
         assert self._view is not None
-        changed = [step for step, of, _ in self._view.changes if of == at]
-        return np.union1d(self._view.milestones(at), changed).astype(np.int64)
+        changed = [step for step, of, _ in self._view.changes if of == row]
+        return np.union1d(self._view.milestones(row), changed).astype(np.int64)
 
     def _lay_out(self) -> None:
         width, height = self.room.width() - 2 * SIDE, self.room.height() - TOP - BOTTOM
@@ -151,21 +151,21 @@ class TernaryPlot(Figure[Part]):
         self._paths = []
         if self._view is None:
             return
-        for at in range(len(self._view.classes)):
+        for row in range(len(self._view.classes)):
             most = max(MOST_POINTS // len(self._view.classes), 8)
             # Far more points than can be drawn are not even looked at.
             steps = np.arange(0, len(self._view.mean), max(1, len(self._view.mean) // (4 * most)))
-            places = self._places(at, steps)
-            kept = _thinned(places, most)
-            self._paths.append((steps[kept], places[kept]))
+            places = self._places(row, steps)
+            thinned = _thinned(places, most)
+            self._paths.append((steps[thinned], places[thinned]))
 
-    def _places(self, at: int, steps: NDArray[np.int64]) -> NDArray[np.floating]:
+    def _places(self, row: int, steps: NDArray[np.int64]) -> NDArray[np.floating]:
         """Give where a class's row stands after steps, (S, 2) pixels."""
         assert self._view is not None
-        return pixels_of(self._corners, self._view.mean[steps, at])
+        return pixels_of(self._corners, self._view.mean[steps, row])
 
-    def _place(self, at: int, step: int) -> QPointF:
-        ((x, y),) = self._places(at, np.array([step]))
+    def _place(self, row: int, step: int) -> QPointF:
+        ((x, y),) = self._places(row, np.array([step]))
         return QPointF(x, y)
 
     def _draw_frame(self, painter: QPainter) -> None:
@@ -179,28 +179,28 @@ class TernaryPlot(Figure[Part]):
         assert self._view is not None
         look, room = theme.current(), int(max(self.room.height() / 2 - TOP, 17) // 17)
         names = self._view.classes[:room]
-        for at, name in enumerate(names):
-            middle = TOP / 2 + 17 * at
+        for row, name in enumerate(names):
+            middle = TOP / 2 + 17 * row
             # The triangle grows wider below: a name ends where its side begins.
             share = (middle + 9 - self._corners[1, 1]) / max(self._corners[0, 1] - self._corners[1, 1], 1.0)
             end = self._corners[1, 0] + share * (self._corners[0, 0] - self._corners[1, 0])
             end = min(end, self._corners[1, 0] - NAME / 2)
-            paint_label(painter, QPointF(8, middle), at, 4)
+            paint_label(painter, QPointF(8, middle), row, 4)
             left_out = len(self._view.classes) - room
-            words = name if at < room - 1 or left_out <= 0 else f"and {left_out + 1} more"
+            words = name if row < room - 1 or left_out <= 0 else f"and {left_out + 1} more"
             paint_words(painter, QRectF(18, middle - 8, end - 22, 16), words, look.second)
 
-    def _draw_path(self, painter: QPainter, at: int) -> None:
-        kept, places = self._paths[at]
-        gone = int(np.searchsorted(kept, self._step, side="right"))
-        present = self._places(at, np.array([self._step]))
-        colour = QColor(colour_of(label_ink(at), theme.current()))
+    def _draw_path(self, painter: QPainter, row: int) -> None:
+        steps, places = self._paths[row]
+        gone = int(np.searchsorted(steps, self._step, side="right"))
+        present = self._places(row, np.array([self._step]))
+        colour = QColor(colour_of(label_ink(row), theme.current()))
         faint = QColor(colour)
         faint.setAlpha(FAINT)
         painter.setBrush(Qt.BrushStyle.NoBrush)
         width = 1.8 if sum(len(path) for path, _ in self._paths) <= SMOOTH else 1.0
-        for ink, way in ((faint, (present, places[gone:])), (colour, (places[:gone], present))):
-            x, y = np.concatenate(way).T
+        for ink, route in ((faint, (present, places[gone:])), (colour, (places[:gone], present))):
+            x, y = np.concatenate(route).T
             painter.setPen(QPen(ink, width))
             painter.drawPolyline(polygon_of(np.column_stack([x, y])))
 
@@ -210,49 +210,49 @@ class TernaryPlot(Figure[Part]):
         look, named = theme.current(), QPointF(-NAME, -NAME)
         painter.setFont(theme.font(theme.CAPTION))
         for step, words in self._view.together:
-            places = [self._place(at, step) for at in range(len(self._view.classes))]
+            places = [self._place(row, step) for row in range(len(self._view.classes))]
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(theme.colour(look.accent, 255 if step <= self._step else FAINT), 1.2))
             painter.drawPolyline(places)
             painter.save()
             painter.setBrush(QColor(look.accent))
-            for place in places:
-                painter.translate(place)
+            for position in places:
+                painter.translate(position)
                 painter.drawPath(symbol_path("star", STAR))
-                painter.translate(-place)
+                painter.translate(-position)
             painter.restore()
             if (places[0] - named).manhattanLength() > APART:
                 named = places[0]
                 box = QRectF(named.x() + 6, named.y() - 17, NAME, 14)
                 paint_words(painter, box, words, look.second)
 
-    def _draw_marks(self, painter: QPainter, at: int) -> None:
+    def _draw_marks(self, painter: QPainter, row: int) -> None:
         assert self._view is not None
         look = theme.current()
-        changed = {step for step, of, _ in self._view.changes if of == at}
-        for step in self._marks[at].tolist():
-            place = self._place(at, step)
+        changed = {step for step, of, _ in self._view.changes if of == row}
+        for step in self._marks[row].tolist():
+            position = self._place(row, step)
             if step in changed:
                 painter.setBrush(Qt.BrushStyle.NoBrush)
                 painter.setPen(QPen(QColor(look.text if step <= self._step else look.third), 1.6))
-                painter.drawEllipse(place, 8, 8)
+                painter.drawEllipse(position, 8, 8)
             else:
-                radius = marker_radius(float(self._view.informed[step, at]))
-                paint_label(painter, place, at, radius, filled=step <= self._step)
-        radius = marker_radius(float(self._view.informed[self._step, at])) + 3
-        paint_label(painter, self._place(at, self._step), at, radius, edge=look.text)
+                radius = marker_radius(float(self._view.informed[step, row]))
+                paint_label(painter, position, row, radius, filled=step <= self._step)
+        radius = marker_radius(float(self._view.informed[self._step, row])) + 3
+        paint_label(painter, self._place(row, self._step), row, radius, edge=look.text)
 
 
 def _thinned(places: NDArray[np.floating], most: int) -> NDArray[np.int64]:
     """Give the points (S, 2) that tell a path apart on the screen, as few as asked for: their indices."""
-    cell, kept = 0.5, np.arange(len(places))
+    cell, indices = 0.5, np.arange(len(places))
     while True:
-        at = np.floor(places[kept] / cell)
-        moved = np.ones(len(kept), dtype=bool)
-        moved[1:-1] = (at[1:-1] != at[:-2]).any(axis=1)
-        kept = kept[moved]
-        if len(kept) <= most:
-            return kept
+        cells = np.floor(places[indices] / cell)
+        moved = np.ones(len(indices), dtype=bool)
+        moved[1:-1] = (cells[1:-1] != cells[:-2]).any(axis=1)
+        indices = indices[moved]
+        if len(indices) <= most:
+            return indices
         if cell > COARSEST:
-            return kept[:: -(-len(kept) // most)]
+            return indices[:: -(-len(indices) // most)]
         cell *= 1.5

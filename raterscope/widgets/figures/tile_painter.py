@@ -124,9 +124,9 @@ class TilePainter:
         """
         self._colour(places)
         targets = self._targets(grid, first, top, places)
-        shown = places.tolist()
-        boxes = list(zip(shown, targets, strict=True))
-        clear = set(shown) if lit is None else lit | chosen
+        rows = places.tolist()
+        boxes = list(zip(rows, targets, strict=True))
+        clear = set(rows) if lit is None else lit | chosen
         dim = [pair for pair in boxes if pair[0] not in clear]
         bright = [pair for pair in boxes if pair[0] in clear]
         for pairs, opacity in ((dim, DIMMED), (bright, 1.0)):
@@ -179,11 +179,11 @@ class TilePainter:
         pixels, stride, colours = self._pixels, 4 * cells, QImage.Format.Format_RGB32
         gaps: list[QRectF] = []
         sharp = painter.paintEngine().type() == QPaintEngine.Type.SVG
-        for place, box in pairs:
+        for tile, box in pairs:
             if sharp:  # who shows an SVG would blur so small an image
-                _paint_cells(painter, box, pixels[place])
+                _paint_cells(painter, box, pixels[tile])
             else:
-                painter.drawImage(box, QImage(pixels[place].data, cells, rows, stride, colours))
+                painter.drawImage(box, QImage(pixels[tile].data, cells, rows, stride, colours))
             across, down = box.width() / cells, box.height() / rows
             if min(across, down) >= GAPS_FROM:
                 left, top, width, height = box.left(), box.top(), box.width(), box.height()
@@ -196,7 +196,7 @@ class TilePainter:
     def _paint_captions(
         self, painter: QPainter, grid: Grid, pairs: list[tuple[int, QRectF]], chosen: set[int]
     ) -> None:
-        places = [place for place, _ in pairs]
+        places = [row for row, _ in pairs]
         communities = self.tiles.community[places].tolist()
         named = grid.caption == NAME_ROOM
         bars: dict[int, list[QRectF]] = defaultdict(list)
@@ -224,7 +224,7 @@ class TilePainter:
         look = theme.current()
         painter.setFont(theme.font(theme.CAPTION))
         middle = Qt.TextElideMode.ElideMiddle
-        for (place, box), community in zip(pairs, communities, strict=True):
+        for (row, box), community in zip(pairs, communities, strict=True):
             left, right = box.left(), box.left() + grid.across - grid.gap
             if community >= 0:
                 number = str(community + 1)
@@ -233,17 +233,15 @@ class TilePainter:
                     QRectF(left + 5, box.bottom(), 16, NAME_ROOM), Qt.AlignmentFlag.AlignVCenter, number
                 )
                 left += 9 + 7 * len(number)
-            tone = (
-                look.rejected if self.tiles.excluded[place] else look.text if place in chosen else look.second
-            )
+            tone = look.rejected if self.tiles.excluded[row] else look.text if row in chosen else look.second
             room = QRectF(left, box.bottom(), right - left, NAME_ROOM)
-            paint_words(painter, room, self.captions[place], tone, elide=middle)
+            paint_words(painter, room, self.captions[row], tone, elide=middle)
 
     def _cross_out(self, painter: QPainter, grid: Grid, pairs: list[tuple[int, QRectF]]) -> None:
         lines = [
             line
-            for place, box in pairs
-            if self.tiles.excluded[place]
+            for row, box in pairs
+            if self.tiles.excluded[row]
             for line in (
                 QLineF(box.topLeft(), box.bottomRight()),
                 QLineF(box.bottomLeft(), box.topRight()),
@@ -261,5 +259,5 @@ def _paint_cells(painter: QPainter, box: QRectF, pixels: NDArray[np.uint32]) -> 
     rows, cells = pixels.shape
     across, down = box.width() / cells, box.height() / rows
     for (row, cell), colour in np.ndenumerate(pixels):
-        place = QRectF(box.left() + cell * across, box.top() + row * down, across, down)
-        painter.fillRect(place, QColor.fromRgb(int(colour)))
+        target = QRectF(box.left() + cell * across, box.top() + row * down, across, down)
+        painter.fillRect(target, QColor.fromRgb(int(colour)))

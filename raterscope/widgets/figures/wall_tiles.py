@@ -71,9 +71,9 @@ class WallTiles(QAbstractScrollArea):
         self.verticalScrollBar().setSingleStep(24)
         theme.notifier().changed.connect(self._settle)
 
-    def words(self, place: int) -> str:
+    def words(self, row: int) -> str:
         """Say a tile; the wall replaces this by what it knows."""
-        return self._painter.captions[place]
+        return self._painter.captions[row]
 
     def set_tiles(self, tiles: Tiles, captions: Sequence[str]) -> None:
         """Show annotators, none of them selected; `set_order` says in which order."""
@@ -89,10 +89,10 @@ class WallTiles(QAbstractScrollArea):
 
     def set_order(self, order: NDArray[np.integer]) -> None:
         """Show these places, in this order; the current one stays current, where it is among them."""
-        kept = self.current
+        before = self.current
         self._order = np.asarray(order, dtype=np.int64)
-        found = np.flatnonzero(self._order == (-1 if kept is None else kept))
-        self._current = int(found[0]) if len(found) else -1
+        indices = np.flatnonzero(self._order == (-1 if before is None else before))
+        self._current = int(indices[0]) if len(indices) else -1
         self._anchor = max(self._current, 0)
         self._settle()
         if self._current >= 0:
@@ -111,14 +111,14 @@ class WallTiles(QAbstractScrollArea):
     @property
     def selected(self) -> tuple[int, ...]:
         """The selected places: those shown, in order, then the others."""
-        shown = [place for place in self._order.tolist() if place in self._selected]
-        return (*shown, *sorted(self._selected.difference(shown)))
+        visible = [row for row in self._order.tolist() if row in self._selected]
+        return (*visible, *sorted(self._selected.difference(visible)))
 
     def select(self, places: Iterable[int]) -> None:
         """Select places without a signal, and show the first."""
         self._selected = set(places)
-        found = np.flatnonzero(np.isin(self._order, list(self._selected)))
-        self._current = int(found[0]) if len(found) else -1
+        indices = np.flatnonzero(np.isin(self._order, list(self._selected)))
+        self._current = int(indices[0]) if len(indices) else -1
         self._anchor = max(self._current, 0)
         if self._current >= 0:
             self._show(self._current)
@@ -139,20 +139,20 @@ class WallTiles(QAbstractScrollArea):
         """Make the tiles larger or, by negative steps, smaller; 0 as large as suits their number."""
         room = QRectF(QRect(QPoint(), self.room()))
         seen = self._current >= 0 and self._box(self._current).intersects(room)
-        kept = self._current if seen else self._first_seen()
+        index = self._current if seen else self._first_seen()
         self._side = None if not steps else round(min(max(self.side * ZOOM**steps, SMALLEST), LARGEST))
         self._settle()
-        self._show(kept)
+        self._show(index)
 
     def place_at(self, point: QPoint) -> int | None:
         """Give the place at a point of the room."""
         index = self._index_at(point)
         return None if index is None else int(self._order[index])
 
-    def box_of(self, place: int) -> QRectF:
+    def box_of(self, row: int) -> QRectF:
         """Give where in the room a place's tile is; an empty box where it is not shown."""
-        found = np.flatnonzero(self._order == place)
-        return self._box(int(found[0])) if len(found) else QRectF()
+        indices = np.flatnonzero(self._order == row)
+        return self._box(int(indices[0])) if len(indices) else QRectF()
 
     # -- where the tiles are
 
@@ -236,14 +236,14 @@ class WallTiles(QAbstractScrollArea):
         self.selection_changed.emit(self.selected)
 
     def _toggle(self) -> None:
-        place = self.current
-        if place is not None:
-            self._choose(self._selected ^ {place})
+        row = self.current
+        if row is not None:
+            self._choose(self._selected ^ {row})
 
     def _say(self) -> None:
-        place = self.current
-        marked = ", selected" if place in self._selected else ""
-        self.setAccessibleDescription("" if place is None else self.words(place) + marked)
+        row = self.current
+        marked = ", selected" if row in self._selected else ""
+        self.setAccessibleDescription("" if row is None else self.words(row) + marked)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Select one; with Ctrl one more or less, with Shift all up to it; on the ground none."""
@@ -260,9 +260,9 @@ class WallTiles(QAbstractScrollArea):
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         """Ask for an annotator."""
-        place = self.place_at(usual(event.position()).toPoint())
-        if place is not None and event.button() == Qt.MouseButton.LeftButton:
-            self.activated.emit(place)
+        row = self.place_at(usual(event.position()).toPoint())
+        if row is not None and event.button() == Qt.MouseButton.LeftButton:
+            self.activated.emit(row)
 
     KEY_HELP = KeyHelp(
         "On the wall of annotators",
@@ -353,10 +353,8 @@ class WallTiles(QAbstractScrollArea):
         """Say in a tooltip who is under the pointer."""
         if event.type() == QEvent.Type.ToolTip:
             assert isinstance(event, QHelpEvent)
-            place = self.place_at(usual(QPointF(event.pos())).toPoint())
-            QToolTip.showText(
-                event.globalPos(), plain_tip(self.words(place)) if place is not None else "", self
-            )
+            row = self.place_at(usual(QPointF(event.pos())).toPoint())
+            QToolTip.showText(event.globalPos(), plain_tip(self.words(row)) if row is not None else "", self)
             return True
         return super().viewportEvent(event)
 
@@ -381,9 +379,9 @@ class WallTiles(QAbstractScrollArea):
         begin = MARGIN - self.verticalScrollBar().value()
         first = max(0, (top - begin) // grid.down) * grid.columns
         places = self._order[first : ((bottom - begin) // grid.down + 1) * grid.columns]
-        for step, place in enumerate(places.tolist()):
+        for step, row in enumerate(places.tolist()):
             at_keys = first + step == self._current and self.hasFocus()
-            if at_keys or place in self._selected:
+            if at_keys or row in self._selected:
                 self._paint_frame(painter, self._box(first + step, grid), at_keys)
         painter.translate(MARGIN, 0)
         self._painter.paint(painter, grid, places, first, begin, self._selected, self._lit)

@@ -45,9 +45,9 @@ def contours(part: Part, level: float = 0.5) -> list[FloatArray]:
     shape = int(rows[-1]) - top + 2, int(columns[-1]) - left + 2
     values = np.zeros(shape, dtype=np.float32) if part.dtype != np.bool_ else np.zeros(shape, dtype=np.bool_)
     first_row, first_column = max(top, 0), max(left, 0)
-    taken = part[first_row : top + shape[0], first_column : left + shape[1]]
+    cropped = part[first_row : top + shape[0], first_column : left + shape[1]]
     below, beside = first_row - top, first_column - left
-    values[below : below + taken.shape[0], beside : beside + taken.shape[1]] = taken
+    values[below : below + cropped.shape[0], beside : beside + cropped.shape[1]] = cropped
     return [line + np.array([left, top]) for line in _lines(values, level)]
 
 
@@ -70,11 +70,11 @@ def _lines(values: Part, level: float) -> list[FloatArray]:
         ]
     )
     starts, ends = [], []
-    for which, lines in _LINES.items():
-        here = np.flatnonzero(kinds == which)
-        for come, go in lines if len(here) else ():
-            starts.append(sides[come, here])
-            ends.append(sides[go, here])
+    for cases, lines in _LINES.items():
+        cells = np.flatnonzero(kinds == cases)
+        for come, go in lines if len(cells) else ():
+            starts.append(sides[come, cells])
+            ends.append(sides[go, cells])
     start, end = np.concatenate(starts), np.concatenate(ends)
     order = np.argsort(start)
     start, end = start[order], end[order]
@@ -90,11 +90,11 @@ def _loops(follows: list[int]) -> list[list[int]]:
     for begin in range(len(follows)):
         if seen[begin]:
             continue
-        loop, at = [], begin
-        while not seen[at]:
-            seen[at] = 1
-            loop.append(at)
-            at = follows[at]
+        loop, index = [], begin
+        while not seen[index]:
+            seen[index] = 1
+            loop.append(index)
+            index = follows[index]
         loops.append(loop)
     return loops
 

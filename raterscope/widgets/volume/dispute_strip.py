@@ -80,9 +80,9 @@ class DisputeStrip(QWidget):
             turned = self._dispute[::-1] if self._upward else self._dispute
             edges = np.arange(count) * rows / count
             thick = max(1.0, rows / count - (1.0 if rows / count >= 3 else 0.0))
-            for at in np.flatnonzero(turned):
-                long = max(1.5, BAR_ROOM * float(turned[at]) / highest)
-                bar = QRectF(right - long, MARGIN_TOP + float(edges[at]), long, thick)
+            for index in np.flatnonzero(turned):
+                long = max(1.5, BAR_ROOM * float(turned[index]) / highest)
+                bar = QRectF(right - long, MARGIN_TOP + float(edges[index]), long, thick)
                 painter.fillRect(bar, QColor(look.disputed))
         middle = self._middle(self._slice)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -165,8 +165,8 @@ class DisputeStrip(QWidget):
 
     def _slice_at(self, y: float) -> int:
         count, rows = len(self._dispute), max(1, self.height() - 2 * MARGIN_TOP)
-        at = min(max(int((y - MARGIN_TOP) * count / rows), 0), count - 1)
-        return count - 1 - at if self._upward else at
+        index = min(max(int((y - MARGIN_TOP) * count / rows), 0), count - 1)
+        return count - 1 - index if self._upward else index
 
     def _go_to(self, index: int) -> None:
         if index != self._slice:

@@ -81,8 +81,8 @@ class Outliner(QObject):
         """Say what there is to outline. Where a shape changed, its lines stay until new ones are found."""
         gone = self._shapes.keys() - shapes.keys()
         if gone:
-            for place in [place for place in self._paths if place[2] in gone]:
-                del self._paths[place]
+            for index in [index for index in self._paths if index[2] in gone]:
+                del self._paths[index]
         self._shapes = dict(shapes)
         self._wanted.clear()
 
@@ -93,7 +93,7 @@ class Outliner(QObject):
 
     def paths(self, plane: Plane, index: int, keys: Iterable[str]) -> dict[str, QPainterPath]:
         """Give the lines of a slice that are there; the others are sought, and `ready` tells when found."""
-        there, missing = {}, []
+        cached, missing = {}, []
         for key in keys:
             shape = self._shapes.get(key)
             if shape is None:
@@ -101,12 +101,12 @@ class Outliner(QObject):
             kept = self._paths.get((plane.name, index, key))
             if kept is not None:
                 self._paths.move_to_end((plane.name, index, key))
-                there[key] = kept[1]
+                cached[key] = kept[1]
             if kept is None or kept[0] is not shape:
                 missing.append(key)
         if missing:
             self._seek(plane, index, frozenset(keys))
-        return there
+        return cached
 
     def stop(self) -> None:
         """Leave what was begun, and wait until it is left: a few milliseconds."""
@@ -132,25 +132,25 @@ class Outliner(QObject):
         self._pool.start(partial(self._find, plane, work, order))
 
     def _has(self, plane: Plane, index: int, key: str) -> bool:
-        kept = self._paths.get((plane.name, index, key))
-        return kept is not None and kept[0] is self._shapes[key]
+        cached = self._paths.get((plane.name, index, key))
+        return cached is not None and cached[0] is self._shapes[key]
 
     def _find(self, plane: Plane, work: list[tuple[int, dict[str, Shape]]], order: int) -> None:
         """Find lines, slice by slice; in the pool's thread."""
         for index, shapes in work:
-            found = []
+            paths = []
             for key, shape in shapes.items():
                 if self._orders[plane.name] != order:
                     return
-                found.append((key, shape, path_on(shape, plane, index)))
-            self._found.emit(plane.name, index, found)
+                paths.append((key, shape, path_on(shape, plane, index)))
+            self._found.emit(plane.name, index, paths)
 
-    def _on_found(self, name: str, index: int, found: list[tuple[str, Shape, QPainterPath]]) -> None:
-        valid = [(key, shape, path) for key, shape, path in found if self._shapes.get(key) is shape]
+    def _on_found(self, name: str, index: int, paths: list[tuple[str, Shape, QPainterPath]]) -> None:
+        valid = [(key, shape, path) for key, shape, path in paths if self._shapes.get(key) is shape]
         for key, shape, path in valid:
             self._paths[name, index, key] = (shape, path)
         while len(self._paths) > KEPT:
             self._paths.popitem(last=False)
-        wanted = self._wanted.get(name)
-        if valid and wanted is not None and wanted[0] == index:
+        pending = self._wanted.get(name)
+        if valid and pending is not None and pending[0] == index:
             self.ready.emit(name)

@@ -38,10 +38,10 @@ _LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 
 
 def paint_cross_hair(
-    painter: QPainter, viewport: Viewport, place: tuple[float, float], *, faint: bool
+    painter: QPainter, viewport: Viewport, position: tuple[float, float], *, faint: bool
 ) -> None:
     """Paint thin lines through a place of the plane, with a gap about it."""
-    x, y = (round(value) + 0.5 for value in viewport.to_screen(*place))
+    x, y = (round(value) + 0.5 for value in viewport.to_screen(*position))
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
     painter.setPen(QPen(theme.colour(theme.DARK.accent, 70 if faint else 190), 1))
     for near, far in (
@@ -99,14 +99,14 @@ def paint_notice(painter: QPainter, viewport: Viewport, words: str) -> None:
 def paint_brush(
     painter: QPainter,
     viewport: Viewport,
-    place: tuple[float, float],
+    position: tuple[float, float],
     radius: float,
     unit: str,
     *,
     puts_in: bool,
 ) -> None:
     """Paint the disc that would be covered, with a plus or a minus and its radius beside it."""
-    x, y = viewport.to_screen(*place)
+    x, y = viewport.to_screen(*position)
     reach = radius * viewport.scale
     hue = theme.DARK.painted
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)

@@ -120,27 +120,27 @@ class Plane:
         """Put empty rows or columns where slices are missing into a part of a cut that begins at a cell."""
         if self._uneven is None or self.normal == 0 or not part.size:
             return part, first
-        at = 0 if self.down == 0 else 1
-        cells = self._uneven[1][first[at] : first[at] + part.shape[at]]
+        axis = 0 if self.down == 0 else 1
+        cells = self._uneven[1][first[axis] : first[axis] + part.shape[axis]]
         wide = list(part.shape)
-        wide[at] = int(cells[-1] - cells[0]) + 1
-        found = np.zeros(wide, dtype=part.dtype)
-        found[(slice(None),) * at + (cells - cells[0],)] = part
+        wide[axis] = int(cells[-1] - cells[0]) + 1
+        resampled = np.zeros(wide, dtype=part.dtype)
+        resampled[(slice(None),) * axis + (cells - cells[0],)] = part
         begin = [*first]
-        begin[at] = int(cells[0])
-        return found, (begin[0], begin[1])
+        begin[axis] = int(cells[0])
+        return resampled, (begin[0], begin[1])
 
     def evenly(self, part: NDArray[Any], first: tuple[int, int] = (0, 0)) -> NDArray[Any]:
         """Spread a part of a cut that begins at a cell over pixels of one size, as it lies in its box."""
         if self._uneven is None or self.normal == 0 or not part.size:
             return part
         part, first = self.with_gaps(part, first)
-        at = 0 if self.down == 0 else 1
-        edges = self._uneven[0][first[at] : first[at] + part.shape[at] + 1]
+        axis = 0 if self.down == 0 else 1
+        edges = self._uneven[0][first[axis] : first[axis] + part.shape[axis] + 1]
         count = int(np.clip(np.ceil((edges[-1] - edges[0]) / _FINE), len(edges) - 1, _MOST_FINE))
         places = edges[0] + (np.arange(count) + 0.5) * (edges[-1] - edges[0]) / count
         cells = np.clip(np.searchsorted(edges, places, "right") - 1, 0, len(edges) - 2)
-        return np.asarray(np.take(part, cells, axis=at))
+        return np.asarray(np.take(part, cells, axis=axis))
 
     @property
     def next_up(self) -> int:
@@ -174,10 +174,10 @@ class Plane:
 
         None where the slice does not meet the part.
         """
-        at = index - origin[self.normal]
-        if not 0 <= at < values.shape[self.normal] or not values.size:
+        axis = index - origin[self.normal]
+        if not 0 <= axis < values.shape[self.normal] or not values.size:
             return None
-        return self.cut(values, at), self.first_cell(origin, values.shape)
+        return self.cut(values, axis), self.first_cell(origin, values.shape)
 
     def first_cell(self, origin: Index, shape: tuple[int, ...]) -> tuple[int, int]:
         """Give the screen's (row, column), counted in voxels, of a part's upper left voxel."""
@@ -209,22 +209,22 @@ class Plane:
     def index_at(self, x: float, y: float, present: Index) -> Index:
         """Give the voxel at a place of the plane, held to the volume, in the slice of `present`."""
         index = list(present)
-        for axis, place in ((self.across, x), (self.down, y)):
+        for axis, position in ((self.across, x), (self.down, y)):
             last = self.shape[axis] - 1
             if axis == 0 and self._uneven is not None:
-                cell = self._nearest_slice(place)
+                cell = self._nearest_slice(position)
             else:
-                cell = min(max(int(np.floor(place / self.spacing[axis])), 0), last)
+                cell = min(max(int(np.floor(position / self.spacing[axis])), 0), last)
             index[axis] = last - cell if self.reversed[axis] else cell
         return index[0], index[1], index[2]
 
-    def _nearest_slice(self, place: float) -> int:
+    def _nearest_slice(self, position: float) -> int:
         """Give the slice, in the screen's order, whose slab holds a place, or the nearest one in a gap."""
         assert self._uneven is not None
         edges, cells, positions = self._uneven
-        at = int(np.searchsorted(edges, place, "right")) - 1
-        found = np.flatnonzero(cells == at)
-        return int(found[0]) if len(found) else int(np.argmin(np.abs(positions - place)))
+        cell = int(np.searchsorted(edges, position, "right")) - 1
+        rows = np.flatnonzero(cells == cell)
+        return int(rows[0]) if len(rows) else int(np.argmin(np.abs(positions - position)))
 
 
 def planes_of(grid: Grid) -> dict[str, Plane]:
@@ -242,7 +242,7 @@ def planes_of(grid: Grid) -> dict[str, Plane]:
     slabs = None
     if grid.uneven:
         bounds = np.column_stack([grid.bounds[:, 0], grid.positions, grid.bounds[:, 1]]) - grid.bounds[0, 0]
-        slabs = tuple((begin, at, end) for begin, at, end in bounds.tolist())
+        slabs = tuple((begin, axis, end) for begin, axis, end in bounds.tolist())
     made = {}
     for name in PLANES:
         normal = axis_of[_NORMAL[name]]

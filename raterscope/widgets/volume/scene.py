@@ -165,9 +165,9 @@ def heat_picture(heat: HeatMap, plane: Plane, index: int) -> tuple[QImage, Box] 
     cut = plane.cut_crop(heat.values, heat.origin, index)
     if cut is None:
         return None
-    shown = plane.evenly(*cut)
+    visible = plane.evenly(*cut)
     span = (heat.high - heat.low) or 1.0
-    share = shown.astype(np.float32)
+    share = visible.astype(np.float32)
     share *= np.float32(heat.scale * 255.0 / span)
     share -= np.float32(heat.low * 255.0 / span)
     np.nan_to_num(share, copy=False, nan=0.0)
@@ -300,8 +300,8 @@ class Scene:
     def in_sight(self) -> list[Outline]:
         """Give the outlines that are painted."""
         if self.solo is not None:
-            kept = self.beside | {self.solo}
-            return [outline for outline in self.outlines if outline.key in kept]
+            visible = self.beside | {self.solo}
+            return [outline for outline in self.outlines if outline.key in visible]
         return [outline for outline in self.outlines if outline.key not in self.hidden]
 
     def solo_name(self) -> str:

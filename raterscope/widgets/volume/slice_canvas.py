@@ -137,14 +137,14 @@ class SliceCanvas(QWidget):
         left, top, right, bottom = plane.box_of(origin, shape)
         view, whole = self._viewport, self._viewport.framing(plane.extent, FIT_MARGIN)
         room = LOOK_SHARE * min(view.width, view.height)
-        wanted = room / max(right - left, bottom - top, 1e-9)
+        ideal = room / max(right - left, bottom - top, 1e-9)
         seen = view.visible
         inside = seen[0] <= left and seen[1] <= top and right <= seen[2] and bottom <= seen[3]
-        if inside and wanted / 3 <= view.scale <= wanted:
+        if inside and ideal / 3 <= view.scale <= ideal:
             return
         self._fitted = False
         # No closer than that surroundings are seen: eight times the whole.
-        scale = min(max(wanted, whole.scale), 8 * whole.scale)
+        scale = min(max(ideal, whole.scale), 8 * whole.scale)
         middle = view.centred((left + right) / 2, (top + bottom) / 2, scale)
         self._set_viewport(middle.kept_on(plane.extent, FIT_MARGIN))
 
@@ -153,10 +153,10 @@ class SliceCanvas(QWidget):
         plane, view = self._plane, self._viewport
         if plane is None or self._fitted:
             return
-        place = plane.place_of(self._scene.index)
-        x, y = view.to_screen(*place)
+        position = plane.place_of(self._scene.index)
+        x, y = view.to_screen(*position)
         if not (0 <= x < view.width and 0 <= y < view.height):
-            self._set_viewport(view.centred(*place).kept_on(plane.extent, FIT_MARGIN))
+            self._set_viewport(view.centred(*position).kept_on(plane.extent, FIT_MARGIN))
 
     def _set_viewport(self, viewport: Viewport) -> None:
         if viewport != self._viewport:

@@ -139,22 +139,22 @@ class SliceView(SliceCanvas):
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Go on with a drag; show the brush under the mouse."""
-        plane, place = self._plane, event.position()
+        plane, position = self._plane, event.position()
         if plane is None:
             return
-        way = place - self._pressed
+        offset = position - self._pressed
         if self._drag == "pan" and self._dragged_from is not None:
             self._fitted = False
-            self._set_viewport(self._dragged_from.panned(way.x(), way.y()).held_to(plane.extent))
+            self._set_viewport(self._dragged_from.panned(offset.x(), offset.y()).held_to(plane.extent))
         elif self._drag == "window":
-            self.window_dragged.emit(way.x(), -way.y())
-        elif self._drag == "point" and way.manhattanLength() >= DRAG_FROM:
+            self.window_dragged.emit(offset.x(), -offset.y())
+        elif self._drag == "point" and offset.manhattanLength() >= DRAG_FROM:
             self._dragged_from = self._viewport
-            self._point_at(plane, place)
+            self._point_at(plane, position)
         elif self._drag == "brush":
-            self._draw_to(place)
+            self._draw_to(position)
         elif self._scene.tool != "look":
-            self._pointer = self._viewport.to_image(place.x(), place.y())
+            self._pointer = self._viewport.to_image(position.x(), position.y())
             self.update()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
@@ -290,9 +290,9 @@ class SliceView(SliceCanvas):
         if self._stroke is not None:
             return
         index = list(self._scene.index)
-        for axis, way in ((plane.across, across), (plane.down, down)):
-            there = index[axis] + (-way if plane.reversed[axis] else way)
-            index[axis] = min(max(there, 0), plane.shape[axis] - 1)
+        for axis, offset in ((plane.across, across), (plane.down, down)):
+            target = index[axis] + (-offset if plane.reversed[axis] else offset)
+            index[axis] = min(max(target, 0), plane.shape[axis] - 1)
         self.pointed.emit((index[0], index[1], index[2]))
 
     def _on_return(self, plane: Plane) -> None:
@@ -306,13 +306,13 @@ class SliceView(SliceCanvas):
 
     # What they do ------------------------------------------------------------------------------
 
-    def _point_at(self, plane: Plane, place: QPointF) -> None:
-        x, y = self._viewport.to_image(place.x(), place.y())
+    def _point_at(self, plane: Plane, position: QPointF) -> None:
+        x, y = self._viewport.to_image(position.x(), position.y())
         index: Index = plane.index_at(x, y, self._scene.index)
         if index != self._scene.index:
             self.pointed.emit(index)
 
-    def _choose(self, place: QPointF) -> None:
+    def _choose(self, position: QPointF) -> None:
         plane, view = self._plane, self._viewport
         if plane is None:
             return
@@ -320,18 +320,18 @@ class SliceView(SliceCanvas):
             frame = overlay.on_screen(view, box)
             selected = region.number == self._scene.selected
             words = overlay.box_label(view, region, box, selected=selected)
-            on_edge = frame.adjusted(-7, -7, 7, 7).contains(place)
-            on_edge = on_edge and not frame.adjusted(4, 4, -4, -4).contains(place)
-            if on_edge or (self._large and words.contains(place)):
+            on_edge = frame.adjusted(-7, -7, 7, 7).contains(position)
+            on_edge = on_edge and not frame.adjusted(4, 4, -4, -4).contains(position)
+            if on_edge or (self._large and words.contains(position)):
                 self.box_clicked.emit(region.number)
                 return
-        outlines = self._outlines_at(plane, place)
+        outlines = self._outlines_at(plane, position)
         if outlines:
             self.outline_clicked.emit(outlines[0].key)
 
-    def _outlines_at(self, plane: Plane, place: QPointF) -> list[Outline]:
+    def _outlines_at(self, plane: Plane, position: QPointF) -> list[Outline]:
         """Give the outlines within some pixels of a place, the uppermost first."""
-        x, y = self._viewport.to_image(place.x(), place.y())
+        x, y = self._viewport.to_image(position.x(), position.y())
         disc = QPainterPathStroker()
         disc.setWidth(2 * NEAR / self._viewport.scale)
         paths = self._outliner.paths(plane, self.index, self._scene.wanted())
@@ -350,8 +350,8 @@ class SliceView(SliceCanvas):
             self._stroke, self._drag = None, ""
             self.update()
 
-    def _draw_to(self, place: QPointF) -> None:
-        self._pointer = self._viewport.to_image(place.x(), place.y())
+    def _draw_to(self, position: QPointF) -> None:
+        self._pointer = self._viewport.to_image(position.x(), position.y())
         if self._stroke is not None:
             self._stroke.to(*self._pointer)
         self.update()

@@ -125,8 +125,8 @@ class LinkedViews(QWidget):
     def go_to(self, index: Index) -> None:
         """Move the crosshair, held to the volume; the views follow."""
         shape = self._planes[self._native].shape
-        held = [min(max(int(at), 0), size - 1) for at, size in zip(index, shape, strict=True)]
-        old, new = self._scene.index, (held[0], held[1], held[2])
+        clamped = [min(max(int(index), 0), size - 1) for index, size in zip(index, shape, strict=True)]
+        old, new = self._scene.index, (clamped[0], clamped[1], clamped[2])
         if new == old:
             return
         self._scene.index = new
@@ -140,7 +140,7 @@ class LinkedViews(QWidget):
 
     def look_at(self, origin: Index, shape: Index) -> None:
         """Bring a part of the volume into sight in every view, the crosshair in its middle."""
-        middle = [at + size // 2 for at, size in zip(origin, shape, strict=True)]
+        middle = [index + size // 2 for index, size in zip(origin, shape, strict=True)]
         self.go_to((middle[0], middle[1], middle[2]))
         for name in self._planes:
             self._views[name].look_at(origin, shape)
@@ -193,8 +193,8 @@ class LinkedViews(QWidget):
 
     def _place_chips(self) -> None:
         self._chips.adjustSize()
-        at = self._views[self._large()].geometry()
-        self._chips.move(at.left() + EDGE, at.bottom() + 1 - EDGE - self._chips.height())
+        index = self._views[self._large()].geometry()
+        self._chips.move(index.left() + EDGE, index.bottom() + 1 - EDGE - self._chips.height())
         self._chips.raise_()
 
     def resizeEvent(self, _event: QResizeEvent) -> None:
@@ -359,7 +359,7 @@ class VolumeView(LinkedViews):
                 self._presets |= {p.name: (p.words, (p.centre, p.width)) for p in PRESETS}
             self._presets[AUTOMATIC] = ("automatic", automatic_window(values))
         self._window_chip.set_presets(
-            [(name, f"{words}   {in_words(*at)}") for name, (words, at) in self._presets.items()]
+            [(name, f"{words}   {in_words(*index)}") for name, (words, index) in self._presets.items()]
         )
         self._window_chip.setVisible(bool(pixels))
         first = FROM_FILE if window is not None else "soft" if modality == "CT" else AUTOMATIC
@@ -507,8 +507,8 @@ class VolumeView(LinkedViews):
         for view in self._views.values():
             view.update()
 
-    def _on_radius_stepped(self, way: int) -> None:
-        self.set_brush_radius(self._scene.radius * RADIUS_STEP**way)
+    def _on_radius_stepped(self, direction: int) -> None:
+        self.set_brush_radius(self._scene.radius * RADIUS_STEP**direction)
 
     def _on_style_chip(self, _name: str, on: bool) -> None:
         self.set_style("fill" if on else "contour")
