@@ -116,7 +116,7 @@ _COMMUNITY, _PALETTE = "community ", "palette "
 
 
 def colour_of(ink: str, look: Theme) -> str:
-    """Give the hexadecimal colour of an ink.
+    """Return the hexadecimal colour of an ink.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def colour_of(ink: str, look: Theme) -> str:
 
 
 def community_colour(number: int) -> str:
-    """Give a community's colour: by Okabe and Ito, beyond their eight grey."""
+    """Return a community's colour: of the palette by Okabe and Ito, grey beyond its eight."""
     return ANNOTATOR_COLOURS[number] if 0 <= number < len(ANNOTATOR_COLOURS) else UNNAMED
 
 
@@ -149,7 +149,7 @@ def readable(hue: str, look: Theme) -> str:
 
 @lru_cache(maxsize=128)
 def community_colour_on(look: Theme, number: int) -> str:
-    """Give a community's colour, moved towards that of the text until it is readable."""
+    """Return a community's colour, moved towards that of the text until it is readable."""
     hue, words = community_colour(number), look.text
     for share in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8):
         parts = zip(_parts(hue), _parts(words), strict=True)
@@ -162,7 +162,7 @@ def community_colour_on(look: Theme, number: int) -> str:
 
 
 def contrast_of(first: str, second: str) -> float:
-    """Give the contrast of two colours, 1 to 21, as the accessibility guidelines (WCAG 2.1) define it.
+    """Return the contrast of two colours, 1 to 21, as the accessibility guidelines (WCAG 2.1) define it.
 
     Examples
     --------

@@ -22,7 +22,7 @@ DASHES: tuple[tuple[float, ...], ...] = ((), (6, 3), (2, 3), (8, 3, 2, 3), (1, 2
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """What iterations did.
+    """The course of an iteration.
 
     Attributes
     ----------

@@ -128,7 +128,7 @@ class BoxView:
 
 
 def curve_points(curve: Curve, kind: str) -> tuple[Floats, Floats]:
-    """Give the points of a curve: "roc" or "precision-recall"."""
+    """Return the points of a curve: "roc" or "precision-recall"."""
     if kind == "roc":
         return curve.false_positive_rate, curve.true_positive_rate
     return curve.recall, curve.precision
@@ -424,7 +424,7 @@ def _bin_words(line: CalibrationLine, bins: NDArray[np.int64], axes: tuple[str, 
 
 
 def _areas(curves: Sequence[Curve]) -> str:
-    """Give the area under the ROC, or between which areas they lie: "area 0.951 to 0.984"."""
+    """Return the area under the ROC, or the range of several: "area 0.951 to 0.984"."""
     known = [curve.area for curve in curves if np.isfinite(curve.area)]
     if not known:
         return ""

@@ -1,4 +1,4 @@
-"""Layout of a chart: the box between the axes, ticks, legend, and where values lie in pixels."""
+"""Layout of a chart: the box between the axes, ticks, legend, and values in pixels."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DOTS = "\N{HORIZONTAL ELLIPSIS}"
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How large a chart is drawn.
+    """Sizes of a chart.
 
     Attributes
     ----------

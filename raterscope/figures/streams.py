@@ -68,7 +68,7 @@ class StreamTruth:
 
 
 def firm_from(history: StreamHistory) -> int | None:
-    """Give the row from which an answer stayed firm; None where it is not firm at the end."""
+    """Return the row from which an answer stayed firm; None where it is not firm at the end."""
     if not len(history) or not history.firm[-1]:
         return None
     loose = np.flatnonzero(~history.firm)
@@ -78,7 +78,7 @@ def firm_from(history: StreamHistory) -> int | None:
 def step_in_words(
     history: StreamHistory, row: int, stopping: StoppingSettings, truth: StreamTruth | None = None
 ) -> str:
-    """Say a step with all its figures."""
+    """Describe a step with all its numbers."""
     texts = [
         f"step {row + 1:,}: {count(int(history.annotators[row]), 'annotator')}, "
         f"{count(int(history.clicks[row]), 'click')}, {count(int(history.detections[row]), 'detection')}, "
@@ -99,7 +99,7 @@ def step_in_words(
 
 
 def outlook_in_words(history: StreamHistory, row: int, more: int, rule: str) -> str:
-    """Say what so many more annotators would change; nothing where it is not known.
+    """Describe the changes expected from more annotators; empty where they are not known.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def outlook_in_words(history: StreamHistory, row: int, more: int, rule: str) -> 
 
 
 def state_in_words(history: StreamHistory, row: int, stopping: StoppingSettings) -> tuple[str, str]:
-    """Say what an answer is after a step, and what changed of late, as the stop rule counts it."""
+    """Describe an answer after a step, and its recent changes as the stop rule counts them."""
     annotators, detections = int(history.annotators[row]), int(history.detections[row])
     if stopping.rule == "share":
         late = changed_of_late(history, stopping.more, row + 1)
@@ -145,7 +145,7 @@ def chance_in_words(share: float) -> str:
 
 
 def stream_table(history: StreamHistory, truth: StreamTruth | None) -> PlotTable:
-    """Give the numbers of all plots, a row a step."""
+    """Return the numbers of all plots, a row a step."""
     columns: dict[str, Column] = {
         "annotators": history.annotators,
         "clicks": history.clicks,

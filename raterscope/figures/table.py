@@ -1,4 +1,4 @@
-"""What a figure shows, in numbers: a column for each thing that it draws."""
+"""The numbers behind a figure, in columns."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class PlotTable:
         return cls((*axes, *known), partial(_cells, tuple(axes.values()), tuple(known.values())))
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """Give the rows."""
+        """Return the rows."""
         return iter(self.source())
 
 

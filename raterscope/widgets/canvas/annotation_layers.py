@@ -86,7 +86,7 @@ class ClickLayer:
         return in_sight * share > MOST_DRAWN
 
     def of(self, annotator: int, rect: QRectF) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-        """Give x and y of an annotator's clicks in a rectangle, as far as they are shown."""
+        """Return x and y of an annotator's clicks in a rectangle, as far as they are shown."""
         rows = self._index.within(rect)
         rows = rows[(self._annotator[rows] == annotator) & self.shown[rows]]
         return self.clicks.x[rows], self.clicks.y[rows]
@@ -180,7 +180,7 @@ class DensityLayer:
             self._levels.append(level)
 
     def highest_at(self, scale: float) -> float:
-        """Give the highest density as it is drawn at a scale; 0 without clicks."""
+        """Return the highest density as it is drawn at a scale; 0 without clicks."""
         return self._at(scale).highest if self._levels else 0.0
 
     def paint(self, painter: QPainter, scale: float, rect: QRectF) -> None:
@@ -217,7 +217,7 @@ def _counted(x: NDArray[np.floating], y: NDArray[np.floating], extent: Rect, bin
 
 @cache
 def _table() -> NDArray[np.uint32]:
-    """Give premultiplied colours by the root of the share of the highest density; they fade to nothing."""
+    """Return premultiplied colours by the root of the share of the highest density; they fade to nothing."""
     root = np.linspace(0, 1, 256)[:, None]
     alpha = np.clip(6 * root**2, 0, 0.86)
     colours = np.empty((256, 4), dtype=np.uint8)
@@ -311,7 +311,7 @@ class CrowdLayer(QObject):
         return changed
 
     def of(self, annotator: int, viewport: Viewport) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-        """Give x and y of an annotator's clicks in sight; none where the density stands for them."""
+        """Return x and y of an annotator's clicks in sight; none where the density stands for them."""
         if self.as_density:
             return np.empty(0), np.empty(0)
         left, top, right, bottom = viewport.visible
@@ -402,7 +402,7 @@ class StateStyle:
 
 @lru_cache(maxsize=16)
 def state_style(state: str) -> StateStyle:
-    """Give the look of a state; on the canvas the dark tokens hold in both themes."""
+    """Return the look of a state; on the canvas the dark tokens hold in both themes."""
     look = theme.DARK
     return {
         "detected": StateStyle(look.accent, 1.6, (), "o"),
@@ -430,20 +430,20 @@ class SpotLayer:
         self._index = GridIndex(spots.x, spots.y)
 
     def reach(self, scale: float) -> float:
-        """Give how far an ellipse may reach from its centre, in the image's units."""
+        """Return the greatest radius of an ellipse, in the image's units."""
         largest = float(self._radii.max()) if len(self._radii) else 0.0
         return max(largest, SMALLEST_RADIUS / scale) + 6 / scale
 
     def radius(self, index: int) -> float:
-        """Give the long half axis of a spot, in the image's units."""
+        """Return the long half axis of a spot, in the image's units."""
         return float(self._radii[index, 0])
 
     def in_sight(self, rect: QRectF) -> NDArray[np.int64]:
-        """Give the spots whose centre lies in a rectangle."""
+        """Return the spots whose centre lies in a rectangle."""
         return self._index.within(rect)
 
     def at(self, x: float, y: float, scale: float) -> int | None:
-        """Give the nearest of the spots whose ellipse, slightly enlarged, holds a place."""
+        """Return the nearest spot whose ellipse, slightly enlarged, contains a position."""
         if not len(self.spots):
             return None
         reach = self.reach(scale)

@@ -30,12 +30,12 @@ __all__ = ["CanvasView"]
 
 EDGE = 12
 SETTLED = 80
-"""Milliseconds without a change of scale after which stretched tiles are painted anew."""
+"""Milliseconds without a change of scale after which stretched tiles are repainted."""
 FRAME_EDGE = 24.0
 """Room for a spot's mark and number inside the frame about it."""
 
 HIDDEN_AT_FIRST = {"truth", "density"}
-"""Who decides should not see the answer unasked."""
+"""Decisions are made without seeing the answer."""
 
 CHIPS = {
     "clicks": ("clicks", "Every annotator's clicks, in colour and shape; outliers as thin strokes"),
@@ -81,7 +81,7 @@ class CanvasView(PanZoomWidget):
         self._annotator: int | None = None
         self.cross_hair: tuple[tuple[float, float], str] | None = None
         self.over_marks: list[Callable[[QPainter, Viewport], None]] = []
-        """Who paints over the marks in every frame, in the widget's pixels."""
+        """Painters above the marks, called in every frame, in the widget's pixels."""
         self._bare = False
         self._waiting = ""
         self._labels = True
@@ -136,7 +136,7 @@ class CanvasView(PanZoomWidget):
         self._look_changed()
 
     def set_waiting(self, words: str) -> None:
-        """Say why the image is not there yet, until it is."""
+        """Show why the image is not loaded yet."""
         self._waiting = words
         self.update()
 
@@ -146,7 +146,7 @@ class CanvasView(PanZoomWidget):
         return self._image.extent
 
     def set_pixel_size(self, micrometres: float | None) -> None:
-        """Say how many micrometres a unit of the image is."""
+        """Set the number of micrometres per unit of the image."""
         self._pixel_size = micrometres
         self.update()
 
@@ -166,7 +166,7 @@ class CanvasView(PanZoomWidget):
         self.update()
 
     def set_detections(self, spots: DetectionMarks) -> None:
-        """Show spots. Where only states change, only what lies about those spots is painted anew."""
+        """Show spots. Where only states change, only the surroundings of those spots are repainted."""
         before = self._spots.spots
         self._spots.set_spots(spots)
         self._partial = None
@@ -215,11 +215,11 @@ class CanvasView(PanZoomWidget):
         self._look_changed()
 
     def layer_visible(self, name: str) -> bool:
-        """Say whether a layer is shown."""
+        """Tell whether a layer is visible."""
         return self._visible[name]
 
     def select(self, index: int | None) -> None:
-        """Put a frame about one spot."""
+        """Frame one spot."""
         self._selected = index
         words = self._spots.spots.words(index) if index is not None else ("no spot selected", "")
         self.setAccessibleDescription(", ".join(part for part in words if part))
@@ -235,7 +235,7 @@ class CanvasView(PanZoomWidget):
     # Painting ----------------------------------------------------------------------------------
 
     def sizeHint(self) -> QSize:
-        """Ask for as much as there is."""
+        """Return the largest size."""
         return QSize(900, 640)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
@@ -321,7 +321,7 @@ class CanvasView(PanZoomWidget):
         overlay_painter.paint_words(painter, self._viewport, position, long + 10, title, line, state)
 
     def _on_screen(self, index: int) -> tuple[QPointF, float]:
-        """Give a spot's place in the widget, and its radius there."""
+        """Return a spot's position and radius in the widget."""
         spots, view = self._spots.spots, self._viewport
         position = QPointF(*view.to_screen(float(spots.x[index]), float(spots.y[index])))
         return position, max(self._spots.radius(index) * view.scale, SMALLEST_RADIUS)
@@ -370,12 +370,12 @@ class CanvasView(PanZoomWidget):
         self.layer_toggled.emit(name, on)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Let chips be where there is room for them, and the same be in sight."""
+        """Place the chips, and keep the same part visible."""
         self._chips.fit(self.width() - 2 * EDGE)
         self._chips.move(EDGE, EDGE)
         super().resizeEvent(event)
 
     def spot_at(self, x: float, y: float) -> int | None:
-        """Give the spot at a place of the image, None where none is shown."""
+        """Return the spot at a position of the image, None where none is visible."""
         visible = self._visible["ellipses"] or self._visible["detections"]
         return self._spots.at(x, y, self._viewport.scale) if visible and self._partial is None else None

@@ -90,7 +90,7 @@ class Drawing(QObject):
     # Mouse and keys
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Take the canvas' mouse and keys while something is drawn."""
+        """Handle the canvas' mouse and keys during a drawing."""
         if not self.mode or watched is not self._canvas:
             return False
         kind = event.type()
@@ -176,7 +176,7 @@ class Drawing(QObject):
         return bool(away * self._canvas.viewport.scale <= CLOSES)
 
     def _end(self) -> None:
-        """Give what was drawn, where it is enough; else go on drawing."""
+        """Emit a complete drawing; continue an incomplete one."""
         if len(self._points) < _FEWEST[self.mode]:
             return
         points = simplified(np.array(self._points).reshape(-1, 2), TOLERANCE / self._canvas.viewport.scale)

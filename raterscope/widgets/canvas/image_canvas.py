@@ -55,7 +55,7 @@ class ImageCanvas(CanvasView):
         self.menu = PictureMenu(self, self)
 
     def select(self, index: int | None) -> None:
-        """Put a frame about one spot; what was being moved stays where it was."""
+        """Frame one spot; a spot being moved stays where it was."""
         super().select(index)
         if self._mode == "move":
             self.set_mode("look")
@@ -86,11 +86,11 @@ class ImageCanvas(CanvasView):
     # As a picture -----------------------------------------------------------------------------
 
     def heading(self) -> tuple[str, str]:
-        """Give no title: it is an image already."""
+        """Return no title: it is an image already."""
         return "", ""
 
     def picture_size(self) -> QSize:
-        """Give how much is in sight."""
+        """Return the visible size."""
         return self.size()
 
     def paint_picture(self, painter: QPainter) -> None:
@@ -149,7 +149,7 @@ class ImageCanvas(CanvasView):
             self.place_double_clicked.emit(x, y)
 
     def leaveEvent(self, _event: QEvent) -> None:
-        """Say nothing more."""
+        """Hide the hover."""
         self._hover(None)
 
     KEY_HELP = KeyHelp(

@@ -43,7 +43,7 @@ class WholePicture:
         return self._levels[0].width()
 
     def thumbnail(self, width: int, height: int) -> QImage:
-        """Give the whole image, small."""
+        """Return the whole image, reduced."""
         smooth = Qt.TransformationMode.SmoothTransformation
         level = self._level(min(width / self.width, 1.0))
         return self._levels[level].scaled(width, height, Qt.AspectRatioMode.IgnoreAspectRatio, smooth)
@@ -102,7 +102,7 @@ class TiledPicture:
         self.store.deleteLater()
 
     def thumbnail(self, width: int, height: int) -> QImage | None:
-        """Give the whole image, small; None until it is there."""
+        """Return the whole image, reduced; None until it is loaded."""
         whole = self.store.get((self._last, 0, 0))
         if whole is None:
             return None
@@ -127,7 +127,7 @@ class TiledPicture:
         self.store.want(list(dict.fromkeys(keys)))
 
     def shown_by(self, key: Key, enlarged: float) -> QRectF | None:
-        """Give what a tile shows at a scale; None where finer ones are drawn."""
+        """Return the picture of a tile at a scale; None where finer ones are drawn."""
         if key[0] < self._level(enlarged):
             return None
         left, top, right, bottom = self._box(key)
@@ -159,13 +159,13 @@ class TiledPicture:
         return next((coarser for coarser in above if self.store.get(coarser) is not None), None)
 
     def _units(self, level: int) -> tuple[float, float]:
-        """Give the units from one pixel of a level to the next, across and down."""
+        """Return the units from one pixel of a level to the next, across and down."""
         left, top, right, bottom = self._extent
         width, height = self.store.levels[level]
         return (right - left) / width, (bottom - top) / height
 
     def _box(self, key: Key) -> Rect:
-        """Give what a tile covers."""
+        """Return the rectangle of a tile."""
         level, row, column = key
         left, top, right, bottom = self._extent
         across, down = (self.store.side * unit for unit in self._units(level))
@@ -239,13 +239,13 @@ class ImageLayer(QObject):
             self._picture.store.refused.connect(self.refused)
 
     def look(self, viewport: Viewport, ratio: float) -> None:
-        """Say what is in sight, so that it is read."""
+        """Set the visible part, so that it is read."""
         if isinstance(self._picture, TiledPicture):
             self._enlarged = self._enlargement(viewport.scale) * ratio
             self._picture.look(viewport.visible, self._enlarged)
 
     def thumbnail(self, width: int, height: int) -> QImage | None:
-        """Give the whole image, small; None where there is none, or not yet."""
+        """Return the whole image, reduced; None where it is not loaded."""
         return None if self._picture is None else self._picture.thumbnail(width, height)
 
     def paint(self, painter: QPainter, scale: float, rect: QRectF, *, quickly: bool = False) -> None:

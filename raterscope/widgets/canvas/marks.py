@@ -20,7 +20,7 @@ __all__ = [
 LAYERS = ("clicks", "ellipses", "detections", "truth", "density")
 
 SPOT_STATES = ("detected", "rejected", "disputed", "accepted", "turned down", "added", "undecided")
-"""What the fusion says (the first three), what the expert decided, or that neither is to be seen."""
+"""The fusion's state (the first three), the expert's decision, or neither."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ class DetectionMarks:
         return len(self.x)
 
     def words(self, index: int) -> tuple[str, str]:
-        """Say a spot in a title and a line: "spot 14  0.46", "22 of 51 clicked"."""
+        """Describe a spot in a title and a line: "spot 14  0.46", "22 of 51 clicked"."""
         title = f"spot {self.number[index]}"
         if self.state[index] != "added" and np.isfinite(self.posterior[index]):
             title += f"  {self.posterior[index]:.2f}"
@@ -137,7 +137,7 @@ class GridIndex:
         self._before[1:, 1:] = counts.reshape(CELLS, CELLS).cumsum(axis=0).cumsum(axis=1)
 
     def count(self, rect: QRectF) -> int:
-        """Give the number of points in the cells that a rectangle touches, so no fewer than are in it."""
+        """Count the points in the cells that a rectangle touches: an upper bound of those in it."""
         if not len(self._x):
             return 0
         first_column, last_column, first_row, last_row = self._cells(rect)
@@ -146,7 +146,7 @@ class GridIndex:
         return int(before[last_row, last_column] - outside + before[first_row, first_column])
 
     def within(self, rect: QRectF) -> NDArray[np.int64]:
-        """Give the rows of the points in a rectangle, in their own order."""
+        """Return the rows of the points in a rectangle, in their own order."""
         if not len(self._x):
             return np.empty(0, dtype=np.int64)
         first_column, last_column, first_row, last_row = self._cells(rect)
@@ -160,7 +160,7 @@ class GridIndex:
         return np.sort(rows[inside])
 
     def _cells(self, rect: QRectF) -> tuple[int, int, int, int]:
-        """Give the first and last column and row of cells that a rectangle touches."""
+        """Return the first and last column and row of cells that a rectangle touches."""
         return (
             self._clip((rect.left() - self._left) / self._across),
             self._clip((rect.right() - self._left) / self._across),

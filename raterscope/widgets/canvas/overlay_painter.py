@@ -37,7 +37,7 @@ MARGINS = 32.0
 
 
 def nice_length(longest: float) -> float:
-    """Give the largest of 1, 2, 5, 10, 20, 50 ... that is not above `longest`."""
+    """Return the largest of 1, 2, 5, 10, 20, 50 ... that is not above `longest`."""
     if longest <= 0:
         raise ValueError(f"a length of {longest}; expected one above 0")
     power = 10.0 ** math.floor(math.log10(longest))

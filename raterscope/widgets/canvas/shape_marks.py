@@ -38,7 +38,7 @@ __all__ = [
 Points = NDArray[np.float64]
 
 GAP = 24.0
-"""Pixels of the screen along a shape between two grips: nearer ones could not be told apart."""
+"""Least distance of two grips along a shape, pixels of the screen."""
 
 
 def grips_of(points: Points, *, closed: bool) -> list[int]:
@@ -115,7 +115,7 @@ def held_in(points: Points, extent: Rect) -> Points:
 
 
 def away_from(points: Points, position: tuple[float, float], *, closed: bool) -> float:
-    """Tell how far a place lies from a line or an outline."""
+    """Return the distance of a position from a line or an outline."""
     start = points if closed else points[:-1]
     along = (np.roll(points, -1, axis=0) if closed else points[1:]) - start
     to_place = np.array(position) - start
@@ -125,7 +125,7 @@ def away_from(points: Points, position: tuple[float, float], *, closed: bool) ->
 
 
 def _along(points: Points) -> Points:
-    """Give how far along the line each point lies."""
+    """Return the distance of each point along the line."""
     return np.concatenate([[0.0], np.cumsum(np.hypot(*np.diff(points, axis=0).T))])
 
 
@@ -229,7 +229,7 @@ def paint_grips(
 
 
 def tag_boxes(viewport: Viewport, shapes: Sequence[ShapeMark]) -> list[tuple[ShapeMark, QRectF]]:
-    """Give where the words of the shapes in sight stand; of too many shapes none has words."""
+    """Return the rectangles of the labels of visible shapes; none of too many shapes."""
     position = within(shapes, viewport.visible)
     if len(position) > MOST_TAGS:
         return []
@@ -272,7 +272,7 @@ def within(shapes: Sequence[ShapeMark], rect: Rect) -> list[ShapeMark]:
 
 
 def _beside(shape: ShapeMark) -> tuple[float, float]:
-    """Give where the words stand: at the middle of a line, at the top of an outline."""
+    """Return the rectangle of a label: at the middle of a line, at the top of an outline."""
     if shape.closed:
         x, y = shape.points[shape.points[:, 1].argmin()]
         return float(x), float(y)

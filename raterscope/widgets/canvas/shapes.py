@@ -99,7 +99,7 @@ class Shapes(QObject):
         self._dragged = self._nudged = False
         self._over = False
         self.still = False
-        """Whether the canvas' mouse and keys are somebody else's."""
+        """Whether another tool handles the canvas' mouse and keys."""
         self._tiles, self._hurry = TileCache(self._paint_tile), True
         self._settling = QTimer(self)
         self._settling.setSingleShot(True)
@@ -144,19 +144,19 @@ class Shapes(QObject):
             self._canvas.look_at(x, y, float(np.hypot(*(high - low))) / 2)
 
     def restore(self) -> None:
-        """Take back what is under way, or was told and is not kept."""
+        """Cancel the change in progress, or one that was emitted and not accepted."""
         self._forget()
         self._canvas.update()
 
     def leave(self) -> None:
-        """Take back what is under way; where nothing is, choose none."""
+        """Cancel the change in progress; without one, deselect."""
         if self._changing:
             self.restore()
         elif self._selected is not None:
             self._choose(None)
 
     def at(self, position: QPointF) -> Hashable:
-        """Give the key of the shape at a place of the widget; None where there is none."""
+        """Return the key of the shape at a position of the widget; None where there is none."""
         hold = None if self.still else self._hold_at(position)
         return None if hold is None else hold.mark.key
 
@@ -192,7 +192,7 @@ class Shapes(QObject):
         self._dragged = self._nudged = False
 
     def _finish(self) -> None:
-        """Tell what became of the shape."""
+        """Emit the changed shape."""
         mark, draft, changing = self._mark, self._draft, self._changing
         self._dragged = self._nudged = False
         if changing and mark is not None and draft is not None:
@@ -233,7 +233,7 @@ class Shapes(QObject):
     # Mouse and keys
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Take the mouse where a shape is, and the keys while one is chosen."""
+        """Handle the mouse on a shape, and the keys while one is selected."""
         if watched is not self._canvas or self.still or self._canvas.mode != "look" or not self._shapes:
             return False
         if isinstance(event, QMouseEvent):

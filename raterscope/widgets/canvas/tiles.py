@@ -43,7 +43,7 @@ def to_picture(array: NDArray[np.uint8]) -> QImage:
 
 
 def level_for(enlarged: float) -> int:
-    """Tell how often to halve a picture before it is drawn at a scale, which shrinks it by less than half."""
+    """Return how often to halve a picture before drawing shrinks it, by less than half."""
     return max(0, math.floor(math.log2(1 / enlarged) + 0.01)) if enlarged < 1 else 0
 
 
@@ -83,7 +83,7 @@ KEPT_BYTES = 128 << 20
 """Of tiles in memory; those about what is in sight stay in any case."""
 
 TAKEN_AT_ONCE = 4
-"""Tiles that are shown anew between two frames."""
+"""Tiles that are repainted between two frames."""
 
 Key = tuple[int, int, int]
 """Level, row, column."""
@@ -101,7 +101,7 @@ class TileSource(Protocol):
         """Pixels along a tile."""
 
     def tile(self, level: int, row: int, column: int) -> NDArray[np.uint8]:
-        """Read a tile, grey or RGB. Called in other threads; what it raises is told in its own words."""
+        """Read a tile, grey or RGB. Called in other threads; the message of its exception is shown."""
 
 
 class _Desk:
@@ -118,7 +118,7 @@ class _Desk:
         self.over = False
 
     def close(self) -> None:
-        """Let the readers end."""
+        """Stop the readers."""
         with self.changed:
             self.over = True
             self.wanted = []
@@ -159,7 +159,7 @@ class TileStore(QObject):
         self._started = False
 
     def get(self, key: Key) -> QImage | None:
-        """Give a tile that is in memory."""
+        """Return a tile that is in memory."""
         tile = self._tiles.get(key)
         if tile is not None:
             self._tiles.move_to_end(key)
@@ -244,7 +244,7 @@ KEPT = 64
 """Tiles, on a screen of one pixel a unit; on a finer one they are larger. Those in sight stay anyway."""
 
 BUDGET = 0.006
-"""Seconds of a frame that painting anew may take."""
+"""Seconds of a frame that repainting may take."""
 
 Paint = Callable[[QPainter, float, QRectF], None]
 Beneath = Callable[[QPainter, QRectF], None]
@@ -276,11 +276,11 @@ class TileCache:
         self.stretched = False
 
     def clear(self) -> None:
-        """Paint everything anew next time."""
+        """Repaint everything next time."""
         self._tiles.clear()
 
     def clear_rect(self, rect: QRectF) -> None:
-        """Paint anew what lies in a rectangle of the image."""
+        """Repaint a rectangle of the image."""
         side = SIDE / self._made_for[0] if self._made_for[0] else 0.0
         for key in list(self._tiles):
             if QRectF(key[0] * side, key[1] * side, side, side).intersects(rect):

@@ -72,7 +72,7 @@ class Viewport:
         return replace(self, across=self.across + round(across), down=self.down + round(down))
 
     def centred(self, x: float, y: float, scale: float | None = None) -> Viewport:
-        """Put a place of the image in the middle."""
+        """Centre a position of the image."""
         scale = min(max(self.scale if scale is None else scale, SMALLEST_SCALE), LARGEST_SCALE)
         across, down = round(self.width / 2 - x * scale), round(self.height / 2 - y * scale)
         return replace(self, scale=scale, across=across, down=down)
@@ -127,7 +127,7 @@ class Viewport:
         return self.centred(x, y).kept_on(extent, LOOK_MARGIN)
 
     def share_of(self, extent: Rect) -> float:
-        """Tell which share of the image fits into the widget, 1 at most."""
+        """Return the share of the image that fits into the widget, at most 1."""
         left, top, right, bottom = extent
         return min(1.0, self.width * self.height / self.scale**2 / ((right - left) * (bottom - top)))
 
@@ -157,7 +157,7 @@ class PanZoomWidget(QWidget):
         raise NotImplementedError
 
     def _looked_elsewhere(self) -> None:
-        """Take up that another part is in sight, or the same at another scale."""
+        """React to another visible part or scale."""
         raise NotImplementedError
 
     @property
@@ -251,7 +251,7 @@ class Minimap(QWidget):
         self.setCursor(Qt.CursorShape.ArrowCursor)
 
     def room(self, extent: Rect) -> tuple[int, int]:
-        """Give the size of the picture for an extent, without the edge."""
+        """Return the size of the picture for an extent, without the edge."""
         width, height = extent[2] - extent[0], extent[3] - extent[1]
         factor = LONGEST / max(width, height)
         return max(8, round(width * factor)), max(8, round(height * factor))
@@ -269,7 +269,7 @@ class Minimap(QWidget):
         self.update()
 
     def follow(self, viewport: Viewport) -> None:
-        """Say what is in sight; where all is, the frame would tell nothing, and the overview is hidden."""
+        """Set the visible part; where that is everything, the overview is hidden."""
         seen = viewport.visible
         left, top, right, bottom = self._extent
         self.setVisible(not (seen[0] <= left and seen[1] <= top and seen[2] >= right and seen[3] >= bottom))

@@ -169,25 +169,25 @@ class _Matrix(Figure[tuple[int, int]]):
         )
 
     def _edge(self) -> int:
-        """Give the room for names at the left, at most a third of the width."""
+        """Return the width of the names at the left, at most a third of the room."""
         metrics = QFontMetrics(theme.font(theme.CAPTION, bold=True))  # as a chosen name is
         longest = max((metrics.horizontalAdvance(name) for name in self._names), default=0)
         return round(min(longest + 12, self.room.width() / 3))
 
     def _grid(self) -> tuple[QRectF, float]:
-        """Give where the cells lie, and how wide one is."""
+        """Return the rectangle of the cells, and the side of one."""
         edge = self._edge() if self._has_names() else SAMPLE_EDGE
         side = self._side_beside(edge)
         number = max(len(self._names), 1)
         return QRectF(edge, 12, side * number, side * number), side
 
     def _has_names(self) -> bool:
-        """Tell whether rows beside their names are high enough for them; else they have a colour."""
+        """Tell whether rows are high enough for names; else they have a colour."""
         least = min(NAMES_FROM, QFontMetrics(theme.font(theme.CAPTION)).height())
         return self._side_beside(self._edge()) >= least
 
     def _side_beside(self, edge: float) -> float:
-        """Give how wide a cell is beside names of a width."""
+        """Return the side of a cell beside names of a width."""
         number = max(len(self._names), 1)
         height = self.room.height() - 12 - BAR_HEIGHT - 8
         return min(LARGEST_CELL, (self.room.width() - edge - 2) / number, height / number)

@@ -98,12 +98,12 @@ def _end(value: float) -> str:
 
 
 def community_ink(number: int) -> QColor:
-    """Give a community's colour as words are written in it: moved towards the text's until it is readable."""
+    """Return a community's colour for text: moved towards the text's until it is readable."""
     return QColor(community_colour_on(theme.current(), number))
 
 
 def community_word(number: int) -> str:
-    """Say which community: counted from 1; a negative number is none."""
+    """Name a community, counted from 1; a negative number is none."""
     return f"community {number + 1}" if number >= 0 else "no community"
 
 
@@ -118,7 +118,7 @@ def paint_community(painter: QPainter, centre: QPointF, number: int, radius: flo
 
 
 def contrast(first: QColor, second: QColor) -> float:
-    """Give the contrast of two colours, 1 to 21, as the accessibility guidelines (WCAG 2.1) define it."""
+    """Return the contrast of two colours, 1 to 21, as the accessibility guidelines (WCAG 2.1) define it."""
     return contrast_of(first.name(), second.name())
 
 
@@ -132,17 +132,17 @@ def mixed(first: QColor, second: QColor, share: float) -> QColor:
 
 
 def ink_on(ground: QColor) -> QColor:
-    """Give black or white, whichever is read better on a ground."""
+    """Return black or white, whichever has more contrast with a ground."""
     black, white = QColor(theme.DARK.canvas), QColor("#ffffff")
     return black if contrast(black, ground) >= contrast(white, ground) else white
 
 
 FAINTEST = 0.10
-"""How much of the accent stands for a rate of 0: a cell is seen as one on its ground."""
+"""Share of the accent in the colour of rate 0, so that a cell stands out from its ground."""
 
 
 def rate_table() -> NDArray[np.uint8]:
-    """Give the colours of rates 0 to 1 in the theme in use, (256, 3): from its surface to its accent."""
+    """Return the colours of rates 0 to 1 in the theme in use, (256, 3): from its surface to its accent."""
     return _ramp(theme.current())
 
 
@@ -155,7 +155,7 @@ def short_rate(value: float) -> str:
 
 
 def cell_gap(side: float) -> float:
-    """Give the gap between cells of a size, in pixels; small ones touch."""
+    """Return the gap between cells of a size, in pixels; small ones touch."""
     return 0.0 if side < 5 else 1.0 if side < 14 else 2.0 if side < 40 else 4.0
 
 

@@ -25,7 +25,7 @@ Part = tuple[int, int]
 """Number of a mark of the chart, and of a point of it."""
 
 REACH = 9.0
-"""How near to a point or a line the pointer has to be, pixels."""
+"""Greatest distance of the pointer from a point or a line, pixels."""
 RING = 5.5
 ZOOM = 0.8
 CLOSEST = 1e-4
@@ -62,7 +62,7 @@ class ChartFigure(Figure[Part]):
         super().__init__(name, parent)
         self.chart = NO_CHART
         self.first: Part | None = None
-        """Where the arrow keys begin; by default at the left end of the first series."""
+        """The part at which the arrow keys begin; by default the left end of the first series."""
         self._view: View | None = None
         self._layout: Layout | None = None
         self._rings: tuple[Part, ...] = ()
@@ -98,23 +98,23 @@ class ChartFigure(Figure[Part]):
 
     @property
     def plan(self) -> Layout:
-        """Where everything lies, in the pixels of `room`."""
+        """The layout, in the pixels of `room`."""
         if self._layout is None:
             self._places = {}
             self._layout = lay_out(self.chart, box_of(self.room), text_width, view=self._view)
         return self._layout
 
     def place_of(self, part: Part) -> QPointF:
-        """Give where a point lies, in pixels of the room."""
+        """Return the position of a point, in pixels of the room."""
         x, y = self._mark_places(part[0])
         return QPointF(float(x[part[1]]), float(y[part[1]]))
 
     def heading(self) -> tuple[str, str]:
-        """Give the title of the chart."""
+        """Return the title of the chart."""
         return (self.chart.title, self.chart.aside) if self.chart.title else super().heading()
 
     def table(self) -> PlotTable:
-        """Give the numbers that are drawn."""
+        """Return the numbers that are drawn."""
         return self.chart.data()
 
     def words(self, part: Part) -> str:
@@ -122,7 +122,7 @@ class ChartFigure(Figure[Part]):
         return self.chart.describe(*part)
 
     def part_at(self, position: QPointF) -> Part | None:
-        """Give the nearest point within reach, or the nearest point of a line within reach."""
+        """Return the nearest point within reach, or the nearest point of a line within reach."""
         layout, best, nearest = self.plan, None, REACH
         px, py = position.x(), position.y()
         if not layout.box.left - REACH <= px <= layout.box.right + REACH:
@@ -140,7 +140,7 @@ class ChartFigure(Figure[Part]):
         return best
 
     def _mark_places(self, number: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Give where the points of a mark lie, in pixels of the room."""
+        """Return the positions of the points of a mark, in pixels of the room."""
         layout = self.plan
         if number not in self._places:
             mark = self.chart.marks[number]
@@ -172,11 +172,11 @@ class ChartFigure(Figure[Part]):
         return walked[series], int(np.argmin(away))
 
     def choose(self, part: Part) -> None:
-        """Tell which point is chosen."""
+        """Emit the chosen point."""
         self.point_chosen.emit(*part)
 
     def _order(self, number: int) -> NDArray[np.int64]:
-        """Give the points of a series from left to right."""
+        """Return the points of a series from left to right."""
         if number not in self._orders:
             mark = self.chart.marks[number]
             known = np.isfinite(np.asarray(mark.across, float)) & np.isfinite(np.asarray(mark.up, float))
@@ -221,7 +221,7 @@ class ChartFigure(Figure[Part]):
         painter.drawText(label, Qt.AlignmentFlag.AlignCenter, words)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Lay out anew in another size."""
+        """Lay out in another size."""
         self._layout = None
         super().resizeEvent(event)
 
@@ -364,11 +364,11 @@ class ChartPanel(FigurePanel):
         self.figure.show_all()
 
     def table(self) -> PlotTable:
-        """Give the numbers that are drawn."""
+        """Return the numbers that are drawn."""
         return self.figure.table()
 
     def heading(self) -> tuple[str, str]:
-        """Give the title and the words beside it."""
+        """Return the title and the words beside it."""
         return self.figure.heading()
 
 
@@ -389,7 +389,7 @@ def _beside(order: NDArray[np.int64], index: int, by: int) -> int:
 
 
 def _line_distance(x: NDArray[np.float64], y: NDArray[np.float64], px: float, py: float) -> float:
-    """Give how far a place is from a line through points."""
+    """Return the distance of a position from a line through points."""
     near = np.flatnonzero(
         (np.minimum(x[:-1], x[1:]) <= px + REACH) & (np.maximum(x[:-1], x[1:]) >= px - REACH)
     )

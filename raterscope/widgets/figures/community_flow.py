@@ -82,7 +82,7 @@ class Layout:
     bands: dict[Part, tuple[float, float, float]]
 
     def path(self, part: Part) -> QPainterPath:
-        """Give the outline of a block or a band."""
+        """Return the outline of a block or a band."""
         outline = QPainterPath()
         if part[2] == BLOCK:
             outline.addRoundedRect(self.blocks[part].box, 4, 4)
@@ -98,7 +98,7 @@ class Layout:
         return outline
 
     def part_at(self, position: QPointF) -> Part | None:
-        """Give what lies at a place; a block before a band, of bands the thinnest."""
+        """Return the part at a position; a block before a band, of bands the thinnest."""
         for moment, (left, width) in enumerate(self.columns):
             if left <= position.x() <= left + width:
                 return self._block_at(moment, position)
@@ -195,7 +195,7 @@ def lay_out(
 NOTHING = "Find communities to see how they change over time."
 SAME = "Every community goes on from the first moment to the last."
 TOLD = 4
-"""So many events are told, the others in the tooltip."""
+"""This many events are listed, the others in the tooltip."""
 
 HEAD = 20.0
 LINE = 15.0
@@ -210,7 +210,7 @@ MOST_SAID = 12
 
 @dataclass(frozen=True)
 class FlowEvent:
-    """What happens to a community.
+    """A change of a community.
 
     Attributes
     ----------
@@ -320,7 +320,7 @@ class CommunityFlow(FigurePanel):
         self.set_filled(True)
 
     def show_nothing(self, words: str) -> None:
-        """Say in a sentence why there is nothing to show."""
+        """Show a sentence in place of the figure."""
         self.figure.show_flow(None)
         self._nothing.setText(words)
         self._told.hide()
@@ -329,7 +329,7 @@ class CommunityFlow(FigurePanel):
 
     @property
     def told(self) -> str:
-        """What is said below the figure, or in its place."""
+        """The text below the figure, or in its place."""
         return self._told.text() if self.filled else self._nothing.text()
 
     def select_community(self, number: int | None) -> None:
@@ -367,7 +367,7 @@ class _Flow(Figure[Part]):
 
     @property
     def laid(self) -> Layout | None:
-        """Where everything lies."""
+        """The layout."""
         if self._view is None:
             return None
         if self._layout is None or self._layout[0] != self.room:
@@ -531,7 +531,7 @@ class _Flow(Figure[Part]):
             paint_rates(painter, left, view.prototypes[block.moment][block.community])
 
     def _name(self, block: Block, lines: int) -> list[str]:
-        """Give a community's name in one or two lines of words; the last one may be too long."""
+        """Return a community's name in one or two lines; the last one may be too long."""
         assert self._view is not None
         name = self._view.names[block.number]
         room = block.box.width() - STRIP - 2 * PAD

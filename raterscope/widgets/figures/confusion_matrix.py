@@ -1,4 +1,4 @@
-"""What annotators say of each true class: rates with their intervals, counts, or what sets them off."""
+"""The confusion matrix: rates with intervals, counts, or differences from the crowd."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def _shortened(text: str) -> str:
 
 @dataclass(frozen=True)
 class _Lettering:
-    """How numbers are written in the cells; without a font they are not."""
+    """Style of the numbers in the cells; without a font none are written."""
 
     font: QFont | None
     under: bool = False
@@ -231,7 +231,7 @@ class _Matrix(Figure[tuple[int, int]]):
         return text if not text.strip("0.") else f"{'+' if gap > 0 else '−'}{text}"
 
     def _text(self, part: tuple[int, int]) -> tuple[str, str]:
-        """Give what stands in a cell, and what stands under it."""
+        """Return the text of a cell, and the text under it."""
         view = self._view
         assert view is not None
         if self._mode == "counts":
@@ -244,7 +244,7 @@ class _Matrix(Figure[tuple[int, int]]):
         return ("" if main == "not known" else main), ends.replace(" to ", " – ")
 
     def _scale(self) -> tuple[NDArray[np.floating], float, float, NDArray[np.uint8], str]:
-        """Give what the colours stand for: values, ends, table, words."""
+        """Return the colour scale: values, ends, table, label."""
         view = self._view
         assert view is not None
         if self._mode == "counts":
@@ -285,7 +285,7 @@ class _Matrix(Figure[tuple[int, int]]):
         return PlotTable.of_cells(axes, {**values, "rate of the crowd": view.crowd})
 
     def _grid(self) -> tuple[QRectF, float, float, bool]:
-        """Give where the cells lie, how wide and high one is, and whether the names above are turned."""
+        """Return the rectangle of all cells, width and height of one, and whether names are turned."""
         view = self._view
         if view is None:
             return QRectF(), 1.0, 1.0, False

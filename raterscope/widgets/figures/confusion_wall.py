@@ -1,4 +1,4 @@
-"""Everybody's confusion matrix at once, sorted by what one wants to know."""
+"""The confusion matrices of all annotators, sorted by a measure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOST_SAID = 12
 
 
 class Measure(NamedTuple):
-    """What the wall can be sorted by.
+    """A measure by which the wall is sorted.
 
     Attributes
     ----------
@@ -155,7 +155,7 @@ class ConfusionWall(QWidget):
         self._settle()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Leave out of the header what there is no room for."""
+        """Hide the parts of the header that do not fit."""
         super().resizeEvent(event)
         self._settle()
 
@@ -227,11 +227,11 @@ class ConfusionWall(QWidget):
         self._settle()
 
     def heading(self) -> tuple[str, str]:
-        """Give the title and the word beside it."""
+        """Return the title and the word beside it."""
         return self.header.words()
 
     def picture_size(self) -> QSize:
-        """Give how much of the wall is in sight."""
+        """Return the size of the visible part of the wall."""
         return self.tiles.room()
 
     def paint_picture(self, painter: QPainter) -> None:
@@ -241,7 +241,7 @@ class ConfusionWall(QWidget):
         self.tiles.paint(painter, 0, size.height() - 1)
 
     def table(self) -> PlotTable:
-        """Give every cell of those shown, in order, with what they can be sorted by."""
+        """Return every cell of the visible annotators, in order, with their measures."""
         view = self._view
         assert view is not None
         order = list(self.tiles.order)
@@ -297,7 +297,7 @@ class ConfusionWall(QWidget):
         return f"{text}; true " + "; true ".join(rows)
 
     def _arrange(self) -> None:
-        """Filter and sort anew."""
+        """Filter and sort the annotators."""
         view = self._view
         if view is None:
             return
@@ -375,7 +375,7 @@ class _Filter(QLineEdit):
 
 
 class _Scale(QWidget):
-    """What the colours stand for."""
+    """The colour bar."""
 
     def __init__(self) -> None:
         super().__init__()

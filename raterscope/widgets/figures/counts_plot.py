@@ -1,4 +1,4 @@
-"""How many of every image's spots are structures: what is expected, within which numbers, what is known."""
+"""Expected numbers of structures on every image, with intervals and known numbers."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class CountsView:
             raise ValueError(f"not as much of everything as there are images: {len(self.names)}")
 
     def words(self, row: int) -> str:
-        """Say a row: "smear 12: 27.3 of its spots expected to be structures, 24 to 31; 29 known"."""
+        """Describe a row: "smear 12: 27.3 of its spots expected to be structures, 24 to 31; 29 known"."""
         if not np.isfinite(self.expected[row]):
             text = "not fused yet"
         else:
@@ -179,7 +179,7 @@ class _Rows(Figure[int]):
         self.sighted.emit(0 if not row else top, top + ROW)
 
     def _room(self) -> QRectF:
-        """Give where the dots lie: between the names and the numbers."""
+        """Return the rectangle of the dots: between the names and the numbers."""
         metrics = QFontMetrics(theme.font(theme.CAPTION))
         left = min(self._names_width, NAME_SHARE * self.room.width())
         digits = f"{self._most:,.0f}.0 ({self._most:,.0f}-{self._most:,.0f})"
@@ -246,7 +246,7 @@ class _Rows(Figure[int]):
 
 
 def _total(view: CountsView) -> str:
-    """Say how many structures all spots together are expected to be, and what the ticks are."""
+    """Return the total number of expected structures, and the meaning of the ticks."""
     known = np.isfinite(view.expected)
     total = f"{view.expected[known].sum():,.0f} among the spots of {count(int(known.sum()), 'image')}"
     return f"{total}; tick: known" if np.isfinite(view.known).any() else total

@@ -44,7 +44,7 @@ class ConvergencePlot(ChartPanel):
         self._trace = Trace(np.empty(0))
 
     def set_objective(self, objective: str, axis: str = "") -> None:
-        """Call what is drawn by another name, on its axis by one that may be shorter, or tell the scale."""
+        """Rename the objective, on its axis perhaps with a shorter name or the scale."""
         self._title, self._label = _title(objective), axis or objective
         self.header.set_title(self._title)
         self.draw()
@@ -92,7 +92,7 @@ class DecisionKind:
 
 @dataclass(frozen=True, eq=False)
 class DecisionView:
-    """What is drawn of one question and class.
+    """The lines of one question and class.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class DecisionView:
 
 
 class DecisionPlot(ChartPanel):
-    """Lines over time; boxes choose what is drawn, the class that counts as a structure, and of whom.
+    """Lines over time; boxes choose the quantity, the class that counts as a structure, and the annotator.
 
     Signals
     -------
@@ -148,7 +148,7 @@ class DecisionPlot(ChartPanel):
         self.of.currentIndexChanged.connect(self._on_class)
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Tell that it is in sight."""
+        """Emit that the plot is visible."""
         super().showEvent(event)
         self.came_in_sight.emit()
 

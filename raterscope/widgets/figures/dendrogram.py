@@ -1,4 +1,4 @@
-"""Which raters draw alike over many cases, as a tree."""
+"""A tree of raters by the similarity of their masks over many cases."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Dendrogram(FigurePanel):
         self.set_filled(True)
 
     def set_title(self, title: str) -> None:
-        """Say what the tree is over: "Raters over 40 cases"."""
+        """Set the title: "Raters over 40 cases"."""
         self.header.set_title(title)
         self.figure.setAccessibleName(title)
 
@@ -192,7 +192,7 @@ class _Tree(Figure[int]):
         return QPointF(x, self._floor() - (self._floor() - TOP) * self._height[part] / top)
 
     def _strokes(self, part: int) -> list[tuple[QPointF, QPointF]]:
-        """Give a branch's lines, each from its upper left end: across, and down to its two halves."""
+        """Return a branch's lines, each from its upper left end: across, and down to its two halves."""
         leaves = len(self._names)
         if part < leaves:
             return []
@@ -225,7 +225,7 @@ class _Tree(Figure[int]):
             self._draw_leaf(painter, leaf, leaf in lit)
 
     def _under(self, part: int) -> list[int]:
-        """Give a part and all parts under it."""
+        """Return a part and all parts under it."""
         leaves, parts = len(self._names), [part]
         for above in parts:
             if above >= leaves:

@@ -128,7 +128,7 @@ class CurvesPlot(ChartPanel):
         return int(self._kind == "roc")
 
     def _list_of(self) -> None:
-        """Let those be chosen whose curves there are; the choice stays while it is among them."""
+        """List the groups of curves; the choice stays while it is among them."""
         chosen = self.of.currentText()
         every = list(dict.fromkeys(curve.of for curve in self._all))
         self.of.blockSignals(True)
@@ -354,5 +354,5 @@ class ReliabilityPlot(ChartPanel):
 
 
 def _short(method: str) -> str:
-    """Leave out the detector, which the choice names."""
+    """Drop the detector, which the choice box names."""
     return method.removesuffix(f", {DEM}").removesuffix(f", {MAJORITY}")

@@ -1,4 +1,4 @@
-"""What the drawn figures share: a title, a sentence where there is nothing to draw, parts to choose."""
+"""Base of all figures: title, placeholder text, parts that are pointed at and chosen."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class FigurePanel(QWidget):
         self._pages.setCurrentIndex(int(filled))
 
     def set_nothing(self, why: str = "") -> None:
-        """Say why nothing is seen here; by default what belongs here."""
+        """Set the placeholder text; by default that of the constructor."""
         self._nothing.setText(why or self._belongs)
 
     @property
@@ -113,23 +113,23 @@ class Figure(QWidget, Generic[Part]):
 
     @property
     def room(self) -> QRectF:
-        """Where the figure is drawn, in pixels of the usual size of the text."""
+        """The rectangle of the figure, in pixels of the usual text size."""
         return QRectF(0.0, 0.0, self.width() / text_size(), self.height() / text_size())
 
     def part_at(self, _position: QPointF) -> Part | None:
-        """Give the part at a place of the room, None for the ground."""
+        """Return the part at a position of the room, None for the background."""
         raise NotImplementedError
 
     def words(self, _part: Part) -> str:
-        """Say a part in a few words, as plain text."""
+        """Describe a part in a few words, as plain text."""
         raise NotImplementedError
 
     def step(self, _part: Part | None, _across: int, _down: int) -> Part | None:
-        """Give the part that an arrow key leads to; from None, the first."""
+        """Return the part that an arrow key leads to; from None, the first."""
         raise NotImplementedError
 
     def end(self, part: Part | None, across: int) -> Part | None:
-        """Give the part at the left (-1) or the right end (1) of what the arrow keys walk."""
+        """Return the part at the left (-1) or the right end (1) of what the arrow keys walk."""
         first = self.step(None, 0, 0) if part is None else part
         if first is None:
             return None
@@ -140,7 +140,7 @@ class Figure(QWidget, Generic[Part]):
         return first
 
     def choose(self, _part: Part) -> None:
-        """Do what a click on a part does."""
+        """Act on a click on a part."""
         raise NotImplementedError
 
     def draw(self, _painter: QPainter) -> None:
@@ -148,11 +148,11 @@ class Figure(QWidget, Generic[Part]):
         raise NotImplementedError
 
     def table(self) -> PlotTable:
-        """Give the numbers that are drawn."""
+        """Return the numbers that are drawn."""
         raise NotImplementedError
 
     def redraw(self) -> None:
-        """Paint anew what keeps still too."""
+        """Repaint the figure, also the cached part."""
         self._still = None
         self.update()
 
@@ -174,21 +174,21 @@ class Figure(QWidget, Generic[Part]):
         painter.drawPixmap(0, 0, self._still)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Paint anew in another size."""
+        """Repaint in another size."""
         super().resizeEvent(event)
         self._still = None
 
     def _on_look(self) -> None:
-        """Lay everything out anew too: the room may be another."""
+        """Lay out again as well: the room may have changed."""
         self.resizeEvent(QResizeEvent(self.size(), self.size()))
         self.redraw()
 
     def heading(self) -> tuple[str, str]:
-        """Give what stands above the figure."""
+        """Return the title, and the text at its right."""
         return (self.accessibleName(), "") if self.header is None else self.header.words()
 
     def picture_size(self) -> QSize:
-        """Give how large the figure is."""
+        """Return the size of the figure."""
         return self.room.size().toSize()
 
     def paint_picture(self, painter: QPainter) -> None:
@@ -250,7 +250,7 @@ class Figure(QWidget, Generic[Part]):
             super().keyPressEvent(event)
 
     def event(self, event: QEvent) -> bool:
-        """Say in a tooltip what is under the pointer."""
+        """Describe the part under the pointer in a tooltip."""
         if event.type() == QEvent.Type.ToolTip:
             assert isinstance(event, QHelpEvent)
             part = self.part_at(usual(QPointF(event.pos())))

@@ -43,7 +43,7 @@ WIDEST = 16
 
 @dataclass(frozen=True, eq=False)
 class RateCut:
-    """What follows from a false discovery rate.
+    """The result of a false discovery rate.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class StatisticsView:
             raise ValueError(f"{len(self.cut.at)} cuts for {draws} draws")
 
     def order(self) -> NDArray[np.int64]:
-        """Put the tested annotators in order, the largest mean W first: it is the same at every rate."""
+        """Sort the tested annotators, the largest mean W first; the order is the same at every rate."""
         mean = self.statistic.mean(axis=0)
         return np.argsort(-mean, kind="stable")[: int(np.isfinite(mean).sum())]
 

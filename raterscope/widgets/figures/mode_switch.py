@@ -53,11 +53,11 @@ class ModeSwitch(QWidget):
         return next(name for name, button in self.buttons.items() if button.isChecked())
 
     def set_mode(self, name: str) -> None:
-        """Choose a mode; it is told as if it had been clicked."""
+        """Choose a mode, with the signal of a click."""
         self.buttons[name].setChecked(True)
 
     def set_available(self, name: str, available: bool, why_not: str = "") -> None:
-        """Say whether a mode can be chosen, and if not, why; the first one then takes its place."""
+        """Enable or disable a mode, with a reason; the first one replaces a disabled mode."""
         button = self.buttons[name]
         button.setEnabled(available)
         button.setToolTip(plain_tip(self._tips[name] if available else why_not))

@@ -1,4 +1,4 @@
-"""How far annotators belong to each community: a bar each, or of many one area."""
+"""Annotators' participation in communities: a bar each, or of many one area."""
 
 from __future__ import annotations
 

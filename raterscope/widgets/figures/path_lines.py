@@ -123,7 +123,7 @@ TOGETHER = 64
 
 @dataclass(frozen=True, eq=False)
 class PathFrame:
-    """Where the lines of p annotators run over T places.
+    """The course of the lines of p annotators over T places.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ class PathFrame:
 
 
 class PathLines(QObject):
-    """Works lines out in turns of the event loop, so that a path of thousands never holds the window up.
+    """Computes lines in turns of the event loop, so that thousands of them never block the window.
 
     Attributes
     ----------
@@ -218,7 +218,7 @@ class PathLines(QObject):
             self._work()
 
     def paint(self) -> None:
-        """Paint the images anew: other colours."""
+        """Paint the images in the colours of the theme."""
         if self._frame is not None and self.finished:
             self.images = [
                 coverage_image(cover_sums, behaviour_colour(behaviour), STYLES[behaviour][1])
@@ -227,7 +227,7 @@ class PathLines(QObject):
         self.changed.emit()
 
     def _work(self) -> None:
-        """Work some lines out; the last ones finish the picture."""
+        """Compute some lines; the last ones finish the picture."""
         frame = self._frame
         assert frame is not None
         number = frame.bias.shape[1]

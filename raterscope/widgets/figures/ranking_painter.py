@@ -99,17 +99,17 @@ class RankingView:
         return places
 
     def in_order(self, *, after: bool = False) -> NDArray[np.int64]:
-        """Give the ranked items from left to right."""
+        """Return the ranked items from left to right."""
         places = self.place_after if after else self.place_before
         return np.argsort(places, kind="stable")[: int(np.isfinite(places).sum())]
 
     def crosses(self, first: int, second: int) -> bool:
-        """Say whether the lines of two items cross."""
+        """Tell whether the lines of two items cross."""
         distance = self.place_before[first] - self.place_before[second]
         return bool(distance * (self.place_after[first] - self.place_after[second]) < 0)
 
     def words(self, item: int) -> str:
-        """Say an item and its ranks."""
+        """Describe an item and its ranks."""
         if not self.rank_before[item]:
             return f"{self.names[item]}, never compared"
         before, after = int(self.rank_before[item]), int(self.rank_after[item])
@@ -145,13 +145,13 @@ class Rows:
 
     @property
     def strip(self) -> float:
-        """How high the strip of scores beside a row is."""
+        """Height of the strip of scores beside a row."""
         high = min(max(STRIP_SHARE * self.height, STRIP_LEAST), STRIP_MOST)
         return high if self.intervals else 0.0
 
     @property
     def side(self) -> float:
-        """How wide and high a card is."""
+        """Width and height of a card."""
         return min(max(0.29 * (self.height - 2 * self.strip), SMALLEST), LARGEST)
 
     @property
@@ -161,37 +161,37 @@ class Rows:
 
     @property
     def whole(self) -> float:
-        """How wide all of it is."""
+        """Width of all cards."""
         return GUTTER + self.view.length * self.pitch + MARGIN
 
     def top(self, row: int) -> float:
-        """Give where the cards of a row begin."""
+        """Return the top of the cards of a row."""
         return self.strip + 2 if row == BEFORE else self.height - self.strip - self.side - 4
 
     def x(self, places: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Give where the left edges of cards at places are."""
+        """Return the left edges of cards at places."""
         return np.asarray(GUTTER + places * self.pitch - self.scrolled)
 
     def card(self, item: int, row: int) -> QRectF:
-        """Give where an item's card is."""
+        """Return the rectangle of an item's card."""
         place_in_row = (self.view.place_before, self.view.place_after)[row][item]
         left = GUTTER + float(place_in_row) * self.pitch - self.scrolled
         return QRectF(left, self.top(row), self.side, self.side)
 
     def shown(self, row: int) -> NDArray[np.bool_]:
-        """Say whose cards of a row are in sight."""
+        """Return which cards of a row are visible."""
         left = self.x((self.view.place_before, self.view.place_after)[row])
         return np.asarray((left + self.side >= GUTTER) & (left <= self.width))
 
     def passing(self) -> NDArray[np.bool_]:
-        """Say whose line may be in sight, though neither card is."""
+        """Return which lines may be visible though neither card is."""
         before, after = self.x(self.view.place_before), self.x(self.view.place_after)
         return np.asarray(
             (np.fmax(before, after) + self.side >= GUTTER) & (np.fmin(before, after) <= self.width)
         )
 
     def parts_at(self, position: QPointF) -> tuple[int, ...]:
-        """Give the item at a place; two where their lines cross, none on the ground."""
+        """Return the item at a position; two where their lines cross, none on the background."""
         view = self.view
         if position.x() < GUTTER:
             return ()

@@ -99,7 +99,7 @@ class RankingRows(QAbstractScrollArea):
         self.viewport().update()
 
     def chosen_names(self) -> list[str]:
-        """Give what the items selected are called."""
+        """Return the names of the selected items."""
         return [] if self._view is None else [self._view.names[item] for item in self._chosen]
 
     def set_intervals(self, intervals: bool) -> None:
@@ -124,7 +124,7 @@ class RankingRows(QAbstractScrollArea):
         return self._view
 
     def rows(self) -> Rows | None:
-        """Give where the cards are."""
+        """Return the layout of the cards."""
         return self._rows_in(self.room(), self.horizontalScrollBar().value())
 
     def _rows_in(self, size: QSize, scrolled: int) -> Rows | None:
@@ -132,17 +132,17 @@ class RankingRows(QAbstractScrollArea):
         return None if view is None else Rows(view, size.width(), size.height(), scrolled, self._intervals)
 
     def whole(self) -> QSize:
-        """Give how large all of it is, up to a width of `WIDEST`; never less than is in sight."""
+        """Return the size of all rows, up to a width of `WIDEST`; never less than is visible."""
         room, rows = self.room(), self.rows()
         across = 0 if rows is None else min(math.ceil(rows.whole), WIDEST)
         return QSize(max(across, room.width()), room.height())
 
     def room(self) -> QSize:
-        """Give how much is in sight, in pixels of the usual size of the text, as all that is drawn in it."""
+        """Return the visible size, in pixels of the usual text size."""
         return _usual_size(self.viewport().size())
 
     def parts_at(self, position: QPointF) -> tuple[int, ...]:
-        """Give the item at a place; two where their lines cross, none on the ground."""
+        """Return the item at a position; two where their lines cross, none on the background."""
         rows = self.rows()
         return () if rows is None else rows.parts_at(position)
 
@@ -155,7 +155,7 @@ class RankingRows(QAbstractScrollArea):
         self.viewport().update()
 
     def _travel(self, rows: Rows) -> int:
-        """Give how far the rows can be moved.
+        """Return the length of the scroll bar.
 
         Above the bar the cards are smaller, so that all of them may fit in sight where they did not without
         it: it stays nevertheless, else it would come and go for ever.
@@ -204,7 +204,7 @@ class RankingRows(QAbstractScrollArea):
         self.setAccessibleDescription(self.words(self._chosen))
 
     def words(self, items: tuple[int, ...]) -> str:
-        """Say an item, or a pair."""
+        """Describe an item, or a pair."""
         view = self._view
         return "" if view is None else " | ".join(map(view.words, items))
 
@@ -276,12 +276,12 @@ class RankingRows(QAbstractScrollArea):
         event.accept()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Lay the rows out anew."""
+        """Lay out the rows in another size."""
         super().resizeEvent(event)
         self._settle()
 
     def viewportEvent(self, event: QEvent) -> bool:
-        """Say in a tooltip what is under the pointer."""
+        """Describe the part under the pointer in a tooltip."""
         if event.type() == QEvent.Type.ToolTip:
             assert isinstance(event, QHelpEvent)
             text = self.words(self.parts_at(usual(QPointF(event.pos()))))
@@ -405,7 +405,7 @@ class RankingShift(QWidget):
         self._say_chosen()
 
     def set_picture(self, item: int, picture: QImage | None) -> None:
-        """Give the picture that was asked for; None says that there is none."""
+        """Set the requested picture; None if there is none."""
         self.figure.pictures.keep(item, picture)
 
     def forget_pictures(self) -> None:
@@ -413,11 +413,11 @@ class RankingShift(QWidget):
         self.figure.pictures.forget()
 
     def heading(self) -> tuple[str, str]:
-        """Give the title and the word beside it."""
+        """Return the title and the word beside it."""
         return self.header.words()
 
     def picture_size(self) -> QSize:
-        """Give how large the rows are, those out of sight too, up to `ranking_rows.WIDEST`."""
+        """Return the size of all rows, up to a width of `WIDEST`."""
         return self.figure.whole()
 
     def paint_picture(self, painter: QPainter) -> None:
@@ -427,7 +427,7 @@ class RankingShift(QWidget):
         self.figure.paint_whole(painter)
 
     def table(self) -> PlotTable:
-        """Give a row an item that has a rank, the best before first."""
+        """Return a row for each ranked item, the best before first."""
         view = self.figure.view
         assert view is not None
         order = view.in_order()

@@ -90,13 +90,13 @@ class DriftView:
         return np.asarray(votes, dtype=np.float64)
 
     def milestones(self, row: int) -> NDArray[np.int64]:
-        """Give the steps at which the votes on tasks of a class reach round numbers: 1, 2, 5, 10, 20 ..."""
+        """Return the steps at which the votes on tasks of a class reach round numbers: 1, 2, 5, 10, 20 ..."""
         votes = self.informed[:, row]
         reached = ROUND[: np.searchsorted(ROUND, votes[-1] + 1e-9, side="right")]
         return np.unique(np.searchsorted(votes, reached - 1e-9))
 
     def table(self, classes: Sequence[int]) -> PlotTable:
-        """Give the rows of some classes, one for each vote and output."""
+        """Return the rows of some classes, one for each vote and output."""
         of = list(classes)
         axes: dict[str, TableColumn] = {
             "vote": np.arange(1, len(self.mean) + 1),
@@ -111,7 +111,7 @@ class DriftView:
         return PlotTable.of_cells(axes, {"votes of the class": self.informed[:, of, None], **values})
 
     def words(self, true_row: int, step: int) -> str:
-        """Say a row after a vote, and what changed there."""
+        """Describe a row after a vote, and what changed there."""
         rates = ", ".join(
             f"{name} {self._figure(true_row, step, output)}" for output, name in enumerate(self.outputs)
         )
@@ -133,7 +133,7 @@ def label_ink(number: int) -> str:
 
 
 def marker_radius(votes: float) -> float:
-    """Give the size that tells a number of votes, in pixels: every ten times as many, a little larger."""
+    """Return the radius for a number of votes, pixels: a little larger for ten times as many."""
     return 2.0 + 1.1 * float(np.log10(max(votes, 1.0)))
 
 

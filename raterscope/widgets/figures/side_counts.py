@@ -1,4 +1,4 @@
-"""How often every annotator chose left, and how often right: a symbol each."""
+"""Annotators' left and right choices: a symbol each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which annotators behave alike: everybody with everybody, ordered by community, or as a graph."""
+"""Similarity of annotators: a matrix ordered by community, or a graph."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ STRIP = 18.0
 NEAR = 12.0
 FEW_LINES, FEW_MARKS = 400, 60
 STRENGTHS = (0.15, 0.35, 0.7)
-"""How far the lines of the weakest, middle and strongest third are from the ground to words."""
+"""Colours of the weakest, middle and strongest third of lines, from the ground (0) to the text (1)."""
 MOST_LINES = 4000
 
 
@@ -280,7 +280,7 @@ class _Similarity(Figure[tuple[int, int]]):
         return (nearest, nearest) if distance[nearest] <= NEAR else None
 
     def _towards(self, mark: int, across: int, down: int) -> tuple[int, int]:
-        """Give the mark that lies nearest in a direction, sideways counting double; or the same one."""
+        """Return the mark that lies nearest in a direction, sideways counting double; or the same one."""
         away = self._places() - self._places()[mark]
         ahead = away @ np.array([across, down], dtype=float)
         aside = np.abs(away @ np.array([down, across], dtype=float))
@@ -293,7 +293,7 @@ class _Similarity(Figure[tuple[int, int]]):
         return QRectF(STRIP, STRIP, side, side)
 
     def _places(self) -> NDArray[np.float64]:
-        """Give where the marks lie, (m, 2), in pixels."""
+        """Return the positions of the marks, (m, 2) pixels."""
         if self._network is None or not len(self._network.names):
             return np.empty((0, 2))
         positions = np.asarray(self._network.positions, dtype=float)

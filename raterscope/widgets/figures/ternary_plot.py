@@ -30,7 +30,7 @@ NAME = 84.0
 TOP, BOTTOM, SIDE = 20.0, 22.0, 10.0
 REACH = 10.0
 MOST_POINTS = 1200
-"""Of all paths together: what is drawn anew in a frame."""
+"""Of all paths together, which are drawn in every frame."""
 
 FAINT = 80
 STAR, APART = 4.5, 40.0
@@ -83,11 +83,11 @@ class TernaryPlot(Figure[Part]):
         self.update()
 
     def words(self, part: Part) -> str:
-        """Say a row after a vote."""
+        """Describe a row after a vote."""
         return "" if self._view is None else self._view.words(*part)
 
     def part_at(self, position: QPointF) -> Part | None:
-        """Give the marker at a place, the nearest of several: (class, step)."""
+        """Return the nearest marker within reach: (class, step)."""
         best, nearest = None, REACH
         for row, marks in enumerate(self._marks):
             steps = np.append(marks, self._step)
@@ -115,12 +115,12 @@ class TernaryPlot(Figure[Part]):
         self.step_chosen.emit(part[1])
 
     def table(self) -> PlotTable:
-        """Give every class's row after every vote."""
+        """Return every class's row after every vote."""
         assert self._view is not None
         return self._view.table(range(len(self._view.classes)))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Lay the paths out anew."""
+        """Lay out the paths."""
         super().resizeEvent(event)
         self._lay_out()
 
@@ -160,7 +160,7 @@ class TernaryPlot(Figure[Part]):
             self._paths.append((steps[thinned], places[thinned]))
 
     def _places(self, row: int, steps: NDArray[np.int64]) -> NDArray[np.floating]:
-        """Give where a class's row stands after steps, (S, 2) pixels."""
+        """Return the positions of a class's row after steps, (S, 2) pixels."""
         assert self._view is not None
         return pixels_of(self._corners, self._view.mean[steps, row])
 
@@ -244,7 +244,7 @@ class TernaryPlot(Figure[Part]):
 
 
 def _thinned(places: NDArray[np.floating], most: int) -> NDArray[np.int64]:
-    """Give the points (S, 2) that tell a path apart on the screen, as few as asked for: their indices."""
+    """Return the indices of the points, (S, 2), that show the course of a path on the screen."""
     cell, indices = 0.5, np.arange(len(places))
     while True:
         cells = np.floor(places[indices] / cell)

@@ -22,14 +22,14 @@ NAME_ROOM, BAR_ROOM = 16, 5
 NAMES_FROM = 44
 GAPS_FROM = 6
 LEAST_SHARE = 0.6
-"""How wide the matrix of one who hardly voted is, beside that of who voted most."""
+"""Width of the matrix with the fewest votes, as a share of that with most votes."""
 DIMMED = 0.22
 UNKNOWN = 256
 
 
 @dataclass(frozen=True, eq=False)
 class Tiles:
-    """What is painted of M annotators.
+    """The matrices of M annotators.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Tiles:
 
 @dataclass(frozen=True)
 class Grid:
-    """Where the tiles are, in pixels.
+    """Positions of the tiles, in pixels.
 
     Attributes
     ----------
@@ -157,7 +157,7 @@ class TilePainter:
         self._ready[new] = True
 
     def _targets(self, grid: Grid, first: int, top: int, places: NDArray[np.int64]) -> list[QRectF]:
-        """Give where each matrix lies: at the lower left of its tile, by size."""
+        """Return the rectangle of each matrix: at the lower left of its tile, by size."""
         _, rows, cells = self.tiles.mean.shape
         share = LEAST_SHARE + (1 - LEAST_SHARE) * np.asarray(self.tiles.size, dtype=float)[places]
         width, height = grid.width * share / cells, grid.height * share / rows

@@ -72,7 +72,7 @@ class WallTiles(QAbstractScrollArea):
         theme.notifier().changed.connect(self._settle)
 
     def words(self, row: int) -> str:
-        """Say a tile; the wall replaces this by what it knows."""
+        """Describe a tile; the wall overrides this."""
         return self._painter.captions[row]
 
     def set_tiles(self, tiles: Tiles, captions: Sequence[str]) -> None:
@@ -132,7 +132,7 @@ class WallTiles(QAbstractScrollArea):
 
     @property
     def side(self) -> int:
-        """How wide or high the largest matrix is, in pixels."""
+        """The longer side of the largest matrix, in pixels."""
         return self._side if self._side is not None else self._fitting()
 
     def zoom(self, steps: int) -> None:
@@ -145,19 +145,19 @@ class WallTiles(QAbstractScrollArea):
         self._show(index)
 
     def place_at(self, point: QPoint) -> int | None:
-        """Give the place at a point of the room."""
+        """Return the row at a point of the room."""
         index = self._index_at(point)
         return None if index is None else int(self._order[index])
 
     def box_of(self, row: int) -> QRectF:
-        """Give where in the room a place's tile is; an empty box where it is not shown."""
+        """Return the rectangle of a row's tile; an empty one where it is not visible."""
         indices = np.flatnonzero(self._order == row)
         return self._box(int(indices[0])) if len(indices) else QRectF()
 
     # -- where the tiles are
 
     def room(self) -> QSize:
-        """Give how much is in sight, in pixels of the usual size of the text, as all that is drawn in it."""
+        """Return the visible size, in pixels of the usual text size."""
         seen, size = self.viewport().size(), text_size()
         return QSize(round(seen.width() / size), round(seen.height() / size))
 
@@ -170,7 +170,7 @@ class WallTiles(QAbstractScrollArea):
         return -(-len(self._order) // grid.columns) * grid.down + 2 * MARGIN
 
     def _fitting(self) -> int:
-        """Give the usual size, or for a few annotators a larger one that shows them all without scrolling."""
+        """Return the usual size, or for a few annotators the largest one without scrolling."""
         _, rows, cells = self._painter.tiles.mean.shape
         usual = min(max(USUAL, 4 * rows, 4 * cells), LARGEST)
         return next(
@@ -259,7 +259,7 @@ class WallTiles(QAbstractScrollArea):
             self._move(index, event.modifiers())
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """Ask for an annotator."""
+        """Emit the annotator that is double-clicked."""
         row = self.place_at(usual(event.position()).toPoint())
         if row is not None and event.button() == Qt.MouseButton.LeftButton:
             self.activated.emit(row)
@@ -306,7 +306,7 @@ class WallTiles(QAbstractScrollArea):
             super().keyPressEvent(event)
 
     def _goal(self, key: Qt.Key) -> int | None:
-        """Give where a key leads to."""
+        """Return the index that a key leads to."""
         grid = self._grid()
         columns = grid.columns
         page = columns * max(1, self.room().height() // grid.down)
@@ -335,7 +335,7 @@ class WallTiles(QAbstractScrollArea):
             super().wheelEvent(event)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Lay the tiles anew."""
+        """Lay out the tiles in another size."""
         super().resizeEvent(event)
         self._settle()
 
@@ -350,7 +350,7 @@ class WallTiles(QAbstractScrollArea):
         self.viewport().update()
 
     def viewportEvent(self, event: QEvent) -> bool:
-        """Say in a tooltip who is under the pointer."""
+        """Describe the annotator under the pointer in a tooltip."""
         if event.type() == QEvent.Type.ToolTip:
             assert isinstance(event, QHelpEvent)
             row = self.place_at(usual(QPointF(event.pos())).toPoint())

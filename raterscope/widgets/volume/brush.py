@@ -63,7 +63,7 @@ class BrushStroke:
         )  # fmt: skip
 
     def preview(self) -> tuple[NDArray[np.bool_], Box] | None:
-        """Give what is covered, as it lies on the screen, and its place on the plane."""
+        """Return the covered cells as on the screen, and their position on the plane."""
         if self._bounds is None:
             return None
         top, left, bottom, right = self._bounds
@@ -75,7 +75,7 @@ class BrushStroke:
         return plane.evenly(self._covered[top:bottom, left:right], (top, left)), box
 
     def finished(self) -> Stroke | None:
-        """Give the voxels; None where none was covered."""
+        """Return the voxels; None where none was covered."""
         rows = np.flatnonzero(self._covered.any(axis=1))
         columns = np.flatnonzero(self._covered.any(axis=0))
         if not len(rows):
@@ -92,7 +92,7 @@ class BrushStroke:
 
 
 def _reached(centres: NDArray[np.float64], low: float, high: float, radius: float) -> tuple[int, int]:
-    """Give the first and the one past the last voxel that a stroke may touch, and one more on each side."""
+    """Return the range of voxels that a stroke may touch, with one more on each side."""
     first = int(np.searchsorted(centres, low - radius)) - 1
     last = int(np.searchsorted(centres, high + radius)) + 1
     return max(0, first), min(len(centres), last)
@@ -105,7 +105,7 @@ def _near(
     end: tuple[float, float],
     radius: float,
 ) -> NDArray[np.bool_]:
-    """Tell which places are within a radius of a straight line."""
+    """Return which positions are within a radius of a straight line."""
     way_x, way_y = end[0] - begin[0], end[1] - begin[1]
     length = way_x * way_x + way_y * way_y
     x, y = across - begin[0], down - begin[1]

@@ -50,7 +50,7 @@ class DisputeStrip(QWidget):
         self.set_slice(min(self._slice, len(self._dispute) - 1))
 
     def set_slice(self, index: int) -> None:
-        """Say which slice is in sight."""
+        """Set the visible slice."""
         self._slice = index
         self.setAccessibleDescription(self._words(index))
         self.update()
@@ -96,15 +96,15 @@ class DisputeStrip(QWidget):
         )
 
     def heading(self) -> tuple[str, str]:
-        """Give no title: the strip is too narrow for words."""
+        """Return no title: the strip is too narrow."""
         return "", ""
 
     def picture_size(self) -> QSize:
-        """Give how large the strip is."""
+        """Return the size of the strip."""
         return self.size()
 
     def table(self) -> PlotTable:
-        """Give how much is disputed on each slice."""
+        """Return the dispute of each slice."""
         numbers = np.arange(1, len(self._dispute) + 1)
         return PlotTable.of({"slice": numbers, "disputed (ml)": self._dispute})
 
@@ -145,7 +145,7 @@ class DisputeStrip(QWidget):
             self._go_to(min(max(to, 0), last))
 
     def event(self, event: QEvent) -> bool:
-        """Say which slice lies under the mouse."""
+        """Describe the slice under the mouse."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             QToolTip.showText(event.globalPos(), self._words(self._slice_at(event.pos().y())), self)
             return True

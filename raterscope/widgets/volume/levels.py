@@ -84,7 +84,7 @@ class Levels:
 
 
 def automatic_window(values: NDArray[np.generic]) -> Window:
-    """Give (centre, width) from the 1st to the 99.5th percentile of what is not the lowest value.
+    """Return (centre, width) from the 1st to the 99.5th percentile of the values above the lowest.
 
     The lowest value is left out because the air about a patient, or the padding about a scan, is often most
     of it. About 60,000 voxels are looked at.
@@ -110,6 +110,6 @@ def _some(values: NDArray[np.generic]) -> NDArray[np.float64]:
 
 
 def in_words(centre: float, width: float) -> str:
-    """Say a window: "W 400 L 40", with no more digits than its width has a use for."""
+    """Write a window: "W 400 L 40", with the digits that its width needs."""
     digits = max(0, min(4, 1 - int(np.floor(np.log10(max(width, 1e-9))))))
     return f"W {width:.{digits}f} L {centre + 0.0:.{digits}f}"

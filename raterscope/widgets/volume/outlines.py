@@ -78,7 +78,7 @@ class Outliner(QObject):
         self._found.connect(self._on_found)
 
     def set_shapes(self, shapes: Mapping[str, Shape]) -> None:
-        """Say what there is to outline. Where a shape changed, its lines stay until new ones are found."""
+        """Set the shapes to outline. The lines of a changed shape stay until new ones are computed."""
         gone = self._shapes.keys() - shapes.keys()
         if gone:
             for index in [index for index in self._paths if index[2] in gone]:
@@ -92,7 +92,7 @@ class Outliner(QObject):
         self.stop()
 
     def paths(self, plane: Plane, index: int, keys: Iterable[str]) -> dict[str, QPainterPath]:
-        """Give the lines of a slice that are there; the others are sought, and `ready` tells when found."""
+        """Return the computed lines of a slice; the others are started, `ready` follows."""
         cached, missing = {}, []
         for key in keys:
             shape = self._shapes.get(key)
@@ -109,7 +109,7 @@ class Outliner(QObject):
         return cached
 
     def stop(self) -> None:
-        """Leave what was begun, and wait until it is left: a few milliseconds."""
+        """Cancel running work and wait for it: a few milliseconds."""
         for name in self._orders:
             self._orders[name] += 1
         self._wanted.clear()

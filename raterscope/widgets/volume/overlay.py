@@ -28,7 +28,7 @@ GAP = 9.0
 """Of the crosshair about the voxel, so that it is seen."""
 
 BESIDE_BAR = 176.0
-"""Where in a narrow view the letters at top and bottom are clear of title and scale bar."""
+"""Offset of the letters at top and bottom of a narrow view, clear of title and scale bar."""
 
 LABEL_GAP = 8.0
 LABEL_LINES = 19.0, 17.0
@@ -127,14 +127,14 @@ def paint_brush(
 
 
 def on_screen(viewport: Viewport, box: Box) -> QRectF:
-    """Give where a box of the plane lies in the widget."""
+    """Return the rectangle of a box of the plane in the widget."""
     left, top = viewport.to_screen(box[0], box[1])
     right, bottom = viewport.to_screen(box[2], box[3])
     return QRectF(left, top, right - left, bottom - top)
 
 
 def box_label(viewport: Viewport, region: RegionBox, box: Box, *, selected: bool) -> QRectF:
-    """Give the room of a region's words beside its box, on the side where they fit."""
+    """Return the rectangle of a region's label beside its box, on the side where it fits."""
     frame = on_screen(viewport, box)
     title = QFontMetrics(theme.widget_font(bold=True)).horizontalAdvance(region.title)
     line = QFontMetrics(theme.widget_font(theme.CAPTION)).horizontalAdvance(region.line) if selected else 0

@@ -98,26 +98,26 @@ class Plane:
         return np.array(edges), np.array(cells, dtype=np.intp), slabs[:, 1]
 
     def edges(self, axis: int) -> NDArray[np.float64]:
-        """Give where cells begin and end along an axis of the screen."""
+        """Return the edges of the cells along an axis of the screen."""
         if axis == 0 and self._uneven is not None:
             return self._uneven[0]
         return np.arange(self.shape[axis] + 1, dtype=np.float64) * self.spacing[axis]
 
     def centres(self, axis: int) -> NDArray[np.float64]:
-        """Give the places of voxels along an axis of the screen; of uneven slices their true positions."""
+        """Return the true positions of voxels along an axis of the screen."""
         if axis == 0 and self._uneven is not None:
             return self._uneven[2]
         return (np.arange(self.shape[axis], dtype=np.float64) + 0.5) * self.spacing[axis]
 
     def to_place(self, axis: int, cells: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Take numbers of cells along an axis of the screen, not rounded, to places."""
+        """Convert cell numbers along an axis of the screen, not rounded, to positions."""
         if axis == 0 and self._uneven is not None:
             edges = self._uneven[0]
             return np.asarray(np.interp(cells, np.arange(len(edges)), edges))
         return np.asarray(cells * self.spacing[axis])
 
     def with_gaps(self, part: NDArray[Any], first: tuple[int, int]) -> tuple[NDArray[Any], tuple[int, int]]:
-        """Put empty rows or columns where slices are missing into a part of a cut that begins at a cell."""
+        """Insert empty rows or columns for missing slices into a part of a cut that begins at a cell."""
         if self._uneven is None or self.normal == 0 or not part.size:
             return part, first
         axis = 0 if self.down == 0 else 1
@@ -148,7 +148,7 @@ class Plane:
         return 1 if self.reversed[self.normal] else -1
 
     def cut(self, values: NDArray[Any], index: int) -> NDArray[Any]:
-        """Give one slice of a (Z, Y, X) or (Z, Y, X, channels) array as it lies on the screen, as a view."""
+        """Return one slice of a (Z, Y, X) or (Z, Y, X, channels) array as on the screen, as a view."""
         part = values[(slice(None),) * self.normal + (index,)]
         if self.down > self.across:
             part = part.swapaxes(0, 1)
@@ -158,7 +158,7 @@ class Plane:
         ]
 
     def uncut(self, part: NDArray[Any]) -> NDArray[Any]:
-        """Give what lies on the screen as a (Z, Y, X) array of one slice; undoes `cut`, as a view."""
+        """Return a cut as a (Z, Y, X) array of one slice, as a view: the inverse of `cut`."""
         part = part[
             :: -1 if self.reversed[self.down] else 1,
             :: -1 if self.reversed[self.across] else 1,
@@ -170,7 +170,7 @@ class Plane:
     def cut_crop(
         self, values: NDArray[Any], origin: Index, index: int
     ) -> tuple[NDArray[Any], tuple[int, int]] | None:
-        """Give one slice of a part of the volume, and the screen's (row, column) of its first voxel.
+        """Return one slice of a part of the volume, and the screen's (row, column) of its first voxel.
 
         None where the slice does not meet the part.
         """
@@ -180,7 +180,7 @@ class Plane:
         return self.cut(values, axis), self.first_cell(origin, values.shape)
 
     def first_cell(self, origin: Index, shape: tuple[int, ...]) -> tuple[int, int]:
-        """Give the screen's (row, column), counted in voxels, of a part's upper left voxel."""
+        """Return the screen's (row, column), counted in voxels, of a part's upper left voxel."""
         first = [
             self.shape[axis] - origin[axis] - shape[axis] if self.reversed[axis] else origin[axis]
             for axis in (self.down, self.across)
@@ -188,7 +188,7 @@ class Plane:
         return first[0], first[1]
 
     def box_of(self, origin: Index, shape: tuple[int, ...]) -> Box:
-        """Give left, top, right, bottom of a part of the volume on the plane."""
+        """Return left, top, right, bottom of a part of the volume on the plane."""
         row, column = self.first_cell(origin, shape)
         left, right = self._span(self.across, column, shape[self.across])
         top, bottom = self._span(self.down, row, shape[self.down])
@@ -202,12 +202,12 @@ class Plane:
         return begin, begin + count * self.spacing[axis]
 
     def place_of(self, index: Index) -> tuple[float, float]:
-        """Give the middle of a voxel on the plane."""
+        """Return the middle of a voxel on the plane."""
         row, column = self.first_cell(index, (1, 1, 1))
         return float(self.centres(self.across)[column]), float(self.centres(self.down)[row])
 
     def index_at(self, x: float, y: float, present: Index) -> Index:
-        """Give the voxel at a place of the plane, held to the volume, in the slice of `present`."""
+        """Return the voxel at a position of the plane, clamped to the volume, in the slice of `present`."""
         index = list(present)
         for axis, position in ((self.across, x), (self.down, y)):
             last = self.shape[axis] - 1
@@ -219,7 +219,7 @@ class Plane:
         return index[0], index[1], index[2]
 
     def _nearest_slice(self, position: float) -> int:
-        """Give the slice, in the screen's order, whose slab holds a place, or the nearest one in a gap."""
+        """Return the slice, in the screen's order, that contains a position, or the nearest one."""
         assert self._uneven is not None
         edges, cells, positions = self._uneven
         cell = int(np.searchsorted(edges, position, "right")) - 1
@@ -228,7 +228,7 @@ class Plane:
 
 
 def planes_of(grid: Grid) -> dict[str, Plane]:
-    """Give the planes of a grid by name: three, or for an image in two dimensions its own.
+    """Return the planes of a grid by name: three, or for an image in two dimensions its own.
 
     Each axis of the array stands for that direction of the patient which it is nearest to.
     """

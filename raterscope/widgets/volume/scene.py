@@ -154,7 +154,7 @@ class Stroke:
 
 _TABLES = {"doubt": INFERNO, "weight": CIVIDIS, "probability": VIRIDIS, "difference": PUOR}
 _RISE = 5.0
-"""How fast a map that means nothing at its low end (a difference: in its middle) ceases to be see-through."""
+"""Rate at which a map becomes opaque from its low end (a difference: from its middle)."""
 
 BAR_HEIGHT = 52
 MARGIN = 10
@@ -298,7 +298,7 @@ class Scene:
     notice: str = ""
 
     def in_sight(self) -> list[Outline]:
-        """Give the outlines that are painted."""
+        """Return the outlines that are painted."""
         if self.solo is not None:
             visible = self.beside | {self.solo}
             return [outline for outline in self.outlines if outline.key in visible]
@@ -309,7 +309,7 @@ class Scene:
         return next((outline.name for outline in self.outlines if outline.key == self.solo), "")
 
     def shapes(self) -> dict[str, Shape]:
-        """Give all that has to be outlined, by its name."""
+        """Return all shapes to outline, by name."""
         shapes = {outline.key: Shape(outline.values, outline.origin) for outline in self.outlines}
         if self.band is not None:
             shapes[BAND] = Shape(self.band.values, self.band.origin, (self.band.low, self.band.high))

@@ -89,19 +89,19 @@ class SliceCanvas(QWidget):
         return self._scene.index[self._plane.normal] if self._plane is not None else 0
 
     def set_large(self, large: bool) -> None:
-        """Say whether this is the view that has the words for all."""
+        """Set whether this view has the labels for all views."""
         self._large = large
         self.update()
 
     def changed(self, *, below: bool = False) -> None:
-        """Paint anew what is kept, or only what lies below the outlines: grey values and heat map."""
+        """Repaint the cache, or only the layers below the outlines: grey values and heat map."""
         if not below:
             self._marks = None
         self._ground = None
         self.update()
 
     def title(self) -> str:
-        """Give plane and slice: "AXIAL 81 / 160"."""
+        """Return plane and slice: "AXIAL 81 / 160"."""
         plane = self._plane
         if plane is None:
             return ""
@@ -166,7 +166,7 @@ class SliceCanvas(QWidget):
     # Painting ----------------------------------------------------------------------------------
 
     def sizeHint(self) -> QSize:
-        """Ask for as much as there is."""
+        """Return the largest size."""
         return QSize(640, 520)
 
     def paintEvent(self, _event: QPaintEvent) -> None:

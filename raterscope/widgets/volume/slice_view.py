@@ -33,7 +33,7 @@ NEAR = 4.0
 """Pixels within which a click is on a line."""
 
 NOTCH = 120
-"""What one notch of a wheel turns it by, in eighths of a degree."""
+"""Turn of one notch of a wheel, in eighths of a degree."""
 
 _ARROWS = {
     Qt.Key.Key_Left: (-1, 0),
@@ -195,11 +195,11 @@ class SliceView(SliceCanvas):
     # As a picture -----------------------------------------------------------------------------
 
     def heading(self) -> tuple[str, str]:
-        """Give no title: the slice has its own words on it."""
+        """Return no title: the slice has its own labels."""
         return "", ""
 
     def picture_size(self) -> QSize:
-        """Give how much is in sight."""
+        """Return the visible size."""
         return self.size()
 
     def paint_picture(self, painter: QPainter) -> None:
@@ -281,7 +281,7 @@ class SliceView(SliceCanvas):
             self.show_cursor()
 
     def show_cursor(self) -> None:
-        """Let the mouse look like what a press would do."""
+        """Set the cursor for what a press would do."""
         shapes = Qt.CursorShape
         tool = shapes.ArrowCursor if self._scene.tool == "look" else shapes.CrossCursor
         self.setCursor(shapes.OpenHandCursor if self._space else tool)
@@ -330,7 +330,7 @@ class SliceView(SliceCanvas):
             self.outline_clicked.emit(outlines[0].key)
 
     def _outlines_at(self, plane: Plane, position: QPointF) -> list[Outline]:
-        """Give the outlines within some pixels of a place, the uppermost first."""
+        """Return the outlines within some pixels of a position, the uppermost first."""
         x, y = self._viewport.to_image(position.x(), position.y())
         disc = QPainterPathStroker()
         disc.setWidth(2 * NEAR / self._viewport.scale)

@@ -102,7 +102,7 @@ class LinkedViews(QWidget):
         return dict(self._planes)
 
     def view(self, name: str) -> SliceView:
-        """Give the view of a plane."""
+        """Return the view of a plane."""
         return self._views[name]
 
     def set_dispute(self, dispute: NDArray[np.floating] | None) -> None:
@@ -162,7 +162,7 @@ class LinkedViews(QWidget):
             self.layout_changed.emit(layout)
 
     def add_chips(self, chips: QWidget) -> None:
-        """Put something more beside the chips at the lower edge."""
+        """Add a widget beside the chips at the lower edge."""
         self._chip_row.addWidget(chips)
         self._place_chips()
 
@@ -198,7 +198,7 @@ class LinkedViews(QWidget):
         self._chips.raise_()
 
     def resizeEvent(self, _event: QResizeEvent) -> None:
-        """Give every view its room."""
+        """Lay out the views."""
         self._arrange()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
@@ -207,7 +207,7 @@ class LinkedViews(QWidget):
             painter.fillRect(self.rect(), QColor(theme.DARK.line))
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Leave what nobody sees."""
+        """Stop work for hidden views."""
         self._outliner.stop()
         super().hideEvent(event)
 
@@ -330,7 +330,7 @@ class VolumeView(LinkedViews):
     def set_pixels(
         self, values: NDArray[np.generic] | None, *, modality: str = "", window: Window | None = None
     ) -> None:
-        """Give the volume in sight its values, which may be read after it is shown; all else stays.
+        """Set the values of the visible volume, which may be read after it is shown.
 
         Parameters
         ----------

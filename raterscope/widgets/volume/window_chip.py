@@ -44,7 +44,7 @@ class WindowChip(QAbstractButton):
             self._menu.addAction(words).setData(name)
 
     def set_words(self, words: str) -> None:
-        """Say the window."""
+        """Set the window."""
         self.setText(words)
         self.setAccessibleName(f"Window {words}")
         self.adjustSize()
@@ -56,7 +56,7 @@ class WindowChip(QAbstractButton):
         return self._menu
 
     def sizeHint(self) -> QSize:
-        """Give room for the words."""
+        """Return the size of the text."""
         words = QFontMetrics(theme.font()).horizontalAdvance(self.text())
         return QSize(pixels(words + 34), pixels(HEIGHT))
 

@@ -83,7 +83,7 @@ class Agreement(QObject):
         super().__init__(screen)
         self._document, self._jobs, self._screen = document, jobs, screen
         self._queueing, self._annotators = queueing, annotators
-        self.matrix = AgreementMatrix("Pairwise agreement", nothing=NOTHING, who="annotator")
+        self.matrix = AgreementMatrix("Pairwise agreement", nothing=NOTHING, noun="annotator")
         self.measures, self.scopes = ModeSwitch(MEASURES), ModeSwitch(SCOPES)
         for switch in (self.measures, self.scopes):
             self.matrix.header.row.addWidget(switch)
