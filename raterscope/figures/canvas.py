@@ -96,6 +96,10 @@ class Canvas:
         for start, end in np.asarray(ends, dtype=np.float64).tolist():
             self.line([tuple(start), tuple(end)], pen)
 
+    def area(self, points: Points, fill: str, opacity: float = 1.0) -> None:
+        """Fill a large polygon, perhaps without smooth edges."""
+        self.polygon(points, fill, opacity)
+
     def rectangles(self, boxes: NDArray[np.floating], fill: str, opacity: float = 1.0) -> None:
         """Fill rectangles, (R, 4): left, top, right and bottom of each."""
         for left, top, right, bottom in np.asarray(boxes, dtype=np.float64).tolist():

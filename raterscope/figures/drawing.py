@@ -129,7 +129,7 @@ def _draw_interval(canvas: Canvas, layout: Layout, mark: Line, look: Theme) -> N
         starts = column_starts(x, layout.box.width, 1.0)
         x, low, high = x[starts], np.maximum.reduceat(low, starts), np.minimum.reduceat(high, starts)
         outline = np.concatenate([np.column_stack([x, low]), np.column_stack([x, high])[::-1]])
-        canvas.polygon(outline, ink, BAND)
+        canvas.area(outline, ink, BAND)
 
 
 def _draw_mark(canvas: Canvas, layout: Layout, mark: Mark, look: Theme) -> None:

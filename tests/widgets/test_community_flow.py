@@ -150,15 +150,15 @@ def test_a_community_that_is_set_off_dims_the_others(flow):
 
 
 def test_what_happens_is_told_below_many_events_in_short(flow):
-    assert flow.told == "At 100 %: 3 new begins."
+    assert flow.summary == "At 100 %: 3 new begins."
     many = tuple(FlowEvent(1, NEW, f"Event {number}.") for number in range(6))
     flow.show_flow(view(events=many))
-    assert flow.told == "Event 0. Event 1. Event 2. Event 3. And 2 more."
+    assert flow.summary == "Event 0. Event 1. Event 2. Event 3. And 2 more."
     flow.show_flow(view(events=()))
-    assert flow.told == "Every community goes on from the first moment to the last."
+    assert flow.summary == "Every community goes on from the first moment to the last."
     flow.show_nothing("Fuse with <b>time</b>.")
     assert not flow.filled
-    assert flow.told == "Fuse with <b>time</b>."
+    assert flow.summary == "Fuse with <b>time</b>."
     assert flow.figure.part_at(QPointF(30, 60)) is None
     assert flow.figure.step(None, 1, 0) is None
 

@@ -263,7 +263,7 @@ def test_walking_beyond_what_is_shown_brings_the_point_into_view(dots, qtbot):
     qtbot.keyClick(figure, Qt.Key.Key_Home)
     for _ in range(8):
         qtbot.keyClick(figure, Qt.Key.Key_Plus)
-    assert not figure.plan.box.contains(*(float(part[0]) for part in figure._mark_places(1)))
+    assert not figure.plan.box.contains(*(float(part[0]) for part in figure._mark_pixels(1)))
     qtbot.keyClick(figure, Qt.Key.Key_Down)
-    place = figure.place_of(figure.pointed)
+    place = figure.position_of(figure.pointed)
     assert figure.plan.box.contains(place.x(), place.y())

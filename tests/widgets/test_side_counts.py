@@ -45,7 +45,7 @@ def part(sides, row: int) -> tuple[int, int]:
 @pytest.mark.parametrize("mode", ["log", "linear"])
 def test_dots_lie_by_their_counts_and_equal_ones_on_the_diagonal(sides, mode):
     sides.scale.set_mode(mode)
-    dots = [sides.figure.place_of(part(sides, row)) for row in range(4)]
+    dots = [sides.figure.position_of(part(sides, row)) for row in range(4)]
     assert dots[2].x() < dots[3].x() < dots[1].x() < dots[0].x()  # left: 40, 88, 100, 191
     assert dots[3].y() < dots[1].y() < dots[0].y() < dots[2].y()  # right, upwards: 270, 100, 9, 0
     box = sides.figure.plan.box
@@ -57,7 +57,7 @@ def test_dots_lie_by_their_counts_and_equal_ones_on_the_diagonal(sides, mode):
 def test_a_click_on_a_dot_chooses_whom_it_stands_for(sides, qtbot, mode):
     sides.scale.set_mode(mode)
     for row, number in enumerate((70, 21, 40, 12)):
-        qtbot.mouseClick(sides.figure, LEFT, pos=sides.figure.place_of(part(sides, row)).toPoint())
+        qtbot.mouseClick(sides.figure, LEFT, pos=sides.figure.position_of(part(sides, row)).toPoint())
         assert sides.said[-1] == number
     box = sides.figure.plan.box
     qtbot.mouseClick(sides.figure, LEFT, pos=QPoint(round(box.right) - 1, round(box.bottom) - 40))
@@ -73,7 +73,7 @@ def test_a_dot_says_who_it_is_its_counts_and_whether_it_is_flagged(sides):
 
 def test_where_dots_lie_above_each_other_the_flagged_one_is_chosen(sides):
     sides.show_sides(view(left=np.full(4, 50), right=np.full(4, 60), flagged=np.arange(4) == 2))
-    assert sides.figure.part_at(sides.figure.place_of(part(sides, 0))) == part(sides, 2)
+    assert sides.figure.part_at(sides.figure.position_of(part(sides, 0))) == part(sides, 2)
 
 
 def test_a_flagged_dot_has_another_shape(sides, qtbot):
@@ -82,7 +82,7 @@ def test_a_flagged_dot_has_another_shape(sides, qtbot):
     for flagged in (False, True):
         sides.show_sides(replace(far, flagged=np.full(4, flagged)))
         picture = sides.figure.grab().toImage()
-        place = sides.figure.place_of(part(sides, 1)).toPoint()
+        place = sides.figure.position_of(part(sides, 1)).toPoint()
         pictures.append(picture.pixelColor(place))
     ring, square = pictures
     ground = picture.pixelColor(place + QPoint(12, 12))

@@ -144,7 +144,7 @@ class Drawing(QObject):
         if key in ways:
             x, y = self._cursor or view.centre
             across, down = ways[Qt.Key(key)]
-            self._cursor = self._held((x + across / view.scale, y + down / view.scale))
+            self._cursor = self._clamped((x + across / view.scale, y + down / view.scale))
             self._bring_into_sight(*self._cursor)
         elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             self._cursor = self._cursor or view.centre
@@ -193,9 +193,9 @@ class Drawing(QObject):
             self._canvas.setCursor(Qt.CursorShape.CrossCursor)
 
     def _to_image(self, position: QPointF) -> tuple[float, float]:
-        return self._held(self._canvas.viewport.to_image(position.x(), position.y()))
+        return self._clamped(self._canvas.viewport.to_image(position.x(), position.y()))
 
-    def _held(self, position: tuple[float, float]) -> tuple[float, float]:
+    def _clamped(self, position: tuple[float, float]) -> tuple[float, float]:
         left, top, right, bottom = self._canvas.extent
         return min(max(position[0], left), right), min(max(position[1], top), bottom)
 

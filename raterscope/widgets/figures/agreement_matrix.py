@@ -104,7 +104,7 @@ class _Matrix(Figure[tuple[int, int]]):
         self._numbers: tuple[int, ...] = ()
         self._values: NDArray[np.floating] = np.empty((0, 0))
         self._label = ""
-        self._said: Callable[[int, int], str] | None = None
+        self._describe: Callable[[int, int], str] | None = None
         self._selected: str | None = None
         self._low = 0.0
 
@@ -117,7 +117,7 @@ class _Matrix(Figure[tuple[int, int]]):
         said: Callable[[int, int], str] | None,
     ) -> None:
         self._names, self._numbers, self._values, self._label = names, numbers, values, label
-        self._said = said
+        self._describe = said
         known = values[~np.eye(len(names), dtype=bool) & np.isfinite(values)]
         # The scale begins at a round number below the least agreement, never at its own least: 0.93 is no 0.
         self._low = min(0.5, np.floor(10 * known.min()) / 10) if known.size else 0.0
@@ -137,8 +137,8 @@ class _Matrix(Figure[tuple[int, int]]):
         first, second = self._names[row], self._names[column]
         if row == column:
             return f"{first} with itself"
-        if self._said is not None:
-            return f"{first} and {second}: {self._said(row, column)}"
+        if self._describe is not None:
+            return f"{first} and {second}: {self._describe(row, column)}"
         value = self._values[row, column]
         text = f"{self._label} {value:.2f}" if np.isfinite(value) else "no case in common"
         return f"{first} and {second}: {text}"

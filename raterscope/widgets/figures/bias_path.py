@@ -140,7 +140,7 @@ class _Lines(ChartFigure):
         self._path: PathView | None = None
         self._cut = float("nan")
         self._behaviour = np.empty(0, np.int8)
-        self._drawn = np.empty(0, bool)
+        self._tested = np.empty(0, bool)
         self._number: int | None = None
         self._logarithmic = True
         self._lines = PathLines(self)
@@ -152,7 +152,7 @@ class _Lines(ChartFigure):
         self._path = path
         if path is not None:
             self._cut, self._behaviour = path.cut, np.asarray(path.behaviour)
-            self._drawn = np.isfinite(path.bias).all(axis=0)
+            self._tested = np.isfinite(path.bias).all(axis=0)
         self._show()
         self._start()
 
@@ -201,15 +201,15 @@ class _Lines(ChartFigure):
         above = self.plan.y_pixels(high) - position.y()
         below = position.y() - self.plan.y_pixels(low)
         away = np.maximum(np.maximum(above, below), 0.0)
-        away[((low == 0) & (high == 0)) | ~self._drawn[:known]] = np.inf
+        away[((low == 0) & (high == 0)) | ~self._tested[:known]] = np.inf
         away -= np.where(self._behaviour[:known] > 0, PREFERENCE, 0.0)
         row = int(away.argmin())
         return (0, row) if away[row] <= REACH else None
 
     def step(self, part: Part | None, across: int, down: int) -> Part | None:
-        if self._path is None or not self._drawn.any():
+        if self._path is None or not self._tested.any():
             return None
-        order = np.flatnonzero(self._drawn)
+        order = np.flatnonzero(self._tested)
         order = order[np.argsort(-self._path.bias[-1, order], kind="stable")]
         if part is None:
             row = row_of(self._path.numbers, self._number)
@@ -225,14 +225,14 @@ class _Lines(ChartFigure):
     def table(self) -> PlotTable:
         path = self._path
         assert path is not None
-        rows = np.flatnonzero(self._drawn)
+        rows = np.flatnonzero(self._tested)
         names = [path.names[row] for row in rows.tolist()]
         axes: dict[str, Column] = {"annotator": names, path.axis or "place": path.at}
         behaviour = [BEHAVIOUR_WORDS[number] for number in self._behaviour[rows].tolist()]
         values = {"bias": path.bias[:, rows].T + 0.0, "behaviour": np.asarray(behaviour, object)[:, None]}
         return PlotTable.of_cells(axes, values)
 
-    def place_of(self, part: Part) -> QPointF:
+    def position_of(self, part: Part) -> QPointF:
         """Return the right end of a line."""
         assert self._path is not None
         y = self.plan.y_pixels(self._path.bias[-1:, part[1]])
@@ -255,10 +255,10 @@ class _Lines(ChartFigure):
         if path is None:
             self.show_chart(NO_CHART)
             return
-        places, bias = self._positions(path), path.bias[:, self._drawn]
+        places, bias = self._positions(path), path.bias[:, self._tested]
         ends = np.array([min(float(bias.min(initial=0.0)), 0.0), max(float(bias.max(initial=0.0)), 0.0)])
         ends = np.array([-1.0, 1.0]) if ends[0] == ends[1] else ends
-        bad = np.flatnonzero(self._drawn & (self._behaviour == BAD))[:MOST_CROSSES]
+        bad = np.flatnonzero(self._tested & (self._behaviour == BAD))[:MOST_CROSSES]
         marks: list[Mark] = [
             Points(x=places[[0, -1]], y=ends, size=0.0, pointable=False),
             Segments(x=EVERYWHERE, y=np.zeros((1, 2)), ink="second"),
@@ -302,7 +302,7 @@ class _Lines(ChartFigure):
                 x=(plan.x_pixels(self._positions(path)) - plan.box.left) / plan.box.width,
                 bias=path.bias,
                 held=path.held,
-                drawn=self._drawn,
+                drawn=self._tested,
                 behaviour=self._behaviour,
                 least=plan.view.bottom,
                 most=plan.view.top,
@@ -321,7 +321,7 @@ class _Lines(ChartFigure):
         look, selected = theme.current(), row_of(self._path.numbers, self._number)
         pointed = None if self.pointed is None else self.pointed[1]
         for row, ink, width in ((selected, look.accent, 2.6), (pointed, look.text, 1.8)):
-            if row is not None and row < self._lines.done and self._drawn[row]:
+            if row is not None and row < self._lines.done and self._tested[row]:
                 self._draw_line(painter, row, ink, width)
 
     def _draw_chart(self, painter: QPainter) -> None:
@@ -343,7 +343,7 @@ class _Lines(ChartFigure):
         x, marks = self._positions(path), []
         for behaviour, (width, opacity, dash) in enumerate(STYLES):
             dashes = () if dash is None else (dash[0] / width, dash[1] / width - dash[0] / width)
-            for row in np.flatnonzero(self._drawn & (self._behaviour == behaviour)).tolist():
+            for row in np.flatnonzero(self._tested & (self._behaviour == behaviour)).tolist():
                 entered = np.flatnonzero(path.bias[:, row])
                 if len(entered):
                     begin = max(int(entered[0]) - 1, 0)

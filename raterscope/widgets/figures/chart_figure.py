@@ -71,7 +71,7 @@ class ChartFigure(Figure[Part]):
         self._grabbed: tuple[QPointF, View] | None = None
         self._dragged = False
         self._orders: dict[int, NDArray[np.int64]] = {}
-        self._places: dict[int, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
+        self._pixels: dict[int, tuple[NDArray[np.float64], NDArray[np.float64]]] = {}
 
     def show_chart(self, chart: Chart, *, keep_view: bool = False) -> None:
         """Show a chart, all of it, or the part shown so far where it is the same in another state."""
@@ -100,13 +100,13 @@ class ChartFigure(Figure[Part]):
     def plan(self) -> Layout:
         """The layout, in the pixels of `room`."""
         if self._layout is None:
-            self._places = {}
+            self._pixels = {}
             self._layout = lay_out(self.chart, box_of(self.room), text_width, view=self._view)
         return self._layout
 
-    def place_of(self, part: Part) -> QPointF:
+    def position_of(self, part: Part) -> QPointF:
         """Return the position of a point, in pixels of the room."""
-        x, y = self._mark_places(part[0])
+        x, y = self._mark_pixels(part[0])
         return QPointF(float(x[part[1]]), float(y[part[1]]))
 
     def heading(self) -> tuple[str, str]:
@@ -128,7 +128,7 @@ class ChartFigure(Figure[Part]):
         if not layout.box.left - REACH <= px <= layout.box.right + REACH:
             return None
         for number in self.chart.walked:
-            x, y = self._mark_places(number)
+            x, y = self._mark_pixels(number)
             away = (x - px) ** 2 + (y - py) ** 2
             index = int(np.argmin(np.where(np.isnan(away), np.inf, away)))
             distance = float(np.sqrt(away[index]))
@@ -139,13 +139,13 @@ class ChartFigure(Figure[Part]):
                 nearest, best = distance, (number, index)
         return best
 
-    def _mark_places(self, number: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _mark_pixels(self, number: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the positions of the points of a mark, in pixels of the room."""
         layout = self.plan
-        if number not in self._places:
+        if number not in self._pixels:
             mark = self.chart.marks[number]
-            self._places[number] = layout.pixels(np.asarray(mark.across), np.asarray(mark.up))
-        return self._places[number]
+            self._pixels[number] = layout.pixels(np.asarray(mark.across), np.asarray(mark.up))
+        return self._pixels[number]
 
     def step(self, part: Part | None, across: int, down: int) -> Part | None:
         """Lead along a series, and from series to series."""
@@ -190,11 +190,11 @@ class ChartFigure(Figure[Part]):
         look, canvas = theme.current(), QtCanvas(painter)
         box = self.plan.box
         for part in self._rings:
-            position = self.place_of(part)
+            position = self.position_of(part)
             if box.contains(position.x(), position.y()):
                 canvas.disc((position.x(), position.y()), self._ring_size / 2, "", Pen(look.text, 1.6))
         if self.pointed is not None:
-            self._draw_pointed(painter, self.place_of(self.pointed))
+            self._draw_pointed(painter, self.position_of(self.pointed))
 
     def _draw_chart(self, painter: QPainter) -> None:
         draw_chart(QtCanvas(painter), self.plan, theme.current())
@@ -231,7 +231,7 @@ class ChartFigure(Figure[Part]):
         if event.key() in (Qt.Key.Key_Plus, Qt.Key.Key_Equal, Qt.Key.Key_Minus):
             box = self.plan.box
             middle = QPointF((box.left + box.right) / 2, (box.top + box.bottom) / 2)
-            about = middle if self.pointed is None else self.place_of(self.pointed)
+            about = middle if self.pointed is None else self.position_of(self.pointed)
             self._zoom(about, 1 / ZOOM if event.key() == Qt.Key.Key_Minus else ZOOM)
             return
         super().keyPressEvent(event)
@@ -307,8 +307,8 @@ class ChartFigure(Figure[Part]):
     def _look_at(self, view: View | None) -> None:
         if view is not None:
             full = full_view(self.chart)
-            left, right = _held(view.left, view.right, full.left, full.right)
-            bottom, top = _held(view.bottom, view.top, full.bottom, full.top)
+            left, right = _within(view.left, view.right, full.left, full.right)
+            bottom, top = _within(view.bottom, view.top, full.bottom, full.top)
             view = View(left, right, bottom, top)
             view = None if view == full else view
         if view != self._view:
@@ -316,7 +316,7 @@ class ChartFigure(Figure[Part]):
             self.redraw()
 
     def _bring_into_view(self, part: Part) -> None:
-        position, layout = self.place_of(part), self.plan
+        position, layout = self.position_of(part), self.plan
         if layout.box.contains(position.x(), position.y()):
             return
         x, y = layout.units(position.x(), position.y())
@@ -413,7 +413,7 @@ def _scaled(
     return about - (about - low) * factor, about + (high - about) * factor
 
 
-def _held(low: float, high: float, least: float, most: float) -> tuple[float, float]:
+def _within(low: float, high: float, least: float, most: float) -> tuple[float, float]:
     """Move an interval into another one; give that where it is as long."""
     if high - low >= (most - least) * (1 - 1e-9):
         return least, most

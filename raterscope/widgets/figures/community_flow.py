@@ -194,7 +194,7 @@ def lay_out(
 
 NOTHING = "Find communities to see how they change over time."
 SAME = "Every community goes on from the first moment to the last."
-TOLD = 4
+MOST_LISTED = 4
 """This many events are listed, the others in the tooltip."""
 
 HEAD = 20.0
@@ -205,7 +205,7 @@ BAND, FAINT = 120, 36
 TINT = 0.1
 """Of a block's ground: more, and what is written on it in its colour is not read easily."""
 
-MOST_SAID = 12
+MOST_RATES = 12
 
 
 @dataclass(frozen=True)
@@ -301,10 +301,10 @@ class CommunityFlow(FigurePanel):
     def __init__(self, title: str = "Communities over time", parent: QWidget | None = None) -> None:
         self.figure = _Flow(title)
         super().__init__(title, self.figure, NOTHING, parent)
-        self._told = plain_label("", "small", wrap=True)
+        self._summary = plain_label("", "small", wrap=True)
         column = self.layout()
         assert column is not None
-        column.addWidget(self._told)
+        column.addWidget(self._summary)
         self.figure.chosen.connect(self._on_chosen)
         self.show_nothing(NOTHING)
 
@@ -312,10 +312,10 @@ class CommunityFlow(FigurePanel):
         """Show communities over time."""
         self.figure.show_flow(view)
         sentences = [event.words for event in view.events]
-        more = "" if len(sentences) <= TOLD else f" And {len(sentences) - TOLD:,} more."
-        self._told.setText(" ".join(sentences[:TOLD]) + more or SAME)
-        self._told.setToolTip(plain_tip(" ".join(sentences)) if more else "")
-        self._told.show()
+        more = "" if len(sentences) <= MOST_LISTED else f" And {len(sentences) - MOST_LISTED:,} more."
+        self._summary.setText(" ".join(sentences[:MOST_LISTED]) + more or SAME)
+        self._summary.setToolTip(plain_tip(" ".join(sentences)) if more else "")
+        self._summary.show()
         self.header.set_aside(view.caption)
         self.set_filled(True)
 
@@ -323,14 +323,14 @@ class CommunityFlow(FigurePanel):
         """Show a sentence in place of the figure."""
         self.figure.show_flow(None)
         self._nothing.setText(words)
-        self._told.hide()
+        self._summary.hide()
         self.header.set_aside("")
         self.set_filled(False)
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """The text below the figure, or in its place."""
-        return self._told.text() if self.filled else self._nothing.text()
+        return self._summary.text() if self.filled else self._nothing.text()
 
     def select_community(self, number: int | None) -> None:
         """Set off a community by its lasting number, without a signal."""
@@ -436,7 +436,7 @@ class _Flow(Figure[Part]):
         if view.prototypes is None or community == len(view.numbers[moment]):
             return ""
         matrix = view.prototypes[moment][community]
-        if matrix.size > MOST_SAID:
+        if matrix.size > MOST_RATES:
             return ""
         rows = zip(view.classes, matrix, strict=True)
         return "".join(

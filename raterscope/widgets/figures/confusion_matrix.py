@@ -195,19 +195,19 @@ class _Matrix(Figure[tuple[int, int]]):
         beside = ", within the interval" if within else f", difference {self._difference(part)}"
         return f"{text}; the crowd {view.crowd[part]:.2f}{beside}"
 
-    def _places(self, part: tuple[int, int]) -> int:
+    def _digits(self, part: tuple[int, int]) -> int:
         view = self._view
         assert view is not None
         return min(2, decimals(float(view.low[part]), float(view.high[part])))
 
     def _rate(self, part: tuple[int, int]) -> tuple[str, str]:
-        view, places = self._view, self._places(part)
+        view, digits = self._view, self._digits(part)
         assert view is not None
         mean, low, high = float(view.mean[part]), float(view.low[part]), float(view.high[part])
         if not np.isfinite(mean):
             return "not known", ""
-        ends = f"{low:.{places}f} to {high:.{places}f}" if np.isfinite(low + high) else ""
-        return f"{mean:.{places}f}", ends
+        ends = f"{low:.{digits}f} to {high:.{digits}f}" if np.isfinite(low + high) else ""
+        return f"{mean:.{digits}f}", ends
 
     def _count(self, part: tuple[int, int]) -> str:
         view = self._view
@@ -224,10 +224,10 @@ class _Matrix(Figure[tuple[int, int]]):
         view = self._view
         assert view is not None
         assert view.crowd is not None
-        gap, places = float(view.mean[part] - view.crowd[part]), self._places(part)
+        gap, digits = float(view.mean[part] - view.crowd[part]), self._digits(part)
         if not np.isfinite(gap):
             return ""
-        text = f"{abs(gap):.{places}f}"
+        text = f"{abs(gap):.{digits}f}"
         return text if not text.strip("0.") else f"{'+' if gap > 0 else '−'}{text}"
 
     def _text(self, part: tuple[int, int]) -> tuple[str, str]:

@@ -27,7 +27,7 @@ NOTHING = "Press Fuse (F5) to see every annotator's confusion matrix."
 NARROW = (740, 620, 540, 360)
 """Below these widths go, one after the other: the scale, the word at the right, the button's words."""
 NOBODY = "No annotator has such a name."
-MOST_SAID = 12
+MOST_RATES = 12
 
 
 class Measure(NamedTuple):
@@ -111,7 +111,7 @@ class ConfusionWall(QWidget):
         self._title, self._blind, self._falling = title, False, True
         self._view: WallView | None = None
         self._lit: frozenset[int] = frozenset()
-        self._place_of: dict[int, int] = {}
+        self._row_of: dict[int, int] = {}
         self._names: tuple[str, ...] = ()
         self._folded: list[str] = []
         self.header = Header(title)
@@ -164,10 +164,10 @@ class ConfusionWall(QWidget):
         selected, chosen = self.selected, self.measure.currentData()
         self._view = view
         if view is None:
-            self._place_of = {}
+            self._row_of = {}
             self._settle()
             return
-        self._place_of = {number: row for row, number in enumerate(view.numbers.tolist())}
+        self._row_of = {number: row for row, number in enumerate(view.numbers.tolist())}
         labels = [label for label, _, _ in view.measures]
         blocked = self.measure.blockSignals(True)
         self.measure.clear()
@@ -208,17 +208,17 @@ class ConfusionWall(QWidget):
 
     def select(self, numbers: Iterable[int]) -> None:
         """Select annotators without a signal; those who are not on the wall are passed over."""
-        self.tiles.select([self._place_of[number] for number in numbers if number in self._place_of])
+        self.tiles.select([self._row_of[number] for number in numbers if number in self._row_of])
 
     @property
     def selected(self) -> tuple[int, ...]:
         """Numbers of the annotators selected."""
-        return self._numbers(self.tiles.selected) if self._place_of else ()
+        return self._numbers(self.tiles.selected) if self._row_of else ()
 
     @property
     def shown(self) -> tuple[int, ...]:
         """Numbers of the annotators shown, in order."""
-        return self._numbers(self.tiles.order) if self._place_of else ()
+        return self._numbers(self.tiles.order) if self._row_of else ()
 
     def highlight(self, numbers: Iterable[int] | None) -> None:
         """Dim all but these, as the members of a community; None, or nobody, dims none."""
@@ -258,7 +258,7 @@ class ConfusionWall(QWidget):
         return PlotTable.of_cells(axes, {**columns, "excluded": view.excluded[order, None, None]})
 
     def _dim(self) -> None:
-        self.tiles.light([self._place_of[number] for number in self._lit if number in self._place_of] or None)
+        self.tiles.light([self._row_of[number] for number in self._lit if number in self._row_of] or None)
 
     def _numbers(self, places: Iterable[int]) -> tuple[int, ...]:
         view = self._view
@@ -287,7 +287,7 @@ class ConfusionWall(QWidget):
             parts.append("excluded")
         text = ", ".join(parts)
         rates = view.mean[row_index]
-        if rates.size > MOST_SAID or np.isnan(rates).any():
+        if rates.size > MOST_RATES or np.isnan(rates).any():
             return text
         rows = [
             f"{name}: "
@@ -325,7 +325,7 @@ class ConfusionWall(QWidget):
         self.direction.setText(words if self.width() >= NARROW[2] else sign)
         self.direction.setAccessibleDescription(words)
         self.direction.setToolTip(words)
-        notes = [f"{len(self._lit.intersection(self._place_of)):,} of {number:,}"] if self._lit else []
+        notes = [f"{len(self._lit.intersection(self._row_of)):,} of {number:,}"] if self._lit else []
         notes += [f"{visible:,} found"] if visible < number else []
         notes += ["size = votes"] if number and self.width() >= NARROW[1] else []
         self.header.set_aside(" | ".join(notes))
@@ -353,10 +353,10 @@ class ConfusionWall(QWidget):
 class _NamedTiles(WallTiles):
     def __init__(self, words: Callable[[int], str]) -> None:
         super().__init__()
-        self._said = words
+        self._describe = words
 
     def words(self, row: int) -> str:
-        return self._said(row)
+        return self._describe(row)
 
 
 class _Filter(QLineEdit):

@@ -123,7 +123,7 @@ class _Tree(Figure[int]):
         self.update()
 
     def words(self, part: int) -> str:
-        members = self._said(part)
+        members = self._member_names(part)
         if part < len(self._names):
             return members
         return f"{members}: joined at {self._height[part]:.3g}{' ' if self._unit else ''}{self._unit}"
@@ -161,12 +161,12 @@ class _Tree(Figure[int]):
 
     def table(self) -> PlotTable:
         leaves = len(self._names)
-        halves = [[self._said(half) for half in pair] for pair in self._halves]
+        halves = [[self._member_names(half) for half in pair] for pair in self._halves]
         height = f"joined at ({self._unit})" if self._unit else "joined at"
         first, second = zip(*halves, strict=True)
         return PlotTable.of({"one": first, "other": second, height: self._height[leaves:]})
 
-    def _said(self, part: int) -> str:
+    def _member_names(self, part: int) -> str:
         return ", ".join(self._names[leaf] for leaf in self._members[part])
 
     def _ticks(self) -> list[Tick]:
@@ -186,7 +186,7 @@ class _Tree(Figure[int]):
     def _floor(self) -> float:
         return self.room.height() - LEAF_ROOM
 
-    def _place(self, part: int) -> QPointF:
+    def _position(self, part: int) -> QPointF:
         top = self._height.max(initial=0.0) or 1.0
         x = self._left() + (self._across[part] + 0.5) * self._step()
         return QPointF(x, self._floor() - (self._floor() - TOP) * self._height[part] / top)
@@ -196,8 +196,8 @@ class _Tree(Figure[int]):
         leaves = len(self._names)
         if part < leaves:
             return []
-        joint = self._place(part)
-        ends = sorted((self._place(half) for half in self._halves[part - leaves]), key=QPointF.x)
+        joint = self._position(part)
+        ends = sorted((self._position(half) for half in self._halves[part - leaves]), key=QPointF.x)
         corners = [QPointF(end.x(), joint.y()) for end in ends]
         return [(corners[0], corners[1]), *zip(corners, ends, strict=True)]
 
@@ -234,7 +234,7 @@ class _Tree(Figure[int]):
 
     def _draw_leaf(self, painter: QPainter, leaf: int, lit: bool) -> None:
         chosen = lit or self._names[leaf] in self._selected
-        position, step = self._place(leaf), self._step()
+        position, step = self._position(leaf), self._step()
         paint_rater(painter, QRectF(position.x() - 9, position.y() + 3, 18, 8), self._numbers[leaf])
         font = theme.font(theme.CAPTION, bold=chosen)
         painter.setFont(font)

@@ -242,10 +242,10 @@ class CrowdSizePlot(ChartPanel):
     def describe(self) -> Chart:
         """Describe the lines of the measure and the stage chosen."""
         title = f"{self.measure.currentText()} {self.stage.currentText()}"
-        named = [(_short(curve.method), curve) for curve in self._shown()]
+        named = [(_short(curve.method), curve) for curve in self._visible_curves()]
         return crowd_size_chart(named, str(self.measure.currentData()), title)
 
-    def _shown(self) -> list[CrowdSizeCurve]:
+    def _visible_curves(self) -> list[CrowdSizeCurve]:
         chosen = str(self.stage.currentData())
         if chosen == "clustering":
             return [curve for curve in self._curves if curve.stage == chosen]

@@ -186,7 +186,7 @@ class PathLines(QObject):
         self.images: list[QImage] = []
         self._frame: PathFrame | None = None
         self._covers: list[NDArray[np.float64]] = []
-        self._next, self._kept = 0, False
+        self._next, self._spans_known = 0, False
         self._timer = QTimer(self)
         self._timer.setInterval(0)
         self._timer.timeout.connect(self._work)
@@ -206,8 +206,8 @@ class PathLines(QObject):
         self._timer.stop()
         number = frame.bias.shape[1]
         self._frame = frame
-        self._kept = recoloured and self.done == number
-        if not self._kept:
+        self._spans_known = recoloured and self.done == number
+        if not self._spans_known:
             self.low = np.zeros((frame.columns, number), np.float32)
             self.high = np.zeros((frame.columns, number), np.float32)
             self.done = 0
@@ -232,7 +232,7 @@ class PathLines(QObject):
         assert frame is not None
         number = frame.bias.shape[1]
         some = slice(self._next, self._next + TOGETHER)
-        if not self._kept:
+        if not self._spans_known:
             bias = np.nan_to_num(np.asarray(frame.bias[:, some], dtype=np.float32))
             x = np.maximum.accumulate(np.clip(frame.x, 0, 1)) * frame.columns
             self.low[:, some], self.high[:, some] = column_spans(x, bias, frame.columns, held=frame.held)

@@ -85,13 +85,13 @@ class RankingView:
             raise ValueError(f"not as much of everything as there are items: {number}")
         if {np.shape(self.before_interval), np.shape(self.after_interval)} != {(2, number)}:
             raise ValueError(f"intervals not of shape (2, {number})")
-        object.__setattr__(self, "place_before", self._places(self.rank_before))
-        object.__setattr__(self, "place_after", self._places(self.rank_after))
+        object.__setattr__(self, "place_before", self._positions(self.rank_before))
+        object.__setattr__(self, "place_after", self._positions(self.rank_after))
         object.__setattr__(self, "swapped", self.rank_before != self.rank_after)
         last = self.place_before[np.isfinite(self.place_before)]
         object.__setattr__(self, "length", float(last.max()) + 1 if len(last) else 0.0)
 
-    def _places(self, rank: NDArray[np.integer]) -> NDArray[np.floating]:
+    def _positions(self, rank: NDArray[np.integer]) -> NDArray[np.floating]:
         places, items = np.full(len(rank), np.nan), np.flatnonzero(rank)
         order = items[np.lexsort((rank[items], self.component[items]))]
         further = np.diff(self.component[order], prepend=self.component[order[:1]]) != 0
@@ -178,7 +178,7 @@ class Rows:
         left = GUTTER + float(place_in_row) * self.pitch - self.scrolled
         return QRectF(left, self.top(row), self.side, self.side)
 
-    def shown(self, row: int) -> NDArray[np.bool_]:
+    def visible(self, row: int) -> NDArray[np.bool_]:
         """Return which cards of a row are visible."""
         left = self.x((self.view.place_before, self.view.place_after)[row])
         return np.asarray((left + self.side >= GUTTER) & (left <= self.width))
@@ -250,7 +250,7 @@ def paint_rows(
     _paint_lines(painter, rows, {*chosen, *pointed})
     painter.setFont(theme.font(theme.CAPTION))
     for row in (BEFORE, AFTER):
-        for item in np.flatnonzero(rows.shown(row)).tolist():
+        for item in np.flatnonzero(rows.visible(row)).tolist():
             picture = pictures.get(item) if rows.view.pictures else None
             width = 2.0 if item in chosen else 1.4
             ink = look.text if item in chosen or item in pointed else look.accent
@@ -274,7 +274,7 @@ def _paint_lines(painter: QPainter, rows: Rows, lit: set[int]) -> None:
     starts, ends = rows.x(view.place_before) + half, rows.x(view.place_after) + half
     seen = rows.passing()
     if int(seen.sum()) > MOST_PASSING:
-        seen = rows.shown(BEFORE) | rows.shown(AFTER)
+        seen = rows.visible(BEFORE) | rows.visible(AFTER)
     number = int((seen & view.swapped).sum())
     alpha = 255 if number <= FAINT_FROM else max(round(255 * FAINT_FROM / number), FAINTEST)
     still, moved = QPen(QColor(look.line), 1.4), QPen(theme.colour(look.accent, alpha), 1.5)
@@ -314,7 +314,7 @@ def _paint_card(painter: QPainter, box: QRectF, rank: int, picture: QPixmap | No
 def _paint_scores(painter: QPainter, rows: Rows) -> None:
     """Paint scores and intervals beside both rows, on a scale for those in sight."""
     view, look = rows.view, theme.current()
-    visible = [np.flatnonzero(rows.shown(row)) for row in (BEFORE, AFTER)]
+    visible = [np.flatnonzero(rows.visible(row)) for row in (BEFORE, AFTER)]
     scores = (view.before, view.after)
     ends = (view.before_interval, view.after_interval)
     seen = [score[items] for score, items in zip(scores, visible, strict=True)]

@@ -184,7 +184,7 @@ class RankingRows(QAbstractScrollArea):
         rows = self.rows()
         if rows is None or not rows.view.pictures or not self.isVisible():
             return []
-        return np.flatnonzero(rows.shown(BEFORE) | rows.shown(AFTER)).tolist()
+        return np.flatnonzero(rows.visible(BEFORE) | rows.visible(AFTER)).tolist()
 
     def _on_scrolled(self) -> None:
         self.pictures.rest()

@@ -113,14 +113,14 @@ class DriftView:
     def words(self, true_row: int, step: int) -> str:
         """Describe a row after a vote, and what changed there."""
         rates = ", ".join(
-            f"{name} {self._figure(true_row, step, output)}" for output, name in enumerate(self.outputs)
+            f"{name} {self._rate(true_row, step, output)}" for output, name in enumerate(self.outputs)
         )
         votes = f"{self.informed[step, true_row]:,.0f}"
         changes = [words for when, of, words in self.changes if (when, of) == (step, true_row)]
         row = f"true {self.classes[true_row]}, vote {step + 1:,} ({votes} of that class): {rates}"
         return row + "".join(f"; after vote {step + 1:,}: {words}" for words in changes)
 
-    def _figure(self, row: int, step: int, output: int) -> str:
+    def _rate(self, row: int, step: int, output: int) -> str:
         if self.low is None or self.high is None:
             return f"{self.mean[step, row, output]:.2f}"
         values = (float(part[step, row, output]) for part in (self.mean, self.low, self.high))

@@ -189,7 +189,7 @@ class _Similarity(Figure[tuple[int, int]]):
 
     def clear(self) -> None:
         self._table = self._network = None
-        self._anew()
+        self._reset()
 
     def show_table(self, table: _Table) -> None:
         shades = np.asarray(table.values, dtype=np.float32) * np.float32(255 / table.high)
@@ -199,21 +199,21 @@ class _Similarity(Figure[tuple[int, int]]):
         self._picture = QImage(pixels.data, number, number, number, QImage.Format.Format_Indexed8).copy()
         self._picture.setColorTable([QColor(*map(int, colour)).rgb() for colour in VIRIDIS])
         self._table = table
-        self._anew()
+        self._reset()
 
     def show_network(self, network: _Network) -> None:
         self._network = network
-        self._anew()
+        self._reset()
 
     def set_mode(self, mode: str) -> None:
         self._mode = mode
-        self._anew()
+        self._reset()
 
     def select(self, community: int | None) -> None:
         self._selected = community
         self.redraw()
 
-    def _anew(self) -> None:
+    def _reset(self) -> None:
         self.point(None)
         self.redraw()
 
@@ -272,7 +272,7 @@ class _Similarity(Figure[tuple[int, int]]):
         return min(max(part[0] + down, 0), last), min(max(part[1] + across, 0), last)
 
     def _mark_at(self, position: QPointF) -> tuple[int, int] | None:
-        places = self._places()
+        places = self._positions()
         if not len(places):
             return None
         distance = np.hypot(places[:, 0] - position.x(), places[:, 1] - position.y())
@@ -281,7 +281,7 @@ class _Similarity(Figure[tuple[int, int]]):
 
     def _towards(self, mark: int, across: int, down: int) -> tuple[int, int]:
         """Return the mark that lies nearest in a direction, sideways counting double; or the same one."""
-        away = self._places() - self._places()[mark]
+        away = self._positions() - self._positions()[mark]
         ahead = away @ np.array([across, down], dtype=float)
         aside = np.abs(away @ np.array([down, across], dtype=float))
         cost = np.where(ahead > 0, ahead + 2 * aside, np.inf)
@@ -292,7 +292,7 @@ class _Similarity(Figure[tuple[int, int]]):
         side = max(min(self.room.width() - STRIP - 4, self.room.height() - STRIP - BAR_HEIGHT - 10), 1.0)
         return QRectF(STRIP, STRIP, side, side)
 
-    def _places(self) -> NDArray[np.float64]:
+    def _positions(self) -> NDArray[np.float64]:
         """Return the positions of the marks, (m, 2) pixels."""
         if self._network is None or not len(self._network.names):
             return np.empty((0, 2))
@@ -311,7 +311,7 @@ class _Similarity(Figure[tuple[int, int]]):
         painter.setBrush(Qt.BrushStyle.NoBrush)
         if self._mode == "graph":
             painter.setPen(QPen(QColor(theme.current().text), 2))
-            painter.drawEllipse(QPointF(*self._places()[part[0]]), 9, 9)
+            painter.drawEllipse(QPointF(*self._positions()[part[0]]), 9, 9)
             return
         square, number = self._square(), self.rows
         side = square.width() / number
@@ -361,7 +361,7 @@ class _Similarity(Figure[tuple[int, int]]):
         paint_colour_bar(painter, bar, VIRIDIS, 0.0, table.high, table.label)
 
     def _draw_graph(self, painter: QPainter) -> None:
-        network, places = self._network, self._places()
+        network, places = self._network, self._positions()
         if network is None:
             return
         order = np.argsort(network.weights, kind="stable")[-MOST_LINES:]

@@ -91,7 +91,7 @@ class TernaryPlot(Figure[Part]):
         best, nearest = None, REACH
         for row, marks in enumerate(self._marks):
             steps = np.append(marks, self._step)
-            x, y = self._places(row, steps).T
+            x, y = self._pixels(row, steps).T
             away = np.hypot(x - position.x(), y - position.y())
             if away.min() < nearest:
                 nearest, best = float(away.min()), (row, int(steps[away.argmin()]))
@@ -138,7 +138,7 @@ class TernaryPlot(Figure[Part]):
             row, step = self.pointed
             painter.setPen(QPen(QColor(theme.current().text), 1.6))
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawEllipse(self._place(row, step), REACH, REACH)
+            painter.drawEllipse(self._pixel(row, step), REACH, REACH)
 
     def _marked(self, row: int) -> NDArray[np.int64]:
         assert self._view is not None
@@ -155,17 +155,17 @@ class TernaryPlot(Figure[Part]):
             most = max(MOST_POINTS // len(self._view.classes), 8)
             # Far more points than can be drawn are not even looked at.
             steps = np.arange(0, len(self._view.mean), max(1, len(self._view.mean) // (4 * most)))
-            places = self._places(row, steps)
+            places = self._pixels(row, steps)
             thinned = _thinned(places, most)
             self._paths.append((steps[thinned], places[thinned]))
 
-    def _places(self, row: int, steps: NDArray[np.int64]) -> NDArray[np.floating]:
+    def _pixels(self, row: int, steps: NDArray[np.int64]) -> NDArray[np.floating]:
         """Return the positions of a class's row after steps, (S, 2) pixels."""
         assert self._view is not None
         return pixels_of(self._corners, self._view.mean[steps, row])
 
-    def _place(self, row: int, step: int) -> QPointF:
-        ((x, y),) = self._places(row, np.array([step]))
+    def _pixel(self, row: int, step: int) -> QPointF:
+        ((x, y),) = self._pixels(row, np.array([step]))
         return QPointF(x, y)
 
     def _draw_frame(self, painter: QPainter) -> None:
@@ -193,7 +193,7 @@ class TernaryPlot(Figure[Part]):
     def _draw_path(self, painter: QPainter, row: int) -> None:
         steps, places = self._paths[row]
         gone = int(np.searchsorted(steps, self._step, side="right"))
-        present = self._places(row, np.array([self._step]))
+        present = self._pixels(row, np.array([self._step]))
         colour = QColor(colour_of(label_ink(row), theme.current()))
         faint = QColor(colour)
         faint.setAlpha(FAINT)
@@ -210,7 +210,7 @@ class TernaryPlot(Figure[Part]):
         look, named = theme.current(), QPointF(-NAME, -NAME)
         painter.setFont(theme.font(theme.CAPTION))
         for step, words in self._view.together:
-            places = [self._place(row, step) for row in range(len(self._view.classes))]
+            places = [self._pixel(row, step) for row in range(len(self._view.classes))]
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(theme.colour(look.accent, 255 if step <= self._step else FAINT), 1.2))
             painter.drawPolyline(places)
@@ -231,7 +231,7 @@ class TernaryPlot(Figure[Part]):
         look = theme.current()
         changed = {step for step, of, _ in self._view.changes if of == row}
         for step in self._marks[row].tolist():
-            position = self._place(row, step)
+            position = self._pixel(row, step)
             if step in changed:
                 painter.setBrush(Qt.BrushStyle.NoBrush)
                 painter.setPen(QPen(QColor(look.text if step <= self._step else look.third), 1.6))
@@ -240,7 +240,7 @@ class TernaryPlot(Figure[Part]):
                 radius = marker_radius(float(self._view.informed[step, row]))
                 paint_label(painter, position, row, radius, filled=step <= self._step)
         radius = marker_radius(float(self._view.informed[self._step, row])) + 3
-        paint_label(painter, self._place(row, self._step), row, radius, edge=look.text)
+        paint_label(painter, self._pixel(row, self._step), row, radius, edge=look.text)
 
 
 def _thinned(places: NDArray[np.floating], most: int) -> NDArray[np.int64]:

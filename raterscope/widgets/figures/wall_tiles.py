@@ -144,7 +144,7 @@ class WallTiles(QAbstractScrollArea):
         self._settle()
         self._show(index)
 
-    def place_at(self, point: QPoint) -> int | None:
+    def row_at(self, point: QPoint) -> int | None:
         """Return the row at a point of the room."""
         index = self._index_at(point)
         return None if index is None else int(self._order[index])
@@ -260,7 +260,7 @@ class WallTiles(QAbstractScrollArea):
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         """Emit the annotator that is double-clicked."""
-        row = self.place_at(usual(event.position()).toPoint())
+        row = self.row_at(usual(event.position()).toPoint())
         if row is not None and event.button() == Qt.MouseButton.LeftButton:
             self.activated.emit(row)
 
@@ -353,7 +353,7 @@ class WallTiles(QAbstractScrollArea):
         """Describe the annotator under the pointer in a tooltip."""
         if event.type() == QEvent.Type.ToolTip:
             assert isinstance(event, QHelpEvent)
-            row = self.place_at(usual(QPointF(event.pos())).toPoint())
+            row = self.row_at(usual(QPointF(event.pos())).toPoint())
             QToolTip.showText(event.globalPos(), plain_tip(self.words(row)) if row is not None else "", self)
             return True
         return super().viewportEvent(event)

@@ -65,7 +65,7 @@ class Outliner(QObject):
     """
 
     ready = Signal(str)
-    _found = Signal(str, int, object)
+    _computed = Signal(str, int, object)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -73,9 +73,9 @@ class Outliner(QObject):
         self._pool.setMaxThreadCount(1)
         self._shapes: dict[str, Shape] = {}
         self._paths: OrderedDict[Place, tuple[Shape, QPainterPath]] = OrderedDict()
-        self._wanted: dict[str, tuple[int, frozenset[str]]] = {}
+        self._pending: dict[str, tuple[int, frozenset[str]]] = {}
         self._orders: dict[str, int] = {}
-        self._found.connect(self._on_found)
+        self._computed.connect(self._on_computed)
 
     def set_shapes(self, shapes: Mapping[str, Shape]) -> None:
         """Set the shapes to outline. The lines of a changed shape stay until new ones are computed."""
@@ -84,7 +84,7 @@ class Outliner(QObject):
             for index in [index for index in self._paths if index[2] in gone]:
                 del self._paths[index]
         self._shapes = dict(shapes)
-        self._wanted.clear()
+        self._pending.clear()
 
     def forget(self) -> None:
         """Drop every line: the planes have changed."""
@@ -112,14 +112,14 @@ class Outliner(QObject):
         """Cancel running work and wait for it: a few milliseconds."""
         for name in self._orders:
             self._orders[name] += 1
-        self._wanted.clear()
+        self._pending.clear()
         self._pool.clear()
         self._pool.waitForDone()
 
     def _seek(self, plane: Plane, index: int, keys: frozenset[str]) -> None:
-        if self._wanted.get(plane.name) == (index, keys):
+        if self._pending.get(plane.name) == (index, keys):
             return
-        self._wanted[plane.name] = (index, keys)
+        self._pending[plane.name] = (index, keys)
         self._orders[plane.name] = order = self._orders.get(plane.name, 0) + 1
         shapes = {key: self._shapes[key] for key in keys if key in self._shapes}
         work: list[tuple[int, dict[str, Shape]]] = []
@@ -143,14 +143,14 @@ class Outliner(QObject):
                 if self._orders[plane.name] != order:
                     return
                 paths.append((key, shape, path_on(shape, plane, index)))
-            self._found.emit(plane.name, index, paths)
+            self._computed.emit(plane.name, index, paths)
 
-    def _on_found(self, name: str, index: int, paths: list[tuple[str, Shape, QPainterPath]]) -> None:
+    def _on_computed(self, name: str, index: int, paths: list[tuple[str, Shape, QPainterPath]]) -> None:
         valid = [(key, shape, path) for key, shape, path in paths if self._shapes.get(key) is shape]
         for key, shape, path in valid:
             self._paths[name, index, key] = (shape, path)
         while len(self._paths) > KEPT:
             self._paths.popitem(last=False)
-        pending = self._wanted.get(name)
+        pending = self._pending.get(name)
         if valid and pending is not None and pending[0] == index:
             self.ready.emit(name)

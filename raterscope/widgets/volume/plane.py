@@ -201,7 +201,7 @@ class Plane:
         begin = first * self.spacing[axis]
         return begin, begin + count * self.spacing[axis]
 
-    def place_of(self, index: Index) -> tuple[float, float]:
+    def position_of(self, index: Index) -> tuple[float, float]:
         """Return the middle of a voxel on the plane."""
         row, column = self.first_cell(index, (1, 1, 1))
         return float(self.centres(self.across)[column]), float(self.centres(self.down)[row])

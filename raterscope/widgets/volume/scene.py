@@ -317,7 +317,7 @@ class Scene:
             shapes[EDIT] = Shape(*self.edit)
         return shapes
 
-    def wanted(self) -> list[str]:
+    def shape_keys(self) -> list[str]:
         """Name the shapes that are painted."""
         keys = [outline.key for outline in self.in_sight()]
         if self.band is not None:

@@ -123,7 +123,7 @@ class SliceCanvas(QWidget):
         if plane is None:
             return
         if about is None:
-            x, y = view.to_screen(*plane.place_of(self._scene.index))
+            x, y = view.to_screen(*plane.position_of(self._scene.index))
         else:
             x, y = about.x(), about.y()
         self._fitted = False
@@ -153,7 +153,7 @@ class SliceCanvas(QWidget):
         plane, view = self._plane, self._viewport
         if plane is None or self._fitted:
             return
-        position = plane.place_of(self._scene.index)
+        position = plane.position_of(self._scene.index)
         x, y = view.to_screen(*position)
         if not (0 <= x < view.width and 0 <= y < view.height):
             self._set_viewport(view.centred(*position).kept_on(plane.extent, FIT_MARGIN))
@@ -188,7 +188,9 @@ class SliceCanvas(QWidget):
         painter.drawImage(QPointF(0, 0), self._ground)
         self._paint_stroke(painter)
         if not scene.bare and not (plane.slices == 1 and scene.tool == "look" and not scene.calibrated):
-            overlay.paint_cross_hair(painter, view, plane.place_of(scene.index), faint=scene.tool != "look")
+            overlay.paint_cross_hair(
+                painter, view, plane.position_of(scene.index), faint=scene.tool != "look"
+            )
         boxes = () if scene.bare else self._boxes(plane)
         for region, box in sorted(boxes, key=lambda one: one[0].number == scene.selected):
             selected = region.number == scene.selected
@@ -255,7 +257,7 @@ class SliceCanvas(QWidget):
 
     def _paint_shapes(self, painter: QPainter, plane: Plane) -> None:
         scene = self._scene
-        paths = self._outliner.paths(plane, self.index, scene.wanted())
+        paths = self._outliner.paths(plane, self.index, scene.shape_keys())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if BAND in paths:
             painter.fillPath(paths[BAND], theme.colour(theme.DARK.disputed, BAND_ALPHA))

@@ -301,7 +301,7 @@ class SliceView(SliceCanvas):
             return
         self._begin_stroke(plane, puts_in=self._scene.tool == "brush")
         if self._stroke is not None:
-            self._stroke.to(*plane.place_of(self._scene.index))
+            self._stroke.to(*plane.position_of(self._scene.index))
         self._end_stroke()
 
     # What they do ------------------------------------------------------------------------------
@@ -334,7 +334,7 @@ class SliceView(SliceCanvas):
         x, y = self._viewport.to_image(position.x(), position.y())
         disc = QPainterPathStroker()
         disc.setWidth(2 * NEAR / self._viewport.scale)
-        paths = self._outliner.paths(plane, self.index, self._scene.wanted())
+        paths = self._outliner.paths(plane, self.index, self._scene.shape_keys())
         return [
             outline
             for outline in reversed(self._scene.in_sight())

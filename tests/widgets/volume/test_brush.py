@@ -17,7 +17,7 @@ GRIDS = [
 def test_a_stroke_covers_the_voxels_within_the_radius_in_millimetres(grid, name):
     plane, centre, radius = planes_of(grid)[name], (6, 15, 20), 4.2
     stroke = BrushStroke(plane, centre, radius, puts_in=True)
-    stroke.to(*plane.place_of(centre))
+    stroke.to(*plane.position_of(centre))
     done = stroke.finished()
     touched = np.full(SHAPE, -1)
     touched[tuple(slice(a, a + n) for a, n in zip(done.origin, done.values.shape, strict=True))] = done.values
@@ -42,7 +42,7 @@ def test_a_fast_stroke_has_no_gaps_and_what_leaves_the_slice_is_cut_off():
 def test_the_finest_brush_still_covers_the_voxel_under_it():
     plane = planes_of(GRIDS[0])["axial"]
     stroke = BrushStroke(plane, (3, 0, 0), 0.01, puts_in=True)
-    stroke.to(*plane.place_of((3, 7, 9)))
+    stroke.to(*plane.position_of((3, 7, 9)))
     done = stroke.finished()
     assert (done.origin, done.values.tolist()) == ((3, 7, 9), [[[1]]])
 

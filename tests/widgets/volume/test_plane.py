@@ -47,7 +47,7 @@ def test_places_voxels_and_parts_agree_with_what_is_cut(grid):
     for plane in planes_of(grid).values():
         wide, high = plane.spacing[plane.across], plane.spacing[plane.down]
         for index in product(*map(range, SHAPE)):
-            x, y = plane.place_of(index)
+            x, y = plane.position_of(index)
             cut = plane.cut(values, index[plane.normal])
             assert cut[int(y // high), int(x // wide)] == values[index]
             assert plane.index_at(x, y, index) == index
@@ -100,7 +100,7 @@ def test_slices_are_seen_at_their_true_positions(positions, sign):
     for at, position in enumerate(positions):
         from_first = position - grid.bounds[0, 0]
         y = total - from_first if sign > 0 else from_first
-        x, down = plane.place_of((at, 2, 3))
+        x, down = plane.position_of((at, 2, 3))
         assert (x, down) == pytest.approx((3.5 * 0.8, y))
         assert plane.index_at(x, down, (0, 2, 0)) == (at, 2, 3)
         _, top, _, bottom = plane.box_of((at, 2, 0), (1, 1, 6))

@@ -24,7 +24,7 @@ def test_an_outline_runs_where_the_mask_ends_and_is_chosen_by_a_click(view, qtbo
     outlined(view, qtbot)
     axial = view.view("axial")
     # The ball's edge: 12 mm to the right of its middle, 16 voxels of 0.75 mm; the 16th is no longer inside.
-    place = QPointF(*axial.viewport.to_screen(*axial.plane.place_of((10, 30, 56)))).toPoint()
+    place = QPointF(*axial.viewport.to_screen(*axial.plane.position_of((10, 30, 56)))).toPoint()
     half_voxel = round(0.5 * 0.75 * axial.viewport.scale)
     qtbot.mouseClick(axial, LEFT, pos=place - QPoint(half_voxel, 0))
     qtbot.mouseClick(axial, LEFT, pos=screen(axial, (10, 30, 40)))

@@ -92,7 +92,7 @@ def test_a_voxel_is_as_high_and_wide_as_in_the_patient(view):
         plane = part.plane
         far = [0, 0, 0]
         far[plane.across], far[plane.down] = 10, 10
-        a, b = (part.viewport.to_screen(*plane.place_of(at)) for at in ((0, 0, 0), tuple(far)))
+        a, b = (part.viewport.to_screen(*plane.position_of(at)) for at in ((0, 0, 0), tuple(far)))
         ratio = abs(b[0] - a[0]) / abs(b[1] - a[1])
         assert ratio == pytest.approx(plane.spacing[plane.across] / plane.spacing[plane.down])
 

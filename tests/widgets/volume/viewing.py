@@ -19,7 +19,7 @@ def ball(centre=(10, 30, 40), radius=12.0):
 
 
 def screen(part, index) -> QPoint:
-    return QPointF(*part.viewport.to_screen(*part.plane.place_of(index))).toPoint()
+    return QPointF(*part.viewport.to_screen(*part.plane.position_of(index))).toPoint()
 
 
 def colour(part, index, beside=(0, 0)) -> tuple[int, int, int]:

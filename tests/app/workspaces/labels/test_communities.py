@@ -247,7 +247,7 @@ def test_common_tasks_over_time_follow_the_calendar(opened, window, qtbot):
     assert view.moments[-1] == "after all votes"
     assert view.moments[0].startswith("until 2001-")
     assert [each.tolist() for each in view.numbers] == [[0, 1]] * 3
-    assert opened.flow.told == "Every community goes on from the first moment to the last."
+    assert opened.flow.summary == "Every community goes on from the first moment to the last."
 
 
 def test_a_search_over_time_can_be_stopped_and_taken_up(opened, window, qtbot, monkeypatch):
@@ -262,10 +262,10 @@ def test_a_search_over_time_can_be_stopped_and_taken_up(opened, window, qtbot, m
 
     monkeypatch.setattr(communities, "follow_groups", wait)
     opened.middle_tabs.setCurrentWidget(opened.flow)
-    qtbot.waitUntil(lambda: "50 %" in opened.flow.told, timeout=LONG)
+    qtbot.waitUntil(lambda: "50 %" in opened.flow.summary, timeout=LONG)
     qtbot.mouseClick(opened.people.flowing.stop, Qt.MouseButton.LeftButton)
     idle(window, qtbot)
-    assert opened.flow.told == "The communities were not followed to the end."
+    assert opened.flow.summary == "The communities were not followed to the end."
     go.set()
     qtbot.mouseClick(opened.people.flowing.follow, Qt.MouseButton.LeftButton)
     idle(window, qtbot)
@@ -277,9 +277,9 @@ def test_a_static_answer_says_what_is_needed(window, qtbot, tmp_path):
     workspace.middle_tabs.setCurrentWidget(workspace.flow)
     idle(window, qtbot)
     assert not workspace.flow.filled
-    assert "fuse with dynamic IBCC" in workspace.flow.told
+    assert "fuse with dynamic IBCC" in workspace.flow.summary
     switch(workspace, window, qtbot, "tasks")
-    assert "these have none" in workspace.flow.told
+    assert "these have none" in workspace.flow.summary
 
 
 def test_an_answer_without_communities_offers_to_find_them(window, qtbot, tmp_path):
