@@ -148,9 +148,11 @@ def _logarithmic(
         best = [tick for tick in ticks if low - 1e-9 <= tick[0] <= high + 1e-9]
         if _fit(best, length / (high - low), letters, measure):
             return best if len(best) > 1 else _between(axis, low, high, length, letters, measure)
-    while len(best) > 2 and not _fit(best, length / (high - low), letters, measure):
-        best = best[::2]
-    return best
+    chosen: list[Tick] = []
+    for tick in best:
+        if not chosen or _fit([chosen[-1], tick], length / (high - low), letters, measure):
+            chosen.append(tick)
+    return chosen
 
 
 def _between(
