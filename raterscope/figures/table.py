@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, product
@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Column", "PlotTable"]
+__all__ = ["Column", "PlotTable", "check_lengths"]
 
 Column = Sequence[Any] | NDArray[Any]
 
@@ -57,6 +57,12 @@ class PlotTable:
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """Return the rows."""
         return iter(self.source())
+
+
+def check_lengths(number: int, noun: str, *columns: Sized) -> None:
+    """Raise an error unless every column has a value for each of a number of things: "annotators"."""
+    if any(len(column) != number for column in columns):
+        raise ValueError(f"arrays of other lengths than the number of {noun}: {number}")
 
 
 def _plain(column: Column) -> Sequence[Any]:

@@ -142,11 +142,11 @@ def test_the_next_swap_is_gone_to_wherever_it_is(ranking, qtbot):
     after = before.copy()
     after[[300, 301]] = after[[301, 300]]
     ranking.show_ranking(view(before, after))
-    assert not ranking.figure.rows().shown(BEFORE)[300]
+    assert not ranking.figure.rows().visible(BEFORE)[300]
     ranking.next.click()
     assert ranking.items == [300]
-    assert ranking.figure.rows().shown(BEFORE)[300]
-    assert ranking.figure.rows().shown(AFTER)[300]
+    assert ranking.figure.rows().visible(BEFORE)[300]
+    assert ranking.figure.rows().visible(AFTER)[300]
     for _ in range(2):
         qtbot.keyClick(ranking.figure, Qt.Key.Key_N)
     assert ranking.items == [300, 301, 300]

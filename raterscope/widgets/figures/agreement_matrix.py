@@ -12,7 +12,13 @@ from PySide6.QtWidgets import QWidget
 
 from raterscope.figures.table import PlotTable
 from raterscope.widgets import theme
-from raterscope.widgets.figures.cells import BAR_HEIGHT, colours_of, paint_colour_bar
+from raterscope.widgets.figures.cells import (
+    BAR_HEIGHT,
+    cell_at,
+    cell_beside,
+    colours_of,
+    paint_colour_bar,
+)
 from raterscope.widgets.figures.figure_panel import Figure, FigurePanel
 from raterscope.widgets.painting import VIRIDIS, paint_rater, paint_words
 
@@ -144,19 +150,12 @@ class _Matrix(Figure[tuple[int, int]]):
         return f"{first} and {second}: {text}"
 
     def part_at(self, position: QPointF) -> tuple[int, int] | None:
-        grid, side = self._grid()
-        if side <= 0 or not grid.contains(position):
-            return None
-        last = len(self._names) - 1
-        row, column = (position.y() - grid.top()) / side, (position.x() - grid.left()) / side
-        return min(int(row), last), min(int(column), last)
+        return cell_at(position, self._grid()[0], len(self._names), len(self._names))
 
     def step(self, part: tuple[int, int] | None, across: int, down: int) -> tuple[int, int]:
         if part is None:
             return 0, min(1, len(self._names) - 1)
-        row, column = part
-        last = len(self._names) - 1
-        return min(max(row + down, 0), last), min(max(column + across, 0), last)
+        return cell_beside(part, across, down, len(self._names), len(self._names))
 
     def choose(self, part: tuple[int, int]) -> None:
         row, column = part

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QWidget
 
 from raterscope.figures.description import Axis, Chart, Line, Segments
 from raterscope.figures.table import Column as TableColumn
-from raterscope.figures.table import PlotTable
+from raterscope.figures.table import PlotTable, check_lengths
 from raterscope.text.numbers import count, estimate
 from raterscope.widgets.figures.behaviours import BEHAVIOUR_INKS, GOOD
 from raterscope.widgets.figures.column_figure import Column, ColumnFigure
@@ -52,8 +52,7 @@ class OverTimeView:
     behaviour: int = GOOD
 
     def __post_init__(self) -> None:
-        if {len(self.bias), len(self.low), len(self.high), len(self.when)} != {len(self.at)}:
-            raise ValueError(f"arrays of other lengths than the number of windows: {len(self.at)}")
+        check_lengths(len(self.at), "windows", self.bias, self.low, self.high, self.when)
 
     def chart(self) -> Chart:
         """Describe the line with its interval."""

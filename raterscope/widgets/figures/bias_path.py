@@ -14,7 +14,7 @@ from raterscope.figures.canvas import Pen
 from raterscope.figures.description import Axis, Chart, Line, Mark, Note, Points, Scale, Segments
 from raterscope.figures.drawing import draw_chart
 from raterscope.figures.layout import View
-from raterscope.figures.table import Column, PlotTable
+from raterscope.figures.table import Column, PlotTable, check_lengths
 from raterscope.widgets import theme
 from raterscope.widgets.figures.behaviours import (
     BAD,
@@ -86,8 +86,7 @@ class PathView:
         number = len(self.names)
         if self.bias.shape != (len(self.at), number) or not len(self.at):
             raise ValueError(f"a path of shape {self.bias.shape}; expected {len(self.at)} by {number}")
-        if {len(self.behaviour), len(self.numbers)} != {number}:
-            raise ValueError(f"arrays of other lengths than the number of annotators: {number}")
+        check_lengths(number, "annotators", self.behaviour, self.numbers)
         steps = np.diff(self.at)
         if not ((steps >= 0).all() or (steps <= 0).all()) or not (np.asarray(self.at) >= 0).all():
             raise ValueError("places on the path that neither rise nor fall, or lie below 0")

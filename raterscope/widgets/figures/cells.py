@@ -21,6 +21,8 @@ from raterscope.widgets.painting import symbol_path
 
 __all__ = [
     "BAR_HEIGHT",
+    "cell_at",
+    "cell_beside",
     "cell_gap",
     "colours_of",
     "community_colour",
@@ -157,6 +159,24 @@ def short_rate(value: float) -> str:
 def cell_gap(side: float) -> float:
     """Return the gap between cells of a size, in pixels; small ones touch."""
     return 0.0 if side < 5 else 1.0 if side < 14 else 2.0 if side < 40 else 4.0
+
+
+Cell = tuple[int, int]
+"""Row and column of a matrix."""
+
+
+def cell_at(position: QPointF, grid: QRectF, rows: int, columns: int) -> Cell | None:
+    """Return the cell of a matrix under a position; None outside its rectangle."""
+    if not rows or not columns or not grid.contains(position):
+        return None
+    row = int((position.y() - grid.top()) / max(grid.height(), 1e-9) * rows)
+    column = int((position.x() - grid.left()) / max(grid.width(), 1e-9) * columns)
+    return min(row, rows - 1), min(column, columns - 1)
+
+
+def cell_beside(cell: Cell, across: int, down: int, rows: int, columns: int) -> Cell:
+    """Return the cell that an arrow key leads to."""
+    return min(max(cell[0] + down, 0), rows - 1), min(max(cell[1] + across, 0), columns - 1)
 
 
 def paint_cell(painter: QPainter, box: QRectF, ground: QColor) -> None:

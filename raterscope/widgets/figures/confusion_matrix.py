@@ -16,6 +16,8 @@ from raterscope.text.numbers import decimals
 from raterscope.widgets import theme
 from raterscope.widgets.figures.cells import (
     BAR_HEIGHT,
+    cell_at,
+    cell_beside,
     cell_gap,
     colours_of,
     ink_on,
@@ -258,12 +260,10 @@ class _Matrix(Figure[tuple[int, int]]):
         return view.mean, 0.0, 1.0, rate_table(), "rate"
 
     def part_at(self, position: QPointF) -> tuple[int, int] | None:
-        grid, width, height, _ = self._grid()
-        if self._view is None or not grid.contains(position):
+        view = self._view
+        if view is None:
             return None
-        row = int((position.y() - grid.top()) / height)
-        column = int((position.x() - grid.left()) / width)
-        return min(row, len(self._view.classes) - 1), min(column, len(self._view.outputs) - 1)
+        return cell_at(position, self._grid()[0], len(view.classes), len(view.outputs))
 
     def step(self, part: tuple[int, int] | None, across: int, down: int) -> tuple[int, int] | None:
         if self._view is None:
@@ -271,8 +271,7 @@ class _Matrix(Figure[tuple[int, int]]):
         if part is None:
             row, column = self._selected
             return row or 0, column or 0
-        last = len(self._view.classes) - 1, len(self._view.outputs) - 1
-        return min(max(part[0] + down, 0), last[0]), min(max(part[1] + across, 0), last[1])
+        return cell_beside(part, across, down, len(self._view.classes), len(self._view.outputs))
 
     def choose(self, part: tuple[int, int]) -> None:
         self.chosen.emit(*part)

@@ -12,7 +12,7 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QLineEdit, QStackedWidget, QToolButton, QVBoxLayout, QWidget
 
-from raterscope.figures.table import PlotTable
+from raterscope.figures.table import PlotTable, check_lengths
 from raterscope.text.numbers import count
 from raterscope.widgets.figure_menu import FigureMenu
 from raterscope.widgets.figures.cells import BAR_HEIGHT, community_word, paint_colour_bar, rate_table
@@ -87,9 +87,8 @@ class WallView:
             raise ValueError(f"matrices of shape {self.mean.shape} for {number} annotators")
         if not self.measures:
             raise ValueError("nothing to sort by")
-        lengths = [len(values) for values in (self.names, self.votes, self.excluded, self.community)]
-        if {*lengths, *(len(values) for _, values, _ in self.measures)} != {number}:
-            raise ValueError(f"not as much of everything as there are annotators: {number}")
+        columns = (self.names, self.votes, self.excluded, self.community)
+        check_lengths(number, "annotators", *columns, *(values for _, values, _ in self.measures))
 
 
 class ConfusionWall(QWidget):

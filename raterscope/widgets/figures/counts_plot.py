@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QWidget
 
 from raterscope.figures.description import Axis
 from raterscope.figures.streams import round_up
-from raterscope.figures.table import PlotTable
+from raterscope.figures.table import PlotTable, check_lengths
 from raterscope.figures.ticks import ticks_of
 from raterscope.text.numbers import count
 from raterscope.widgets import theme
@@ -54,9 +54,8 @@ class CountsView:
     known: NDArray[np.floating]
 
     def __post_init__(self) -> None:
-        lengths = {len(part) for part in (self.numbers, self.expected, self.low, self.high, self.known)}
-        if lengths != {len(self.names)}:
-            raise ValueError(f"not as much of everything as there are images: {len(self.names)}")
+        columns = (self.numbers, self.expected, self.low, self.high, self.known)
+        check_lengths(len(self.names), "images", *columns)
 
     def words(self, row: int) -> str:
         """Describe a row: "smear 12: 27.3 of its spots expected to be structures, 24 to 31; 29 known"."""

@@ -48,22 +48,28 @@ def row_of(numbers: NDArray[Any], number: int | None) -> int | None:
 
 
 class FigurePanel(QWidget):
-    """A figure with its title above it, brief where there is little room; a sentence if nothing is drawn."""
+    """A figure with its title above it, brief where there is little room; a sentence if nothing is drawn.
+
+    `page` is shown in place of the figure that it contains.
+    """
 
     def __init__(
-        self, title: str, figure: Figure[Any], nothing: str, parent: QWidget | None = None, *, brief: str = ""
-    ) -> None:
+        self, title: str, figure: QWidget, nothing: str, parent: QWidget | None = None, *, brief: str = "",
+        page: QWidget | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(parent)
         theme.set_role(self, "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.header = figure.header = Header(title, brief=brief)
+        self.header = Header(title, brief=brief)
+        if isinstance(figure, Figure):
+            figure.header = self.header
         self.setAccessibleName(title)
         self._pages = QStackedWidget()
         self._belongs = nothing
         self._nothing = plain_label(nothing, "second", wrap=True)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
         self._pages.addWidget(self._nothing)
-        self._pages.addWidget(figure)
+        self._pages.addWidget(page or figure)
         self.setFocusProxy(figure)
         column = QVBoxLayout(self)
         column.setContentsMargins(12, 8, 12, 8)

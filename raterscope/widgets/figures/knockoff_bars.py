@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QSizePolicy,
     QSlider,
     QSpinBox,
-    QStackedWidget,
     QVBoxLayout,
     QWidget,
 )
@@ -20,13 +19,13 @@ from PySide6.QtWidgets import (
 from raterscope.algorithms.pairs.data import HIGHEST_RATE
 from raterscope.figures.description import Axis, Chart, Mark, Note, Points, Rectangles, Segments
 from raterscope.figures.table import Column as TableColumn
-from raterscope.figures.table import PlotTable
+from raterscope.figures.table import PlotTable, check_lengths
 from raterscope.text.numbers import count
 from raterscope.widgets import theme
 from raterscope.widgets.figures.column_figure import Column, ColumnFigure
-from raterscope.widgets.figures.figure_panel import row_of
+from raterscope.widgets.figures.figure_panel import FigurePanel, row_of
 from raterscope.widgets.figures.mode_switch import ModeSwitch
-from raterscope.widgets.parts import Header, leave_keys_to, plain_label
+from raterscope.widgets.parts import leave_keys_to, plain_label
 from raterscope.widgets.text_size import set_lengths
 
 __all__ = [
@@ -94,13 +93,8 @@ class StatisticsView:
 
     def __post_init__(self) -> None:
         draws, number = self.statistic.shape
-        if not draws or {
-            len(self.names),
-            len(self.numbers),
-            *map(len, (self.cut.share, self.cut.flagged)),
-        } != {number}:
-            raise ValueError(f"not as much of everything as there are annotators: {number}")
-        if len(self.cut.at) != draws:
+        check_lengths(number, "annotators", self.names, self.numbers, self.cut.share, self.cut.flagged)
+        if not draws or len(self.cut.at) != draws:
             raise ValueError(f"{len(self.cut.at)} cuts for {draws} draws")
 
     def order(self) -> NDArray[np.int64]:
@@ -254,7 +248,7 @@ LEAST, MOST = 1, round(100 * HIGHEST_RATE)
 """Of the rate, in hundredths; W is not followed beyond."""
 
 
-class KnockoffBars(QWidget):
+class KnockoffBars(FigurePanel):
     """A slider moves the rate; whoever hears `rate_changed` answers with `set_cut`. Nothing is fitted anew.
 
     Signals
@@ -268,24 +262,11 @@ class KnockoffBars(QWidget):
     chosen = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.setAccessibleName("False discovery rate")
-        self.header = Header("False discovery rate", ASIDE)
         self.figure = StatisticBars()
-        self.figure.header = self.header
         self._view: StatisticsView | None = None
-        self._pages = QStackedWidget()
-        nothing = plain_label(NOTHING, "second", wrap=True)
-        nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self._pages.addWidget(nothing)
-        self._pages.addWidget(self._filled())
-        column = QVBoxLayout(self)
-        column.setContentsMargins(12, 8, 12, 8)
-        column.setSpacing(4)
-        column.addWidget(self.header)
-        column.addWidget(self._pages, 1)
+        super().__init__("False discovery rate", self.figure, NOTHING, parent, page=self._make_page())
+        self.header.set_aside(ASIDE)
+        self.header.row.addWidget(self.modes)
         self.slider.valueChanged.connect(self._on_slider)
         self.modes.chosen.connect(self._on_mode)
         self.draw.valueChanged.connect(self._on_draw)
@@ -296,7 +277,7 @@ class KnockoffBars(QWidget):
         """Show annotators, or that there are none yet; mode and draw stay where they can."""
         self._view = view
         leave_keys_to(self, self.figure if view is not None else None)
-        self._pages.setCurrentIndex(int(view is not None))
+        self.set_filled(view is not None)
         has_draws = view is not None and not view.p_values
         self.modes.setVisible(has_draws)
         self.draw.setVisible(has_draws and self.modes.mode == "draw")
@@ -334,7 +315,7 @@ class KnockoffBars(QWidget):
         """The rate the slider stands at."""
         return self.slider.value() / 100
 
-    def _filled(self) -> QWidget:
+    def _make_page(self) -> QWidget:
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setRange(LEAST, MOST)
         self.slider.setPageStep(5)
@@ -361,7 +342,6 @@ class KnockoffBars(QWidget):
         first.addWidget(self._flagged)
         self.draw.setButtonSymbols(QSpinBox.ButtonSymbols.NoButtons)
         self.draw.setToolTip("Which draw of knockoffs is shown (Up and Down)")
-        self.header.row.addWidget(self.modes)
         page = QWidget()
         column = QVBoxLayout(page)
         column.setContentsMargins(0, 0, 0, 0)

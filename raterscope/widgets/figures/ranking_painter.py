@@ -12,6 +12,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPixmap
 
 from raterscope.figures.description import Axis
+from raterscope.figures.table import check_lengths
 from raterscope.figures.ticks import ticks_of
 from raterscope.widgets import theme
 from raterscope.widgets.painting import paint_words
@@ -81,8 +82,7 @@ class RankingView:
     def __post_init__(self) -> None:
         number = len(self.names)
         ranks = (self.rank_before, self.rank_after)
-        if {len(self.before), len(self.after), len(self.component), *map(len, ranks)} != {number}:
-            raise ValueError(f"not as much of everything as there are items: {number}")
+        check_lengths(number, "items", self.before, self.after, self.component, *ranks)
         if {np.shape(self.before_interval), np.shape(self.after_interval)} != {(2, number)}:
             raise ValueError(f"intervals not of shape (2, {number})")
         object.__setattr__(self, "place_before", self._positions(self.rank_before))

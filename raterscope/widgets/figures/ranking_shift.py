@@ -17,12 +17,13 @@ from PySide6.QtGui import (
     QResizeEvent,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QStackedWidget, QToolButton, QToolTip, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QToolButton, QToolTip, QWidget
 
 from raterscope.figures.table import PlotTable
 from raterscope.text.numbers import count
 from raterscope.widgets import theme
 from raterscope.widgets.figure_menu import FigureMenu
+from raterscope.widgets.figures.figure_panel import FigurePanel
 from raterscope.widgets.figures.mode_switch import ModeSwitch
 from raterscope.widgets.figures.ranking_painter import (
     AFTER,
@@ -34,7 +35,7 @@ from raterscope.widgets.figures.ranking_painter import (
     paint_rows,
 )
 from raterscope.widgets.key_help import KeyHelp
-from raterscope.widgets.parts import Header, plain_label, plain_tip
+from raterscope.widgets.parts import plain_tip
 from raterscope.widgets.picture_shelf import PictureShelf
 from raterscope.widgets.text_size import enlarge, set_lengths, text_size, usual
 
@@ -333,7 +334,7 @@ MODES = {
 }
 
 
-class RankingShift(QWidget):
+class RankingShift(FigurePanel):
     """The rows with what stands above them: which item is chosen, how many swap, how they are drawn.
 
     Signals
@@ -350,11 +351,8 @@ class RankingShift(QWidget):
     picture_wanted = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.setAccessibleName("Ranking, before and after")
-        self.header = Header(TITLE, brief=BRIEF)
+        self.figure = RankingRows()
+        super().__init__(TITLE, self.figure, NOTHING, parent, brief=BRIEF)
         self.next = QToolButton()
         self.next.setText("next swap")
         self.next.setToolTip("Go to the next item that swaps (N)")
@@ -364,19 +362,7 @@ class RankingShift(QWidget):
         self.modes = ModeSwitch(MODES)
         self.header.row.addWidget(self.next)
         self.header.row.addWidget(self.modes)
-        self.figure = RankingRows()
         self.menu = FigureMenu(self, self.figure)
-        self._pages = QStackedWidget()
-        nothing = plain_label(NOTHING, "second", wrap=True)
-        nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self._pages.addWidget(nothing)
-        self._pages.addWidget(self.figure)
-        self.setFocusProxy(self.figure)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(12, 8, 8, 4)
-        column.setSpacing(4)
-        column.addWidget(self.header)
-        column.addWidget(self._pages, 1)
         self.modes.chosen.connect(self._on_mode)
         self.next.clicked.connect(self.figure.go_to_next_swap)
         self.figure.item_chosen.connect(self._say_chosen)
@@ -389,7 +375,7 @@ class RankingShift(QWidget):
     def show_ranking(self, view: RankingView | None) -> None:
         """Show items, or that there is no ranking yet. Pictures, and who is selected, stay."""
         self.figure.show_ranking(view)
-        self._pages.setCurrentIndex(int(view is not None))
+        self.set_filled(view is not None)
         swaps = 0 if view is None else int(view.swapped.sum())
         self.modes.setVisible(view is not None)
         self.next.setVisible(swaps > 0)

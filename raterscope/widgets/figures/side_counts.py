@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QWidget
 
 from raterscope.figures.description import Axis, Chart, Mark, Points, Scale, Segments
 from raterscope.figures.symbols import Symbol
-from raterscope.figures.table import Column, PlotTable
+from raterscope.figures.table import Column, PlotTable, check_lengths
 from raterscope.widgets.figures.behaviours import BEHAVIOUR_WORDS, UGLY, UNDECIDABLE
 from raterscope.widgets.figures.chart_figure import ChartPanel
 from raterscope.widgets.figures.figure_panel import row_of
@@ -53,9 +53,8 @@ class SidesView:
     numbers: NDArray[np.integer]
 
     def __post_init__(self) -> None:
-        lengths = {len(part) for part in (self.left, self.right, self.behaviour, self.flagged, self.numbers)}
-        if lengths != {len(self.names)}:
-            raise ValueError(f"arrays of other lengths than the number of annotators: {len(self.names)}")
+        columns = (self.left, self.right, self.behaviour, self.flagged, self.numbers)
+        check_lengths(len(self.names), "annotators", *columns)
 
 
 class SideCounts(ChartPanel):

@@ -16,6 +16,8 @@ from raterscope.text.numbers import count
 from raterscope.widgets import theme
 from raterscope.widgets.figures.cells import (
     BAR_HEIGHT,
+    cell_at,
+    cell_beside,
     community_ink,
     community_word,
     mixed,
@@ -254,12 +256,8 @@ class _Similarity(Figure[tuple[int, int]]):
     def part_at(self, position: QPointF) -> tuple[int, int] | None:
         if self._mode == "graph":
             return self._mark_at(position)
-        if self._table is None or not self._square().contains(position):
-            return None
-        square, number = self._square(), len(self._table.names)
-        row = int((position.y() - square.top()) / square.height() * number)
-        column = int((position.x() - square.left()) / square.width() * number)
-        return min(row, number - 1), min(column, number - 1)
+        number = 0 if self._table is None else len(self._table.names)
+        return cell_at(position, self._square(), number, number)
 
     def step(self, part: tuple[int, int] | None, across: int, down: int) -> tuple[int, int] | None:
         if not self.rows:
@@ -268,8 +266,7 @@ class _Similarity(Figure[tuple[int, int]]):
             return 0, 0
         if self._mode == "graph":
             return self._towards(part[0], across, down)
-        last = self.rows - 1
-        return min(max(part[0] + down, 0), last), min(max(part[1] + across, 0), last)
+        return cell_beside(part, across, down, self.rows, self.rows)
 
     def _mark_at(self, position: QPointF) -> tuple[int, int] | None:
         places = self._positions()

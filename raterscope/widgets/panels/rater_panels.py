@@ -16,7 +16,7 @@ from raterscope.figures.table import PlotTable
 from raterscope.text.numbers import percent
 from raterscope.widgets import theme
 from raterscope.widgets.canvas.tiles import to_picture
-from raterscope.widgets.figures.cells import BAR_HEIGHT, colours_of, paint_colour_bar
+from raterscope.widgets.figures.cells import BAR_HEIGHT, cell_at, colours_of, paint_colour_bar
 from raterscope.widgets.figures.dendrogram import Dendrogram
 from raterscope.widgets.figures.figure_panel import Figure
 from raterscope.widgets.figures.mode_switch import ModeSwitch
@@ -159,14 +159,7 @@ class _Map(Figure[tuple[int, int]]):
         return f"{position}: {self._measure} {self._values[row, column]:.2f}"
 
     def part_at(self, position: QPointF) -> tuple[int, int] | None:
-        if self._picture is None:
-            return None
-        box, (rows, columns) = self._box(), self._values.shape
-        if not box.contains(position):
-            return None
-        row = int((position.y() - box.top()) / box.height() * rows)
-        column = int((position.x() - box.left()) / box.width() * columns)
-        return min(row, rows - 1), min(column, columns - 1)
+        return None if self._picture is None else cell_at(position, self._box(), *self._values.shape)
 
     def step(self, part: tuple[int, int] | None, across: int, down: int) -> tuple[int, int] | None:
         rows, columns = self._values.shape
