@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from raterscope.figures.canvas import Pen, PixelCanvas, VectorCanvas
-from raterscope.figures.description import Axis, Chart, Key, Line
-from raterscope.figures.layout import Box, lay_out
-from raterscope.figures.paper import line_chart, paper_line
+from raterscope.figures.description import Axis, Chart, Key, Line, Points
+from raterscope.figures.layout import SCREEN, Box, lay_out
+from raterscope.figures.paper import PaperChart, line_chart, paper_line
 from raterscope.figures.sheet import image_of, sheet
 from raterscope.figures.ticks import compact, number_text
 
@@ -73,3 +73,66 @@ def test_a_narrow_chart_of_large_numbers_leaves_room_for_the_name_of_its_axis():
     layout = lay_out(chart, Box(0, 0, 160, 170), lambda words, size: 0.55 * size * len(words))
     widest = max(0.55 * 11 * len(words) for _, words in layout.up)
     assert layout.box.left >= widest + 1.5 * 11
+
+
+def measure(text: str, size: float) -> float:
+    return 0.55 * size * len(text)
+
+
+ROOM = Box(0, 0, 400, 200)
+
+
+def test_a_falling_axis_has_its_largest_value_at_the_left():
+    line = Line(x=np.array([30.0, 3.0, 0.3]), y=np.arange(3.0))
+    chart = Chart("", Axis("lambda", scale="log", padding=0.0, falling=True), Axis("bias"), (line,))
+    layout = lay_out(chart, ROOM, measure)
+    x = layout.x_pixels(line.x)
+    assert x[0] == pytest.approx(layout.box.left)
+    assert x[2] == pytest.approx(layout.box.right)
+    assert np.diff(x)[0] == pytest.approx(np.diff(x)[1])
+    assert [text for _, text in sorted(layout.across)][:2] == ["20", "10"]
+
+
+def test_a_root_axis_keeps_the_sign_and_spreads_small_values():
+    axis = Axis("W", -4.0, 16.0, "root", 0.0)
+    layout = lay_out(Chart("", Axis(""), axis), ROOM, measure)
+    low, zero, high = layout.y_pixels(np.array([-4.0, 0.0, 16.0]))
+    assert (zero - high) == pytest.approx(2 * (low - zero))
+    assert "0" in {text for _, text in layout.up}
+    assert axis.backward(float(axis.forward(-4.0))) == pytest.approx(-4.0)
+
+
+@pytest.mark.parametrize("legend_at", ["right", "above", "ends"])
+def test_a_legend_overlaps_neither_the_plot_nor_its_other_rows(legend_at):
+    keys = tuple(Key(f"output {row}", "accent", value=0.5, short=str(row)) for row in range(4))
+    line = Line(x=np.arange(3.0), y=np.arange(3.0))
+    layout = lay_out(Chart("", Axis("x"), Axis("y"), (line,), keys, legend_at=legend_at), ROOM, measure)
+    assert len(layout.legend) == 4
+    if legend_at == "above":
+        assert all(row.middle < layout.box.top for row in layout.legend)
+        assert [row.left for row in layout.legend] == sorted({row.left for row in layout.legend})
+    else:
+        assert all(row.left > layout.box.right for row in layout.legend)
+        assert np.diff(sorted(row.middle for row in layout.legend)).min() > 11
+
+
+def test_a_line_of_many_points_is_filled_and_shows_every_spike():
+    y = np.zeros(50_000)
+    y[31_234] = 1.0
+    chart = Chart("", Axis("x", padding=0.0), Axis("y"), (Line(x=np.arange(50_000.0), y=y, ink="#ff0000"),))
+    paper = PaperChart(chart, 400, 200, SCREEN)
+    image = np.asarray(image_of(paper)).astype(int)
+    red = (image[..., 0] - image[..., 2]) > 90
+    across = np.flatnonzero(red[:80].any(axis=0))
+    box = lay_out(chart, ROOM, PixelCanvas(1, 1).width_of, SCREEN).box
+    assert len(across) > 0
+    assert np.abs(across - (box.left + box.width * 31_234 / 50_000)).max() < 3
+
+
+def test_points_below_an_axis_are_not_clipped():
+    marks = (Points(x=np.array([1.0, 2.0]), y=np.full(2, -np.inf), symbol="square", ink="#ff0000", size=6.0),)
+    chart = Chart("", Axis("", 0.0, 3.0), Axis("", 0.0, 1.0), marks)
+    image = np.asarray(image_of(PaperChart(chart, 400, 200, SCREEN))).astype(int)
+    bottom = lay_out(chart, ROOM, PixelCanvas(1, 1).width_of, SCREEN).box.bottom
+    red = np.flatnonzero(((image[..., 0] - image[..., 2]) > 90).any(axis=1))
+    assert red.min() < bottom + 4 < red.max() + 2
