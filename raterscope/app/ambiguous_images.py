@@ -11,10 +11,12 @@ from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.masks.label_maps import head_of, is_plain_image, is_voxel_file, looks_of
+from raterscope.app.formats.images import MOST_PIXELS
+from raterscope.app.formats.masks.label_maps import is_plain_image, is_voxel_file
 from raterscope.app.formats.masks.naming import bare
+from raterscope.app.formats.sources import Source, Sources
+from raterscope.app.formats.untrusted import checked_shape
 from raterscope.app.formats.volumes.records import VolumeFile
-from raterscope.app.formats.volumes.voxel_files import sentences
 
 __all__ = ["MOST_DECODED", "Resolved", "Shape", "pictures_among", "resolve_pictures", "resolve_voxels"]
 
@@ -49,7 +51,9 @@ class Resolved:
     volumes: list[VolumeFile] = field(default_factory=list)
 
 
-def resolve_voxels(doubtful: Sequence[Path], masks: Sequence[Path], anchors: set[Shape]) -> Resolved:
+def resolve_voxels(
+    doubtful: Sequence[Path], masks: Sequence[Path], anchors: set[Shape], sources: Sources
+) -> Resolved:
     """Decide what may be a mask or a volume: by its name, and by the others of its shape.
 
     Parameters
@@ -60,23 +64,27 @@ def resolve_voxels(doubtful: Sequence[Path], masks: Sequence[Path], anchors: set
         What is sure to be masks.
     anchors : set of Shape
         Of images and volumes that are at hand.
+    sources : Sources
     """
     from raterscope.app.formats.volumes import find_volumes
 
-    shapes = {path: head_of(path).grid.shape for path in doubtful}
+    def shape_of(path: Path) -> Shape:
+        return sources.open(path).voxels().grid.shape
+
+    shapes = {path: shape_of(path) for path in doubtful}
     large = {path for path, shape in shapes.items() if math.prod(shape) > _LARGE}
-    marked = {head_of(path).grid.shape for path in masks if is_voxel_file(path)} | anchors
+    marked = {shape_of(path) for path in masks if is_voxel_file(path)} | anchors
+    count = Counter(shape for path, shape in shapes.items() if path not in large)
     settled = Resolved()
     for path, shape in shapes.items():
-        alike = sum(other == shape for one, other in shapes.items() if one not in large)
         if path in large:
             dense = path.stat().st_size / math.prod(shape) >= _DENSE
         else:
-            dense = shape not in marked and alike < 2
+            dense = shape not in marked and count[shape] < 2
         if not dense or _MASK_WORDS.search(path.name):
             settled.masks.append(path)
             continue
-        found = find_volumes(path)
+        found = find_volumes(sources.open(path))
         if path not in large:
             words = f"{plain(path.name)} was taken for a volume, though it may be a label map."
             found = (replace(found[0], notices=(*found[0].notices, words)), *found[1:])
@@ -105,6 +113,7 @@ def pictures_among(paths: Sequence[Path], tasks: Iterable[str], *, several: bool
 def resolve_pictures(
     paths: Sequence[Path],
     anchors: set[Shape],
+    sources: Sources,
     sure: Collection[Path] = (),
     *,
     alone: bool,
@@ -119,6 +128,7 @@ def resolve_pictures(
     paths : sequence of Path
     anchors : set of Shape
         Of images and volumes that are at hand.
+    sources : Sources
     sure : collection of Path
         Those that are no masks.
     alone : bool
@@ -130,7 +140,7 @@ def resolve_pictures(
     pictures = []
     for done, path in enumerate(paths):
         watch(0.5 * done / len(paths), f"looking at {plain(path.name)}")
-        picture = _picture(path)
+        picture = _picture(sources.open(path))
         pictures.append(replace(picture, dense=True) if path in sure else picture)
     count = Counter(picture.shape for picture in pictures)
     seen = {picture.shape for picture in pictures if picture.dense} | anchors
@@ -145,7 +155,7 @@ def resolve_pictures(
     holds = {}
     for done, one in enumerate(candidates):
         watch(0.5 + 0.5 * done / len(candidates), f"looking into {plain(one.path.name)}")
-        holds[one.path] = _holds(one.path)
+        holds[one.path] = _holds(sources.open(one.path))
     seen |= {one.shape for one in pictures if holds.get(one.path) is False}
     settled = Resolved()
     for one in pictures:
@@ -153,20 +163,23 @@ def resolve_pictures(
         if held or (held is None and (one.shape in seen or _MASK_WORDS.search(one.path.name))):
             settled.masks.append(one.path)
         elif one.shape[0] > 1:
-            settled.volumes += find_volumes(one.path)
+            settled.volumes += find_volumes(sources.open(one.path))
         else:
             settled.images.append(one.path)
     return settled
 
 
-def _holds(path: Path) -> bool | None:
+def _holds(source: Source) -> bool | None:
     """Tell whether a plain image holds masks; None where other images of its size may tell."""
     try:
-        holds, grey = looks_of(path)
+        label_map = source.label_map()
     except InputError:
         return False
-    if holds is not False and grey:
-        return _GREY_WORDS.search(path.stem) is not None
+    holds = label_map.looks_marked()
+    if holds is not False and label_map.has_greys():
+        holds = _GREY_WORDS.search(source.path.stem) is not None
+    if holds is False:
+        source.release()
     return holds
 
 
@@ -181,24 +194,16 @@ class _Picture:
     packed: bool
 
 
-def _picture(path: Path) -> _Picture:
-    from raterscope.app.formats.images import MOST_PIXELS, read_image
-    from raterscope.app.formats.photographs import kind_of_file, open_photograph
-    from raterscope.app.formats.volumes.stacks import image_file, is_tiff
-
-    file = read_image(path)
+def _picture(source: Source) -> _Picture:
+    path, head = source.path, source.image()
+    file = head.file
     if file.width * file.height > MOST_PIXELS:  # shown by tiles; never decoded as a whole, as a mask is
         return _Picture(path, (1, file.height, file.width), colours=True, dense=True, packed=True)
-    if is_tiff(path):
-        import tifffile
-
-        shape = image_file(path).grid.shape
-        with sentences(path), tifffile.TiffFile(path) as pages:
-            page = pages.pages[0]
-            channels, packed = int(page.samplesperpixel), int(page.compression) != 1
-    else:
-        with sentences(path), open_photograph(path, kind_of_file(path)) as image:
-            shape, packed = (1, image.height, image.width), True
-            channels = 1 if image.mode == "P" else len(image.getbands())
+    pages = head.checked_pages()
+    shape = (1, head.rows, head.columns)
+    if pages is not None:
+        shape = (pages.slices, file.height, file.width)
+        checked_shape(path, shape)
+    channels, packed = head.channels, head.is_compressed
     heavy = path.stat().st_size > _DENSE * channels * math.prod(shape) + _HEAD if packed else channels > 1
     return _Picture(path, shape, channels > 1, heavy or not is_plain_image(path), packed)

@@ -18,6 +18,7 @@ from raterscope.app.formats.pairs.true_rankings import holds_ranking
 from raterscope.app.formats.points import has_points
 from raterscope.app.formats.points.tables import holds_scores
 from raterscope.app.formats.records import refuse_special
+from raterscope.app.formats.signatures import IMAGES
 from raterscope.app.formats.sources import SUFFIXES, Source, Sources
 from raterscope.app.formats.volumes.records import VolumeFile
 from raterscope.app.natural import natural
@@ -123,6 +124,7 @@ class ImportCandidates:
     readers: Sequence[OtherFiles] = ()
     others: dict[str, list[Path]] = field(default_factory=dict)
     sources: Sources = field(default_factory=Sources)
+    _files: set[Path] = field(default_factory=set)
 
     def put_other(self, path: Path) -> bool:
         """Put a file to those of a kind that is read by itself, where it is one."""
@@ -135,7 +137,14 @@ class ImportCandidates:
 
     def has(self, path: Path) -> bool:
         """Tell whether a file belongs to a volume that was found already."""
-        return any(path in volume.files for volume in self.volumes)
+        return path in self._files
+
+    def add_volumes(self, volumes: Iterable[VolumeFile]) -> None:
+        """Add volumes, of which those that were found already are not taken twice."""
+        for volume in volumes:
+            if not self._files.issuperset(volume.files) or volume not in self.volumes:
+                self.volumes.append(volume)
+                self._files.update(volume.files)
 
     def put(self, path: Path, others: list[Path]) -> None:
         """Put a file to those of points, of labels, or to others, with labels beside or without."""
@@ -169,7 +178,7 @@ class ImportCandidates:
         """Take up what was in doubt."""
         self.images += settled.images
         self.masks += settled.masks
-        self.volumes += settled.volumes
+        self.add_volumes(settled.volumes)
 
 
 def sort_files(
@@ -245,11 +254,11 @@ def resolve_ambiguous(
         candidates.tables or candidates.points or candidates.labels
     )
     if with_others:  # they are what is true: plain images need not be masks
-        candidates.images = [path for path in candidates.masks if is_image(path)]
+        candidates.images = [path for path in candidates.masks if is_image(candidates.sources.open(path))]
         candidates.masks = [path for path in candidates.masks if path not in candidates.images]
     if candidates.kind is None or with_others:
         anchors = {*shapes, *(volume.grid.shape for volume in candidates.volumes)}
-        candidates.add(resolve_voxels(candidates.doubtful, candidates.masks, anchors))
+        candidates.add(resolve_voxels(candidates.doubtful, candidates.masks, anchors, candidates.sources))
         pictures = pictures_among(candidates.images, tasks)
         alone = not (
             candidates.tables
@@ -262,7 +271,7 @@ def resolve_ambiguous(
         others = [path for path in candidates.images if path not in pictures]
         candidates.images = [path for path in candidates.images if path in pictures]
         sure = pictures_among(others, clicked, several=False)
-        candidates.add(resolve_pictures(others, anchors, sure, alone=alone, watch=watch))
+        candidates.add(resolve_pictures(others, anchors, candidates.sources, sure, alone=alone, watch=watch))
     return ClassifiedFiles(
         tables=tuple(candidates.tables), points=tuple(candidates.points), labels=tuple(candidates.labels),
         pairs=tuple(candidates.pairs), images=tuple(candidates.images), masks=tuple(candidates.masks),
@@ -291,31 +300,32 @@ def _sort_file(path: Path, kind: str | None, candidates: ImportCandidates, watch
     watch(0.0, f"looking at {plain(path.name)}")
     if candidates.has(path) or candidates.put_other(path):
         return
+    source = candidates.sources.open(path)
     if kind == "clicks" and path.suffix.casefold() in SUFFIXES:
         candidates.points.append(path)
     elif kind in ("clicks", "truth") and candidates.put_points(path):
         pass
     elif kind == "truth":
-        others = candidates.masks if _may_be_masks(path) else candidates.tables
-        (candidates.labels if find_labels(candidates.sources.open(path)) else others).append(path)
+        others = candidates.masks if _may_be_masks(source) else candidates.tables
+        (candidates.labels if find_labels(source) else others).append(path)
     elif kind in _LISTS:
         getattr(candidates, _LISTS[kind]).append(path)
     elif kind == "volume" or path.name.casefold() == _DICOMDIR:
-        candidates.volumes += [one for one in find_volumes(path, watch) if one not in candidates.volumes]
+        candidates.add_volumes(find_volumes(source, watch, candidates.sources))
     elif path.suffix.casefold() in SUFFIXES:
         candidates.put(path, candidates.masks)
     elif is_voxel_file(path):
-        _sort_voxels(path, candidates, watch)
-    elif path.is_file() and candidates.sources.open(path).dicom() is not None:
-        if holds_masks(candidates.sources.open(path)):
+        _sort_voxels(source, candidates, watch)
+    elif source.dicom() is not None:
+        if holds_masks(source):
             candidates.masks.append(path)
         else:
-            candidates.volumes += [one for one in find_volumes(path, watch) if one not in candidates.volumes]
-    elif is_image(path):
+            candidates.add_volumes(find_volumes(source, watch, candidates.sources))
+    elif is_image(source):
         candidates.images.append(path)
-    elif has_pairs(candidates.sources.open(path)):
+    elif has_pairs(source):
         candidates.pairs.append(path)
-    elif holds_ranking(candidates.sources.open(path)):
+    elif holds_ranking(source):
         candidates.rankings.append(path)
     else:
         candidates.put(path, candidates.tables)
@@ -327,7 +337,7 @@ def _sort_folder(folder: Path, kind: str | None, candidates: ImportCandidates, w
     from raterscope.app.formats.volumes.dicom_headers import DicomFile
 
     if kind == "volume":
-        candidates.volumes += find_volumes(folder, watch)
+        candidates.add_volumes(find_volumes(folder, watch))
         return
     before = _count(candidates)
     files = sorted(walked(folder, part(watch, 0.0, 0.1)), key=lambda path: natural(str(path)))
@@ -341,21 +351,22 @@ def _sort_folder(folder: Path, kind: str | None, candidates: ImportCandidates, w
                 continue  # what it lists or belongs to is looked at
             if candidates.put_other(path):
                 continue
+            source = candidates.sources.open(path)
             if kind in (None, "clicks", "masks", "truth") and path.suffix.casefold() in SUFFIXES:
-                is_of_masks = kind != "clicks" and holds_masks(candidates.sources.open(path))
+                is_of_masks = kind != "clicks" and holds_masks(source)
                 others = candidates.masks if is_of_masks else candidates.left
                 if kind is None:
                     candidates.put(path, others)
                 elif kind == "masks" or not candidates.put_points(path):
                     others.append(path)
             elif is_voxel_file(path) and kind is None:
-                _sort_voxels(path, candidates, step)
-            elif (scan := candidates.sources.open(path).dicom()) is not None:
-                if holds_masks(candidates.sources.open(path)):
+                _sort_voxels(source, candidates, step)
+            elif (scan := source.dicom()) is not None:
+                if holds_masks(source):
                     candidates.masks.append(path)
                 else:
                     scans.append(scan)
-            elif is_image(path) or (is_voxel_file(path) and kind in ("masks", "truth")):
+            elif is_image(source) or (is_voxel_file(path) and kind in ("masks", "truth")):
                 (candidates.masks if kind in ("masks", "truth") else candidates.images).append(path)
             elif kind not in (None, "clicks", "truth") or not candidates.put_points(path):
                 candidates.left.append(path)
@@ -363,7 +374,7 @@ def _sort_folder(folder: Path, kind: str | None, candidates: ImportCandidates, w
             refused.append(error)
     if scans and kind is None:
         try:
-            candidates.volumes += dicom.series_in(scans, folder, part(watch, 0.6, 1.0))
+            candidates.add_volumes(dicom.series_in(scans, folder, part(watch, 0.6, 1.0)))
         except InputError as error:
             refused.append(error)
     if _count(candidates) == before:
@@ -391,21 +402,18 @@ def _count(candidates: ImportCandidates) -> int:
     return marks + len(candidates.images) + len(candidates.volumes) + len(candidates.doubtful)
 
 
-def _may_be_masks(path: Path) -> bool:
-    from raterscope.app.formats.volumes.dicom_headers import is_dicom
-
-    if path.suffix.casefold() in SUFFIXES or is_voxel_file(path) or is_image(path):
-        return True
-    return path.is_file() and is_dicom(path)
+def _may_be_masks(source: Source) -> bool:
+    path = source.path
+    return path.suffix.casefold() in SUFFIXES or is_voxel_file(path) or source.format in ("DICOM", *IMAGES)
 
 
-def _sort_voxels(path: Path, candidates: ImportCandidates, watch: Watch) -> None:
+def _sort_voxels(source: Source, candidates: ImportCandidates, watch: Watch) -> None:
     from raterscope.app.formats.volumes import find_volumes
 
-    holds = holds_masks(path, part(watch, 0.0, 0.5))
+    holds = holds_masks(source, part(watch, 0.0, 0.5))
     if holds:
-        candidates.masks.append(path)
+        candidates.masks.append(source.path)
     elif holds is None:
-        candidates.doubtful.append(path)
+        candidates.doubtful.append(source.path)
     else:
-        candidates.volumes += find_volumes(path, part(watch, 0.5, 1.0))
+        candidates.add_volumes(find_volumes(source, part(watch, 0.5, 1.0)))

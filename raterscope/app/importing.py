@@ -129,7 +129,7 @@ def read_files(
     pairs = read_pair_files(candidates.pairs, mappings, candidates.sources, part(watch, then, now))
     ambiguous = _ambiguous_tables(candidates, mappings)
     candidates.sources.keep([*candidates.tables, *candidates.points, *candidates.masks])
-    rankings = tuple(read_ranking(path) for path in candidates.rankings)
+    rankings = tuple(read_ranking(candidates.sources.open(path)) for path in candidates.rankings)
     shown = [*names_of(labels), *names_of_items(pairs), *at_hand.tasks]
     found, refused = _read_each(
         candidates.tables, kind, mappings, beside, candidates.sources, part(watch, now, now + 0.1)

@@ -1,41 +1,49 @@
-"""Every file of annotations is opened once, however many kinds of annotation are taken from it."""
+"""Every file is sniffed once and parsed once, however many kinds of annotation are taken from it."""
 
-import builtins
 import csv
-import io
 import json
+import os
+import sys
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from raterscope.app.annotator_names import UnknownAnnotators
 from raterscope.app.cli import main
-from raterscope.app.formats import dialects
+from raterscope.app.errors import InputError
 from raterscope.app.formats.sources import Sources
 from raterscope.app.importing import read_files
 from raterscope.app.kinds.masks.reading import MaskReading
 from tests.app.formats.dicom_builder import write_series
 from tests.app.formats.points.crowds import SIZE, WRITERS
+from tests.campaigns.samples import READERS, samples_of
 
 MARKS = {("ann", "one.png"): [(10.5, 20.25), (30, 40)], ("bob", "one.png"): [(11, 21)]}
 SQUARE = [20, 20, 28, 20, 28, 28, 20, 28]
 
 
+_counts: Counter[Path] | None = None
+
+
+def _count_open(event: str, arguments: tuple) -> None:
+    if _counts is not None and event == "open" and isinstance(arguments[0], str):
+        path, mode = Path(arguments[0]), arguments[1] or "r"
+        if "w" not in mode and not path.is_dir():
+            _counts[path] += 1
+
+
+sys.addaudithook(_count_open)
+
+
 @pytest.fixture
-def opens(monkeypatch):
-    """Count how often each file is opened to be read."""
-    counts: Counter[Path] = Counter()
-    real = io.open
-
-    def counting(file, mode="r", *arguments, **options):
-        if isinstance(file, (str, Path)) and "w" not in mode:
-            counts[Path(file)] += 1
-        return real(file, mode, *arguments, **options)
-
-    monkeypatch.setattr(io, "open", counting)
-    monkeypatch.setattr(builtins, "open", counting)
-    return counts
+def opens():
+    """Count how often each file is opened to be read, by whatever library."""
+    global _counts
+    _counts = Counter()
+    yield _counts
+    _counts = None
 
 
 def coco_of_all_kinds(path: Path) -> Path:
@@ -109,6 +117,35 @@ def test_points_of_every_format_are_read_once(
     assert [opens[path] for path in paths] == [1] * len(paths)
 
 
+def most_opens(path: Path, reader: str) -> int:
+    """Annotations need no sniff; of an image the header is all, unless it may be a mask."""
+    if path.suffix in (".json", ".geojson", ".xml", ".jpg", ".jpeg"):
+        return 1
+    if reader in ("dicom", "enhanced-dicom") or (path.suffix == ".dcm" and not path.stem.startswith("mask")):
+        return 1
+    return 3 if reader == "pair-tables" else 2  # to name the line of a row that was skipped
+
+
+@pytest.mark.parametrize("in_folder", [False, True], ids=["named", "in a folder"])
+@pytest.mark.parametrize("reader", sorted(set(READERS) - {"growing"}))
+def test_a_file_of_every_format_is_sniffed_once_and_parsed_once(
+    tmp_path: Path, opens, reader: str, in_folder: bool
+) -> None:
+    data = os.environ.get("RATERSCOPE_DATA")
+    for number, sample in enumerate(samples_of(reader, Path(data) if data else None)):
+        folder = tmp_path / str(number)
+        for name, content in sample.files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content)
+        files = [folder / name for name in sample.read]
+        mappings = dict.fromkeys(files, sample.columns) if sample.columns and not in_folder else {}
+        opens.clear()
+        with suppress(InputError):
+            read_files([folder] if in_folder else files, mappings=mappings)
+        for file in files:
+            assert 1 <= opens[file] <= most_opens(file, reader), file.name
+
+
 def test_fusing_on_the_command_line_reads_once(tmp_path: Path, opens) -> None:
     path = coco_of_all_kinds(tmp_path / "coco.json")
     for kind in ("clicks", "labels"):
@@ -166,15 +203,15 @@ TABLES = {
 
 
 @pytest.mark.parametrize("name", list(TABLES))
-def test_a_table_is_opened_to_detect_its_format_and_to_read_it(
-    tmp_path: Path, monkeypatch, name: str
-) -> None:
+def test_a_table_is_opened_to_detect_its_format_and_to_read_it(tmp_path: Path, opens, name: str) -> None:
     path = tmp_path / "one.csv"
     path.write_text(TABLES[name])
-    assert times_unpacked(monkeypatch, path) == 2
+    with suppress(UnknownAnnotators):
+        read_files([path])
+    assert opens[path] == 2
 
 
-def test_an_export_of_marks_and_answers_is_read_once_for_both(tmp_path: Path, monkeypatch) -> None:
+def test_an_export_of_marks_and_answers_is_read_once_for_both(tmp_path: Path, opens) -> None:
     tasks = [
         {"task": "T0", "task_label": "Is there a spot?", "value": "Yes"},
         {"task": "T1", "task_label": "Mark it", "value": [{"tool": 0, "x": 1.5, "y": 2.5, "frame": 0}]},
@@ -184,36 +221,15 @@ def test_an_export_of_marks_and_answers_is_read_once_for_both(tmp_path: Path, mo
     path = tmp_path / "export.csv"
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([header, row])
-    assert times_unpacked(monkeypatch, path) == 2
+    read_files([path])
+    assert opens[path] == 2
 
 
 def test_the_import_command_opens_a_table_no_more_often_for_a_study_that_is_there(
-    tmp_path: Path, monkeypatch
+    tmp_path: Path, opens
 ) -> None:
     path = tmp_path / "one.csv"
     path.write_text(TABLES["clicks"])
-    times = counted_unpacking(monkeypatch)
     for turn in (1, 2):
         assert main(["import", str(tmp_path / "a.rscope"), str(path)]) == 0
-        assert times[path] == 2 * turn
-
-
-def times_unpacked(monkeypatch, path: Path) -> int:
-    """Count how often a table's text is opened in an import."""
-    times = counted_unpacking(monkeypatch)
-    readings = read_files([path])
-    assert readings.clicks or readings.labels or readings.pairs or readings.rankings
-    return times[path]
-
-
-def counted_unpacking(monkeypatch) -> Counter[Path]:
-    """Count from now on how often each table's text is opened."""
-    times: Counter[Path] = Counter()
-    real = dialects.opened
-
-    def counting(where: Path):
-        times[where] += 1
-        return real(where)
-
-    monkeypatch.setattr(dialects, "opened", counting)
-    return times
+        assert opens[path] == 2 * turn

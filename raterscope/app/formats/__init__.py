@@ -71,8 +71,8 @@ def read(
     if kind in ("image", None):
         from raterscope.app.formats.images import is_image, read_image
 
-        if kind == "image" or is_image(path):
-            return read_image(path)
+        if kind == "image" or is_image(source):
+            return read_image(source)
     table = source.table(watch)
     if kind == "truth":
         return points_of(table, mapping)

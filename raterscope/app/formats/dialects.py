@@ -19,7 +19,7 @@ from raterscope.app.formats.records import refuse_special
 
 __all__ = [
     "bytes_of", "decoded", "delimiter_of", "distinct", "encodings_of", "even", "header_of", "is_headed",
-    "no_text", "opened", "others", "refuse_uneven", "rows_of",
+    "may_be_text", "no_text", "opened", "others", "refuse_uneven", "rows_of",
 ]  # fmt: skip
 
 LONGEST_FILE, _LONGEST_UNPACKED = 2 << 30, 512 << 20
@@ -33,8 +33,8 @@ _PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp")
 csv.field_size_limit(LONGEST_CELL)
 
 
-def bytes_of(path: Path, most: int = -1) -> bytes:
-    """Read a file that may be a table, or its first bytes.
+def bytes_of(path: Path, most: int = -1, file: BinaryIO | None = None) -> bytes:
+    """Read a file that may be a table, or its first bytes; from `file` if it is open already.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def bytes_of(path: Path, most: int = -1) -> bytes:
         size = path.stat().st_size
         if size > LONGEST_FILE:
             raise InputError(f"has {size / 2**30:.1f} GB; expected a table of at most 2 GB", file=path)
-        with opened(path) as stream:
+        with opened(path, file) as stream:
             data = stream.read(most)
     except FileNotFoundError:
         raise InputError("is not there", file=path) from None
@@ -59,12 +59,24 @@ def bytes_of(path: Path, most: int = -1) -> bytes:
     return data
 
 
-def opened(path: Path) -> BinaryIO:
-    """Open a file that may be a table; one that gzip has packed is unpacked as it is read."""
-    stream = path.open("rb")
+def opened(path: Path, file: BinaryIO | None = None) -> BinaryIO:
+    """Open a file that may be a table; one that gzip has packed is unpacked as it is read.
+
+    Parameters
+    ----------
+    path : Path
+    file : BinaryIO, optional
+        The file where it is open already; it is closed with what this returns.
+    """
+    stream = path.open("rb") if file is None else file
     packed = stream.read(len(_GZIP)) == _GZIP
     stream.seek(0)
     return BufferedReader(_Unpacked(path, stream)) if packed else stream
+
+
+def may_be_text(start: bytes) -> bool:
+    """Tell by its first bytes whether a file may be text, packed by gzip or not."""
+    return start.startswith(_GZIP) or bool(encodings_of(start))
 
 
 class _Unpacked(RawIOBase):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +28,12 @@ from raterscope.app.formats.photographs import (
     turned,
 )
 from raterscope.app.formats.records import ImageFile
+from raterscope.app.formats.signatures import IMAGES
+from raterscope.app.formats.sources import File, Source, open_source
 from raterscope.app.formats.tiff_levels import tiff_orientation
+from raterscope.app.formats.untrusted import opened
 
-__all__ = ["MOST_PIXELS", "is_image", "load_image", "read_image"]
+__all__ = ["MOST_PIXELS", "ImageHead", "Pages", "is_image", "load_image", "read_image", "read_image_head"]
 
 _LONGEST_DESCRIPTION = 100_000
 _MICROMETRES = {
@@ -45,15 +49,53 @@ _FINER_THAN_PRINTERS = 5.0
 """Micrometres: a resolution below it is a microscope's; printers and scanners of paper have coarser ones."""
 
 
-def is_image(path: Path) -> bool:
+@dataclass(frozen=True)
+class Pages:
+    """Pages of a TIFF: slices, and their distances (slice, row, column) in mm where the file has them."""
+
+    slices: int
+    steps: tuple[float, float, float] | None = None
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ImageHead:
+    """Header of an image.
+
+    Attributes
+    ----------
+    file : ImageFile
+    rows, columns : int
+        As stored, before an orientation is applied.
+    channels : int
+    is_compressed : bool
+    pages : Pages, InputError or None
+        Of a TIFF; or why its pages make no volume.
+    """
+
+    file: ImageFile
+    rows: int
+    columns: int
+    channels: int
+    is_compressed: bool
+    pages: Pages | InputError | None = None
+
+    def checked_pages(self) -> Pages | None:
+        """Give the pages of a TIFF, None for another format, or raise the problem."""
+        if isinstance(self.pages, InputError):
+            raise self.pages.with_traceback(None)
+        return self.pages
+
+
+def is_image(file: File) -> bool:
     """Tell by a file's first bytes whether it is an image of a kind that is read here."""
     try:
-        return bool(kind_of_file(path))
-    except (OSError, InputError):
+        return open_source(file).format in IMAGES
+    except InputError:
         return False
 
 
-def read_image(path: Path | str) -> ImageFile:
+def read_image(file: File) -> ImageFile:
     """Read the head of an image: its size as shown, an orientation that it asks for applied.
 
     Raises
@@ -62,26 +104,60 @@ def read_image(path: Path | str) -> ImageFile:
         For a file that is no PNG, JPEG or TIFF, is damaged, or claims more than 400 million pixels and is no
         pyramid.
     """
+    if isinstance(file, Source):
+        return file.image().file
+    return read_image_head(Path(file)).file
+
+
+def read_image_head(path: Path, file: BinaryIO | None = None, *, pages: bool = False) -> ImageHead:
+    """Read the head of an image, from `file` if it is open already.
+
+    Parameters
+    ----------
+    path : Path
+    file : BinaryIO, optional
+    pages : bool
+        Look for slices among the pages of a TIFF, unless it is too large to be one.
+
+    Raises
+    ------
+    InputError
+        As `read_image`.
+    """
     from raterscope.app.formats.pyramids.slide_source import SlideSource, is_slide
 
-    path = Path(path)
-    pixel_size = None
-    with sentences(path):
-        kind = kind_of_file(path)
+    pixel_size, found, channels, is_compressed = None, None, 1, True
+    with sentences(path), opened(path, file) as stream:
+        kind = kind_of_file(path, stream)
         if is_slide(path):
             slide, turn = SlideSource(path), 1
-            (width, height), pixel_size = slide.pyramid.levels[0], slide.pixel_size
+            (columns, rows), pixel_size, channels = slide.pyramid.levels[0], slide.pixel_size, 3
         elif kind == "TIFF":
-            with tiff_page(path, LARGEST, pyramids=True) as page:
-                width, height, turn = page.imagewidth, page.imagelength, tiff_orientation(page)
+            with tiff_page(path, LARGEST, pyramids=True, file=stream) as page:
+                columns, rows, turn = page.imagewidth, page.imagelength, tiff_orientation(page)
+                channels, is_compressed = int(page.samplesperpixel), int(page.compression) != 1
                 pixel_size = _micrometres(page)
+                if pages and columns * rows <= MOST_PIXELS:
+                    found = _pages(path, page.parent)
         else:
-            with open_photograph(path, kind) as image:
-                (width, height), turn = image.size, orientation(path, image)
-            refuse_bomb(path, width, height, most=LARGEST)
-    if turn >= 5:
-        width, height = height, width
-    return ImageFile(name=path.name, path=path, width=width, height=height, pixel_size=pixel_size)
+            with open_photograph(stream, kind) as image:
+                (columns, rows), turn = image.size, orientation(image)
+                channels = 1 if image.mode == "P" else len(image.getbands())
+            refuse_bomb(path, columns, rows, most=LARGEST)
+    width, height = (rows, columns) if turn >= 5 else (columns, rows)
+    image_file = ImageFile(name=path.name, path=path, width=width, height=height, pixel_size=pixel_size)
+    return ImageHead(image_file, rows, columns, channels, is_compressed, found)
+
+
+def _pages(path: Path, file: Any) -> Pages | InputError:
+    from raterscope.app.formats.volumes.stacks import read_pages
+
+    try:
+        with sentences(path):
+            return read_pages(path, file)
+    except InputError as error:
+        error.__cause__ = error.__context__ = None  # whose frames hold the file
+        return error
 
 
 def load_image(path: Path | str) -> NDArray[np.uint8]:
@@ -112,7 +188,7 @@ def load_image(path: Path | str) -> NDArray[np.uint8]:
         else:
             with open_photograph(path, kind) as image:
                 refuse_bomb(path, *image.size)
-                turn = orientation(path, image)
+                turn = orientation(image)
                 pixels = pillow_pixels(image)
         return np.ascontiguousarray(turned(_stretched(pixels), turn))
 

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,10 @@ from PIL.JpegImagePlugin import JpegImageFile
 from PIL.PngImagePlugin import PngImageFile
 
 from raterscope.app.errors import InputError
-from raterscope.app.formats.damage import in_a_sentence
 from raterscope.app.formats.records import refuse_special
+from raterscope.app.formats.signatures import SNIFFED, image_kind
 from raterscope.app.formats.tiff_levels import tiff_levels
+from raterscope.app.formats.untrusted import in_a_sentence, opened
 
 __all__ = [
     "JPEG_COMPRESSIONS",
@@ -61,14 +62,6 @@ _DARKEST, _BRIGHTEST = 0.1, 99.9
 _SAMPLE = 1_000_000
 _ORIENTATION = 0x0112
 _LONGEST_EXIF = 1 << 16
-_SIGNATURES = {
-    b"\x89PNG\r\n\x1a\n": "PNG",
-    b"\xff\xd8\xff": "JPEG",
-    b"II*\x00": "TIFF",
-    b"MM\x00*": "TIFF",
-    b"II+\x00": "TIFF",
-    b"MM\x00+": "TIFF",
-}
 
 # Pillow warns at half the size at which it refuses; these modules say themselves what is too large.
 warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
@@ -76,8 +69,8 @@ warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
 logging.getLogger("tifffile").setLevel(logging.CRITICAL)
 
 
-def kind_of_file(path: Path) -> str:
-    """Tell PNG, JPEG or TIFF by a file's first bytes.
+def kind_of_file(path: Path, file: BinaryIO | None = None) -> str:
+    """Tell PNG, JPEG or TIFF by a file's first bytes, read from `file` if it is open already.
 
     Raises
     ------
@@ -85,12 +78,13 @@ def kind_of_file(path: Path) -> str:
         For a file that is none of them, or is empty.
     """
     refuse_special(path)
-    with path.open("rb") as file:
-        start = file.read(8)
+    with opened(path, file) as stream:
+        start = stream.read(SNIFFED)
+        stream.seek(0)
     if not start:
         raise InputError("is empty; expected an image", file=path)
-    kind = next((kind for signature, kind in _SIGNATURES.items() if start.startswith(signature)), None)
-    if kind is None:
+    kind = image_kind(start)
+    if not kind:
         raise InputError("is no image that Raterscope reads; expected PNG, JPEG or TIFF", file=path)
     return kind
 
@@ -123,18 +117,18 @@ def _too_large(most: int) -> str:
     return f"claims more than {most // 1_000_000} million pixels; {instead}"
 
 
-def open_photograph(path: Path, kind: str) -> Image.Image:
+def open_photograph(path: Path | BinaryIO, kind: str) -> Image.Image:
     """Read the head of a PNG or JPEG, of any size: `Image.open` refuses what is read here by tiles."""
     return PngImageFile(path) if kind == "PNG" else JpegImageFile(path)
 
 
-def orientation(path: Path, image: Image.Image) -> int:
-    """Give the orientation, 1 to 8, that a PNG's or JPEG's EXIF asks for."""
+def orientation(image: Image.Image) -> int:
+    """Give the orientation, 1 to 8, that the EXIF of a PNG or JPEG asks for, before its pixels are read."""
     try:
         if isinstance(image, PngImageFile):
             # Asked itself, Pillow decodes all of a PNG to see whether EXIF follows.
             exif = Image.Exif()
-            exif.load(_png_exif(path))
+            exif.load(_png_exif(image.fp))
             turn = exif.get(_ORIENTATION) or _xmp_orientation(image)
         else:
             turn = image.getexif().get(_ORIENTATION, 1)
@@ -143,15 +137,20 @@ def orientation(path: Path, image: Image.Image) -> int:
     return turn if turn in range(1, 9) else 1
 
 
-def _png_exif(path: Path) -> bytes:
-    with path.open("rb") as file:
+def _png_exif(file: IO[bytes] | None) -> bytes:
+    if file is None:
+        return b""
+    position = file.tell()
+    try:
         file.seek(8)
         while len(head := file.read(8)) == 8:
             length = int.from_bytes(head[:4], "big")
             if head[4:] == b"eXIf":
                 return file.read(min(length, _LONGEST_EXIF))
             file.seek(length + 4, 1)
-    return b""
+        return b""
+    finally:
+        file.seek(position)
 
 
 def _xmp_orientation(image: Image.Image) -> int:
@@ -168,7 +167,9 @@ def pillow_pixels(image: Image.Image) -> NDArray[Any]:
 
 
 @contextmanager
-def tiff_page(path: Path, most: int = MOST_PIXELS, *, pyramids: bool = False) -> Iterator[Any]:
+def tiff_page(
+    path: Path, most: int = MOST_PIXELS, *, pyramids: bool = False, file: BinaryIO | None = None
+) -> Iterator[Any]:
     """Open a TIFF's first page, having looked at what it claims.
 
     Parameters
@@ -178,6 +179,8 @@ def tiff_page(path: Path, most: int = MOST_PIXELS, *, pyramids: bool = False) ->
         Pixels that it may have; what is decoded at once has at most `MOST_PIXELS`.
     pyramids : bool
         Let a pyramid of tiles have more.
+    file : BinaryIO, optional
+        The file where it is open already.
 
     Raises
     ------
@@ -185,8 +188,8 @@ def tiff_page(path: Path, most: int = MOST_PIXELS, *, pyramids: bool = False) ->
     """
     import tifffile
 
-    with tifffile.TiffFile(path) as file:
-        page = file.pages[0]
+    with tifffile.TiffFile(path if file is None else file) as tiff:
+        page = tiff.pages[0]
         samples = page.samplesperpixel
         if not (pyramids and tiff_levels(page)):
             refuse_bomb(path, page.imagewidth, page.imagelength, page.imagedepth, most=most)

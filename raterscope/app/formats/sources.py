@@ -1,28 +1,37 @@
-"""Files that are read once, on first use: all kinds of annotation share what was read until it is taken."""
+"""Files that are sniffed once and parsed once: all kinds of annotation share what was read.
+
+The sniff opens a file, reads its first bytes, detects the format, and reads the header that the format has
+there: the size of an image, the geometry of a volume, the first rows of a table. The parse opens it again and
+reads its content. Annotations in JSON and XML are parsed without a sniff before.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.annotations import Content, Document, Kind
+from raterscope.app.formats.records import refuse_special
+from raterscope.app.formats.signatures import IMAGES, SNIFFED, VOXELS, Format, format_of
 from raterscope.app.formats.untrusted import json_content, read_bytes, read_xml
 
 if TYPE_CHECKING:
+    from raterscope.app.formats.images import ImageHead
     from raterscope.app.formats.labels.columns import Head
+    from raterscope.app.formats.masks.label_maps import LabelMap
     from raterscope.app.formats.tables import Table
     from raterscope.app.formats.volumes.dicom_headers import DicomFile
+    from raterscope.app.formats.volumes.voxel_files import VoxelHead
 
 __all__ = ["SUFFIXES", "File", "Source", "Sources", "open_source"]
 
-_SNIFFED = 4096
-"""Bytes by which a format is chosen whose parser is made for it."""
-
 SUFFIXES = (".json", ".geojson", ".xml")
-"""How the names of files of annotations end that are no tables."""
+"""Endings of names of annotation files that are no tables."""
 
 _HELD = 400 << 20
 """Bytes of memory that may be held at once, beside those of the file that is being read."""
@@ -35,19 +44,83 @@ _OBJECTS = 6
 
 
 class Source:
-    """A file that is read once: as a document of annotations, or as a table.
+    """A file whose header and content are each read once.
 
     Parameters
     ----------
     path : Path
     """
 
+    __slots__ = ("_contents", "_format", "_headers", "path")
+
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        self._known: dict[str, Any] = {}
+        self._format: Format | None = None
+        self._headers: dict[str, Any] = {}
+        self._contents: dict[str, Any] = {}
+
+    @property
+    def format(self) -> Format:
+        """Format by the first bytes; empty for text, for what is not known, and for what cannot be opened.
+
+        Raises
+        ------
+        InputError
+            For a study, a pipe, a device, and a name that is no text.
+        """
+        if self._format is None:
+            refuse_special(self.path)
+            try:
+                with self.path.open("rb") as file:
+                    self._format = format_of(self.path, start := file.read(SNIFFED))
+                    name = _header_of(self._format, start)
+                    if name is not None:
+                        file.seek(0)
+                        with suppress(InputError):  # raised again when the header is used
+                            self._once(name, partial(_read, name, self.path, self._format, file))
+            except OSError:
+                self._format = ""
+        return self._format
+
+    def image(self) -> ImageHead:
+        """Read the header of a PNG, JPEG or TIFF.
+
+        Raises
+        ------
+        InputError
+            For a file that is none of them, or is damaged; the same one each time.
+        """
+        return cast("ImageHead", self._header("image"))
+
+    def dicom(self) -> DicomFile | None:
+        """Read the header of a DICOM file; None for any other file."""
+        return cast("DicomFile | None", self._header("dicom") if self.format == "DICOM" else None)
+
+    def voxels(self) -> VoxelHead:
+        """Read the header of a NIfTI, NRRD or MetaImage file.
+
+        Raises
+        ------
+        InputError
+            For a file that is none of them, or is damaged; the same one each time.
+        """
+        return cast("VoxelHead", self._header("voxels"))
+
+    def head(self) -> Head:
+        """Read the first rows of a table.
+
+        Raises
+        ------
+        InputError
+            For a file that is no table; the same one each time.
+        """
+        return cast("Head", self._header("table head"))
+
+    def _header(self, name: str) -> object:
+        return self._once(name, partial(_read, name, self.path, self.format))
 
     def document(self) -> Document | None:
-        """Parse the file, or give what was parsed before; None for a format that is not known.
+        """Parse a file of annotations; None for a format that is not known.
 
         Raises
         ------
@@ -56,20 +129,8 @@ class Source:
         """
         return cast("Document | None", self._once("document", lambda: _parse(self.path)))
 
-    def head(self) -> Head:
-        """Read the first rows of a table, or give them again.
-
-        Raises
-        ------
-        InputError
-            For a file that is no table; the same one each time.
-        """
-        from raterscope.app.formats.labels.columns import head_of
-
-        return cast("Head", self._once("head", lambda: head_of(self.path)))
-
-    def table(self, watch: Watch = silent) -> Table:
-        """Read a whole table, or give it again.
+    def table(self, watch: Watch = silent, *, may_be_empty: bool = False) -> Table:
+        """Read a whole table; one without rows if it may be empty.
 
         Raises
         ------
@@ -78,22 +139,33 @@ class Source:
         """
         from raterscope.app.formats.tables import read_table
 
-        return cast("Table", self._once("table", lambda: read_table(self.path, watch)))
+        table = cast("Table", self._once("table", lambda: read_table(self.path, watch, may_be_empty=True)))
+        if not may_be_empty and not len(table):
+            raise InputError("has a header but no rows", file=self.path)
+        return table
 
-    def dicom(self) -> DicomFile | None:
-        """Read the head of a DICOM file, or give it again; None for a file that is no DICOM."""
-        from raterscope.app.formats.volumes.dicom_headers import read_dicom
+    def label_map(self, watch: Watch = silent) -> LabelMap:
+        """Read the voxels of a file that may be a mask.
 
-        return cast("DicomFile | None", self._once("dicom", lambda: read_dicom(self.path)))
+        Raises
+        ------
+        InputError
+            For a file that cannot be read; the same one each time.
+        """
+        from raterscope.app.formats.masks.label_maps import read_values
 
-    def _once(self, name: str, make: Callable[[], object]) -> object:
-        if name not in self._known:
+        return cast("LabelMap", self._once("label map", lambda: read_values(self, watch)))
+
+    def _once(self, name: str, read: Callable[[], object]) -> object:
+        """Read something, or give what was read before, be it a problem."""
+        known = self._contents if name in _CONTENTS else self._headers
+        if name not in known:
             try:
-                self._known[name] = make()
+                known[name] = read()
             except InputError as error:
                 error.__cause__ = error.__context__ = None  # whose frames hold all of the file
-                self._known[name] = error
-        found = self._known[name]
+                known[name] = error
+        found = known[name]
         if isinstance(found, InputError):
             raise found.with_traceback(None)
         return found
@@ -119,19 +191,22 @@ class Source:
     def memory(self) -> int:
         """Bytes that are held, about."""
         try:
-            size = self.path.stat().st_size if self._known else 0
+            size = self.path.stat().st_size if self._contents else 0
         except OSError:
             return 0
-        document = self._known.get("document")
-        taken = _OBJECTS * (min(size, _HEAD) * ("head" in self._known) + size * ("table" in self._known))
-        if isinstance(document, Document):
+        known = self._contents
+        taken = _OBJECTS * (min(size, _HEAD) * ("table head" in known) + size * ("table" in known))
+        if isinstance(document := known.get("document"), Document):
             taken += size if document.is_text else _OBJECTS * size
-        return taken
+        return taken + getattr(known.get("label map"), "memory", 0)
 
     def release(self) -> None:
-        """Drop what was read; if it is needed again, the file is read again."""
-        self._known.clear()
+        """Drop the content, but not the header; if the content is needed again, it is read again."""
+        self._contents.clear()
 
+
+_CONTENTS = {"table head", "document", "contents", "table", "label map"}
+"""What is released; headers are small and stay."""
 
 File = Path | str | Source
 
@@ -141,10 +216,42 @@ def open_source(file: File) -> Source:
     return file if isinstance(file, Source) else Source(file)
 
 
-class Sources:
-    """The files of one import, so that sorting them and taking from them reads each once.
+def _header_of(format_name: Format, start: bytes) -> str | None:
+    """Name the header that a file of a format has; None for what has none."""
+    from raterscope.app.formats.dialects import may_be_text
 
-    What was read is held until it is released. Once that takes more than 400 MB, those that came later are
+    if format_name in IMAGES:
+        return "image"
+    if format_name == "DICOM":
+        return "dicom"
+    if format_name in VOXELS:
+        return "voxels"
+    return "table head" if may_be_text(start) else None
+
+
+def _read(name: str, path: Path, format_name: Format, file: BinaryIO | None = None) -> object:
+    """Read a header, from the file that the sniff has open if there is one."""
+    if name == "image":
+        from raterscope.app.formats.images import read_image_head
+
+        return read_image_head(path, file, pages=True)
+    if name == "dicom":
+        from raterscope.app.formats.volumes.dicom_headers import read_dicom
+
+        return read_dicom(path, file)
+    if name == "voxels":
+        from raterscope.app.formats.volumes import read_voxel_head
+
+        return read_voxel_head(path, format_name, file)
+    from raterscope.app.formats.labels.columns import head_of
+
+    return head_of(path, file)
+
+
+class Sources:
+    """The files of one import, so that each is sniffed once and parsed once.
+
+    Contents are held until they are released. Once they take more than 400 MB, those that came later are
     read a second time when they are taken, which bounds the memory.
 
     Parameters
@@ -162,27 +269,27 @@ class Sources:
         self._last: Path | None = None
 
     def open(self, path: Path) -> Source:
-        """Give the source of a file, the same one until it is released."""
+        """Give the source of a file, the same one each time."""
         if path != self._last and self._last is not None and self._is_full(self._last):
             self._drop(self._last)
         self._last = path
         return self._open.setdefault(path, Source(path))
 
     def release(self, path: Path) -> None:
-        """Drop what was read of a file."""
+        """Drop the content of a file."""
         if not self._is_lasting or self._is_full(path):
             self._drop(path)
 
     def keep(self, paths: Collection[Path]) -> None:
-        """Drop what was read of all files but these."""
-        kept = set(paths)
-        for path in [path for path in self._open if path not in kept]:
+        """Drop the contents of all files but these."""
+        for path in set(self._open).difference(paths):
             self.release(path)
 
     def close(self) -> None:
         """Drop everything."""
-        for path in list(self._open):
-            self._drop(path)
+        self._open.clear()
+        self._memory.clear()
+        self._total = 0
 
     def _is_full(self, path: Path) -> bool:
         """Count what a file takes by now, and tell whether all take more than may be held."""
@@ -194,9 +301,8 @@ class Sources:
 
     def _drop(self, path: Path) -> None:
         self._total -= self._memory.pop(path, 0)
-        source = self._open.pop(path, None)
-        if source is not None:
-            source.release()
+        if path in self._open:
+            self._open[path].release()
 
 
 def _parse(path: Path) -> Document | None:
@@ -213,7 +319,7 @@ def _parse(path: Path) -> Document | None:
         return cvat.CvatDocument(path, root) if root.tag == "annotations" else None
     text = read_bytes(path)
     may_be_scores = tables.may_hold_scores(text)
-    if coco.sniff(text[:_SNIFFED]) and (typed := coco.parse(path, text)) is not None:
+    if coco.sniff(text[:SNIFFED]) and (typed := coco.parse(path, text)) is not None:
         return (tables.recognize(typed) if may_be_scores else None) or typed
     content = json_content(path, text)
     if may_be_scores and (scored := tables.recognize(content)) is not None:

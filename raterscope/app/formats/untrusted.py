@@ -1,4 +1,4 @@
-"""Untrusted JSON and XML: size and nesting are limited before anything is decoded."""
+"""Untrusted files: limits of size and nesting before anything is decoded, and errors as one sentence."""
 
 from __future__ import annotations
 
@@ -6,27 +6,44 @@ import gc
 import json
 import math
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, BinaryIO, TypeGuard
 
 import msgspec
 
+from raterscope.algorithms.masks.grid import GridError
+from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import refuse_special
-from raterscope.app.formats.volumes.voxel_files import checked_shape, sentences
 
 __all__ = [
     "LARGEST_TEXT",
+    "MOST_VOXELS",
     "answer_text",
+    "checked_shape",
     "decode_json",
     "entries",
+    "in_a_sentence",
     "is_number",
     "json_content",
+    "most_unpacked",
+    "opened",
     "read_bytes",
     "read_xml",
+    "refuse_packed",
     "refuse_size",
+    "sentences",
     "text_of",
 ]  # fmt: skip
+
+MOST_VOXELS = 2**30
+"""In one volume; a scan of the whole body at half a millimetre has half as many."""
+
+_ALWAYS_UNPACKED, _UNPACKED_A_BYTE = 768 << 20, 20
+"""Bytes that packed voxels may unpack to: always, and with each packed byte; labels pack 1000 to one."""
 
 LARGEST_TEXT = 500_000_000
 _MOST_ALONG = 100_000
@@ -35,6 +52,69 @@ _LONGEST_NAME = 200
 _MOST_DIGITS = 310
 _LARGEST_WHOLE = int(sys.float_info.max)
 """A whole number beyond it has no float; JSON may write one."""
+
+
+def opened(path: Path, file: BinaryIO | None = None) -> AbstractContextManager[BinaryIO]:
+    """Open a file to be read, unless it is open already as `file`, which stays open."""
+    return path.open("rb") if file is None else nullcontext(file)
+
+
+@contextmanager
+def sentences(path: Path) -> Iterator[None]:
+    """Turn whatever a reader says of a damaged file into a sentence."""
+    with in_a_sentence(path, "a file"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            yield
+        except GridError as error:
+            raise InputError(f"has no usable geometry: {error}", file=path) from error
+
+
+@contextmanager
+def in_a_sentence(path: Path, expected: str) -> Iterator[None]:
+    """Turn whatever a reader says of a damaged file into a sentence; expected is "an image", "a file"."""
+    try:
+        yield
+    except (InputError, Cancelled):
+        raise
+    except FileNotFoundError as error:
+        raise InputError("is not there", file=path) from error
+    except IsADirectoryError as error:
+        raise InputError(f"is a folder; expected {expected}", file=path) from error
+    except PermissionError as error:
+        raise InputError("cannot be read: you lack the permission", file=path) from error
+    except MemoryError as error:
+        raise InputError("does not fit into this computer's memory", file=path) from error
+    except Exception as error:  # readers of strangers' files raise anything
+        noun = expected.split()[-1]
+        raise InputError(f"cannot be read: the {noun} is damaged or cut short", file=path) from error
+
+
+def most_unpacked(packed: int) -> int:
+    """Bytes that so many packed ones may unpack to."""
+    return _ALWAYS_UNPACKED + _UNPACKED_A_BYTE * packed
+
+
+def checked_shape(path: Path, shape: tuple[int, ...]) -> None:
+    """Refuse a volume without voxels, or with more than 2^30."""
+    if not shape or min(shape) < 1:
+        raise InputError("has no voxels", file=path)
+    if math.prod(shape) > MOST_VOXELS:
+        words = " x ".join(f"{size:,}" for size in shape)
+        raise InputError(f"claims {words} voxels; expected {MOST_VOXELS:,} at most", file=path)
+
+
+def refuse_packed(path: Path, unpacked: int) -> None:
+    """Refuse an image whose pixels would take more bytes than a file of its size may unpack to.
+
+    Raises
+    ------
+    InputError
+    """
+    most = most_unpacked(path.stat().st_size)
+    if unpacked > most:
+        words = f"claims {unpacked / 1e6:,.0f} MB of pixels; expected {most / 1e6:,.0f} MB at most"
+        raise InputError(f"{words}, cut it up", file=path)
 
 
 def read_bytes(path: Path) -> bytes:

@@ -82,9 +82,7 @@ def test_what_is_held_at_once_is_bounded(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(sources, "_HELD", 2 * paths[0].stat().st_size)
     held = Sources()
     opened = [held.open(path) for path in paths if held.open(path).document()]
-    assert held.open(paths[-1]) is opened[-1]
-    again = [held.open(path) is source for path, source in zip(paths, opened, strict=True)]
-    assert again == [True, True, False, False, False]
+    assert [source.memory > 0 for source in opened] == [True, True, False, False, True]
 
 
 def test_what_was_released_is_held_until_a_question_is_answered(tmp_path: Path, monkeypatch) -> None:
@@ -93,20 +91,16 @@ def test_what_was_released_is_held_until_a_question_is_answered(tmp_path: Path, 
     source = held.open(path)
     source.document()
     held.release(path)
-    assert held.open(path) is source
+    assert source.memory > 0
     monkeypatch.setattr(sources, "_HELD", 1)
     held.release(path)
-    assert held.open(path) is not source
+    assert source.memory == 0
     held.close()
 
 
 def test_only_what_is_kept_stays(tmp_path: Path) -> None:
     paths = [coco_of_all_kinds(tmp_path / f"{n}.json") for n in range(3)]
     held = Sources()
-    opened = [held.open(path) for path in paths]
+    opened = [held.open(path) for path in paths if held.open(path).document()]
     held.keep(paths[:1])
-    assert [held.open(path) is source for path, source in zip(paths, opened, strict=True)] == [
-        True,
-        False,
-        False,
-    ]
+    assert [source.memory > 0 for source in opened] == [True, False, False]

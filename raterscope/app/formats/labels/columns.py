@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,15 +106,15 @@ class Columns:
         return 1
 
 
-def head_of(path: Path) -> Head:
-    """Read the first rows of a table.
+def head_of(path: Path, file: BinaryIO | None = None) -> Head:
+    """Read the first rows of a table, from `file` if it is open already; it is closed then.
 
     Raises
     ------
     InputError
         For a file that is no table.
     """
-    data = dialects.bytes_of(path, _HEAD)
+    data = dialects.bytes_of(path, _HEAD, file)
     whole = len(data) < _HEAD
     text = dialects.decoded(data, path, whole=whole)
     delimiter, skip = dialects.delimiter_of(text, path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
@@ -42,30 +43,37 @@ def holds_masks(file: File, watch: Watch = silent) -> bool | None:
 
 
 def _holds_masks(source: Source, watch: Watch) -> bool | None:
-    from raterscope.app.formats.masks import label_maps
-
-    path = source.path
-    name = path.name.casefold()
-    if name.endswith(SUFFIXES):
+    kind = _kind(source)
+    if kind == "annotations":
         return source.contents("masks") is not None
+    if kind == "label map":
+        from raterscope.app.formats.masks.label_maps import holds_label_map
+
+        return holds_label_map(source, watch)
+    return kind is not None
+
+
+_Kind = Literal["annotations", "segments", "label map", "segmentation", "structures"]
+
+
+def _kind(source: Source) -> _Kind | None:
+    """Find how a file holds masks, if it does."""
+    from raterscope.app.formats.masks.label_maps import is_plain_image, is_voxel_file
+
+    name = source.path.name.casefold()
+    if name.endswith(SUFFIXES):
+        return "annotations"
     if name.endswith((".nrrd", ".nhdr")):
         from raterscope.app.formats.masks.seg_nrrd import has_segments
 
-        if has_segments(path):
-            return True
-    if label_maps.is_voxel_file(path) or label_maps.is_plain_image(path):
-        return label_maps.is_label_map(path, watch)
-    return _dicom_kind(source) is not None
-
-
-def _dicom_kind(source: Source) -> str | None:
-    """Tell segmentations and structure sets from other DICOM files, and from files that are no DICOM."""
+        if has_segments(source.voxels()):
+            return "segments"
+    if is_voxel_file(source.path) or is_plain_image(source.path):
+        return "label map"
     file = source.dicom()
-    if file is None:
-        return None
-    if file.sop_class in _SEGMENTATIONS:
+    if file is not None and file.sop_class in _SEGMENTATIONS:
         return "segmentation"
-    return "structures" if file.sop_class == _STRUCTURES else None
+    return "structures" if file is not None and file.sop_class == _STRUCTURES else None
 
 
 def read_masks(
@@ -132,20 +140,17 @@ def _read(
     source: Source, volumes: tuple[VolumeFile, ...], names: Named, naming: str | None,
     spacing: tuple[float, float, float] | None, watch: Watch,
 ) -> MaskTable:  # fmt: skip
-    from raterscope.app.formats.masks import label_maps
-
-    path = source.path
-    name = path.name.casefold()
-    if name.endswith(SUFFIXES):
+    path, kind = source.path, _kind(source)
+    if kind == "annotations":
         return _read_annotations(source, volumes, names, spacing, watch)
-    if name.endswith((".nrrd", ".nhdr")):
-        from raterscope.app.formats.masks.seg_nrrd import has_segments, read_seg_nrrd
+    if kind == "segments":
+        from raterscope.app.formats.masks.seg_nrrd import read_seg_nrrd
 
-        if has_segments(path):
-            return read_seg_nrrd(path, names, watch)
-    if label_maps.is_voxel_file(path) or label_maps.is_plain_image(path):
-        return label_maps.read_label_map(path, names, spacing, watch)
-    kind = _dicom_kind(source) if path.is_file() else None
+        return read_seg_nrrd(source.voxels(), names, watch)
+    if kind == "label map":
+        from raterscope.app.formats.masks.label_maps import read_label_map
+
+        return read_label_map(source, names, spacing, watch)
     if kind == "segmentation":
         from raterscope.app.formats.masks.dicom_seg import read_dicom_seg
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +25,9 @@ from raterscope.app.formats.masks.terminology import (
     required_source,
     segment_coding,
 )
-from raterscope.app.formats.untrusted import text_of
+from raterscope.app.formats.untrusted import checked_shape, sentences, text_of
 from raterscope.app.formats.volumes.dicom_headers import read_dataset
 from raterscope.app.formats.volumes.records import MaskTable, RaterMask, VolumeFile
-from raterscope.app.formats.volumes.voxel_files import checked_shape, sentences
 from raterscope.app.formats.whole_files import drafting
 
 __all__ = [
@@ -69,8 +68,8 @@ def read_dicom_seg(
     InputError
         For frames that do not make one volume, and tiles of a slide.
     """
-    with sentences(path):
-        dataset = read_dataset(path, pixels=False)
+    with sentences(path), path.open("rb") as file:
+        dataset = read_dataset(path, file, pixels=False)
         if "TotalPixelMatrixColumns" in dataset or str(
             dataset.get("DimensionOrganizationType", "")
         ).startswith("TILED"):
@@ -86,7 +85,7 @@ def read_dicom_seg(
             chosen = _chosen(_numbers(dataset), frames)
             refuse_total(path, sum(_slices_of(some, slices) for some in chosen.values()) * rows * columns)
         watch(0.1, "decoding frames")
-        pixels = _pixels(path, (len(frames), rows, columns))
+        pixels = _pixels(path, file, (len(frames), rows, columns))
         return _table(path, dataset, frames, pixels, grid, slices, names, part(watch, 0.5, 1.0))
 
 
@@ -228,9 +227,9 @@ def _series(dataset: Any) -> list[str]:
     return [str(one.get("SeriesInstanceUID", "")) for one in dataset.get("ReferencedSeriesSequence") or ()]
 
 
-def _pixels(path: Path, shape: tuple[int, int, int]) -> NDArray[Any]:
+def _pixels(path: Path, file: BinaryIO, shape: tuple[int, int, int]) -> NDArray[Any]:
     """Decode the frames; bits become one byte each."""
-    dataset = read_dataset(path, pixels=True)
+    dataset = read_dataset(path, file, pixels=True)
     if not dataset.file_meta.TransferSyntaxUID.is_compressed:
         bits = int(dataset.BitsAllocated)
         if len(dataset.PixelData) * 8 < np.prod(shape, dtype=object) * bits:

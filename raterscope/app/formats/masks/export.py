@@ -17,14 +17,15 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.export import make_folder
 from raterscope.app.formats.masks.deidentify import Deidentifier, burned_in, deidentified
 from raterscope.app.formats.masks.terminology import Structure, file_names
+from raterscope.app.formats.sources import Source
+from raterscope.app.formats.untrusted import sentences
 from raterscope.app.formats.volumes import load_volume
-from raterscope.app.formats.volumes.dicom_headers import is_dicom, read_dataset
+from raterscope.app.formats.volumes.dicom_headers import read_dataset
 from raterscope.app.formats.volumes.gzip_writer import blocks_of, write_gzip
 from raterscope.app.formats.volumes.nifti import RAS_TO_LPS
 from raterscope.app.formats.volumes.records import VolumeFile
 from raterscope.app.formats.volumes.resampling import regular_grid, why_not_regular
 from raterscope.app.formats.volumes.resampling import resample as resampled
-from raterscope.app.formats.volumes.voxel_files import sentences
 from raterscope.app.formats.whole_files import drafting
 
 __all__ = [
@@ -321,7 +322,7 @@ def write_nifti_image(
         grid = regular_grid(grid)
         values = resampled(values, volume.grid, grid)
     first = source.files[0]
-    why = burned_in(read_dataset(first, pixels=False)) if is_dicom(first) else None
+    why = burned_in(read_dataset(first, pixels=False)) if Source(first).format == "DICOM" else None
     with drafting([path]) as (draft,):
         write_array(draft, values, grid)
     warning = f"{plain(path.name)}: the file {why}. Look at the pixels before you pass them on."

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +17,16 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.collector import by_label, cropped, part_of
 from raterscope.app.formats.masks.naming import NOTHING, Named
 from raterscope.app.formats.photographs import MOST_PIXELS
+from raterscope.app.formats.records import refuse_special
+from raterscope.app.formats.signatures import SNIFFED, image_kind
+from raterscope.app.formats.sources import Source
+from raterscope.app.formats.untrusted import checked_shape, refuse_packed, sentences
 from raterscope.app.formats.volumes.records import MaskTable, RaterMask
-from raterscope.app.formats.volumes.voxel_files import VoxelHead, read_all, sentences
+from raterscope.app.formats.volumes.voxel_files import read_all
 
-__all__ = ["head_of", "is_label_map", "is_plain_image", "is_voxel_file", "looks_of", "read_label_map"]
+__all__ = [
+    "LabelMap", "holds_label_map", "is_plain_image", "is_voxel_file", "read_label_map", "read_values",
+]  # fmt: skip
 
 _MOST_LABELS = 1000
 _MOST_COLOURS = 64
@@ -53,76 +60,115 @@ def is_plain_image(path: Path) -> bool:
     return path.name.casefold().endswith(_IMAGE_SUFFIXES)
 
 
-def head_of(path: Path) -> VoxelHead:
-    """Read the head of a NIfTI, NRRD or MetaImage file."""
-    name = path.name.casefold()
-    if name.endswith((".nrrd", ".nhdr")):
-        from raterscope.app.formats.volumes.nrrd_files import read_head
-    elif name.endswith((".mha", ".mhd")):
-        from raterscope.app.formats.volumes.metaimage import read_head
-    else:
-        from raterscope.app.formats.volumes.nifti import read_head
-    return read_head(path)
+@dataclass(frozen=True, eq=False)
+class LabelMap:
+    """The voxels of a file that may be a mask.
+
+    Attributes
+    ----------
+    grid : Grid
+    values : (layers, slices, rows, columns)
+        Greys, the indices of a palette, or of an image in colours their numbers; of a volume cropped to what
+        is not 0.
+    origin : (slice, row, column)
+        First voxel of `values` in the grid.
+    colours : (C,) uint32, optional
+        Red, green and blue of each number.
+    """
+
+    grid: Grid
+    values: NDArray[Any]
+    origin: tuple[int, int, int] = (0, 0, 0)
+    colours: NDArray[np.uint32] | None = None
+
+    @property
+    def memory(self) -> int:
+        """Bytes of the values."""
+        return self.values.nbytes
+
+    def looks_marked(self) -> bool | None:
+        """Tell from the values whether these are masks; None where it could as well be an image."""
+        values = self.values
+        size = len(values) * math.prod(self.grid.shape)
+        empty = 1.0 - np.count_nonzero(values) / size
+        if values.dtype.kind == "f":
+            low, high = float(values.min(initial=0)), float(values.max(initial=0))
+            if not (low >= 0.0 and high <= 1.0):
+                return None if _is_whole(values) and low >= 0 and len(np.unique(values)) <= _FEW else False
+            settled = empty + float(np.count_nonzero(values == 1)) / size
+            return True if settled > 0.5 else None
+        labels = _labels(values, _MANY)
+        if labels is None or min(labels, default=0) < 0:
+            return False
+        if not labels:
+            return True
+        return True if len(labels) <= _FEW and empty > 0.5 else None
+
+    def has_greys(self) -> bool:
+        """Tell whether an image is in greys as photographs are: many, that differ between neighbours.
+
+        Labels lie in patches: two neighbours off the ground, which is the commonest value, mostly have the
+        same.
+        """
+        values = self.values
+        if values.dtype.kind not in "iu":
+            return False
+        rows = values[..., :: -(-values.size // _ENOUGH), :]
+        greys, count = np.unique(rows, return_counts=True)
+        if len(greys) <= _FEW_GREYS:
+            return False
+        ground = greys[np.argmax(count)]
+        left, right = rows[..., :-1], rows[..., 1:]
+        marked = (left != ground) & (right != ground)
+        return bool(marked.any() and (left == right)[marked].mean() < _ALIKE)
 
 
-def is_label_map(path: Path, watch: Watch = silent) -> bool | None:
+def holds_label_map(source: Source, watch: Watch = silent) -> bool | None:
     """Tell from the values whether a file holds masks; None where it could as well be an image."""
-    if is_plain_image(path):
-        values = _pixels(path)[0]
-    else:
-        head = head_of(path)
+    if not is_plain_image(source.path):
+        head = source.voxels()
         if head.colours:
             return False
         if math.prod(head.lengths) > _LOOKED_AT:
             return None
-        values = read_all(head, watch)
-    return _looks_marked(values)
+    holds = source.label_map(watch).looks_marked()
+    if holds is False:
+        source.release()
+    return holds
 
 
-def looks_of(path: Path) -> tuple[bool | None, bool]:
-    """Tell of a plain image whether it holds masks, as `is_label_map` does, and whether it is in greys."""
-    values = _pixels(path)[0]
-    return _looks_marked(values), _has_greys(values)
+def read_values(source: Source, watch: Watch = silent) -> LabelMap:
+    """Read the voxels of a file.
 
-
-def _has_greys(values: NDArray[Any]) -> bool:
-    """Tell whether pixels are greys as photographs have: many, and from one to the next others.
-
-    Labels lie in patches: two neighbours off the ground, which is the commonest value, mostly have the same.
+    Raises
+    ------
+    InputError
+        For a file that cannot be read, or is in colours that are no labels.
     """
-    if values.dtype.kind not in "iu":
-        return False
-    few = values[..., :: -(-values.size // _ENOUGH), :]
-    found, count = np.unique(few, return_counts=True)
-    if len(found) <= _FEW_GREYS:
-        return False
-    ground = found[np.argmax(count)]
-    left, right = few[..., :-1], few[..., 1:]
-    marked = (left != ground) & (right != ground)
-    return bool(marked.any() and (left == right)[marked].mean() < _ALIKE)
-
-
-def _looks_marked(values: NDArray[Any]) -> bool | None:
-    empty = float(values.size - np.count_nonzero(values)) / values.size
-    if values.dtype.kind == "f":
-        low, high = float(values.min()), float(values.max())
-        if not (low >= 0.0 and high <= 1.0):
-            return None if _is_whole(values) and low >= 0 and len(np.unique(values)) <= _FEW else False
-        settled = empty + float(np.count_nonzero(values == 1)) / values.size
-        return True if settled > 0.5 else None
-    labels = _labels(values, _MANY)
-    if labels is None or min(labels, default=0) < 0:
-        return False
-    if not labels:
-        return True
-    return True if len(labels) <= _FEW and empty > 0.5 else None
+    path = source.path
+    if is_plain_image(path):
+        values, colours = _pixels(path)
+        return LabelMap(
+            Grid.plain((values.shape[1], values.shape[2], values.shape[3])), values, colours=colours
+        )
+    head = source.voxels()
+    if head.colours:
+        raise InputError("holds colours; expected masks, labels or probabilities", file=path)
+    values = read_all(head, watch)
+    box = []
+    for axis in range(1, 4):
+        marked = np.flatnonzero(values.any(axis=tuple(other for other in range(4) if other != axis)))
+        low, high = (int(marked[0]), int(marked[-1]) + 1) if len(marked) else (0, 0)
+        values = values[(slice(None),) * axis + (slice(low, high),)]
+        box.append(low)
+    return LabelMap(head.grid, values.copy(), (box[0], box[1], box[2]))
 
 
 def read_label_map(
-    path: Path, names: Named = NOTHING,
+    source: Source, names: Named = NOTHING,
     spacing: tuple[float, float, float] | None = None, watch: Watch = silent,
 ) -> MaskTable:  # fmt: skip
-    """Read masks from the voxels of a file.
+    """Make masks of the voxels of a file.
 
     - One value beside 0, which is 1 or the largest of its type: a mask of one structure.
     - Other whole numbers: each a structure, "label 3".
@@ -135,24 +181,17 @@ def read_label_map(
     InputError
         For a file that cannot be read, or holds no masks.
     """
-    notices: list[str] = []
-    if is_plain_image(path):
-        values, colours = _pixels(path)
-        grid = Grid.plain((values.shape[1], values.shape[2], values.shape[3]))
-        layers = 1
-    else:
-        head = head_of(path)
-        if head.colours:
-            raise InputError("holds colours; expected masks, labels or probabilities", file=path)
-        values, colours, grid, layers = read_all(head, part(watch, 0.0, 0.7)), None, head.grid, head.layers
+    path, notices = source.path, list[str]()
+    label_map = source.label_map(part(watch, 0.0, 0.7))
+    grid, layers = label_map.grid, len(label_map.values)
     if spacing is not None and not grid.calibrated:
         grid = Grid.plain(grid.shape, spacing, calibrated=True)
     found: list[RaterMask] = []
-    for layer, array in enumerate(values):
+    for layer, array in enumerate(label_map.values):
         step = part(watch, 0.7 + 0.3 * layer / layers, 0.7 + 0.3 * (layer + 1) / layers)
         name = f"layer {layer + 1}" if layers > 1 else names.structure or ""
-        if colours is not None:
-            found += _of_colours(array, colours, names, grid)
+        if label_map.colours is not None:
+            found += _of_colours(array, label_map.colours, names, grid)
         elif array.dtype.kind == "f" and not _is_whole(array):
             found.append(_of_probabilities(path, array, names._replace(structure=name), grid))
         elif is_plain_image(path) and array.dtype == np.uint8 and _has_shades(array):
@@ -163,7 +202,14 @@ def read_label_map(
             found += _of_labels(path, array, names._replace(structure=name), grid, step)
     if layers > 1:
         notices.append(f"Holds {layers} volumes, and each was taken for a structure of its own.")
-    return MaskTable(path, tuple(found), tuple(notices))
+    return MaskTable(path, tuple(_moved(mask, label_map.origin) for mask in found), tuple(notices))
+
+
+def _moved(mask: RaterMask, by: tuple[int, int, int]) -> RaterMask:
+    if not mask.values.size or by == (0, 0, 0):
+        return mask
+    slice_, row, column = (start + step for start, step in zip(mask.origin, by, strict=True))
+    return replace(mask, origin=(slice_, row, column))
 
 
 def _is_whole(values: NDArray[Any]) -> bool:
@@ -219,7 +265,7 @@ def _of_labels(path: Path, values: NDArray[Any], names: Named, grid: Grid, watch
 
 
 def _of_probabilities(path: Path, values: NDArray[Any], names: Named, grid: Grid) -> RaterMask:
-    low, high = float(values.min()), float(values.max())
+    low, high = float(values.min(initial=0)), float(values.max(initial=0))
     if not (low >= -1e-6 and high <= 1 + 1e-6):
         raise InputError(
             f"has values from {low:g} to {high:g}; expected a mask, a label map or probabilities from 0 to 1",
@@ -250,17 +296,17 @@ def _pixels(path: Path) -> tuple[NDArray[Any], NDArray[np.uint32] | None]:
     colours : (C,) uint32, or None
         Red, green and blue of each number.
     """
-    from raterscope.app.formats.images import is_image
-
-    if path.suffix.casefold() in (".tif", ".tiff"):
-        pages = _tiff_pages(path)
-    else:
-        if not is_image(path) and path.suffix.casefold() != ".bmp":
-            raise InputError("is no PNG, BMP or TIFF image", file=path)
-        found = _png_colours(path)
-        if found is not None:
-            return found
-        pages = _pillow(path)
+    refuse_special(path)
+    with sentences(path), path.open("rb") as file:
+        if path.suffix.casefold() in (".tif", ".tiff"):
+            pages = _tiff_pages(path, file)
+        else:
+            if not image_kind(file.read(SNIFFED)) and path.suffix.casefold() != ".bmp":
+                raise InputError("is no PNG, BMP or TIFF image", file=path)
+            found = _png_colours(path, file)
+            if found is not None:
+                return found
+            pages = _pillow(path, file)
     if pages.ndim == 3:
         return pages[None], None
     return _counted(path, pages)
@@ -303,7 +349,7 @@ def _ranked(
 
 def _bands(pages: NDArray[Any], inner: int = 3) -> Iterator[NDArray[Any]]:
     """Give an image piece by piece, some rows of a page at a time; `inner` axes belong to one page."""
-    for page in pages.reshape(-1, *pages.shape[-inner:]):
+    for page in pages.reshape(-1, *pages.shape[-inner:]) if pages.size else ():
         for row in range(0, len(page), _BAND):
             yield page[row : row + _BAND]
 
@@ -314,7 +360,7 @@ def _packed(pixels: NDArray[Any]) -> NDArray[np.uint32]:
     return np.asarray(red << 16 | green << 8 | blue, dtype=np.uint32)
 
 
-def _png_colours(path: Path) -> tuple[NDArray[Any], NDArray[np.uint32] | None] | None:
+def _png_colours(path: Path, file: BinaryIO) -> tuple[NDArray[Any], NDArray[np.uint32] | None] | None:
     """Read a PNG in colours some rows at a time, as `_pixels` does; None for any other image.
 
     A few kB may hold 169 million pixels: of them one byte each is kept.
@@ -323,29 +369,29 @@ def _png_colours(path: Path) -> tuple[NDArray[Any], NDArray[np.uint32] | None] |
 
     from raterscope.app.formats.pyramids.flat import png_form, png_rows
 
-    with sentences(path):
-        with Image.open(path, formats=("PNG", "BMP")) as image:
-            width, height, kind, mode = *image.size, image.format, image.mode
-        _refuse_large(path, width * height, MOST_PIXELS)
-        form = png_form(path) if kind == "PNG" and mode in ("RGB", "RGBA") else None
-        if form is None or form[1] != np.uint8:
-            return None
-        numbers = np.zeros((1, 1, height, width), dtype=np.uint8)
-        colours, count = np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.int64)
-        row = 0
-        for band in png_rows(path, width, height):
-            packed = _packed(band).ravel()
-            first, lengths = _runs(packed)
-            here, place = np.unique(packed[first], return_inverse=True)
-            colours = np.concatenate([colours, here[~np.isin(here, colours)]])
-            if len(colours) > _MOST_COLOURS and not _is_grey(colours).all():
-                raise InputError(_too_many_colours(), file=path)
-            order = np.argsort(colours)
-            number = order[np.searchsorted(colours, here, sorter=order)][place]
-            count = np.concatenate([count, np.zeros(len(colours) - len(count), dtype=np.int64)])
-            count += np.bincount(number, weights=lengths, minlength=len(colours)).astype(np.int64)
-            numbers[0, 0, row : row + len(band)] = np.repeat(number, lengths).reshape(band.shape[:2])
-            row += len(band)
+    file.seek(0)
+    with Image.open(file, formats=("PNG", "BMP")) as image:
+        width, height, kind, mode = *image.size, image.format, image.mode
+    _refuse_large(path, width * height, MOST_PIXELS)
+    form = png_form(file) if kind == "PNG" and mode in ("RGB", "RGBA") else None
+    if form is None or form[1] != np.uint8:
+        return None
+    numbers = np.zeros((1, 1, height, width), dtype=np.uint8)
+    colours, count = np.zeros(0, dtype=np.uint32), np.zeros(0, dtype=np.int64)
+    row = 0
+    for band in png_rows(file, width, height):
+        packed = _packed(band).ravel()
+        first, lengths = _runs(packed)
+        here, place = np.unique(packed[first], return_inverse=True)
+        colours = np.concatenate([colours, here[~np.isin(here, colours)]])
+        if len(colours) > _MOST_COLOURS and not _is_grey(colours).all():
+            raise InputError(_too_many_colours(), file=path)
+        order = np.argsort(colours)
+        number = order[np.searchsorted(colours, here, sorter=order)][place]
+        count = np.concatenate([count, np.zeros(len(colours) - len(count), dtype=np.int64)])
+        count += np.bincount(number, weights=lengths, minlength=len(colours)).astype(np.int64)
+        numbers[0, 0, row : row + len(band)] = np.repeat(number, lengths).reshape(band.shape[:2])
+        row += len(band)
     if _is_grey(colours).all():
         rank = (colours & 255).astype(np.uint8)
         chosen = None
@@ -372,11 +418,12 @@ def _refuse_large(path: Path, pixels: int, most: int) -> None:
         raise InputError(f"claims more than {most // 1_000_000} million pixels", file=path)
 
 
-def _pillow(path: Path) -> NDArray[Any]:
+def _pillow(path: Path, file: BinaryIO) -> NDArray[Any]:
     """Read an image whole; in colours it has at most a quarter as many pixels."""
     from PIL import Image
 
-    with sentences(path), Image.open(path, formats=("PNG", "BMP")) as image:
+    file.seek(0)
+    with Image.open(file, formats=("PNG", "BMP")) as image:
         if image.mode in ("RGB", "RGBA"):
             _refuse_large(path, image.width * image.height, MOST_PIXELS // 4)
             colours = np.empty((1, image.height, image.width, 3), dtype=np.uint8)
@@ -389,24 +436,20 @@ def _pillow(path: Path) -> NDArray[Any]:
         return np.asarray(image.getchannel(0) if image.mode == "LA" else image)[None]
 
 
-def _tiff_pages(path: Path) -> NDArray[Any]:
+def _tiff_pages(path: Path, file: BinaryIO) -> NDArray[Any]:
     """Read the pages of a TIFF: (pages, rows, columns) or (pages, rows, columns, 3)."""
     import tifffile
 
-    from raterscope.app.formats.records import refuse_special
-    from raterscope.app.formats.volumes.voxel_files import checked_shape, refuse_packed
-
-    refuse_special(path)
-    with sentences(path), tifffile.TiffFile(path) as file:
-        first = file.pages[0]
-        sizes = (len(file.pages), first.imagelength, first.imagewidth)
+    with tifffile.TiffFile(file) as tiff:
+        first = tiff.pages[0]
+        sizes = (len(tiff.pages), first.imagelength, first.imagewidth)
         checked_shape(path, (*sizes, first.samplesperpixel))
         checked_shape(path, tuple(first.chunks))
         if first.dtype is None or first.dtype.kind not in "buif" or first.imagedepth != 1:
             raise InputError("has pixels of an unknown type; expected masks", file=path)
         refuse_packed(path, math.prod((*sizes, first.samplesperpixel)) * first.dtype.itemsize)
         pages = []
-        for page in file.pages:
+        for page in tiff.pages:
             if page.shape != first.shape or page.dtype != first.dtype or page.chunks != first.chunks:
                 raise InputError("has pages of different sizes; expected masks of one volume", file=path)
             pages.append(np.asarray(page.asarray()))

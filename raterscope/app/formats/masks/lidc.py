@@ -28,9 +28,8 @@ from raterscope.app.formats.annotations import Document, Kind
 from raterscope.app.formats.masks.collector import cropped, refuse_total
 from raterscope.app.formats.masks.series import series_among, wanted
 from raterscope.app.formats.masks.shapes import fill
-from raterscope.app.formats.untrusted import text_of
+from raterscope.app.formats.untrusted import checked_shape, text_of
 from raterscope.app.formats.volumes.records import MaskTable, RaterMask, VolumeFile
-from raterscope.app.formats.volumes.voxel_files import checked_shape
 
 __all__ = ["SIDE", "LidcDocument", "draw_outline", "read_lidc"]
 

@@ -36,10 +36,9 @@ from raterscope.app.formats.masks.terminology import (
     required_source,
     roi_coding,
 )
-from raterscope.app.formats.untrusted import text_of
+from raterscope.app.formats.untrusted import sentences, text_of
 from raterscope.app.formats.volumes.dicom_headers import read_dataset
 from raterscope.app.formats.volumes.records import MaskTable, RaterMask, VolumeFile
-from raterscope.app.formats.volumes.voxel_files import sentences
 from raterscope.app.formats.whole_files import drafting
 
 __all__ = [

@@ -24,9 +24,8 @@ from raterscope.app.formats.masks.terminology import (
     terminology_tag,
 )
 from raterscope.app.formats.untrusted import text_of
-from raterscope.app.formats.volumes.nrrd_files import read_head
 from raterscope.app.formats.volumes.records import MaskTable, RaterMask, VolumeFile
-from raterscope.app.formats.volumes.voxel_files import read_all
+from raterscope.app.formats.volumes.voxel_files import VoxelHead, read_all
 from raterscope.app.formats.whole_files import drafting
 
 __all__ = [
@@ -40,12 +39,12 @@ _FIELD = re.compile(r"Segment(\d{1,6})_(Name|LabelValue|Layer|Color|Tags)")
 _MOST_SEGMENTS = 10_000
 
 
-def has_segments(path: Path) -> bool:
+def has_segments(head: VoxelHead) -> bool:
     """Tell by its header whether an NRRD file has segments."""
-    return any(_FIELD.fullmatch(str(key)) for key in read_head(path).fields)
+    return any(_FIELD.fullmatch(str(key)) for key in head.fields)
 
 
-def read_seg_nrrd(path: Path, names: Named = NOTHING, watch: Watch = silent) -> MaskTable:
+def read_seg_nrrd(head: VoxelHead, names: Named = NOTHING, watch: Watch = silent) -> MaskTable:
     """Read each segment as a structure.
 
     A segment without a label has its number plus one, as files had before segments could share a layer:
@@ -56,7 +55,7 @@ def read_seg_nrrd(path: Path, names: Named = NOTHING, watch: Watch = silent) -> 
     InputError
         For a file without segments, and for a segment in a layer that is not there.
     """
-    head = read_head(path)
+    path = head.path
     segments = _segments(path, head.fields)
     layers = read_all(head, part(watch, 0.0, 0.7))
     if layers.dtype.kind not in "iu":

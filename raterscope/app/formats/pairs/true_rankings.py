@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.sources import File, open_source
-from raterscope.app.formats.tables import Faults, Table, names, read_table
+from raterscope.app.formats.tables import Faults, Table, names
 
 __all__ = ["RankingTable", "holds_ranking", "read_ranking"]
 
@@ -61,7 +61,7 @@ def holds_ranking(file: File) -> bool:
     return {"item", "rank"} <= columns.keys() and _OTHERS.isdisjoint(one.casefold() for one in table.header)
 
 
-def read_ranking(path: Path, watch: Watch = silent) -> RankingTable:
+def read_ranking(file: File, watch: Watch = silent) -> RankingTable:
     """Read a ranking.
 
     Raises
@@ -69,7 +69,8 @@ def read_ranking(path: Path, watch: Watch = silent) -> RankingTable:
     InputError
         Where a column is missing, a rank is no number, or an item stands twice.
     """
-    table = read_table(path, watch)
+    table = open_source(file).table(watch)
+    path = table.path
     columns = _columns(table)
     for needed in ("item", "rank"):
         if needed not in columns:

@@ -61,9 +61,8 @@ def read_points(file: File, watch: Watch = silent) -> PointFile:
     path = source.path
     if path.suffix.casefold() in _TABLES:
         from raterscope.app.formats.napari import read_points_layer
-        from raterscope.app.formats.tables import read_table
 
-        return read_points_layer(read_table(path, watch, may_be_empty=True))
+        return read_points_layer(source.table(watch, may_be_empty=True))
     document = source.document()
     if document is None or "points" not in document.expected:
         raise InputError(

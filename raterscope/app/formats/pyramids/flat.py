@@ -52,17 +52,17 @@ _BLOCK = 1 << 20
 _PNG_ROWS = 256
 
 
-def png_form(path: Path) -> tuple[int, np.dtype[Any]] | None:
+def png_form(file: IO[bytes]) -> tuple[int, np.dtype[Any]] | None:
     """Tell how many samples of which kind a pixel has; None for palettes, single bits and interlaced rows."""
-    with path.open("rb") as file:
-        head = file.read(_HEAD)
+    file.seek(0)
+    head = file.read(_HEAD)
     depth, colour, interlaced = head[24], head[25], head[28]
     if depth not in (8, 16) or colour not in _SAMPLES or interlaced:
         return None
     return _SAMPLES[colour], np.dtype(np.uint8 if depth == 8 else ">u2")
 
 
-def png_rows(path: Path, width: int, height: int) -> Iterator[NDArray[Any]]:
+def png_rows(file: IO[bytes], width: int, height: int) -> Iterator[NDArray[Any]]:
     """Decode an image of which `png_form` tells, from the top, in arrays (rows, width, samples).
 
     Raises
@@ -72,7 +72,7 @@ def png_rows(path: Path, width: int, height: int) -> Iterator[NDArray[Any]]:
     """
     from raterscope.app.formats.pyramids._png_kernels import unfilter
 
-    form = png_form(path)
+    form = png_form(file)
     if form is None:
         raise ValueError("no PNG whose rows follow each other")
     samples, kind = form
@@ -81,17 +81,16 @@ def png_rows(path: Path, width: int, height: int) -> Iterator[NDArray[Any]]:
     left = height
     size = min(_PNG_ROWS, left) * (1 + len(above))
     gathered = bytearray()
-    with path.open("rb") as file:
-        for piece in _inflated(file, size):
-            gathered += piece
-            while left and len(gathered) >= size:
-                rows = np.frombuffer(bytes(gathered[:size]), np.uint8).reshape(-1, 1 + len(above)).copy()
-                del gathered[:size]
-                if not unfilter(rows, above, step):
-                    raise ValueError("an unknown filter")
-                left -= len(rows)
-                size = min(_PNG_ROWS, left) * (1 + len(above))
-                yield np.ascontiguousarray(rows[:, 1:]).view(kind).reshape(len(rows), width, samples)
+    for piece in _inflated(file, size):
+        gathered += piece
+        while left and len(gathered) >= size:
+            rows = np.frombuffer(bytes(gathered[:size]), np.uint8).reshape(-1, 1 + len(above)).copy()
+            del gathered[:size]
+            if not unfilter(rows, above, step):
+                raise ValueError("an unknown filter")
+            left -= len(rows)
+            size = min(_PNG_ROWS, left) * (1 + len(above))
+            yield np.ascontiguousarray(rows[:, 1:]).view(kind).reshape(len(rows), width, samples)
     if left:
         raise ValueError(f"{left} rows are missing")
 
@@ -218,7 +217,7 @@ def open_flat(path: Path, room: Path, watch: Watch) -> Iterator[Flat | MixedFlat
         else:
             with open_photograph(path, kind) as image:
                 refuse_bomb(path, *image.size, most=LARGEST)
-                turn = orientation(path, image)
+                turn = orientation(image)
                 pixels, mapped = _photograph(path, kind, image, room, watch)
             yield Flat(pixels, turn, None, mapped)
 
@@ -227,11 +226,12 @@ def _photograph(
     path: Path, kind: str, image: Any, room: Path, watch: Watch
 ) -> tuple[NDArray[Any], mmap.mmap]:
     width, height = image.size
-    if kind == "PNG" and (form := png_form(path)) is not None:
+    file = image.fp
+    if kind == "PNG" and (form := png_form(file)) is not None:
         samples, depth = form
         pixels, mapped = _scratch(path, (height, width, samples), depth, room)
         top = 0
-        for rows in png_rows(path, width, height):
+        for rows in png_rows(file, width, height):
             pixels[top : top + len(rows)] = rows
             top += len(rows)
             _release(mapped)
@@ -245,6 +245,7 @@ def _photograph(
             jpeg8_decode(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), out=pixels)
     else:
         refuse_bomb(path, width, height)  # only Pillow knows such colours, and it decodes into memory
+        file.seek(0)
         decoded = pillow_pixels(image)
         pixels, mapped = _scratch(path, decoded.shape, decoded.dtype, room)
         pixels[...] = decoded

@@ -6,39 +6,37 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.records import STUDY_SUFFIX, refuse_special
+from raterscope.app.formats.records import STUDY_SUFFIX
+from raterscope.app.formats.signatures import IMAGES, VOXELS, Format
+from raterscope.app.formats.sources import File, Source, Sources, open_source
 from raterscope.app.formats.volumes.records import Volume, VolumeFile
 
 if TYPE_CHECKING:
     from raterscope.app.formats.volumes.voxel_files import VoxelHead
 
-__all__ = ["find_volumes", "load_volume", "voxel_head", "walked"]
+__all__ = ["find_volumes", "load_volume", "read_voxel_head", "voxel_head", "walked"]
 
 MOST_FILES = 100_000
 DEEPEST = 12
-_VOXELS = {
-    "nifti": (".nii", ".nii.gz", ".hdr", ".hdr.gz", ".img", ".img.gz"),
-    "nrrd": (".nrrd", ".nhdr"),
-    "metaimage": (".mha", ".mhd"),
-}
-_STARTS = {"nrrd": b"NRRD000", "metaimage": b"ObjectType"}
 _DICOMDIR = "dicomdir"
 
 
-def find_volumes(path: Path | str, watch: Watch = silent) -> tuple[VolumeFile, ...]:
-    """Tell which volumes a file or folder holds, without reading their voxels.
+def find_volumes(file: File, watch: Watch = silent, sources: Sources | None = None) -> tuple[VolumeFile, ...]:
+    """Find the volumes in a file or folder, without reading their voxels.
 
     Parameters
     ----------
-    path : Path
+    file : Path or Source
         A file; of a DICOM series any one, or its DICOMDIR. A folder is searched with all folders in it: for
         DICOM series, and where there are none for other volumes; numbered images of one size in one folder
         are the slices of one.
     watch : Watch
+    sources : Sources, optional
+        Where the other files of a DICOM series may be open already.
 
     Returns
     -------
@@ -50,19 +48,20 @@ def find_volumes(path: Path | str, watch: Watch = silent) -> tuple[VolumeFile, .
     InputError
         When there is none, in a sentence that says why.
     """
-    path = Path(path)
+    source = open_source(file)
+    path = source.path
     if path.is_dir():
         return _in_folder(path, watch)
-    refuse_special(path)
     if not path.exists():
         raise InputError("is not there", file=path)
-    from raterscope.app.formats.volumes import dicom, dicom_headers
+    scan = source.dicom()
+    if scan is None:
+        return (_single(source),)
+    from raterscope.app.formats.volumes import dicom
 
-    if dicom_headers.is_dicom(path):
-        if path.name.casefold() == _DICOMDIR:
-            return dicom.series_in(dicom.listed(path), path.parent, watch)
-        return dicom.series_of(path, watch)
-    return (_single(path),)
+    if path.name.casefold() == _DICOMDIR:
+        return dicom.series_in(dicom.listed(path), path.parent, watch)
+    return dicom.series_of(scan, sources or Sources(), watch)
 
 
 def load_volume(file: VolumeFile, watch: Watch = silent) -> Volume:
@@ -73,8 +72,8 @@ def load_volume(file: VolumeFile, watch: Watch = silent) -> Volume:
     InputError
         For a file that is damaged, cut short, or has changed since it was found.
     """
-    first = file.files[0]
-    head = voxel_head(first if len(file.files) > 1 else file.path)
+    source = Source(file.files[0] if len(file.files) > 1 else file.path)
+    head = voxel_head(source)
     if head is not None:
         from raterscope.app.formats.volumes.voxel_files import read_volume
 
@@ -82,9 +81,7 @@ def load_volume(file: VolumeFile, watch: Watch = silent) -> Volume:
             raise InputError("has changed since it was looked at; open it again", file=file.path)
         volume = read_volume(head, file.frames[0] if file.frames else 0, watch)
         return replace(volume, modality=file.modality, window=file.window)
-    from raterscope.app.formats.volumes import dicom_headers
-
-    if dicom_headers.is_dicom(first):
+    if source.format == "DICOM" or Source(file.files[0]).format == "DICOM":
         from raterscope.app.formats.volumes.dicom_pixels import load_series
 
         return load_series(file, watch)
@@ -93,7 +90,7 @@ def load_volume(file: VolumeFile, watch: Watch = silent) -> Volume:
     return load_stack(file, watch)
 
 
-def voxel_head(path: Path) -> VoxelHead | None:
+def voxel_head(file: File) -> VoxelHead | None:
     """Read the header of a NIfTI, NRRD or MetaImage; None for a file of another kind.
 
     Raises
@@ -101,58 +98,53 @@ def voxel_head(path: Path) -> VoxelHead | None:
     InputError
         For a file that is of such a kind by its name or first bytes, and cannot be read.
     """
+    source = open_source(file)
+    return source.voxels() if source.format in VOXELS else None
+
+
+def read_voxel_head(path: Path, format_name: Format, file: BinaryIO | None = None) -> VoxelHead:
+    """Read the header of a file of one of the formats of voxels; NIfTI where it is not known which.
+
+    Raises
+    ------
+    InputError
+    """
     from raterscope.app.formats.volumes import metaimage, nifti, nrrd_files
 
-    name = _format(path)
-    readers = {"nifti": nifti.read_head, "nrrd": nrrd_files.read_head, "metaimage": metaimage.read_head}
-    return None if name is None else readers[name](path)
+    readers = {"NRRD": nrrd_files.read_head, "MetaImage": metaimage.read_head}
+    return readers.get(format_name, nifti.read_head)(path, file)
 
 
-def _format(path: Path) -> str | None:
-    refuse_special(path)
-    name = path.name.casefold()
-    for kind, endings in _VOXELS.items():
-        if name.endswith(endings):
-            return kind
-    try:
-        with path.open("rb") as file:
-            start = file.read(16)
-    except OSError:
-        return None
-    return next((kind for kind, word in _STARTS.items() if start.startswith(word)), None)
-
-
-def _single(path: Path) -> VolumeFile:
-    head = voxel_head(path)
+def _single(source: Source) -> VolumeFile:
+    head = voxel_head(source)
     if head is not None:
         from raterscope.app.formats.volumes.voxel_files import as_file
 
         return as_file(head)
-    from raterscope.app.formats.images import is_image
     from raterscope.app.formats.volumes.stacks import image_file
 
-    if is_image(path):
-        return image_file(path)
+    if source.format in IMAGES:
+        return image_file(source)
     raise InputError(
         "is no image or volume that Raterscope reads; expected DICOM, NIfTI, NRRD, MetaImage, TIFF, PNG, "
         "JPEG",
-        file=path,
+        file=source.path,
     )
 
 
 def _in_folder(folder: Path, watch: Watch) -> tuple[VolumeFile, ...]:
-    from raterscope.app.formats.volumes import dicom, dicom_headers
-
-    files = tuple(walked(folder, watch))
+    sources = [Source(path) for path in walked(folder, watch)]
     scans = []
-    for done, path in enumerate(files):
-        watch(0.1 + 0.7 * done / len(files), f"looking at {plain(path.name)}")
-        scan = None if path.name.casefold() == _DICOMDIR else dicom_headers.read_dicom(path)
+    for done, source in enumerate(sources):
+        watch(0.1 + 0.7 * done / len(sources), f"looking at {plain(source.path.name)}")
+        scan = None if source.path.name.casefold() == _DICOMDIR else source.dicom()
         if scan is not None:
             scans.append(scan)
     if scans:
+        from raterscope.app.formats.volumes import dicom
+
         return dicom.series_in(scans, folder, part(watch, 0.8, 1.0))
-    found, refused = _others(files, part(watch, 0.8, 1.0))
+    found, refused = _others(sources, part(watch, 0.8, 1.0))
     if not found:
         raise refused[0] if refused else InputError("holds no image or volume", file=folder)
     if refused:
@@ -180,28 +172,28 @@ def walked(folder: Path, watch: Watch) -> Iterator[Path]:
             yield path
 
 
-def _others(files: Sequence[Path], watch: Watch) -> tuple[list[VolumeFile], list[InputError]]:
+def _others(sources: Sequence[Source], watch: Watch) -> tuple[list[VolumeFile], list[InputError]]:
     """Describe files that are no DICOM; images that are slices of one volume together."""
-    from raterscope.app.formats.images import is_image
     from raterscope.app.formats.volumes.stacks import stack_of
 
     found: list[VolumeFile] = []
     refused: list[InputError] = []
-    images: dict[Path, list[Path]] = {}
-    for done, path in enumerate(files):
-        watch(done / len(files), f"looking at {plain(path.name)}")
+    images: dict[Path, list[Source]] = {}
+    for done, source in enumerate(sources):
+        path = source.path
+        watch(done / len(sources), f"looking at {plain(path.name)}")
         try:
-            if _format(path) is not None:
+            if source.format in VOXELS:
                 if not path.name.casefold().endswith((".img", ".img.gz")):  # its header is looked at
-                    found.append(_single(path))
-            elif is_image(path):
-                images.setdefault(path.parent, []).append(path)
+                    found.append(_single(source))
+            elif source.format in IMAGES:
+                images.setdefault(path.parent, []).append(source)
         except InputError as error:
             refused.append(error)
-    for folder, paths in images.items():
+    for folder, files in images.items():
         try:
-            stack = stack_of(paths, folder)
-            found += [stack] if stack is not None else [_single(path) for path in paths]
+            stack = stack_of(files, folder)
+            found += [stack] if stack is not None else [_single(source) for source in files]
         except InputError as error:
             refused.append(error)
     return found, refused

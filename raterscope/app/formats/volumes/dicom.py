@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid, describe_slices
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.sources import Sources
+from raterscope.app.formats.untrusted import checked_shape, sentences
 from raterscope.app.formats.volumes.dicom_headers import (
     DicomFile,
     NoImageError,
     SliceHead,
     read_dataset,
     read_dicom,
-    read_heads,
 )
 from raterscope.app.formats.volumes.records import VolumeFile
-from raterscope.app.formats.volumes.voxel_files import checked_shape, sentences
 
 __all__ = ["listed", "series_in", "series_of"]
 
@@ -43,7 +43,7 @@ _NAMED = 3
 _MOST_LISTED = 100_000
 
 
-def series_of(path: Path, watch: Watch = silent) -> tuple[VolumeFile, ...]:
+def series_of(file: DicomFile, sources: Sources, watch: Watch = silent) -> tuple[VolumeFile, ...]:
     """Give the volumes of the series that a DICOM file belongs to, of the files in its folder.
 
     Raises
@@ -51,14 +51,14 @@ def series_of(path: Path, watch: Watch = silent) -> tuple[VolumeFile, ...]:
     InputError
         For a file that holds no image, or cannot be read.
     """
-    heads = read_heads(path)
+    path, heads = file.path, file.images()
     if heads[0].frames > 1 or not heads[0].series:
         return _volumes(heads, path)
     others = sorted(other for other in path.parent.iterdir() if other.is_file() and other != path)
-    rest, _ = _read_many(others, watch)
+    rest, _ = _read_many(others, watch, sources)
     own = [*heads, *(head for head in rest if head.series == heads[0].series and head.frames == 1)]
     found = _volumes(own, path.parent)
-    return tuple(file for file in found if path in file.files) or found
+    return tuple(volume for volume in found if path in volume.files) or found
 
 
 def series_in(
@@ -119,14 +119,16 @@ def listed(path: Path) -> tuple[Path, ...]:
         return tuple(found)
 
 
-def _read_many(files: Sequence[Path | DicomFile], watch: Watch) -> tuple[list[SliceHead], list[InputError]]:
+def _read_many(
+    files: Sequence[Path | DicomFile], watch: Watch, sources: Sources | None = None
+) -> tuple[list[SliceHead], list[InputError]]:
     heads: list[SliceHead] = []
     refused: list[InputError] = []
     for done, one in enumerate(files):
         try:
             if isinstance(one, Path):
                 watch(done / len(files), f"looking at {plain(one.name)}")
-                file = read_dicom(one)
+                file = read_dicom(one) if sources is None else sources.open(one).dicom()
             else:
                 file = one
             heads += () if file is None else file.images()

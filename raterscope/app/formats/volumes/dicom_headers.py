@@ -13,10 +13,11 @@ from typing import Any, BinaryIO, Literal
 
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import refuse_special
-from raterscope.app.formats.volumes.voxel_files import MOST_VOXELS, sentences
+from raterscope.app.formats.signatures import is_dicom_start
+from raterscope.app.formats.untrusted import MOST_VOXELS, opened, sentences
 
 __all__ = [
-    "NATIVE", "DicomFile", "NoImageError", "SliceHead", "is_dicom", "read_dataset", "read_dicom",
+    "NATIVE", "DicomFile", "NoImageError", "SliceHead", "read_dataset", "read_dicom",
     "read_heads",
 ]  # fmt: skip
 
@@ -137,36 +138,16 @@ class SliceHead:
     mosaic: bool
 
 
-def is_dicom(path: Path) -> bool:
-    """Tell by a file's first bytes whether it is DICOM, with or without a preamble."""
-    refuse_special(path)
-    try:
-        with path.open("rb") as file:
-            return _is_start(file.read(_START))
-    except OSError:
-        return False
-
-
-def _is_start(start: bytes) -> bool:
-    if start[128:132] == b"DICM":
-        return True
-    group, element = int.from_bytes(start[:2], "little"), int.from_bytes(start[2:4], "little")
-    if len(start) < 132 or group not in (2, 8) or element > 0x60:
-        return False
-    explicit = start[4:6] in (b"UL", b"OB", b"UI", b"CS", b"DA", b"TM", b"SH", b"LO", b"DT")
-    return explicit or int.from_bytes(start[4:8], "little") <= 128
-
-
-def read_dataset(path: Path, *, pixels: bool) -> Any:
-    """Read a DICOM file with pydicom.
+def read_dataset(path: Path, file: BinaryIO | None = None, *, pixels: bool) -> Any:
+    """Read a DICOM file with pydicom, from `file` if it is open already.
 
     Raises
     ------
     InputError
         For a file that is none, or that unpacks to more than its size allows.
     """
-    with path.open("rb") as file:
-        return _read(path, file, pixels=pixels)[0]
+    with opened(path, file) as stream:
+        return _read(path, stream, pixels=pixels)[0]
 
 
 def read_heads(path: Path) -> tuple[SliceHead, ...]:
@@ -211,15 +192,17 @@ class DicomFile:
         return self.heads
 
 
-def read_dicom(path: Path) -> DicomFile | None:
-    """Read the head of a file, which is opened once; None for a file that is no DICOM.
+def read_dicom(path: Path, file: BinaryIO | None = None) -> DicomFile | None:
+    """Read the head of a file, from `file` if it is open already; None for a file that is no DICOM.
 
     A file that is damaged or holds no image has a problem.
     """
+    if file is not None:
+        return _read_dicom(path, file)
     refuse_special(path)
     try:
-        with path.open("rb") as file:
-            return _read_dicom(path, file) if _is_start(file.read(_START)) else None
+        with path.open("rb") as stream:
+            return _read_dicom(path, stream) if is_dicom_start(stream.read(_START)) else None
     except OSError:
         return None
 
@@ -252,7 +235,7 @@ def _read(path: Path, file: BinaryIO, *, pixels: bool, tags: Sequence[str] | Non
 
     file.seek(0)
     start = file.read(_START)
-    if not _is_start(start):
+    if not is_dicom_start(start):
         raise InputError("is no DICOM file", file=path)
     packed = _deflated_from(path, start)
     if packed is not None:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.untrusted import sentences
 from raterscope.app.formats.volumes.dicom_headers import NATIVE, SliceHead, read_dataset, read_heads
 from raterscope.app.formats.volumes.records import Volume, VolumeFile
-from raterscope.app.formats.volumes.voxel_files import sentences
 from raterscope.app.workers import in_processes, processors
 
 __all__ = ["load_series"]

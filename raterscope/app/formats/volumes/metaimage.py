@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import refuse_special
-from raterscope.app.formats.volumes.voxel_files import VoxelHead, beside, checked_shape, sentences
+from raterscope.app.formats.untrusted import checked_shape, opened, sentences
+from raterscope.app.formats.volumes.voxel_files import VoxelHead, beside
 
 __all__ = ["read_head"]
 
@@ -33,8 +34,8 @@ _TYPES = {
 }
 
 
-def read_head(path: Path) -> VoxelHead:
-    """Read the header of a MetaImage.
+def read_head(path: Path, file: BinaryIO | None = None) -> VoxelHead:
+    """Read the header of a MetaImage, from `file` if it is open already.
 
     Its places are in the patient's system of DICOM, as ITK writes them. A fourth dimension and the channels
     of a voxel count as layers.
@@ -46,7 +47,7 @@ def read_head(path: Path) -> VoxelHead:
     """
     refuse_special(path)
     with sentences(path):
-        fields, end = _fields(path)
+        fields, end = _fields(path, file)
         sizes = tuple(int(word) for word in _words(fields, "DimSize"))
         if not 2 <= len(sizes) <= 4:
             raise InputError(f"has {len(sizes)} dimensions; expected 2 to 4", file=path, field="DimSize")
@@ -79,10 +80,10 @@ def read_head(path: Path) -> VoxelHead:
         )
 
 
-def _fields(path: Path) -> tuple[dict[str, str], int]:
+def _fields(path: Path, file: BinaryIO | None) -> tuple[dict[str, str], int]:
     """Read the lines up to the one that says where the voxels are, and where it ends."""
-    with path.open("rb") as file:
-        start = file.read(_LONGEST_HEADER)
+    with opened(path, file) as stream:
+        start = stream.read(_LONGEST_HEADER)
     fields: dict[str, str] = {}
     at = 0
     while _LAST not in fields:

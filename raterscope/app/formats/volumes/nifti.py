@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError
 from raterscope.app.formats.records import refuse_special
-from raterscope.app.formats.volumes.voxel_files import VoxelHead, checked_shape, sentences
+from raterscope.app.formats.untrusted import checked_shape, opened, sentences
+from raterscope.app.formats.volumes.voxel_files import VoxelHead
 
 __all__ = ["RAS_TO_LPS", "read_head"]
 
@@ -21,6 +22,7 @@ RAS_TO_LPS = np.diag([-1.0, -1.0, 1.0, 1.0])
 """NIfTI's axes point to the right and the front, DICOM's to the left and the back."""
 
 _LONGEST_HEADER = 540
+_GZIP = b"\x1f\x8b"
 _MILLIMETRES = {0: 1.0, 1: 1000.0, 2: 1.0, 3: 0.001}
 _CIFTI = range(3000, 3100)
 _COLOURS = {128: 3, 2304: 4}
@@ -31,8 +33,8 @@ _APART = 0.1
 """Of a voxel: the file's two geometries differ when their corners are further apart."""
 
 
-def read_head(path: Path) -> VoxelHead:
-    """Read the header of a NIfTI file.
+def read_head(path: Path, file: BinaryIO | None = None) -> VoxelHead:
+    """Read the header of a NIfTI file, from `file` if it is open already.
 
     The geometry is the file's sform, else its qform, else its voxels' sizes along the axes. Dimensions
     after the third count as layers, the first of them the fastest.
@@ -45,9 +47,12 @@ def read_head(path: Path) -> VoxelHead:
     refuse_special(path)
     with sentences(path):
         header_path, data_path = _pair(path)
-        packed = _is_gzip(header_path)
-        header = _parsed(path, header_path, packed)
-        return _head_of(path, data_path, header)
+        with opened(header_path, file if header_path == path else None) as stream:
+            header, is_packed = _parsed(path, stream)
+        if data_path != header_path:
+            with opened(data_path, file if data_path == path else None) as stream:
+                is_packed = stream.read(len(_GZIP)) == _GZIP
+        return _head_of(path, data_path, header, is_packed)
 
 
 def _pair(path: Path) -> tuple[Path, Path]:
@@ -68,16 +73,13 @@ def _spelled(path: Path, stem: str, suffix: str) -> list[Path]:
     return [path.with_name(stem + s + z) for s in (suffix, suffix.upper()) for z in ("", ".gz")]
 
 
-def _is_gzip(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(2) == b"\x1f\x8b"
-
-
-def _parsed(path: Path, header_path: Path, packed: bool) -> Any:
+def _parsed(path: Path, file: BinaryIO) -> tuple[Any, bool]:
+    """Parse the header; tells too whether the file is packed."""
     import nibabel
 
-    with gzip.open(header_path) if packed else header_path.open("rb") as file:
-        block = file.read(_LONGEST_HEADER)
+    is_packed = file.read(len(_GZIP)) == _GZIP
+    file.seek(0)
+    block = (gzip.GzipFile(fileobj=file) if is_packed else file).read(_LONGEST_HEADER)
     kinds = {348: nibabel.Nifti1Header, 540: nibabel.Nifti2Header}
     kind = next(
         (
@@ -95,10 +97,10 @@ def _parsed(path: Path, header_path: Path, packed: bool) -> Any:
         raise InputError(
             "is an Analyze 7.5 file, which does not tell left from right; convert it to NIfTI", file=path
         )
-    return header
+    return header, is_packed
 
 
-def _head_of(path: Path, data_path: Path, header: Any) -> VoxelHead:
+def _head_of(path: Path, data_path: Path, header: Any, is_packed: bool) -> VoxelHead:
     rank = int(header["dim"][0])
     sizes = tuple(int(size) for size in header["dim"][1 : 1 + rank])
     if int(header["intent_code"]) in _CIFTI:
@@ -127,13 +129,13 @@ def _head_of(path: Path, data_path: Path, header: Any) -> VoxelHead:
     return VoxelHead(
         path=path,
         data=data_path,
-        offset=0 if _is_gzip(data_path) else int(header["vox_offset"]),
+        offset=0 if is_packed else int(header["vox_offset"]),
         grid=grid,
         dtype=dtype,
         lengths=lengths,
         axes=axes,
-        packing="gzip" if _is_gzip(data_path) else "",
-        within=int(header["vox_offset"]) if _is_gzip(data_path) else 0,
+        packing="gzip" if is_packed else "",
+        within=int(header["vox_offset"]) if is_packed else 0,
         colours=colours,
         slope=slope,
         intercept=intercept if np.isfinite(intercept) else 0.0,

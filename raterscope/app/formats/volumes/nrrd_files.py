@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import refuse_special
-from raterscope.app.formats.volumes.voxel_files import VoxelHead, beside, checked_shape, sentences
+from raterscope.app.formats.untrusted import checked_shape, opened, sentences
+from raterscope.app.formats.volumes.voxel_files import VoxelHead, beside
 
 __all__ = ["TO_LPS", "read_head"]
 
@@ -55,8 +56,8 @@ _PACKING = {
 _COLOURS = {"rgb-color": 3, "3-color": 3, "rgba-color": 4, "4-color": 4, "vector": 3, "3-vector": 3}
 
 
-def read_head(path: Path) -> VoxelHead:
-    """Read the header of an NRRD file.
+def read_head(path: Path, file: BinaryIO | None = None) -> VoxelHead:
+    """Read the header of an NRRD file, from `file` if it is open already.
 
     Axes with a direction in space are slice, row and column, the fastest of them the column; any other axis
     counts as layers or as colour. `fields` has the whole header, as pynrrd reads it.
@@ -68,7 +69,7 @@ def read_head(path: Path) -> VoxelHead:
     """
     refuse_special(path)
     with sentences(path):
-        header, end = _parsed(path)
+        header, end = _parsed(path, file)
         sizes = tuple(int(size) for size in header["sizes"])
         if not sizes or min(sizes) < 1:
             raise InputError("has no voxels", file=path)
@@ -98,12 +99,12 @@ def read_head(path: Path) -> VoxelHead:
         )
 
 
-def _parsed(path: Path) -> tuple[dict[str, Any], int]:
+def _parsed(path: Path, file: BinaryIO | None) -> tuple[dict[str, Any], int]:
     """Read the header's fields and where it ends."""
     import nrrd
 
-    with path.open("rb") as file:
-        start = file.read(_LONGEST_HEADER)
+    with opened(path, file) as stream:
+        start = stream.read(_LONGEST_HEADER)
     if not start.startswith(b"NRRD000"):
         raise InputError("is no NRRD file", file=path)
     blank = re.search(rb"\r?\n\r?\n", start)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid, describe_slices
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.volumes.voxel_files import MOST_VOXELS
+from raterscope.app.formats.untrusted import MOST_VOXELS
 
 __all__ = ["OtherGrid", "explain_difference", "regular_grid", "resample", "why_not_regular"]
 

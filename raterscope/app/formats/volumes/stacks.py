@@ -16,12 +16,14 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.channels import channels_of
-from raterscope.app.formats.images import load_image, read_image
-from raterscope.app.formats.records import refuse_special
+from raterscope.app.formats.images import Pages, load_image, read_image
+from raterscope.app.formats.photographs import kind_of_file
+from raterscope.app.formats.sources import File, Source, open_source
+from raterscope.app.formats.untrusted import checked_shape, refuse_packed, sentences
 from raterscope.app.formats.volumes.records import Volume, VolumeFile
-from raterscope.app.formats.volumes.voxel_files import checked_shape, refuse_packed, sentences, shown
+from raterscope.app.formats.volumes.voxel_files import shown
 
-__all__ = ["image_file", "is_tiff", "load_stack", "stack_of"]
+__all__ = ["image_file", "load_stack", "read_pages", "stack_of"]
 
 _LONGEST_DESCRIPTION = 100_000
 _UNITS = {
@@ -34,17 +36,7 @@ _SMALLEST_PAGE = 18
 _MOST_PAGES = 100_000
 
 
-def is_tiff(path: Path) -> bool:
-    """Tell by a file's first bytes whether it is a TIFF."""
-    refuse_special(path)
-    try:
-        with path.open("rb") as file:
-            return file.read(4) in (b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")
-    except OSError:
-        return False
-
-
-def image_file(path: Path) -> VolumeFile:
+def image_file(file: File) -> VolumeFile:
     """Describe a PNG, a JPEG or a TIFF as a volume: of one slice, or of as many as a TIFF has pages.
 
     An image tells no place in a patient, but a TIFF of ImageJ or OME may tell the size of a voxel.
@@ -54,23 +46,22 @@ def image_file(path: Path) -> VolumeFile:
     InputError
         For a file that is none, is damaged, or claims more than 2^30 voxels, or 179 million pixels a plane.
     """
-    image = read_image(path)
+    head = open_source(file).image()
+    image, pages = head.file, head.checked_pages()
+    path = image.path
     shape, steps = (1, image.height, image.width), (1.0, 1.0, 1.0)
     notices: tuple[str, ...] = ()
     if image.pixel_size is not None:
         steps = (1.0, image.pixel_size * _MICROMETRE, image.pixel_size * _MICROMETRE)
-    if is_tiff(path):
-        with sentences(path):
-            pages = _pages(path)
-        if pages.slices > 1:
-            shape = (pages.slices, image.height, image.width)
-            steps, notices = pages.steps or steps, pages.notices
+    if pages is not None and pages.slices > 1:
+        shape = (pages.slices, image.height, image.width)
+        steps, notices = pages.steps or steps, pages.notices
     checked_shape(path, shape)
     said = tuple(f"{plain(path.name, 200)}: {notice}." for notice in notices)
     return VolumeFile(path.name, path, Grid.plain(shape, steps), files=(path,), notices=said)
 
 
-def stack_of(paths: Sequence[Path], folder: Path) -> VolumeFile | None:
+def stack_of(sources: Sequence[Source], folder: Path) -> VolumeFile | None:
     """Take images whose names differ by a number alone, and that are of one size, as slices of a volume.
 
     Raises
@@ -78,11 +69,13 @@ def stack_of(paths: Sequence[Path], folder: Path) -> VolumeFile | None:
     InputError
         For an image that cannot be read.
     """
-    patterns = {re.sub(r"\d+", "#", path.name.casefold()) for path in paths}
-    if len(paths) < 2 or len(patterns) > 1 or "#" not in next(iter(patterns)):
+    patterns = {re.sub(r"\d+", "#", source.path.name.casefold()) for source in sources}
+    if len(sources) < 2 or len(patterns) > 1 or "#" not in next(iter(patterns)):
         return None
-    ordered = sorted(paths, key=lambda path: [int(digits) for digits in re.findall(r"\d+", path.name)])
-    files = [image_file(path) for path in ordered]
+    ordered = sorted(
+        sources, key=lambda source: [int(digits) for digits in re.findall(r"\d+", source.path.name)]
+    )
+    files = [image_file(source) for source in ordered]
     if any(file.grid.shape != files[0].grid.shape for file in files) or files[0].grid.shape[0] > 1:
         return None
     shape = (len(files), *files[0].grid.shape[1:])
@@ -92,7 +85,9 @@ def stack_of(paths: Sequence[Path], folder: Path) -> VolumeFile | None:
         "open them one by one to keep them apart."
     )
     grid = Grid.plain(shape, files[0].grid.spacing)
-    return VolumeFile(folder.name, folder, grid, files=tuple(ordered), notices=(words,))
+    return VolumeFile(
+        folder.name, folder, grid, files=tuple(source.path for source in ordered), notices=(words,)
+    )
 
 
 def load_stack(file: VolumeFile, watch: Watch = silent) -> Volume:
@@ -107,7 +102,7 @@ def load_stack(file: VolumeFile, watch: Watch = silent) -> Volume:
         As `image_file`.
     """
     planes = len(file.files)
-    if planes == 1 and is_tiff(file.path) and not file.grid.flat:
+    if planes == 1 and _is_tiff(file.path) and not file.grid.flat:
         with sentences(file.path):
             values = _load_pages(file.path, watch)
     else:
@@ -128,7 +123,7 @@ def load_stack(file: VolumeFile, watch: Watch = silent) -> Volume:
 
 def _plane(path: Path) -> NDArray[Any]:
     """Read one image, with all its bits where it is grey."""
-    if is_tiff(path):
+    if _is_tiff(path):
         deep = _deep_page(path)
         return load_image(path) if deep is None else deep
     from PIL import Image
@@ -160,26 +155,27 @@ def _deep_page(path: Path) -> NDArray[Any] | None:
         return _upright(pixels) if page.photometric == 0 else pixels
 
 
-class _Pages:
-    """What the pages of a TIFF are: slices, and how far apart."""
-
-    def __init__(self, slices: int, steps: tuple[float, float, float] | None, notices: tuple[str, ...]):
-        self.slices, self.steps, self.notices = slices, steps, notices
+def _is_tiff(path: Path) -> bool:
+    return kind_of_file(path) == "TIFF"
 
 
-def _pages(path: Path) -> _Pages:
-    import tifffile
+def read_pages(path: Path, file: Any) -> Pages:
+    """Find the slices among the pages of an open TIFF.
 
-    with tifffile.TiffFile(path) as file:
-        if channels_of(file):
-            return _Pages(1, None, ())
-        _refuse_endless(path, file)
-        series = file.series[0]
-        axis, notices = _slice_axis(path, series)
-        if len(file.series) > 1:
-            notices = (*notices, "holds images of several sizes; those like the first are shown")
-        slices = 1 if axis is None else int(series.shape[axis])
-        return _Pages(slices, _steps(file), notices)
+    Raises
+    ------
+    InputError
+        For pages that make no volume.
+    """
+    if channels_of(file):
+        return Pages(1)
+    _refuse_endless(path, file)
+    series = file.series[0]
+    axis, notices = _slice_axis(path, series)
+    if len(file.series) > 1:
+        notices = (*notices, "holds images of several sizes; those like the first are shown")
+    slices = 1 if axis is None else int(series.shape[axis])
+    return Pages(slices, _steps(file), notices)
 
 
 def _refuse_endless(path: Path, file: Any) -> None:

@@ -9,10 +9,8 @@ from __future__ import annotations
 import bz2
 import gzip
 import math
-import warnings
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO, Any, Protocol
@@ -20,32 +18,22 @@ from typing import IO, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.masks.grid import Grid, GridError
+from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.damage import in_a_sentence
+from raterscope.app.formats.untrusted import MOST_VOXELS, most_unpacked, sentences
 from raterscope.app.formats.volumes.records import Volume, VolumeFile
 
 __all__ = [
-    "MOST_VOXELS",
     "VoxelHead",
     "as_file",
     "beside",
-    "checked_shape",
     "read_all",
     "read_volume",
-    "refuse_packed",
-    "sentences",
     "shown",
 ]
 
-MOST_VOXELS = 2**30
-"""In one volume; a scan of the whole body at half a millimetre has half as many."""
-
 _CHUNK = 4 << 20
-_ALWAYS_UNPACKED, _UNPACKED_A_BYTE = 768 << 20, 20
-"""Bytes that packed voxels may unpack to: always, and with each packed byte; labels pack 1000 to one."""
-
 _LONGEST_WORD = 40
 
 
@@ -187,28 +175,6 @@ def shown(values: NDArray[Any]) -> NDArray[Any]:
         return values.astype(np.float32)
 
 
-def checked_shape(path: Path, shape: tuple[int, ...]) -> None:
-    """Refuse a volume without voxels, or with more than 2^30."""
-    if not shape or min(shape) < 1:
-        raise InputError("has no voxels", file=path)
-    if math.prod(shape) > MOST_VOXELS:
-        words = " x ".join(f"{size:,}" for size in shape)
-        raise InputError(f"claims {words} voxels; expected {MOST_VOXELS:,} at most", file=path)
-
-
-def refuse_packed(path: Path, unpacked: int) -> None:
-    """Refuse an image whose pixels would take more bytes than a file of its size may unpack to.
-
-    Raises
-    ------
-    InputError
-    """
-    most = _ALWAYS_UNPACKED + _UNPACKED_A_BYTE * path.stat().st_size
-    if unpacked > most:
-        words = f"claims {unpacked / 1e6:,.0f} MB of pixels; expected {most / 1e6:,.0f} MB at most"
-        raise InputError(f"{words}, cut it up", file=path)
-
-
 def beside(path: Path, name: str) -> Path:
     """Find the data file that a detached header names, in the header's own folder or below.
 
@@ -229,17 +195,6 @@ def beside(path: Path, name: str) -> Path:
     return found
 
 
-@contextmanager
-def sentences(path: Path) -> Iterator[None]:
-    """Turn whatever a reader says of a damaged file into a sentence."""
-    with in_a_sentence(path, "a file"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            yield
-        except GridError as error:
-            raise InputError(f"has no usable geometry: {error}", file=path) from error
-
-
 def _rescaled(head: VoxelHead, values: NDArray[Any]) -> NDArray[Any]:
     if (head.slope, head.intercept) == (1.0, 0.0):
         return values
@@ -254,7 +209,7 @@ def _read_values(head: VoxelHead, start: int, count: int, watch: Watch) -> NDArr
         size = head.dtype.itemsize
         before, length = head.within + start * size, count * size
         available = head.data.stat().st_size - head.offset
-        most = available if not head.packing else _ALWAYS_UNPACKED + _UNPACKED_A_BYTE * available
+        most = available if not head.packing else most_unpacked(available)
         if before + length > most:
             room = f"holds {max(0, available):,} bytes of {'packed ' if head.packing else ''}voxels"
             rest = f"; expected {most:,} at most, store it unpacked" if head.packing else ""

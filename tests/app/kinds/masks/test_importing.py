@@ -108,10 +108,10 @@ def test_plain_pictures_with_a_table_of_clicks_stay_images(bring, tmp_path):
 def test_photographs_are_not_decoded_to_find_masks_among_them(bring, tmp_path, monkeypatch):
     files = [a_photograph(tmp_path / f"smear-{n}.png", seed=n) for n in range(5)]
 
-    def refuse(path):
-        raise AssertionError(f"{path.name} was decoded")
+    def refuse(source, watch):
+        raise AssertionError(f"{source.path.name} was decoded")
 
-    monkeypatch.setattr("raterscope.app.ambiguous_images.looks_of", refuse)
+    monkeypatch.setattr("raterscope.app.formats.masks.label_maps.read_values", refuse)
     assert "5 images." in bring(*files)
 
 
