@@ -46,7 +46,7 @@ from raterscope.app.study.references import ImageNames
 
 __all__ = ["TABLES", "Readings", "import_files", "read_files", "store"]
 
-TABLES = (".csv", ".tsv", ".txt")
+TABLES = (".csv", ".tsv", ".parquet", ".txt")
 
 
 @dataclass(frozen=True)
@@ -357,7 +357,7 @@ def _store(
         told.append(f"{plain(file.path.name)}: {said}")
     sentences += _in_words(told, placement)
     sentences += [*placement.notices, *readings.notices]
-    tables_left = [path for path in readings.left if path.suffix.casefold() in TABLES[:2]]
+    tables_left = [path for path in readings.left if path.suffix.casefold() in TABLES[:3]]
     if tables_left:
         sentences.append(f"Of a folder no tables are read; import {_listed(tables_left)} by name.")
     others = [path for path in readings.left if path not in tables_left]

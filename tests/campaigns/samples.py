@@ -16,9 +16,11 @@ from tempfile import TemporaryDirectory
 import nibabel
 import nrrd
 import numpy as np
+import pyarrow
 import SimpleITK
 import tifffile
 from PIL import Image
+from pyarrow import parquet
 
 from raterscope.app.formats.masks.export import write_masks
 from raterscope.app.formats.masks.terminology import Structure
@@ -156,6 +158,14 @@ def _pair_tables(folder: Path) -> list[Sample]:
         _alone(f"annotator,left,right,choice\n{rows}".encode(), "pairs.csv"),
         _alone(f"judge,left,right,choice\n{numbers}".encode(), "pairs.csv", "pairs"),
     ]
+
+
+def _parquet(folder: Path) -> list[Sample]:
+    columns = {"annotator": ["ann", "bob"], "task": ["t1", "t1"], "label": ["cat", "dog"], "time": [1.5, 2.5]}
+    parquet.write_table(pyarrow.table(columns), folder / "labels.parquet")
+    columns = {"annotator": ["ann", "bob"], "image": ["a.png", "a.png"], "x": [1.5, 2.5], "y": [3, 4]}
+    parquet.write_table(pyarrow.table(columns), folder / "clicks.parquet", compression="zstd")
+    return [_alone(path.read_bytes(), path.name) for path in sorted(folder.glob("*.parquet"))]
 
 
 def _zooniverse_csv() -> bytes:
@@ -376,7 +386,7 @@ def _growing(folder: Path) -> list[Sample]:
 READERS: dict[str, Callable[[Path], list[Sample]]] = {
     "png": _png, "jpeg": _jpeg, "tiff": _tiff,
     "click-tables": _click_tables, "truth-tables": _truth_tables, "label-tables": _label_tables,
-    "pair-tables": _pair_tables, "zooniverse": _zooniverse, "label-files": _label_files,
+    "pair-tables": _pair_tables, "parquet": _parquet, "zooniverse": _zooniverse, "label-files": _label_files,
     **{f"points-{name.replace('_', '-')}": _points(name) for name in WRITERS},
     "nifti": _nifti, "nrrd": _nrrd, "metaimage": _metaimage, "dicom": _dicom,
     "enhanced-dicom": _enhanced_dicom,

@@ -7,7 +7,7 @@ from typing import Literal
 
 __all__ = ["IMAGES", "SNIFFED", "VOXELS", "Format", "format_of", "image_kind", "is_dicom_start"]
 
-Format = Literal["PNG", "JPEG", "TIFF", "DICOM", "NIfTI", "NRRD", "MetaImage", ""]
+Format = Literal["PNG", "JPEG", "TIFF", "DICOM", "NIfTI", "NRRD", "MetaImage", "Parquet", ""]
 
 SNIFFED = 4096
 """Bytes by which a format is detected."""
@@ -29,6 +29,7 @@ _SIGNATURES: dict[bytes, Format] = {
     b"MM\x00+": "TIFF",
     b"NRRD000": "NRRD",
     b"ObjectType": "MetaImage",
+    b"PAR1": "Parquet",
 }
 
 

@@ -139,7 +139,10 @@ class Source:
         """
         from raterscope.app.formats.tables import read_table
 
-        table = cast("Table", self._once("table", lambda: read_table(self.path, watch, may_be_empty=True)))
+        def read() -> Table:
+            return read_table(self.path, watch, may_be_empty=True, is_parquet=self.format == "Parquet")
+
+        table = cast("Table", self._once("table", read))
         if not may_be_empty and not len(table):
             raise InputError("has a header but no rows", file=self.path)
         return table
@@ -226,7 +229,7 @@ def _header_of(format_name: Format, start: bytes) -> str | None:
         return "dicom"
     if format_name in VOXELS:
         return "voxels"
-    return "table head" if may_be_text(start) else None
+    return "table head" if format_name == "Parquet" or may_be_text(start) else None
 
 
 def _read(name: str, path: Path, format_name: Format, file: BinaryIO | None = None) -> object:
@@ -245,7 +248,7 @@ def _read(name: str, path: Path, format_name: Format, file: BinaryIO | None = No
         return read_voxel_head(path, format_name, file)
     from raterscope.app.formats.labels.columns import head_of
 
-    return head_of(path, file)
+    return head_of(path, file, is_parquet=format_name == "Parquet")
 
 
 class Sources:

@@ -13,6 +13,7 @@ import numpy as np
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
+from raterscope.app.formats import parquet
 from raterscope.app.formats.dialects import (
     bytes_of,
     decoded,
@@ -162,8 +163,10 @@ class Faults:
         )
 
 
-def read_table(path: Path, watch: Watch = silent, *, may_be_empty: bool = False) -> Table:
-    """Read a table of text: any encoding and delimiter that a spreadsheet writes.
+def read_table(
+    path: Path, watch: Watch = silent, *, may_be_empty: bool = False, is_parquet: bool = False
+) -> Table:
+    """Read a table of text, in any encoding and with any delimiter that a spreadsheet writes, or Parquet.
 
     The first row is the header unless it holds a number. Empty rows are passed over.
 
@@ -173,6 +176,7 @@ def read_table(path: Path, watch: Watch = silent, *, may_be_empty: bool = False)
     watch : Watch
     may_be_empty : bool
         Whether a header alone will do.
+    is_parquet : bool
 
     Raises
     ------
@@ -181,6 +185,8 @@ def read_table(path: Path, watch: Watch = silent, *, may_be_empty: bool = False)
         cells.
     """
     watch(0.0, f"reading {plain(path.name)}")
+    if is_parquet:
+        return _read_parquet(path, watch)
     text = decoded(bytes_of(path), path)
     delimiter, skip = delimiter_of(text, path)
     header: list[str] = []
@@ -206,6 +212,17 @@ def read_table(path: Path, watch: Watch = silent, *, may_be_empty: bool = False)
         raise InputError("has a header but no rows", file=path)
     watch(0.8, f"{len(lines):,} rows read")
     return Table(path, distinct(header), tuple(columns), lines)
+
+
+def _read_parquet(path: Path, watch: Watch) -> Table:
+    with path.open("rb") as file:
+        names = parquet.column_names(path, file)
+        columns: list[list[str]] = [[] for _ in names]
+        for batch in parquet.batches(path, names, file):
+            watch(0.5, f"reading {plain(path.name)}, row {len(columns[0]):,}")
+            for column, cells in zip(columns, batch, strict=True):
+                column.extend(cells.to_pylist())
+    return Table(path, tuple(names), tuple(columns), range(1, len(columns[0]) + 1))
 
 
 def assign(

@@ -24,7 +24,7 @@ __all__ = ["Files"]
 REPORTS = "Web page (*.html);;PDF (*.pdf)"
 INPUTS = (
     "Images, volumes, points, masks and tables (*.png *.jpg *.jpeg *.tif *.tiff *.bmp *.nii *.nii.gz *.nrrd "
-    "*.nhdr *.mha *.mhd *.dcm *.json *.geojson *.xml *.csv *.tsv *.txt);;All files (*)"
+    "*.nhdr *.mha *.mhd *.dcm *.json *.geojson *.xml *.csv *.tsv *.txt *.parquet);;All files (*)"
 )
 
 

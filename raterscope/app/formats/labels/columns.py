@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.errors import plain
-from raterscope.app.formats import dialects
+from raterscope.app.formats import dialects, parquet
 from raterscope.app.formats.clicks import seconds_of
 from raterscope.app.formats.tables import Table
 
@@ -50,6 +50,8 @@ class Head:
         Whether the first row names the columns.
     plainly : bool
         Whether nothing stands above the first row that the delimiter does not explain.
+    is_parquet : bool
+        Then the rows have numbers instead of lines.
     """
 
     table: Table
@@ -58,6 +60,7 @@ class Head:
     skip: int
     headed: bool
     plainly: bool
+    is_parquet: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +95,8 @@ class Columns:
 
     def line(self, row: int) -> int:
         """Tell on which line a row begins, by going through the file again."""
+        if self.head.is_parquet:
+            return row + 1
         wanted = row + self.head.headed
         for encoding in self.head.encodings:
             try:
@@ -106,7 +111,7 @@ class Columns:
         return 1
 
 
-def head_of(path: Path, file: BinaryIO | None = None) -> Head:
+def head_of(path: Path, file: BinaryIO | None = None, *, is_parquet: bool = False) -> Head:
     """Read the first rows of a table, from `file` if it is open already; it is closed then.
 
     Raises
@@ -114,6 +119,8 @@ def head_of(path: Path, file: BinaryIO | None = None) -> Head:
     InputError
         For a file that is no table.
     """
+    if is_parquet:
+        return _parquet_head(path, file)
     data = dialects.bytes_of(path, _HEAD, file)
     whole = len(data) < _HEAD
     text = dialects.decoded(data, path, whole=whole)
@@ -130,6 +137,14 @@ def head_of(path: Path, file: BinaryIO | None = None) -> Head:
     columns = tuple(zip(*rows, strict=True)) if rows else tuple(() for _ in header)
     table = Table(path, header, columns, where)
     return Head(table, dialects.encodings_of(data), delimiter, skip, headed, plainly)
+
+
+def _parquet_head(path: Path, file: BinaryIO | None) -> Head:
+    names = parquet.column_names(path, file)
+    first = next(parquet.batches(path, names, file, _ROWS), [])
+    cells = tuple(tuple(column.to_pylist()) for column in first) or tuple(() for _ in names)
+    table = Table(path, tuple(names), cells, range(1, len(cells[0]) + 1))
+    return Head(table, (), "", 0, headed=True, plainly=False, is_parquet=True)
 
 
 def read_columns(head: Head, column: Mapping[str, str], watch: Watch) -> Columns:
@@ -149,6 +164,12 @@ def read_columns(head: Head, column: Mapping[str, str], watch: Watch) -> Columns
     """
     import pyarrow
 
+    if head.is_parquet:
+        arrays = (
+            [column.dictionary_encode() for column in some]
+            for some in parquet.batches(head.table.path, list(column.values()))
+        )
+        return _gathered(head, column, arrays, watch)
     for encoding in head.encodings if head.plainly else ():
         try:
             return _gathered(head, column, _parsed(head, encoding, list(column.values())), watch)
