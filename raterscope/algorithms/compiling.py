@@ -1,18 +1,23 @@
 """Compilation of the inner loops. Import this in modules of kernels only: it loads numba.
 
-What is compiled is kept beside the modules, or else in the user's cache folder, or in the folder that the
-environment variable NUMBA_CACHE_DIR names. Where none can be written, it is compiled at each start.
+Compiled code is stored beside the modules, otherwise in the user's cache folder, or in the folder that the
+environment variable NUMBA_CACHE_DIR names. Where none can be written, kernels are compiled at each start.
 """
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Literal, TypeVar
 
-from numba import njit
+from numba import njit, types
+from numba.extending import overload
+from numba.np import arrayobj
 
-__all__ = ["Array", "compiled"]
+__all__ = ["Array", "compile_signature", "compiled", "signature_text"]
 
 Array = Any
 """What numba compiles is not what a type checker sees; shapes and types stand in the docstrings."""
@@ -23,12 +28,12 @@ _Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
 def compiled(
     *, error_model: Literal["python", "numpy"] = "python", fastmath: bool | set[str] = False
 ) -> Callable[[_Kernel], _Kernel]:
-    """Compile a kernel: kept on disk for the next start, and without the lock, so that the window goes on.
+    """Compile a kernel on its first call, stored for the next start, and without the interpreter's lock.
 
     Parameters
     ----------
     error_model : {"python", "numpy"}
-        Whether a division by zero raises, or gives an infinity without being looked for.
+        Whether a division by zero raises, or gives an infinity without a check.
     fastmath : bool or set of str
         Liberties with the order and rounding of sums; see numba.
     """
@@ -37,20 +42,89 @@ def compiled(
     def decorate(kernel: _Kernel) -> _Kernel:
         try:
             return njit(cache=True, **options)(kernel)  # type: ignore[no-any-return]
-        except RuntimeError:  # nowhere to keep it
-            _tell_once()
+        except RuntimeError:  # no folder for the cache
+            _warn_without_cache()
             return njit(cache=False, **options)(kernel)  # type: ignore[no-any-return]
 
     return decorate
 
 
-_TOLD: list[bool] = []
+@cache
+def _warn_without_cache() -> None:
+    logging.getLogger("raterscope").warning(
+        "note: there is no folder to keep compiled code in: the first fusion takes longer at each start; "
+        "set NUMBA_CACHE_DIR to a folder that can be written."
+    )
 
 
-def _tell_once() -> None:
-    if not _TOLD:
-        _TOLD.append(True)
-        logging.getLogger("raterscope").warning(
-            "note: there is no folder to keep compiled code in: the first fusion takes longer at each start; "
-            "set NUMBA_CACHE_DIR to a folder that can be written."
+_TYPE = re.compile(
+    r"(readonly )?array\((\w+), (\d)d, ([ACF])\)|omitted\(default=([^)]*)\)|(\w+)<(.*)>"
+    r"|UniTuple\((\w+) x (\d+)\)|(\w+)"
+)
+
+
+def signature_text(kernel: Any, arguments: tuple[Any, ...]) -> str | None:
+    """Write the types of a call, as `compile_signature` reads them; None for types that it cannot read."""
+    text = "; ".join(map(_type_text, arguments))
+    try:
+        return text if _parse_types(kernel, text) == arguments else None
+    except (AttributeError, KeyError, ValueError):
+        return None
+
+
+def _type_text(kind: Any) -> str:
+    if isinstance(kind, types.BaseNamedTuple):
+        return f"{kind.instance_class.__name__}<{'|'.join(map(_type_text, kind.types))}>"
+    return str(kind)
+
+
+def compile_signature(kernel: Any, signature: str) -> None:
+    """Compile a kernel for the types of a call, or load it where that was done before."""
+    kernel.compile(_parse_types(kernel, signature))
+
+
+def _parse_types(kernel: Any, signature: str) -> tuple[Any, ...]:
+    return tuple(_parse_type(kernel, text) for text in signature.split("; "))
+
+
+def _parse_type(kernel: Any, text: str) -> Any:
+    match = _TYPE.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text} is no type of a kernel's argument.")
+    readonly, dtype, axes, layout, default, record, fields, member, length, scalar = match.groups()
+    if dtype is not None:
+        return types.Array(_scalar(dtype), int(axes), layout, readonly=readonly is not None)
+    if default is not None:
+        return types.Omitted(json.loads(default.lower()))
+    if record is not None:
+        members = [_parse_type(kernel, field) for field in fields.split("|")]
+        same = len(set(members)) == 1
+        kind = kernel.py_func.__globals__[record]
+        return (
+            types.NamedUniTuple(members[0], len(members), kind) if same else types.NamedTuple(members, kind)
         )
+    if member is not None:
+        return types.UniTuple(_scalar(member), int(length))
+    return _scalar(scalar)
+
+
+def _scalar(name: str) -> Any:
+    return types.boolean if name == "bool" else getattr(types, name)
+
+
+def _raise_with_shapes(source: object, target: object) -> None:
+    """Stub of the error for a slice that is assigned from an array of another shape."""
+    raise NotImplementedError
+
+
+@overload(_raise_with_shapes)
+def _raise_without_shapes(source: object, target: object) -> Callable[[object, object], None]:  # noqa: ARG001
+    def raise_error(source: object, target: object) -> None:  # noqa: ARG001
+        raise ValueError("cannot assign a slice from an array of another shape")
+
+    return raise_error
+
+
+# numba's own message names the shapes: formatting them takes a quarter of the compilation of a kernel that
+# assigns to a slice. Versions that look for it under another name are only slower.
+arrayobj.raise_with_shape_context = _raise_with_shapes

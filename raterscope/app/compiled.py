@@ -1,35 +1,60 @@
-"""Folder for compiled code if the usual ones cannot be written, as in a read-only installation."""
+"""Compiled kernels: the folder in which they are stored, and their compilation before they are needed.
+
+The table ``resources/kernels.json`` lists the kernels of each kind and algorithm with the types of their
+arguments (`scripts/record_kernels.py` writes it). They are compiled in worker processes, because the compiler
+holds the interpreter's lock: all of them by `prepare`, and those of one command beside the command itself by
+`compiling_beside`. Every process finds in the shared folder what another has compiled.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import platform
 import stat
+import subprocess
+import sys
 import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
+from importlib import import_module, resources, util
 from pathlib import Path
 
 import raterscope
+from raterscope.algorithms.progress import Watch
+from raterscope.app.workers import in_processes, processors
 
 _VARIABLE = "NUMBA_CACHE_DIR"
+_STAMP = "raterscope-prepared.json"
+_MOST_HELPERS = 3
+_NICENESS = 10
+
+Kernel = tuple[str, str, str]
+"""Module, name, and the types of the arguments."""
 
 
 def choose_folder() -> None:
     """Set a private temporary folder for numba, in this and all child processes.
 
-    To be called before numba is loaded. Nothing is named where the installation or the cache folder can be
+    To be called before numba is loaded. Nothing is set where the installation or the cache folder can be
     written.
     """
     if _VARIABLE in os.environ or os.access(Path(raterscope.__file__).parent, os.W_OK):
         return
-    from platformdirs import user_cache_path
-
-    if not _can_be_written(user_cache_path("numba")):
+    if not _can_be_written(_user_folder()):
         folder = _private_folder()
         if folder is not None:
             os.environ[_VARIABLE] = str(folder)
 
 
+def _user_folder() -> Path:
+    from platformdirs import user_cache_path
+
+    return user_cache_path("numba")
+
+
 def _can_be_written(folder: Path) -> bool:
-    """Make a folder and return whether files can be created in it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
@@ -48,3 +73,177 @@ def _private_folder() -> Path | None:
         return None
     mine = user is None or (status.st_uid == user and not status.st_mode & 0o077)
     return folder if stat.S_ISDIR(status.st_mode) and mine else None
+
+
+def is_prepared() -> bool:
+    """Return whether `prepare` compiled all kernels of this installation."""
+    return "" in _stamped()
+
+
+def prepare(watch: Watch, jobs: int | None = None, *, gently: bool = False) -> int:
+    """Compile all kernels that are not compiled yet, those of the default algorithms first.
+
+    Parameters
+    ----------
+    watch : Watch
+        Called every 50 ms; what it raises ends the worker processes at once.
+    jobs : int, optional
+        Worker processes; by default one for each processor.
+    gently : bool
+        Give the workers a low priority.
+
+    Returns
+    -------
+    int
+        The number of kernels.
+    """
+    table = _table()
+    default = _interleaved([algorithms.get("", []) for algorithms in table.values()])
+    others = [
+        kernel for algorithms in table.values() for kernels in algorithms.values() for kernel in kernels
+    ]
+    kernels = list(dict.fromkeys([*default, *others]))
+    tasks = {str(index): (*kernel, gently) for index, kernel in enumerate(kernels)}
+
+    def tick(done: int) -> None:
+        watch(done / len(tasks), f"compiling, {done} of {len(tasks)} parts")
+
+    in_processes(_compile, tasks, jobs or processors(), tick)
+    _stamp([""])
+    return len(kernels)
+
+
+def kinds_of(algorithm: str) -> list[str]:
+    """Return the kinds that have an algorithm of this name."""
+    return [kind for kind, algorithms in _table().items() if algorithm in algorithms]
+
+
+@contextmanager
+def compiling_beside(kind: str, algorithm: str = "") -> Iterator[None]:
+    """Compile the kernels of an algorithm in helper processes while the command runs, the last ones first.
+
+    Nothing is started where they are known to be compiled, or on a single processor.
+
+    Parameters
+    ----------
+    kind : str
+    algorithm : str
+        Its name; empty for the default.
+    """
+    name = f"{kind} {algorithm}"
+    helpers = min(processors() - 1, _MOST_HELPERS)
+    if helpers < 1 or algorithm not in _table().get(kind, {}) or {"", name} & _stamped():
+        yield
+        return
+    words = [sys.executable, "-m", "raterscope.app.compiled", kind, algorithm, str(helpers)]
+    running = [
+        subprocess.Popen([*words, str(number)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for number in range(helpers)
+    ]
+    try:
+        yield
+        _stamp([name])
+    finally:
+        for helper in running:
+            helper.kill()
+            helper.wait()
+
+
+def _compile(module: str, name: str, signature: str, gently: bool) -> bool:
+    """Compile a kernel, or load it; False if that fails, as the kernel is then compiled when it is called."""
+    if gently:
+        _lower_priority()
+    try:
+        from raterscope.algorithms.compiling import compile_signature
+
+        compile_signature(getattr(import_module(module), name), signature)
+    except Exception:
+        return False
+    return True
+
+
+@cache
+def _lower_priority() -> None:
+    if hasattr(os, "nice"):
+        with suppress(OSError):
+            os.nice(_NICENESS)
+
+
+@cache
+def _table() -> Mapping[str, Mapping[str, Sequence[Kernel]]]:
+    text = (resources.files("raterscope.resources") / "kernels.json").read_text(encoding="utf-8")
+    return {
+        kind: {
+            algorithm: [(module, name, signature) for module, name, signature in kernels]
+            for algorithm, kernels in algorithms.items()
+        }
+        for kind, algorithms in json.loads(text).items()
+    }
+
+
+def _kernels(table: Mapping[str, Mapping[str, Sequence[Kernel]]]) -> list[Kernel]:
+    return [kernel for algorithms in table.values() for kernels in algorithms.values() for kernel in kernels]
+
+
+def _interleaved(lists: Sequence[Sequence[Kernel]]) -> list[Kernel]:
+    """Merge lists by taking one of each in turn."""
+    longest = max(map(len, lists), default=0)
+    return [kernels[index] for index in range(longest) for kernels in lists if index < len(kernels)]
+
+
+def _stamp_file() -> Path:
+    package = Path(raterscope.__file__).parent
+    folder = os.environ.get(_VARIABLE)
+    if folder is None:
+        folder = str(package / "__pycache__") if os.access(package, os.W_OK) else str(_user_folder())
+    return Path(folder) / _STAMP
+
+
+def _stamped() -> frozenset[str]:
+    """Return what was compiled for the present code, interpreter and compiler: algorithms, or "" for all."""
+    try:
+        stored = json.loads(_stamp_file().read_text(encoding="utf-8"))
+        return frozenset(map(str, stored[_fingerprint()]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return frozenset()
+
+
+def _stamp(names: Sequence[str]) -> None:
+    """Note what was compiled; without the note it is only looked for again."""
+    file = _stamp_file()
+    text = json.dumps({_fingerprint(): sorted({*_stamped(), *names})})
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        draft = file.with_name(f"{file.name}.{os.getpid()}")
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(file)
+
+
+@cache
+def _fingerprint() -> str:
+    """Identify the sources of the kernels, numba, the interpreter and the processor."""
+    package = Path(raterscope.__file__).parent
+    modules = {
+        module
+        for algorithms in _table().values()
+        for kernels in algorithms.values()
+        for module, *_ in kernels
+    }
+    compiler = util.find_spec("numba")
+    files = [package.parent / f"{module.replace('.', '/')}.py" for module in sorted(modules)]
+    files.append(package / "algorithms" / "compiling.py")
+    if compiler is not None and compiler.origin is not None:
+        files.append(Path(compiler.origin))
+    times = [file.stat().st_mtime_ns if file.exists() else 0 for file in files]
+    return f"{hash(tuple(times)):x} {sys.version_info[:3]} {platform.machine()} {platform.node()}"
+
+
+def _help(kind: str, algorithm: str, helpers: int, number: int) -> None:
+    """Compile every n-th kernel of an algorithm, in the order of the table: from the last to the first."""
+    kernels = _table().get(kind, {}).get(algorithm, ())
+    for module, name, signature in list(kernels)[number::helpers]:
+        _compile(module, name, signature, gently=False)
+
+
+if __name__ == "__main__":
+    _help(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

@@ -70,6 +70,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     ),
     "simulate": ("simulate overlapping -o simulated", "simulate bias -o pairs --study"),
     "papers": ("papers -o page", "papers -o page --data DATA --only clicks pairs"),
+    "prepare": ("prepare",),
 }
 """What stands after `raterscope`, by command; those of `fuse` are with each kind."""
 
@@ -113,6 +114,7 @@ def _parser() -> Parser:
     _describe_simulate(commands)
     _describe_references(commands)
     _describe_papers(commands)
+    _describe_prepare(commands)
     assert isinstance(commands.choices, dict)
     for name, examples in EXAMPLES.items():
         commands.choices[name].examples = examples
@@ -314,6 +316,17 @@ def _describe_papers(commands: Commands) -> None:
         "--page", action="store_true", help="write the page of what is there, measure nothing"
     )
     add_output(papers, "DIR", "a new folder, or one of an earlier page")
+
+
+def _describe_prepare(commands: Commands) -> None:
+    parser = add_command(
+        commands,
+        "prepare",
+        "compile all algorithms, for installers and images",
+        "Compiles the inner loops of all algorithms, so that no command or window has to later. Otherwise\n"
+        "they are compiled when they are first needed, or in the background of the window's first start.",
+    )
+    add_jobs(parser)
 
 
 def _describe_watch(commands: Commands) -> None:

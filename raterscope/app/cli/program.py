@@ -23,7 +23,7 @@ INTERRUPTED = 130
 
 COMMANDS = (
     "demo", "import", "run", "export", "report", "structures", "references", "watch", "simulate", "papers",
-    "fuse",
+    "fuse", "prepare",
 )  # fmt: skip
 
 
@@ -35,7 +35,7 @@ def _execute(options: argparse.Namespace) -> int:
         case "import":
             from raterscope.app.cli.study import import_files as command
         case "run":
-            from raterscope.app.cli.run import run as command
+            return _run(options)
         case "export":
             from raterscope.app.cli.study import export as command
         case "report":
@@ -50,9 +50,39 @@ def _execute(options: argparse.Namespace) -> int:
             from raterscope.app.cli.publications import simulate_files as command
         case "papers":
             from raterscope.app.cli.publications import papers as command
+        case "prepare":
+            return _prepare(options)
         case _:
-            return KINDS[options.kind].functions.fuse_files(options)
+            return _fuse(options)
     return command(options)
+
+
+def _fuse(options: argparse.Namespace) -> int:
+    from raterscope.app.compiled import compiling_beside
+
+    algorithm = getattr(options, "path" if options.kind == "pairs" else "algorithm", None)
+    with compiling_beside(options.kind, algorithm or ""):
+        return KINDS[options.kind].functions.fuse_files(options)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from raterscope.app.compiled import compiling_beside, kinds_of
+
+    kinds = kinds_of(options.algorithm)
+    with compiling_beside(options.kind or (kinds[0] if len(kinds) == 1 else ""), options.algorithm):
+        from raterscope.app.cli.run import run
+
+        return run(options)
+
+
+def _prepare(options: argparse.Namespace) -> int:
+    from raterscope.app.command_line.output import ProgressLine
+    from raterscope.app.compiled import prepare
+
+    with ProgressLine(sys.stderr) as watch:
+        kernels = prepare(watch, options.jobs)
+    print(f"{kernels} parts of the algorithms are compiled")
+    return 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:

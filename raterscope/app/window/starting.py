@@ -18,12 +18,13 @@ from PySide6.QtWidgets import QApplication, QWidget
 from raterscope import __version__, resources
 from raterscope.algorithms.progress import Watch
 from raterscope.app.errors import InputError
+from raterscope.app.jobs import Job, Jobs
 from raterscope.app.window import memory
 from raterscope.app.window.look import FollowSystem, apply_look
 from raterscope.app.window.main_window import MainWindow
 from raterscope.app.workspaces.catalogue import WORKSPACES
 
-__all__ = ["SWITCH_SECONDS", "main", "share_heaps"]
+__all__ = ["SWITCH_SECONDS", "main", "prepare_algorithms", "share_heaps"]
 
 SWITCH_SECONDS = 0.0005
 HEAPS = 2
@@ -124,3 +125,16 @@ def _begin(window: MainWindow, paths: Sequence[Path], _loaded: object) -> None:
         window.open_paths(paths)
     else:
         window.reopening.offer()
+    if QApplication.platformName() != "offscreen":  # tests and pictures end before it would be of use
+        prepare_algorithms(window.jobs)
+
+
+def prepare_algorithms(jobs: Jobs) -> Job | None:
+    """Compile all algorithms in the background, on the first start; None if they are compiled."""
+    from raterscope.app.compiled import is_prepared, prepare
+    from raterscope.app.workers import processors
+
+    if is_prepared():
+        return None
+    work = partial(prepare, jobs=max(1, processors() - 1), gently=True)
+    return jobs.start("Preparing the algorithms (first start only)", work)

@@ -1,0 +1,114 @@
+"""Record the kernels that the algorithms of each kind compile, with the types of their arguments.
+
+Run it after a change of a kernel's arguments: it fuses small simulated data by every algorithm, and writes
+raterscope/resources/kernels.json, from which `raterscope prepare` and the window compile in advance.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+# Compiled anew, in a folder of its own, so that also the kernels are seen that kernels call.
+COMPILED = tempfile.TemporaryDirectory()
+os.environ["NUMBA_CACHE_DIR"] = COMPILED.name
+
+from numba.core.dispatcher import Dispatcher  # noqa: E402
+
+from raterscope.algorithms.compiling import signature_text  # noqa: E402
+from raterscope.app.cli import main  # noqa: E402
+from raterscope.app.kinds.registry import KINDS  # noqa: E402
+from raterscope.app.simulation.setups import find_setup  # noqa: E402
+from raterscope.app.simulation.simulate import commands_in_words, simulate  # noqa: E402
+
+TABLE = Path(__file__).parents[1] / "raterscope" / "resources" / "kernels.json"
+SETUPS = {
+    "clicks": ("separated", {"annotators": 10, "components": 5}),
+    "masks": (
+        "prostate",
+        {"slices": 24, "rows": 64, "columns": 64, "thickness": 3.0, "pixel": 2.0, "raters": 3},
+    ),
+    "labels": ("crowd", {"tasks": 60, "annotators": 40}),
+    "pairs": ("bias", {"good": 6, "biased": 3, "items": 6}),
+}  # fmt: skip
+
+Call = tuple[str, str, str]
+
+_compile = Dispatcher.compile
+_init = Dispatcher.__init__
+dispatchers: list[Any] = []
+calls: dict[Call, None] = {}
+"""Kernels that Python called, in order."""
+callees: dict[Call, dict[Call, None]] = {}
+"""Kernels that each kernel calls: they are compiled with it where no process has compiled them before."""
+stack: list[Call | None] = []
+
+
+def _made(dispatcher: Any, *arguments: Any, **options: Any) -> None:
+    _init(dispatcher, *arguments, **options)
+    dispatchers.append(dispatcher)
+
+
+def _recorded(dispatcher: Any, signature: Any) -> Any:
+    function = dispatcher.py_func
+    call = None
+    if function.__module__.startswith("raterscope."):
+        text = signature_text(dispatcher, tuple(signature))
+        if text is None:
+            sys.stderr.write(f"not recorded: {function.__module__}.{function.__name__}: {signature}\n")
+        else:
+            call = function.__module__, function.__name__, text
+            parent = next(filter(None, reversed(stack)), None)
+            (calls if parent is None else callees.setdefault(parent, {})).setdefault(call)
+    stack.append(call)
+    try:
+        return _compile(dispatcher, signature)
+    finally:
+        stack.pop()
+
+
+def _ordered(reached: Iterable[Call]) -> Iterator[Call]:
+    """Yield kernels from the last to the first, callees before their callers, as helpers compile them."""
+    for call in reversed(list(reached)):
+        yield from _ordered(callees.get(call, {}))
+        yield call
+
+
+def record(folder: Path) -> dict[str, dict[str, list[list[str]]]]:
+    """Fuse by the default and by every algorithm of each kind; the default is recorded under ""."""
+    Dispatcher.compile = _recorded
+    table: dict[str, dict[str, list[list[str]]]] = {}
+    for kind, (name, values) in SETUPS.items():
+        setup = find_setup(name)
+        drawn = simulate(setup, setup.settings(**values), folder / kind)
+        words = shlex.split(commands_in_words(setup, drawn, folder / kind)[0])
+        (at,) = (index for index, word in enumerate(words) if "*" in word) if kind == "masks" else (None,)
+        if at is not None:
+            words[at : at + 1] = map(str, sorted((folder / kind).glob("prostate_reader_*.nii.gz")))
+        option = "--path" if kind == "pairs" else "--algorithm"
+        catalogues = [one for one in KINDS[kind].catalogues if one.chosen_by_run]
+        table[kind] = {}
+        for algorithm in ("", *(key for catalogue in catalogues for key in catalogue.algorithms)):
+            calls.clear()
+            # Kernels that were loaded are not compiled again: forget them, so that each is recorded.
+            for dispatcher in dispatchers:
+                dispatcher._reset_overloads()
+            chosen = [option, algorithm] if algorithm else []
+            status = main([*words[1:], *chosen])
+            sys.stderr.write(f"{kind} {algorithm or 'default'}: status {status}, {len(calls)} kernels\n")
+            if not status:
+                table[kind][algorithm] = [list(call) for call in dict.fromkeys(_ordered(calls))]
+    return table
+
+
+if __name__ == "__main__":
+    Dispatcher.__init__ = _made
+    with tempfile.TemporaryDirectory() as place:
+        result = record(Path(place))
+    TABLE.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
