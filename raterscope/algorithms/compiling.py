@@ -117,7 +117,7 @@ def _raise_with_shapes(source: object, target: object) -> None:
     raise NotImplementedError
 
 
-@overload(_raise_with_shapes)
+@overload(_raise_with_shapes)  # type: ignore[untyped-decorator]
 def _raise_without_shapes(source: object, target: object) -> Callable[[object, object], None]:  # noqa: ARG001
     def raise_error(source: object, target: object) -> None:  # noqa: ARG001
         raise ValueError("cannot assign a slice from an array of another shape")

@@ -1,11 +1,17 @@
-"""Kernels where nothing that is compiled can be kept in its usual places."""
+"""Compilation in advance, and the folder of compiled kernels where the usual ones cannot be written."""
 
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from raterscope.algorithms.compiling import _parse_types, signature_text
+from raterscope.algorithms.progress import Cancelled
+from raterscope.app import compiled
 
 READ_ONLY = """
 import os, sys, tempfile
@@ -31,7 +37,7 @@ def half(x):
 print(compiled()(double)(21), compiled()(half)(42))
 """
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, where nobody can make a folder")
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc, where nobody can make a folder")
 
 
 @pytest.fixture
@@ -49,6 +55,7 @@ def computed(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, capture_output=True, text=True, env=environment)
 
 
+@linux_only
 def test_a_read_only_installation_keeps_what_is_compiled_in_a_temporary_folder(folder: Path) -> None:
     done = computed(folder)
     assert (done.stdout, done.stderr) == ("42 21.0\n", "")
@@ -57,6 +64,7 @@ def test_a_read_only_installation_keeps_what_is_compiled_in_a_temporary_folder(f
     assert kept.stat().st_mode & 0o077 == 0
 
 
+@linux_only
 def test_without_any_folder_it_compiles_at_each_start_and_says_so_once(folder: Path) -> None:
     folder.rmdir()
     done = computed(folder)
@@ -65,6 +73,7 @@ def test_without_any_folder_it_compiles_at_each_start_and_says_so_once(folder: P
     assert "NUMBA_CACHE_DIR" in done.stderr
 
 
+@linux_only
 def test_a_folder_that_others_can_write_is_not_run_from(folder: Path) -> None:
     foreign = folder / f"raterscope-compiled-{os.getuid()}"
     foreign.mkdir()
@@ -73,3 +82,69 @@ def test_a_folder_that_others_can_write_is_not_run_from(folder: Path) -> None:
     assert done.stdout == "42 21.0\n"
     assert "NUMBA_CACHE_DIR" in done.stderr
     assert list(foreign.iterdir()) == []
+
+
+def test_every_recorded_kernel_is_there_with_types_that_are_read() -> None:
+    """The table is read as it was written; `scripts/record_kernels.py` writes it again."""
+    for module, name, text in dict.fromkeys(compiled._kernels(compiled._table())):
+        kernel = getattr(import_module(module), name)
+        assert signature_text(kernel, _parse_types(kernel, text)) == text, (module, name)
+
+
+@pytest.fixture
+def one_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A table of the smallest kernel alone, and an empty folder for what is compiled."""
+    (kernel,) = [k for k in dict.fromkeys(compiled._kernels(compiled._table())) if k[1] == "add_counts"][:1]
+    monkeypatch.setattr(compiled, "_table", lambda: {"labels": {"": [kernel], "pooled": [kernel]}})
+    monkeypatch.setattr(compiled, "processors", lambda: 2)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    compiled._fingerprint.cache_clear()
+    yield tmp_path
+    compiled._fingerprint.cache_clear()
+
+
+def test_what_is_prepared_is_compiled_in_the_folder_and_noted(one_kernel: Path) -> None:
+    reported: list[float] = []
+    assert not compiled.is_prepared()
+    assert compiled.prepare(lambda fraction, _words: reported.append(fraction), jobs=1) == 1
+    assert compiled.is_prepared()
+    assert reported
+    assert list(one_kernel.rglob("*add_counts*.nbc"))
+
+
+def test_preparing_is_cancelled_at_once_and_not_noted(one_kernel: Path) -> None:
+    def cancel(_fraction: float, _words: str) -> None:
+        raise Cancelled
+
+    with pytest.raises(Cancelled):
+        compiled.prepare(cancel, jobs=1)
+    assert not compiled.is_prepared()
+
+
+def test_a_command_starts_helpers_until_its_kernels_are_compiled(
+    one_kernel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[list[str]] = []
+    start = subprocess.Popen
+
+    def record(words: list[str], **options: object) -> "subprocess.Popen[bytes]":
+        started.append(words[-4:])
+        return start([sys.executable, "-c", "import time; time.sleep(60)"], **options)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(compiled.subprocess, "Popen", record)
+    with compiled.compiling_beside("labels", "unknown"):
+        assert started == []
+    with pytest.raises(ZeroDivisionError), compiled.compiling_beside("labels"):
+        raise ZeroDivisionError
+    with compiled.compiling_beside("labels"):
+        assert started == [["labels", "", "1", "0"]] * 2  # the one that failed is not noted
+    with compiled.compiling_beside("labels"):
+        pass
+    assert len(started) == 2
+
+
+def test_a_note_of_other_sources_does_not_count(one_kernel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled._stamp(["", "labels pooled"])
+    assert compiled.is_prepared()
+    monkeypatch.setattr(compiled, "_fingerprint", lambda: "other")
+    assert not compiled.is_prepared()
