@@ -58,7 +58,7 @@ def _made(dispatcher: Any, *arguments: Any, **options: Any) -> None:
 def _recorded(dispatcher: Any, signature: Any) -> Any:
     function = dispatcher.py_func
     call = None
-    if function.__module__.startswith("raterscope."):
+    if function.__module__.startswith("raterscope.") and "<locals>" not in function.__qualname__:
         text = signature_text(dispatcher, tuple(signature))
         if text is None:
             sys.stderr.write(f"not recorded: {function.__module__}.{function.__name__}: {signature}\n")

@@ -59,7 +59,7 @@ def _warn_without_cache() -> None:
 
 _TYPE = re.compile(
     r"(readonly )?array\((\w+), (\d)d, ([ACF])\)|omitted\(default=([^)]*)\)|(\w+)<(.*)>"
-    r"|UniTuple\((\w+) x (\d+)\)|(\w+)"
+    r"|UniTuple\((\w+) x (\d+)\)|Literal\[(?:int|bool)\]\(([^)]*)\)|(\w+)"
 )
 
 
@@ -91,7 +91,7 @@ def _parse_type(kernel: Any, text: str) -> Any:
     match = _TYPE.fullmatch(text)
     if match is None:
         raise ValueError(f"{text} is no type of a kernel's argument.")
-    readonly, dtype, axes, layout, default, record, fields, member, length, scalar = match.groups()
+    readonly, dtype, axes, layout, default, record, fields, member, length, literal, scalar = match.groups()
     if dtype is not None:
         return types.Array(_scalar(dtype), int(axes), layout, readonly=readonly is not None)
     if default is not None:
@@ -105,6 +105,8 @@ def _parse_type(kernel: Any, text: str) -> Any:
         )
     if member is not None:
         return types.UniTuple(_scalar(member), int(length))
+    if literal is not None:
+        return types.literal(json.loads(literal.lower()))
     return _scalar(scalar)
 
 
