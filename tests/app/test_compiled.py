@@ -98,9 +98,10 @@ def one_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
     monkeypatch.setattr(compiled, "_table", lambda: {"labels": {"": [kernel], "pooled": [kernel]}})
     monkeypatch.setattr(compiled, "processors", lambda: 2)
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    compiled._fingerprint.cache_clear()
+    fingerprint = compiled._fingerprint
+    fingerprint.cache_clear()
     yield tmp_path
-    compiled._fingerprint.cache_clear()
+    fingerprint.cache_clear()
 
 
 def test_what_is_prepared_is_compiled_in_the_folder_and_noted(one_kernel: Path) -> None:
