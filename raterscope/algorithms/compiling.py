@@ -6,7 +6,7 @@ environment variable NUMBA_CACHE_DIR names. Where none can be written, kernels a
 
 from __future__ import annotations
 
-import json
+import ast
 import logging
 import re
 from collections.abc import Callable
@@ -95,7 +95,7 @@ def _parse_type(kernel: Any, text: str) -> Any:
     if dtype is not None:
         return types.Array(_scalar(dtype), int(axes), layout, readonly=readonly is not None)
     if default is not None:
-        return types.Omitted(json.loads(default.lower()))
+        return types.Omitted(ast.literal_eval(default))
     if record is not None:
         members = [_parse_type(kernel, field) for field in fields.split("|")]
         same = len(set(members)) == 1
@@ -106,7 +106,7 @@ def _parse_type(kernel: Any, text: str) -> Any:
     if member is not None:
         return types.UniTuple(_scalar(member), int(length))
     if literal is not None:
-        return types.literal(json.loads(literal.lower()))
+        return types.literal(ast.literal_eval(literal))
     return _scalar(scalar)
 
 
