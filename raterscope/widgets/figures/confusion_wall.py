@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -129,7 +129,7 @@ class ConfusionWall(QWidget):
         for widget in (self.scale, self.filter, self.measure, self.direction):
             self.header.row.addWidget(widget)
         set_lengths(self.header, minimumWidth=NARROW[-1])
-        self.tiles = _NamedTiles(self._words)
+        self.tiles = WallTiles(self._words)
         self.menu = FigureMenu(self, self.tiles)
         self._nothing = plain_label(NOTHING, "second", wrap=True)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop)
@@ -347,15 +347,6 @@ class ConfusionWall(QWidget):
     def _on_filter_left(self) -> None:
         if self.tiles.order:
             self.tiles.setFocus(Qt.FocusReason.ShortcutFocusReason)
-
-
-class _NamedTiles(WallTiles):
-    def __init__(self, words: Callable[[int], str]) -> None:
-        super().__init__()
-        self._describe = words
-
-    def words(self, row: int) -> str:
-        return self._describe(row)
 
 
 class _Filter(QLineEdit):

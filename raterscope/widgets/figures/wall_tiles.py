@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,11 @@ MOST_BY_ITSELF = 160
 class WallTiles(QAbstractScrollArea):
     """A tile an annotator, in the order given; places are the annotators' rows in the `Tiles`.
 
+    Parameters
+    ----------
+    words : callable
+        ``words(row)`` describes a tile.
+
     Signals
     -------
     selection_changed : tuple of int
@@ -53,8 +58,9 @@ class WallTiles(QAbstractScrollArea):
     activated = Signal(int)
     typed = Signal(str)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, words: Callable[[int], str], parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.words = words
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFrameShape(QAbstractScrollArea.Shape.NoFrame)
@@ -70,10 +76,6 @@ class WallTiles(QAbstractScrollArea):
         self._side: int | None = None
         self.verticalScrollBar().setSingleStep(24)
         theme.notifier().changed.connect(self._settle)
-
-    def words(self, row: int) -> str:
-        """Describe a tile; the wall overrides this."""
-        return self._painter.captions[row]
 
     def set_tiles(self, tiles: Tiles, captions: Sequence[str]) -> None:
         """Show annotators, none of them selected; `set_order` says in which order."""
