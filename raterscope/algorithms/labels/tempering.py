@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels
-from raterscope.algorithms.labels.prior import PriorSettings
+from raterscope.algorithms.labels.prior import PriorSettings, task_spans
 from raterscope.algorithms.progress import Watch, silent
 
 __all__ = ["POWERS", "Tempering", "choose_tempering", "is_modelled", "tempered"]
@@ -39,8 +39,11 @@ Independent votes mostly have weights of 0.8 to 1; few of them less by chance, w
 _PREDICTED = 200_000
 """Votes that are predicted, about; of more, those on every second, third ... task."""
 
-_AT_ONCE = 500_000
-"""Votes whose rates are held in memory at a time."""
+_AT_ONCE = 50_000
+"""Votes times classes whose rates are held in memory at a time, few enough for a processor's cache."""
+
+_MOST_LOGS = 10_000_000
+"""Entries of all confusion matrices up to which the expected logarithms of all are computed."""
 
 _LEAST = 1e-9
 """Pseudo-counts that are left of an output when the vote itself is taken out."""
@@ -92,25 +95,39 @@ def choose_tempering(labels: Labels, fusion: LabelFusion, watch: Watch = silent)
         By a model with a prior of the annotators, not tempered.
     watch : Watch
     """
-    rows = _held_out(labels, fusion)
-    if not len(rows):
+    votes = _held_out(labels, fusion)
+    if not len(votes):
         return Tempering(1.0, 0.0, 0)
-    alpha, said = _alpha_of(labels, fusion, rows), labels.label[rows]
-    each = np.arange(len(rows))
-    logs = _expected_logs(alpha, said)
-    alpha[each, :, said] = np.maximum(alpha[each, :, said] - fusion.posterior[labels.task[rows]], _LEAST)
-    rate = alpha[each, :, said] / alpha.sum(axis=2)
-    del alpha
-    first = np.flatnonzero(np.diff(labels.task[rows], prepend=-1))
-    of = np.cumsum(np.diff(labels.task[rows], prepend=-1) != 0) - 1
-    others = np.add.reduceat(logs, first)[of] - logs
+    rates = _Rates(labels, fusion)
+    first = np.flatnonzero(np.diff(labels.task[votes], prepend=-1))
     shares = np.log(fusion.shares)
-    found = np.empty(len(POWERS))
-    for at, power in enumerate(POWERS):
-        watch(at / len(POWERS), f"predicting held-out votes, each weighted {power:g}")
-        found[at] = np.log((_softmax(shares + power * others) * rate).sum(axis=1)).mean()
-    best = int(found.argmax())
-    return Tempering(POWERS[best], float(found[best] - found[0]) * len(rows), len(rows))
+    total = np.zeros(len(POWERS))
+    blocks = task_spans(np.append(first, len(votes)), max(1, _AT_ONCE // len(shares)))
+    for begin, end in blocks:
+        watch(begin / len(first), "predicting held-out votes")
+        starts = first[begin:end]
+        stop = first[end] if end < len(first) else len(votes)
+        block = votes[starts[0] : stop]
+        own, whole = rates.parameters(block)
+        logs = rates.expected_logs(block)
+        reduced = np.maximum(own - fusion.posterior[labels.task[block]], _LEAST)
+        whole += reduced
+        whole -= own
+        rate = np.divide(reduced, whole, out=reduced)
+        starts = starts - starts[0]
+        others = np.add.reduceat(logs, starts)
+        others = np.repeat(others, np.diff(starts, append=len(block)), axis=0)
+        others -= logs
+        for index, power in enumerate(POWERS):
+            weight = power * others
+            weight += shares
+            weight -= weight.max(axis=1, keepdims=True)
+            np.exp(weight, out=weight)
+            predicted = np.einsum("vj,vj->v", weight, rate)
+            predicted /= weight.sum(axis=1)
+            total[index] += np.log(predicted).sum()
+    best = int(total.argmax())
+    return Tempering(POWERS[best], float(total[best] - total[0]), len(votes))
 
 
 def tempered(labels: Labels, fusion: LabelFusion, power: float) -> LabelFusion:
@@ -132,45 +149,68 @@ def tempered(labels: Labels, fusion: LabelFusion, power: float) -> LabelFusion:
         Known tasks, and those without votes, stay as they are.
     """
     open_tasks = (fusion.known == OPEN) & (fusion.votes > 0)
+    rates = _Rates(labels, fusion)
     total = np.zeros_like(fusion.posterior)
-    for begin in range(0, len(labels), _AT_ONCE):
-        rows = np.arange(begin, min(begin + _AT_ONCE, len(labels)))
-        logs = _expected_logs(_alpha_of(labels, fusion, rows), labels.label[rows])
-        for j in range(total.shape[1]):
-            total[:, j] += np.bincount(labels.task[rows], logs[:, j], minlength=len(total))
-    posterior = np.where(
-        open_tasks[:, None], _softmax(np.log(fusion.shares) + power * total), fusion.posterior
-    )
-    return replace(fusion, posterior=posterior, power=power)
+    step = max(1, _AT_ONCE // total.shape[1])
+    for begin in range(0, len(labels), step):
+        votes = np.arange(begin, min(begin + step, len(labels)))
+        place = labels.task[votes, None].astype(np.int64) * total.shape[1] + np.arange(total.shape[1])
+        np.add.at(total.reshape(-1), place.reshape(-1), rates.expected_logs(votes).reshape(-1))
+    total *= power
+    total += np.log(fusion.shares)
+    total -= total.max(axis=1, keepdims=True)
+    np.exp(total, out=total)
+    total /= total.sum(axis=1, keepdims=True)
+    return replace(fusion, posterior=np.where(open_tasks[:, None], total, fusion.posterior), power=power)
 
 
 def _held_out(labels: Labels, fusion: LabelFusion) -> NDArray[np.int64]:
     """Return the votes that are predicted, task by task."""
-    tells = (fusion.known == OPEN) & (labels.votes_of_tasks() > 1)
-    every = -(-int(labels.votes_of_tasks()[tells].sum()) // _PREDICTED)
+    votes_of = labels.votes_of_tasks()
+    predicted = (fusion.known == OPEN) & (votes_of > 1)
+    every = -(-int(votes_of[predicted].sum()) // _PREDICTED)
     if every > 1:
-        tells[np.setdiff1d(np.arange(len(tells)), np.flatnonzero(tells)[::every])] = False
-    rows = np.flatnonzero(tells[labels.task])
+        tasks = np.flatnonzero(predicted)[::every]
+        predicted[:] = False
+        predicted[tasks] = True
+    rows = np.flatnonzero(predicted[labels.task])
     return rows[np.argsort(labels.task[rows], kind="stable")]
 
 
-def _alpha_of(labels: Labels, fusion: LabelFusion, rows: NDArray[np.int64]) -> FloatArray:
-    """Return the Dirichlet parameters of each vote's annotator at that vote, (n, J, L), for overwriting."""
-    if fusion.drift is None:
-        return fusion.confusion.alpha[labels.annotator[rows]].astype(np.float64)
-    step = np.empty(len(labels), dtype=np.int64)
-    step[fusion.drift.vote] = np.arange(len(labels))
-    return fusion.drift.alpha[step[rows]].astype(np.float64)
+class _Rates:
+    """Dirichlet parameters of the annotators' rates at each vote.
 
+    Those of a static model are the same for all votes of an annotator, those of a dynamic model are not.
+    """
 
-def _expected_logs(alpha: FloatArray, said: NDArray[np.integer]) -> FloatArray:
-    """Return the expected logarithms of the rates of what was said, (n, J) (eq. 23)."""
-    from scipy.special import digamma
+    def __init__(self, labels: Labels, fusion: LabelFusion) -> None:
+        self._label = labels.label
+        if fusion.drift is None:
+            self._row, self._alpha = labels.annotator, fusion.confusion.alpha
+        else:
+            self._row = np.empty(len(labels), dtype=np.int32)
+            self._row[fusion.drift.vote] = np.arange(len(labels), dtype=np.int32)
+            self._alpha = fusion.drift.alpha
+        # A few large annotators: what depends on the annotator alone is computed once.
+        self._static = fusion.drift is None and self._alpha.size <= _MOST_LOGS
+        if self._static:
+            from scipy.special import digamma
 
-    own = alpha[np.arange(len(alpha)), :, said]
-    return np.asarray(digamma(own) - digamma(alpha.sum(axis=2)))
+            self._whole = self._alpha.sum(axis=2)
+            self._logs = digamma(self._alpha) - digamma(self._whole)[:, :, None]
 
+    def parameters(self, votes: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
+        """Return the parameters of the votes' labels and their sums over all outputs, both (n, J)."""
+        row = self._row[votes]
+        own = self._alpha[row, :, self._label[votes]].astype(np.float64)
+        whole = self._whole[row] if self._static else self._alpha[row].sum(axis=2, dtype=np.float64)
+        return own, whole
 
-def _softmax(logs: FloatArray) -> FloatArray:
-    weight = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return np.asarray(weight / weight.sum(axis=1, keepdims=True))
+    def expected_logs(self, votes: NDArray[np.int64]) -> FloatArray:
+        """Return the expected logarithms of the rates of the votes' labels, (n, J) (eq. 23)."""
+        if self._static:
+            return np.asarray(self._logs[self._row[votes], :, self._label[votes]])
+        from scipy.special import digamma
+
+        own, whole = self.parameters(votes)
+        return np.asarray(digamma(own) - digamma(whole))
