@@ -15,6 +15,7 @@ __all__ = [
     "expect_row",
     "expect_tasks",
     "expect_two",
+    "log_gammas",
     "log_joint",
     "maximise",
     "maximise_row",
@@ -261,27 +262,41 @@ def _gammas(x: float) -> tuple[float, float]:
 
 
 @compiled()
-def _risen(prior: float, count: float) -> tuple[float, float]:
-    """Return the derivative of log Gamma at prior + count, and by how much log Gamma rose up to there.
+def log_gammas(prior: Array) -> Array:
+    """Return log Gamma of each parameter (J, L), and in a last column of each row's sum: (J, L + 1)."""
+    classes, outputs = prior.shape
+    logs = np.empty((classes, outputs + 1))
+    for j in range(classes):
+        for m in range(outputs):
+            logs[j, m] = _gammas(prior[j, m])[1]
+        logs[j, outputs] = _gammas(prior[j].sum())[1]
+    return logs
+
+
+@compiled()
+def _risen(prior: float, at_prior: float, count: float) -> tuple[float, float]:
+    """Return the derivative of log Gamma at prior + count, and its rise from `at_prior`, its value at prior.
 
     From a large prior on the two values are as good as equal: their difference has a form of its own.
     """
     x = prior + count
     psi, value = _gammas(x)
     if prior < FAR:
-        return psi, value - _gammas(prior)[1]
+        return psi, value - at_prior
     rise = (prior - 0.5) * np.log1p(count / prior) + count * (np.log(x) - 1.0)
     return psi, rise + _tail(x) - _tail(prior)
 
 
 @compiled()
-def expect_row(prior: Array, counts: Array, present: Array, logs: Array) -> float:
+def expect_row(prior: Array, at_prior: Array, counts: Array, present: Array, logs: Array) -> float:
     """Expect the logarithms of a Dirichlet distribution (eqs. 18, 23).
 
     Parameters
     ----------
     prior, counts : (L,) float64
         Its parameters are their sum.
+    at_prior : (L + 1,) float64
+        As `log_gammas` returns them.
     present : (M,) int64
         Those that may have been counted; the others were not and their logarithms are not asked for.
     logs : (L,) float64
@@ -295,21 +310,24 @@ def expect_row(prior: Array, counts: Array, present: Array, logs: Array) -> floa
     whole, risen, bound = prior.sum(), 0.0, 0.0
     for m in present:
         risen += counts[m]
-        logs[m], rise = _risen(prior[m], counts[m])
+        logs[m], rise = _risen(prior[m], at_prior[m], counts[m])
         bound += rise
-    psi, rise = _risen(whole, risen)
+    psi, rise = _risen(whole, at_prior[len(prior)], risen)
     for m in present:
         logs[m] -= psi
     return float(bound - rise)
 
 
 @compiled()
-def expect(prior: Array, counts: Array, present: Array, first: int, last: int, weights: Array) -> float:
+def expect(
+    prior: Array, at_prior: Array, counts: Array, present: Array, first: int, last: int, weights: Array
+) -> float:
     """Expect the logarithms of annotators' rates (eqs. 22, 23), of the outputs that each of them used.
 
     Parameters
     ----------
-    prior : (J, L) float64
+    prior, at_prior : (J, L) and (J, L + 1) float64
+        The second as `log_gammas` returns them.
     counts : (P, K * L, J) float64
         Votes counted in P parts; their sum goes to the first.
     present : (K * L,) bool
@@ -332,7 +350,7 @@ def expect(prior: Array, counts: Array, present: Array, first: int, last: int, w
         if len(used):
             _sum_up(counts, said.start + used)
             for j in range(classes):
-                bound += expect_row(prior[j], counts[0, said, j], used, weights[said, j])
+                bound += expect_row(prior[j], at_prior[j], counts[0, said, j], used, weights[said, j])
     return bound
 
 

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import log
 from typing import Protocol, TypeVar
 
@@ -307,17 +308,24 @@ class _Expected:
     prior: FloatArray
     share: FloatArray
 
+    @cached_property
+    def _at_rest(self) -> tuple[FloatArray, FloatArray]:
+        """Logarithms of Gamma of the prior's parameters, of the rates and of the shares."""
+        from raterscope.algorithms.labels._ibcc_kernels import log_gammas
+
+        return log_gammas(self.prior), log_gammas(self.share[None])[0]
+
     def rates(
         self, counts: FloatArray, present: NDArray[np.bool_], first: int, last: int, logs: FloatArray
     ) -> float:
         from raterscope.algorithms.labels._ibcc_kernels import expect
 
-        return float(expect(self.prior, counts, present, first, last, logs))
+        return float(expect(self.prior, self._at_rest[0], counts, present, first, last, logs))
 
     def shares(self, total: FloatArray, logs: FloatArray) -> float:
         from raterscope.algorithms.labels._ibcc_kernels import expect_row
 
-        return float(expect_row(self.share, total, np.arange(len(total)), logs))
+        return float(expect_row(self.share, self._at_rest[1], total, np.arange(len(total)), logs))
 
 
 def ibcc(labels: Labels, settings: IBCCSettings | None = None, watch: Watch = silent) -> LabelFusion:

@@ -22,6 +22,10 @@ _MOST_DIGESTS = 20_000
 _DIGESTS: dict[tuple[int, ...], str] = {}
 
 
+_BATCH = 100_000
+"""Texts that are joined before they are digested."""
+
+
 class Fingerprint:
     """SHA-256 of texts, arrays and bytes in order; as text "sha256:" and hexadecimal digits."""
 
@@ -30,8 +34,9 @@ class Fingerprint:
 
     def texts(self, *texts: str) -> None:
         """Add texts, each with its length."""
-        for text in texts:
-            self.content(len(text.encode()).to_bytes(8, "little") + text.encode())
+        for first in range(0, len(texts), _BATCH):
+            encoded = [text.encode() for text in texts[first : first + _BATCH]]
+            self.content(b"".join([len(text).to_bytes(8, "little") + text for text in encoded]))
 
     def arrays(self, *arrays: NDArray[Any] | None) -> None:
         """Add arrays; None is distinguished from an empty array."""

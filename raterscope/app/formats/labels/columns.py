@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import math
+import operator
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -290,12 +291,17 @@ def _united(chunks: Any, name: str, watch: Watch) -> Coded:
 def _stripped(names: list[str], index: NDArray[np.int32], watch: Watch) -> Coded:
     """Take the blanks around names away; names that are one then get one number."""
     number: dict[str, int] = {}
+    if not any(map(_is_marked, names)) and list(map(str.strip, names)) == names:
+        return Coded(names, index)  # names of one dictionary differ
     place = np.empty(len(names), dtype=np.int32)
-    for start in [*range(0, len(names), _SLICE)]:
+    for start in range(0, len(names), _SLICE):
         watch(1.0, "looking at names")
         some = names[start : start + _SLICE]
         place[start : start + len(some)] = [number.setdefault(clean(name), len(number)) for name in some]
     return Coded(list(number), index if len(number) == len(names) else place[index])
+
+
+_is_marked = operator.methodcaller("startswith", "'")
 
 
 def clean(name: str) -> str:

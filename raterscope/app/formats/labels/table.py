@@ -58,8 +58,8 @@ def filled_rows(
     for name, coded in columns.coded.items():
         if name in needed:
             refuse_rows(columns, column[name], empty[name] & filled, "is empty; expected a name")
-        endless = [at for at, text in enumerate(coded.names) if len(text) > LONGEST_NAME]
-        if endless:
+        if max(map(len, coded.names), default=0) > LONGEST_NAME:
+            endless = [at for at, text in enumerate(coded.names) if len(text) > LONGEST_NAME]
             what = f"is longer than {LONGEST_NAME} letters; expected a name"
             refuse_rows(columns, column[name], np.isin(coded.index, endless), what)
     return np.asarray(filled)

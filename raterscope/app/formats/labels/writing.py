@@ -6,7 +6,8 @@ Names that a spreadsheet would run get an apostrophe, in every table the same; s
 from __future__ import annotations
 
 import csv
-import math
+import io
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -46,7 +47,15 @@ DECIDED = ("task", "label", "who", "when", "reason")
 _ROWS = 1 << 14
 """As many are written at a time: some 50 ms of work."""
 
-Columns = Sequence[Sequence[object]]
+_COMPILED_FROM = 200_000
+"""Numbers of a table from which compiled code writes them: loading it takes longer than writing fewer."""
+
+_MOST_DIGITS = 12
+_POWERS = 10.0 ** np.arange(23)
+
+_QUOTED = re.compile('[,"\n]')
+
+Columns = Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -100,13 +109,13 @@ def write_labels(
     """
     fixed = ("task", "label", "entropy", "votes")
     header = ("task", "label", *_class_columns(classes, fixed), "entropy", "votes")
-    chosen = [*map(harmless, classes), ""]
+    chosen = [*_names(classes), ""]
+    figures = _Figures(posterior.size)
 
     def block(rows: slice) -> Columns:
         index = np.where(label[rows] < 0, len(classes), label[rows])
-        shares = [_figures(posterior[rows, j], 12) for j in range(len(classes))]
-        doubt = _figures(entropy[rows], 6)
-        return [_names(tasks[rows]), _of(chosen, index), *shares, doubt, votes[rows].tolist()]
+        shares, doubt = figures.rows(posterior[rows], 12), figures.rows(entropy[rows, None], 6)
+        return [_names(tasks[rows]), _of(chosen, index), shares, doubt, _integers(votes[rows])]
 
     return _write(path, header, _blocks(len(tasks), block, watch))
 
@@ -143,8 +152,9 @@ def write_annotators(
     InputError
         When it cannot be written.
     """
-    figures = [_figures(values, 6) for values in (*accuracy, change)]
-    columns = (annotators, votes.tolist(), *figures[:3], community, figures[3], copies, excluded.tolist())
+    figures = _Figures(len(annotators))
+    mean, low, high, change_p = (figures.rows(values[:, None], 6) for values in (*accuracy, change))
+    columns = (annotators, votes.tolist(), mean, low, high, community, change_p, copies, excluded.tolist())
     return write_table(path, ANNOTATORS, zip(*columns, strict=True))
 
 
@@ -183,10 +193,10 @@ def write_confusion(
         When it cannot be written.
     """
     who, step, at = _chosen_steps(votes, drift, steps)
-    people, true, given = [list(map(harmless, names)) for names in (annotators, classes, outputs)]
+    people, true, given = [_names(names) for names in (annotators, classes, outputs)]
     entries = len(classes) * len(outputs)
-    truths = np.repeat(np.arange(len(classes)), len(outputs))
-    gifts = np.tile(np.arange(len(outputs)), len(classes))
+    matrix = [f"{truth},{label}" for truth in true for label in given]
+    figures = _Figures(3 * entries * len(who))
 
     def block(rows: slice) -> Columns:
         these = rates.chosen(who[rows])
@@ -196,12 +206,11 @@ def write_confusion(
             then = Confusion(drift.alpha[at[rows][before]].astype(np.float64), np.ones(entries))
             for value, then_value in zip(values, (then.mean(), *credible(then)), strict=True):
                 value[before] = then_value
-        count = len(these.votes)
-        return [
-            _of(people, np.repeat(who[rows], entries)), np.repeat(step[rows], entries).tolist(),
-            _of(true, np.tile(truths, count)), _of(given, np.tile(gifts, count)),
-            *(_figures(value.ravel(), 6) for value in values),
-        ]  # fmt: skip
+        heads = [
+            f"{people[k]},{count}" for k, count in zip(who[rows].tolist(), step[rows].tolist(), strict=True)
+        ]
+        numbers = figures.rows(np.stack([value.ravel() for value in values], axis=1), 6)
+        return [[head for head in heads for _ in matrix], matrix * len(heads), numbers]
 
     # An interval takes ten times as long as a row.
     size = max(1, _ROWS // (10 * entries))
@@ -252,7 +261,7 @@ def write_crowdkit_truth(
         When it cannot be written.
     """
     known = np.flatnonzero(np.asarray(label) >= 0)
-    names = list(map(harmless, classes))
+    names = _names(classes)
 
     def block(rows: slice) -> Columns:
         here = known[rows]
@@ -271,9 +280,10 @@ def write_crowdkit_probabilities(
     InputError
         When it cannot be written.
     """
+    figures = _Figures(posterior.size)
 
     def block(rows: slice) -> Columns:
-        return [_names(tasks[rows]), *(_figures(posterior[rows, j], 12) for j in range(len(classes)))]
+        return [_names(tasks[rows]), figures.rows(posterior[rows], 12)]
 
     header = ("task", *_class_columns(classes, ("task",)))
     return _write(path, header, _blocks(len(tasks), block, watch))
@@ -301,13 +311,14 @@ def write_crowdkit_confusion(
     InputError
         When it cannot be written.
     """
-    given = list(map(harmless, outputs))
+    given = _names(outputs)
+    figures = _Figures(mean.size)
 
     def block(rows: slice) -> Columns:
         people = _names(annotators[rows])
         names = [name for name in people for _ in given]
-        shares = [_figures(mean[rows, j].ravel(), 12) for j in range(len(classes))]
-        return [names, given * len(people), *shares]
+        shares = mean[rows].transpose(0, 2, 1).reshape(-1, len(classes))
+        return [names, given * len(people), figures.rows(shares, 12)]
 
     header = ("worker", "label", *_class_columns(classes, ("worker", "label")))
     size = max(1, _ROWS // len(outputs))
@@ -331,15 +342,15 @@ def write_decided(path: Path, decided: Iterable[DecidedLabel]) -> Path:
 
 def _write_votes(path: Path, header: Sequence[str], labels: Labels, watch: Watch) -> Path:
     tasks, people, outputs = [
-        np.array([harmless(name) for name in names], dtype=object)
-        for names in (labels.tasks, labels.annotators, labels.outputs)
+        np.array(_names(names), dtype=object) for names in (labels.tasks, labels.annotators, labels.outputs)
     ]
+    figures = _Figures(len(labels))
 
     def block(rows: slice) -> Columns:
         columns = [tasks[labels.task[rows]], people[labels.annotator[rows]], outputs[labels.label[rows]]]
         if len(header) > len(columns):
             assert labels.time is not None
-            return [*(column.tolist() for column in columns), _figures(labels.time[rows], 15)]
+            return [*(column.tolist() for column in columns), figures.rows(labels.time[rows, None], 15)]
         return [column.tolist() for column in columns]
 
     return _write(path, header, _blocks(len(labels), block, watch))
@@ -372,12 +383,11 @@ def _blocks(
 
 
 def _write(path: Path, header: Sequence[str], blocks: Iterable[Columns]) -> Path:
-    """Write columns, a block after the other; their cells are made harmless already, the header is not."""
+    """Write columns of cells that are ready to be written, a block after the other."""
     with replacing(path) as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(_names(header))
+        file.write(",".join(_names(header)) + "\n")
         for columns in blocks:
-            writer.writerows(zip(*columns, strict=True))
+            file.writelines(f"{line}\n" for line in map(",".join, zip(*columns, strict=True)))
     return path
 
 
@@ -387,16 +397,65 @@ def _class_columns(classes: Sequence[str], others: Sequence[str]) -> list[str]:
 
 
 def _names(names: Iterable[str]) -> list[str]:
-    return list(map(harmless, names))
+    """Return names as cells: harmless to spreadsheets, in quotation marks where they are needed."""
+    return [_cell(name) if _QUOTED.search(name) else name for name in map(harmless, names)]
 
 
-def _of(names: Sequence[str], index: NDArray[np.integer]) -> list[object]:
-    return list(np.array(names, dtype=object)[index])
+def _cell(text: str) -> str:
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow([text, ""])
+    return line.getvalue().removesuffix(",\n")
 
 
-def _figures(values: NDArray[np.floating], digits: int) -> list[str]:
-    """Write numbers with so many significant digits; those that are not finite are empty."""
-    form = f"%.{digits}g"
-    if np.isfinite(values).all():
-        return [form % value for value in values.tolist()]
-    return [form % value if math.isfinite(value) else "" for value in values.tolist()]
+def _of(names: Sequence[str], index: NDArray[np.integer]) -> list[str]:
+    return [names[at] for at in index.tolist()]
+
+
+def _integers(values: NDArray[np.integer]) -> list[str]:
+    return list(map(str, values.tolist()))
+
+
+class _Figures:
+    """Writer of a table's numbers, by compiled code where there are many.
+
+    Parameters
+    ----------
+    count : int
+        Numbers of the whole table.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._compiled = count >= _COMPILED_FROM
+
+    def rows(self, values: FloatArray, digits: int) -> list[str]:
+        """Write rows of numbers (M, C) with so many significant digits; those that are not finite are empty.
+
+        Returns
+        -------
+        list of M str
+            With commas between the numbers.
+        """
+        form = f"%.{digits}g"
+        if not self._compiled or digits > _MOST_DIGITS or not values.size:
+            finite = np.isfinite(values)
+            if finite.all():
+                line = ",".join([form] * values.shape[1])
+                return [line % tuple(row) for row in values.tolist()]
+            rows = zip(values.tolist(), finite.tolist(), strict=True)
+            return [
+                ",".join(form % value if there else "" for value, there in zip(*row, strict=True))
+                for row in rows
+            ]
+        from raterscope.app.formats._figure_kernels import join_cells, write_cells
+
+        flat = np.ascontiguousarray(values, dtype=np.float64).ravel()
+        cells = np.empty((len(flat), digits + 8), dtype=np.uint8)
+        lengths = np.empty(len(flat), dtype=np.int16)
+        write_cells(flat, digits, _POWERS, cells, lengths)
+        for index in np.flatnonzero(lengths < 0).tolist():
+            text = (form % flat[index]).encode()
+            cells[index, : len(text)] = list(text)
+            lengths[index] = len(text)
+        text = np.empty(cells.size + len(flat), dtype=np.uint8)
+        end = join_cells(cells, lengths, values.shape[1], text)
+        return text[: end - 1].tobytes().decode("ascii").split("\n")

@@ -14,11 +14,11 @@ from raterscope.algorithms.labels.assessment import Assessment, advice, assess
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.fusion import LabelPlan, fuse
-from raterscope.algorithms.labels.rates import Rates, rates_of
+from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import SettingsError
-from raterscope.app.kinds.labels.running import Question, measured, tempering_for
+from raterscope.app.kinds.labels.running import Question, measured, rates_for, tempering_for
 from raterscope.app.outcome import attempt
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.labels import excluded_votes, labels_of
@@ -64,7 +64,7 @@ class Answered:
     @cached_property
     def rates(self) -> Rates:
         """The annotators' rates, those of excluded ones by the others' answer."""
-        return rates_of(self.question.labels, self.result.fusion, self.question.excluded)
+        return rates_for(self.question, self.result)
 
 
 def read_answer(study: Study, entry: QuestionEntry) -> Answered | None:
@@ -269,7 +269,8 @@ def advice_on(
 ) -> tuple[str, ...]:
     """Say what speaks against trusting a result; see `advice`."""
     labels, fusion = question.labels, result.fusion
-    return advice(labels, fusion, judged.get(method), judged.get(VOTE), tempering_for(labels, fusion))
+    tempering = tempering_for(labels, fusion)
+    return advice(labels, fusion, judged.get(method), judged.get(VOTE), tempering, result.rates)
 
 
 def _judge(question: Question, plan: LabelPlan, watch: Watch) -> Assessment | None:

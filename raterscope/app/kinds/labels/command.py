@@ -13,7 +13,6 @@ from typing import Any
 from raterscope.algorithms.labels.assessment import Assessment
 from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.labels.fusion import LabelPlan
-from raterscope.algorithms.labels.rates import rates_of
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.roc_curves import FoldedCurves, FoldedSettings, subsample
 from raterscope.algorithms.progress import Watch, part, silent
@@ -49,7 +48,7 @@ from raterscope.app.kinds.labels.result_files import (
     run_record,
     write_question,
 )
-from raterscope.app.kinds.labels.running import Answer, Inputs, Question, fuse_inputs, gather
+from raterscope.app.kinds.labels.running import Answer, Inputs, Question, fuse_inputs, gather, rates_for
 from raterscope.app.outcome import Outcome
 from raterscope.app.study import Study
 
@@ -250,7 +249,7 @@ def _of_question(question: Question, result: LabelResult, judged: Mapping[str, A
     yield "; ".join(words + ([f"{counted(held, 'truth')} held fixed"] if held else []))
     if fusion.power < 1.0:
         yield f"each vote is weighted {fusion.power:g}, which predicts held-out votes best"
-    accuracy, _, _ = accuracies(rates_of(question.labels, fusion, question.excluded))
+    accuracy, _, _ = accuracies(rates_for(question, result))
     groups = groups_of(question.labels, result, accuracy)
     if groups is not None:
         sizes = groups.found.sizes().tolist()

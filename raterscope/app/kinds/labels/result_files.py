@@ -16,7 +16,7 @@ from raterscope.algorithms.labels.copying import copies
 from raterscope.algorithms.labels.data import FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.drift import constancy
 from raterscope.algorithms.labels.fusion import LabelPlan
-from raterscope.algorithms.labels.rates import Rates, rates_of
+from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.roc_curves import FoldedCurves
 from raterscope.algorithms.progress import Watch, part, silent
@@ -26,7 +26,7 @@ from raterscope.app.kinds.labels.answers import Groups, groups_of
 from raterscope.app.kinds.labels.community_files import CHART_FILES, GroupedAnswer, write_all
 from raterscope.app.kinds.labels.decision_rates import RATES_FILES, DecisionRates, write_rates_files
 from raterscope.app.kinds.labels.folded import ROC_FILES, write_folded
-from raterscope.app.kinds.labels.running import Answer, Question, digest_of, question_record
+from raterscope.app.kinds.labels.running import Answer, Question, digest_of, question_record, rates_for
 from raterscope.app.outcome import record_of
 
 __all__ = [
@@ -111,7 +111,7 @@ def write_question(folder: Path, output: QuestionOutput, watch: Watch = silent) 
         When something cannot be written.
     """
     labels, fusion = output.question.labels, output.result.fusion
-    rates = rates_of(labels, fusion, output.question.excluded)
+    rates = rates_for(output.question, output.result)
     groups = groups_of(labels, output.result, accuracies(rates)[0])
     take_away(folder / "run.json")
     votes = counted_votes(labels, output.plan)
@@ -223,7 +223,8 @@ def write_people(
     community = [""] * people if groups is None else [str(at + 1) if at >= 0 else "" for at in groups.of]
     change = np.full(people, np.nan) if fusion.drift is None else constancy(labels, fusion).p
     copying = [""] * people
-    for number, members in enumerate(copies(labels, fusion, watch).groups(), 1):
+    found = result.copying or copies(labels, fusion, watch)
+    for number, members in enumerate(found.groups(), 1):
         for member in members:
             copying[member] = str(number)
     excluded = np.zeros(people, dtype=np.int64)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from raterscope.algorithms.labels.assessment import advice, assess
 from raterscope.algorithms.labels.data import OPEN, ClassArray, LabelFusion, Labels, LabelsError
 from raterscope.algorithms.labels.fusion import LabelPlan, fuse
+from raterscope.algorithms.labels.rates import Rates, rates_of
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.tempering import Tempering, choose_tempering, is_modelled
 from raterscope.algorithms.labels.voting import majority
@@ -22,7 +24,7 @@ from raterscope.app.study import Study
 from raterscope.app.study.digests import Fingerprint
 from raterscope.app.study.labels import decided_classes, excluded_votes
 
-__all__ = ["Answer", "Draft", "Inputs", "Question", "digest_of", "fuse_inputs", "gather", "keep"]
+__all__ = ["Answer", "Draft", "Inputs", "Question", "digest_of", "fuse_inputs", "gather", "keep", "rates_for"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +118,7 @@ def question_record(ended: Outcome[LabelResult], question: Question) -> dict[str
     vote = None
     if judged is not None:
         vote = assess(majority(replace(labels, known=None)).posterior, truths, fusion.classes)
-    advised = advice(labels, fusion, judged, vote, tempering_for(labels, fusion))
+    advised = advice(labels, fusion, judged, vote, tempering_for(labels, fusion), ended.fusion.rates)
     said = (*fusion.notices, *(() if groups is None else groups.notices), *advised)
     record["notices"] = list(dict.fromkeys(said))
     if judged is not None:
@@ -127,9 +129,26 @@ def question_record(ended: Outcome[LabelResult], question: Question) -> dict[str
     return record
 
 
+_TEMPERINGS: WeakKeyDictionary[LabelFusion, Tempering] = WeakKeyDictionary()
+
+
 def tempering_for(labels: Labels, fusion: LabelFusion) -> Tempering | None:
-    """Choose the weight of a vote for a model in which each counts in full; None for other methods."""
-    return choose_tempering(labels, fusion) if fusion.power == 1.0 and is_modelled(fusion) else None
+    """Choose the weight of a vote for a model in which each counts in full; None for other methods.
+
+    The choice is kept as long as the fusion is: record and notices both need it.
+    """
+    if fusion.power < 1.0 or not is_modelled(fusion):
+        return None
+    if fusion not in _TEMPERINGS:
+        _TEMPERINGS[fusion] = choose_tempering(labels, fusion)
+    return _TEMPERINGS[fusion]
+
+
+def rates_for(question: Question, result: LabelResult) -> Rates:
+    """Return the annotators' rates, those of excluded ones by the others' answer."""
+    if question.excluded is None and result.rates is not None:
+        return result.rates
+    return rates_of(question.labels, result.fusion, question.excluded)
 
 
 def measured(result: LabelResult, truth: ClassArray) -> ClassArray:
