@@ -18,6 +18,7 @@ __all__ = [
     "membership_without_truth",
     "normalise",
     "polya",
+    "rate",
     "score_correlation",
     "temper",
     "temper_subtypes",
@@ -38,9 +39,7 @@ _BETWEEN = 8
 
 
 @compiled()
-def add_counts(
-    first: int, last: int, start: Array, annotator: Array, label: Array, posterior: Array, counts: Array
-) -> None:
+def add_counts(first: int, last: int, votes: Array, posterior: Array, counts: Array) -> None:
     """Add the expected votes on some tasks to the counts.
 
     Parameters
@@ -54,6 +53,7 @@ def add_counts(
     counts : (K, L, J) float64
         Added to.
     """
+    start, annotator, label = votes
     for i in range(first, last):
         for v in range(start[i], start[i + 1]):
             k, output = annotator[v], label[v]
@@ -86,32 +86,35 @@ def normalise(logs: Array) -> float:
 
 
 @compiled(error_model="numpy")
+def rate(strength: float, base: float, count: float, row: float, own: float) -> float:
+    """Return an annotator's expected rate of an output, given a class, without a vote's own contribution.
+
+    Parameters
+    ----------
+    strength, base : float
+        Votes that the prior counts for, and its mean.
+    count, row : float
+        Expected votes for the output and for all outputs, given the class.
+    own : float
+        The vote's share of both.
+    """
+    return max(strength * base + count - own, _TINY) / (strength + row - own)
+
+
+@compiled(error_model="numpy")
 def expect(
-    first: int,
-    last: int,
-    start: Array,
-    annotator: Array,
-    label: Array,
-    known: Array,
-    base: Array,
-    strength: float,
-    counts: Array,
-    rows: Array,
-    shares: Array,
-    posterior: Array,
+    first: int, last: int, votes: Array, known: Array, model: Array, shares: Array, posterior: Array
 ) -> tuple[float, float]:
     """Compute the classes' probabilities of some tasks, each vote's own contribution removed from its rates.
 
     Parameters
     ----------
     first, last : int
-    start, annotator, label : as in `add_counts`
+    votes : as in `add_counts`
     known : (N,) int16
-    base : (K, L, J) float32
-        Prior mean of the rates.
-    strength : float
-        Votes that the prior counts for.
-    counts, rows : (K, L, J) and (K, J) float64
+    model : tuple
+        Prior mean of the rates (K, L, J) float32, votes that the prior counts for, expected counts (K, L, J)
+        and their sums over outputs (K, J).
     shares : (J,) float64
     posterior : (N, J) float64
         Overwritten for tasks with votes. A known class counts as another annotator's, who is wrong with
@@ -122,6 +125,8 @@ def expect(
     total, largest : float
         Sum of all changes, and the largest one.
     """
+    start, annotator, label = votes
+    base, strength, counts, rows = model
     classes = len(shares)
     product = shares.copy()
     total = largest = 0.0
@@ -137,8 +142,7 @@ def expect(
             k, output = annotator[v], label[v]
             for j in range(classes):
                 own = posterior[i, j]
-                rate = strength * base[k, output, j] + counts[k, output, j] - own
-                product[j] *= max(rate, _TINY) / (strength + rows[k, j] - own)
+                product[j] *= rate(strength, base[k, output, j], counts[k, output, j], rows[k, j], own)
             if (v - start[i]) % _BETWEEN == _BETWEEN - 1:
                 most = product.max()
                 for j in range(classes):
@@ -157,13 +161,8 @@ def expect(
 def temper(
     first: int,
     last: int,
-    start: Array,
-    annotator: Array,
-    label: Array,
-    base: Array,
-    strength: float,
-    counts: Array,
-    rows: Array,
+    votes: Array,
+    model: Array,
     shares: Array,
     correlation: float,
     posterior: Array,
@@ -176,27 +175,28 @@ def temper(
     Parameters
     ----------
     first, last : int
-    start, annotator, label, base, strength, counts, rows, shares : as in `expect`
+    votes, model, shares : as in `expect`
     correlation : float
     posterior : (N, J) float64
         As fitted.
     answer : (N, J) float64
         Overwritten for tasks with votes.
     """
+    start, annotator, label = votes
+    base, strength, counts, rows = model
     classes = len(shares)
     logs = shares.copy()
     for i in range(first, last):
-        votes = start[i + 1] - start[i]
-        if votes == 0:
+        count = start[i + 1] - start[i]
+        if count == 0:
             continue
         logs[:] = 0.0
         for v in range(start[i], start[i + 1]):
             k, output = annotator[v], label[v]
             for j in range(classes):
                 own = posterior[i, j]
-                rate = strength * base[k, output, j] + counts[k, output, j] - own
-                logs[j] += math.log(max(rate, _TINY) / (strength + rows[k, j] - own))
-        effect = 1.0 + (votes - 1) * correlation
+                logs[j] += math.log(rate(strength, base[k, output, j], counts[k, output, j], rows[k, j], own))
+        effect = 1.0 + (count - 1) * correlation
         for j in range(classes):
             logs[j] = logs[j] / effect + math.log(shares[j])
         normalise(logs)
@@ -208,13 +208,8 @@ def score_correlation(
     first: int,
     last: int,
     tasks: Array,
-    start: Array,
-    annotator: Array,
-    label: Array,
-    base: Array,
-    strength: float,
-    counts: Array,
-    rows: Array,
+    votes: Array,
+    model: Array,
     shares: Array,
     posterior: Array,
     correlations: Array,
@@ -229,13 +224,15 @@ def score_correlation(
         Positions in `tasks`.
     tasks : (M,) int64
         Tasks of unknown class with two votes or more.
-    start, annotator, label, base, strength, counts, rows, shares, posterior : as in `temper`
+    votes, model, shares, posterior : as in `temper`
     correlations : (R,) float64
     most_votes : int
         Votes of the task with the most.
     scores : (R,) float64
         Added to.
     """
+    start, annotator, label = votes
+    base, strength, counts, rows = model
     classes = len(shares)
     rates = shares.repeat(most_votes).reshape(classes, most_votes)
     logs = rates.copy()
@@ -243,19 +240,18 @@ def score_correlation(
     term = shares.copy()
     for at in range(first, last):
         i = tasks[at]
-        votes = start[i + 1] - start[i]
+        count = start[i + 1] - start[i]
         total[:] = 0.0
-        for n in range(votes):
+        for n in range(count):
             k, output = annotator[start[i] + n], label[start[i] + n]
             for j in range(classes):
                 own = posterior[i, j]
-                rate = strength * base[k, output, j] + counts[k, output, j] - own
-                rates[j, n] = max(rate, _TINY) / (strength + rows[k, j] - own)
+                rates[j, n] = rate(strength, base[k, output, j], counts[k, output, j], rows[k, j], own)
                 logs[j, n] = math.log(rates[j, n])
                 total[j] += logs[j, n]
         for r in range(len(correlations)):
-            effect = 1.0 + (votes - 2) * correlations[r]
-            for n in range(votes):
+            effect = 1.0 + (count - 2) * correlations[r]
+            for n in range(count):
                 most = -1e300
                 for j in range(classes):
                     term[j] = (total[j] - logs[j, n]) / effect + math.log(shares[j])
@@ -370,14 +366,9 @@ def polya(rows: Array, base: Array, counts: Array, strength: float) -> float:
 def membership_sweep(
     first: int,
     last: int,
-    start: Array,
-    annotator: Array,
-    label: Array,
+    votes: Array,
     known: Array,
-    base: Array,
-    strength: float,
-    counts: Array,
-    rows: Array,
+    model: Array,
     mixture: Array,
     share: Array,
     total: Array,
@@ -387,9 +378,9 @@ def membership_sweep(
     Parameters
     ----------
     first, last : int
-    start, annotator, label, known, base, strength : as in `expect`
-    counts, rows : (K, L, J) and (K, J) float64
-        Updated with every vote.
+    votes, known : as in `expect`
+    model : as in `expect`
+        The counts are updated with every vote.
     mixture : (J,) float64
         Prior of a task's mixture.
     share : (V, J) float32
@@ -397,6 +388,8 @@ def membership_sweep(
     total : (N, J) float64
         Its sum over the votes on a task. Overwritten.
     """
+    start, annotator, label = votes
+    base, strength, counts, rows = model
     classes = len(mixture)
     term = mixture.copy()
     for i in range(first, last):
@@ -407,11 +400,8 @@ def membership_sweep(
             whole = 0.0
             for j in range(classes):
                 own = share[v, j]
-                rate = strength * base[k, output, j] + counts[k, output, j] - own
-                term[j] = (
-                    (mixture[j] + max(total[i, j] - own, 0.0))
-                    * max(rate, _TINY)
-                    / (strength + rows[k, j] - own)
+                term[j] = (mixture[j] + max(total[i, j] - own, 0.0)) * rate(
+                    strength, base[k, output, j], counts[k, output, j], rows[k, j], own
                 )
                 whole += term[j]
             for j in range(classes):
@@ -426,15 +416,10 @@ def membership_sweep(
 @compiled(error_model="numpy")
 def membership_without_truth(
     tasks: Array,
-    start: Array,
-    annotator: Array,
-    label: Array,
+    votes: Array,
     begin: Array,
     sweeps: int,
-    base: Array,
-    strength: float,
-    counts: Array,
-    rows: Array,
+    model: Array,
     mixture: Array,
     share: Array,
     total: Array,
@@ -445,7 +430,7 @@ def membership_without_truth(
     Parameters
     ----------
     tasks : (M,) int64
-    start, annotator, label, base, strength, counts, rows, mixture, share, total : as in `membership_sweep`
+    votes, model, mixture, share, total : as in `membership_sweep`
         Left as they were, but for rounding.
     begin : (M, J) float64
         Probabilities of the apparent classes before the first sweep.
@@ -453,11 +438,13 @@ def membership_without_truth(
     answer : (M, J) float64
         Summed probabilities of the votes' apparent classes. Overwritten.
     """
+    start, annotator, label = votes
+    _, _, counts, rows = model
     classes = len(mixture)
     unknown = np.full(len(start) - 1, -1, dtype=np.int16)
     for m in range(len(tasks)):
         i = tasks[m]
-        votes = start[i + 1] - start[i]
+        count = start[i + 1] - start[i]
         before = share[start[i] : start[i + 1]].copy()
         summed = total[i].copy()
         for v in range(start[i], start[i + 1]):
@@ -467,23 +454,9 @@ def membership_without_truth(
                 rows[annotator[v], j] += change
                 share[v, j] = begin[m, j]
         for j in range(classes):
-            total[i, j] = votes * begin[m, j]
+            total[i, j] = count * begin[m, j]
         for _ in range(sweeps):
-            membership_sweep(
-                i,
-                i + 1,
-                start,
-                annotator,
-                label,
-                unknown,
-                base,
-                strength,
-                counts,
-                rows,
-                mixture,
-                share,
-                total,
-            )
+            membership_sweep(i, i + 1, votes, unknown, model, mixture, share, total)
         answer[m] = total[i]
         total[i] = summed
         for v in range(start[i], start[i + 1]):
@@ -496,16 +469,7 @@ def membership_without_truth(
 
 @compiled(error_model="numpy")
 def expect_subtypes(
-    first: int,
-    last: int,
-    start: Array,
-    annotator: Array,
-    label: Array,
-    known: Array,
-    subtypes: int,
-    logs: Array,
-    rates: Array,
-    joint: Array,
+    first: int, last: int, votes: Array, known: Array, subtypes: int, logs: Array, rates: Array, joint: Array
 ) -> tuple[float, float]:
     """Compute the joint probabilities of class and subtype of some tasks.
 
@@ -513,9 +477,7 @@ def expect_subtypes(
     ----------
     first, last : int
         Tasks.
-    start : (N + 1,) int64
-        The votes on task i are `start[i]` to `start[i + 1]`.
-    annotator, label : (V,) int32, int16
+    votes : as in `add_counts`
     known : (N,) int16
         The class of a task where it is known, negative elsewhere.
     subtypes : int
@@ -532,6 +494,7 @@ def expect_subtypes(
     evidence, change : float
         Sum of the logarithms of the normalisers, and of the absolute changes.
     """
+    start, annotator, label = votes
     columns = len(logs)
     term = logs.copy()
     evidence = change = 0.0
@@ -558,9 +521,7 @@ def expect_subtypes(
 def temper_subtypes(
     first: int,
     last: int,
-    start: Array,
-    annotator: Array,
-    label: Array,
+    votes: Array,
     subtypes: int,
     logs: Array,
     rates: Array,
@@ -572,24 +533,25 @@ def temper_subtypes(
     Parameters
     ----------
     first, last : int
-    start, annotator, label, subtypes, logs, rates : as in `expect_subtypes`
+    votes, subtypes, logs, rates : as in `expect_subtypes`
     correlation : float
         The logarithm of the likelihood of n votes is divided by 1 + (n - 1) correlation.
     answer : (N, J) float64
         Overwritten for tasks with votes.
     """
+    start, annotator, label = votes
     columns = len(logs)
     term = logs.copy()
     for i in range(first, last):
-        votes = start[i + 1] - start[i]
-        if votes == 0:
+        count = start[i + 1] - start[i]
+        if count == 0:
             continue
         term[:] = 0.0
         for v in range(start[i], start[i + 1]):
             k, output = annotator[v], label[v]
             for column in range(columns):
                 term[column] += rates[k, output, column]
-        effect = 1.0 + (votes - 1) * correlation
+        effect = 1.0 + (count - 1) * correlation
         for column in range(columns):
             term[column] = term[column] / effect + logs[column]
         normalise(term)

@@ -10,6 +10,7 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,14 @@ from raterscope.algorithms.labels.data import (
     LabelTrace,
     default_prior,
 )
-from raterscope.algorithms.labels.prior import LabelSettings, TaskVotes, by_task, standing, task_spans
+from raterscope.algorithms.labels.prior import (
+    LabelSettings,
+    TaskVotes,
+    by_span,
+    by_task,
+    standing,
+    task_spans,
+)
 from raterscope.algorithms.labels.result import counted, fused, unsettled
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import integer, number
@@ -93,6 +101,11 @@ class _Problem:
     shares: FloatArray
     rates: FloatArray
     subtypes: int
+
+    @property
+    def by_task(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int16]]:
+        """Where the votes on each task begin, and the annotator and label of each vote."""
+        return self.votes.start, self.annotator, self.label
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,16 +226,15 @@ def tempered_subtypes(
     spans = task_spans(votes.start, _TERMS // columns)
     for first, last in spans:
         watch(0.9, "fitting subtypes of the classes")
-        add_counts(first, last, votes.start, problem.annotator, problem.label, found.joint, counts)
+        add_counts(first, last, problem.by_task, found.joint, counts)
     voted = np.diff(votes.start) > 0
     logs, rates, _ = _expected(problem, found.joint[voted].sum(axis=0), counts)
     answer = share.copy()
-    for first, last in spans:
-        watch(0.95, "weighting correlated votes")
-        temper_subtypes(
-            first, last, votes.start, problem.annotator, problem.label, _FEW_SUBTYPES, logs, rates,
-            correlation, answer,
-        )  # fmt: skip
+
+    def weigh(first: int, last: int) -> None:
+        temper_subtypes(first, last, problem.by_task, _FEW_SUBTYPES, logs, rates, correlation, answer)
+
+    by_span(spans, weigh, partial(watch, 0.95, "weighting correlated votes"))
     held = np.flatnonzero((votes.known != OPEN) & voted)
     for first in range(0, len(held), _HELD):
         watch(0.95, "weighting correlated votes")
@@ -297,23 +309,24 @@ def _run(
     voted = np.diff(votes.start) > 0
     active = max(1, int(voted.sum()))
     spans = task_spans(votes.start, _TERMS // joint.shape[1])
+
+    def update(logs: FloatArray, rates: FloatArray, first: int, last: int) -> tuple[float, float]:
+        return expect_subtypes(
+            first, last, problem.by_task, votes.known, problem.subtypes, logs, rates, joint
+        )  # fmt: skip
+
     found = _Start(joint, [], [], converged=False)
     for turn in range(1, settings.iterations + 1):
         done = (turn - 1) / settings.iterations
         counts[:] = 0.0
         for first, last in spans:
             watch(done, words)
-            add_counts(first, last, votes.start, problem.annotator, problem.label, joint, counts)
+            add_counts(first, last, problem.by_task, joint, counts)
         watch(done, words)
         logs, rates, bound = _expected(problem, joint[voted].sum(axis=0), counts)
-        change = 0.0
-        for first, last in spans:
-            watch(done, words)
-            evidence, moved = expect_subtypes(
-                first, last, votes.start, problem.annotator, problem.label, votes.known, problem.subtypes,
-                logs, rates, joint,
-            )  # fmt: skip
-            bound, change = bound + evidence, change + moved
+        updated = by_span(spans, partial(update, logs, rates), partial(watch, done, words))
+        bound += sum(evidence for evidence, _ in updated)
+        change = sum(moved for _, moved in updated)
         found.bounds.append(bound)
         found.changes.append(change / active)
         if change / active < settings.tolerance:

@@ -411,13 +411,14 @@ def fuse(
     if fusion.drift is not None:
         changed = changes_in_words(constancy(labels, fusion, step), labels)
         fusion = replace(fusion, notices=(*fusion.notices, *changed))
-    if not grouped:
-        return LabelResult(fusion, use)
-    rates = rates_of(labels, fusion)
-    groups = find_communities(labels, rates.mean, plan.about, part(watch, _FUSED, _GROUPED))
-    copying = copies(labels, fusion, part(watch, _GROUPED, 1.0))
-    fusion = replace(fusion, notices=(*fusion.notices, *copying_in_words(copying, labels)))
-    return LabelResult(fusion, use, groups, rates, copying)
+    groups = None
+    if grouped:
+        groups = find_communities(
+            labels, rates_of(labels, fusion).mean, plan.about, part(watch, _FUSED, _GROUPED)
+        )
+        copying = copying_in_words(copies(labels, fusion, part(watch, _GROUPED, 1.0)), labels)
+        fusion = replace(fusion, notices=(*fusion.notices, *copying))
+    return LabelResult(fusion, use, groups)
 
 
 def find_communities(

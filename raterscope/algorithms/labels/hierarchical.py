@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -38,7 +39,7 @@ from raterscope.algorithms.labels.data import (
     LabelTrace,
     default_prior,
 )
-from raterscope.algorithms.labels.prior import by_task, standing, task_spans
+from raterscope.algorithms.labels.prior import by_span, by_task, standing, task_spans
 from raterscope.algorithms.progress import Watch
 
 __all__ = [
@@ -113,6 +114,11 @@ class Crowd:
     spans: tuple[tuple[int, int], ...]
 
     @property
+    def by_task(self) -> tuple[NDArray[np.int64], IndexArray, ClassArray]:
+        """Where the votes on each task begin, and the annotator and label of each vote."""
+        return self.start, self.annotator, self.label
+
+    @property
     def active(self) -> NDArray[np.bool_]:
         """Tasks with votes or a known class."""
         return np.asarray((np.diff(self.start) > 0) | (self.known != OPEN))
@@ -128,6 +134,11 @@ class Fit:
     strength: float
     skill: tuple[float, float]
     shares: FloatArray
+
+    @property
+    def model(self) -> tuple[NDArray[np.float32], float, FloatArray, FloatArray]:
+        """Prior mean and strength, counts and their sums over outputs, for the kernels."""
+        return self.base, self.strength, self.counts, self.rows
 
     def rates(self) -> FloatArray:
         """Return the expected probabilities of the outputs, (K, L, J)."""
@@ -202,15 +213,13 @@ def dawid_skene(
         estimate_priors(crowd, fit, by_class, turn, turn in _STRENGTH_ROUNDS, watch, done)
         fit.shares = posterior[crowd.active].sum(axis=0) + 1.0
         fit.shares /= fit.shares.sum()
-        total = largest = 0.0
-        for first, last in crowd.spans:
-            watch(done, words)
-            moved, most = expect(
-                first, last, crowd.start, crowd.annotator, crowd.label, crowd.known, fit.base, fit.strength,
-                fit.counts, fit.rows, fit.shares, posterior,
-            )  # fmt: skip
-            total, largest = total + moved, max(largest, most)
-        changes.append(largest)
+
+        def update(first: int, last: int) -> tuple[float, float]:
+            return expect(first, last, crowd.by_task, crowd.known, fit.model, fit.shares, posterior)
+
+        updated = by_span(crowd.spans, update, partial(watch, done, words))
+        total = sum(change for change, _ in updated)
+        changes.append(max((change for _, change in updated), default=0.0))
         if turn >= _LEAST_ROUNDS and total / active < tolerance:
             return fit, LabelTrace(np.empty(0), np.array(changes), converged=True)
     return fit, LabelTrace(np.empty(0), np.array(changes), converged=False)
@@ -235,7 +244,7 @@ def count_votes_of(
     fit.counts[:] = 0.0
     for first, last in crowd.spans:
         watch(done, words)
-        add_counts(first, last, crowd.start, crowd.annotator, crowd.label, posterior, fit.counts)
+        add_counts(first, last, crowd.by_task, posterior, fit.counts)
     fit.counts.sum(axis=1, out=fit.rows)
 
 
@@ -273,13 +282,16 @@ def estimate_priors(
     wrong /= np.maximum(wrong.sum(axis=0), FLOOR)
     good = np.where(crowd.stands, together + crowd.use[:, None], 0.0)
     good /= np.maximum(good.sum(axis=0), FLOOR)
+    np.maximum(own, 0.0, out=own)
     step = max(1, TERMS // (outputs * classes))
-    for first in range(0, len(own), step):
-        watch(done, "estimating the crowd's confusions")
+    spans = tuple((first, min(first + step, len(own))) for first in range(0, len(own), step))
+
+    def fill(first: int, last: int) -> None:
         fill_base(
-            first, min(first + step, len(own)), crowd.stands, accuracy, good, wrong, np.maximum(own, 0.0),
-            _CONFUSION_WEIGHT, fit.base,
+            first, last, crowd.stands, accuracy, good, wrong, own, _CONFUSION_WEIGHT, fit.base
         )  # fmt: skip
+
+    by_span(spans, fill, partial(watch, done, "estimating the crowd's confusions"))
     if strengthen:
         fit.strength = _strength(fit, watch, done)
 
@@ -362,12 +374,11 @@ def tempered(crowd: Crowd, fit: Fit, posterior: FloatArray, correlation: float, 
     from raterscope.algorithms.labels._pooled_kernels import temper
 
     answer = posterior.copy()
-    for first, last in crowd.spans:
-        watch(first / len(posterior), "weighting correlated votes")
-        temper(
-            first, last, crowd.start, crowd.annotator, crowd.label, fit.base, fit.strength, fit.counts,
-            fit.rows, fit.shares, correlation, posterior, answer,
-        )  # fmt: skip
+
+    def weigh(first: int, last: int) -> None:
+        temper(first, last, crowd.by_task, fit.model, fit.shares, correlation, posterior, answer)
+
+    by_span(crowd.spans, weigh, partial(watch, 0.0, "weighting correlated votes"))
     return answer
 
 
@@ -385,21 +396,25 @@ def predictive_scores(
     """
     from raterscope.algorithms.labels._pooled_kernels import score_correlation
 
-    scores = np.zeros(len(correlations))
     votes = np.diff(crowd.start)
     tasks = np.flatnonzero((votes >= 2) & (crowd.known == OPEN))
     if not len(tasks):
-        return scores
+        return np.zeros(len(correlations))
     terms = int(votes[tasks].sum()) * posterior.shape[1]
     tasks = tasks[:: -(-terms // _CORRELATION_TERMS)]
     ends = np.concatenate([[0], np.cumsum(votes[tasks])])
-    for first, last in task_spans(ends, TERMS // posterior.shape[1] // len(correlations)):
-        watch(first / len(tasks), "estimating the correlation of votes")
+    most = int(votes[tasks].max())
+
+    def score(first: int, last: int) -> FloatArray:
+        found = np.zeros(len(correlations))
         score_correlation(
-            first, last, tasks, crowd.start, crowd.annotator, crowd.label, fit.base, fit.strength,
-            fit.counts, fit.rows, fit.shares, posterior, correlations, int(votes[tasks].max()), scores,
+            first, last, tasks, crowd.by_task, fit.model, fit.shares, posterior, correlations, most, found
         )  # fmt: skip
-    return scores
+        return found
+
+    spans = task_spans(ends, TERMS // posterior.shape[1] // len(correlations))
+    report = partial(watch, 0.0, "estimating the correlation of votes")
+    return np.asarray(np.sum(by_span(spans, score, report), axis=0))
 
 
 _ROUNDS = 30
@@ -442,32 +457,34 @@ def mixed_membership(
 
     votes = np.diff(crowd.start)
     fit = begun(crowd, posterior)
-    share = np.repeat(posterior, votes, axis=0).astype(np.float32)
+    share = np.repeat(posterior.astype(np.float32), votes, axis=0)
     total = posterior.astype(np.float32) * votes[:, None].astype(np.float64)
     words = "fitting mixed membership"
     count_votes_of(crowd, posterior, fit, watch, 0.0, words)
-    mean, held = posterior.copy(), crowd.known != OPEN
+    held = crowd.known != OPEN
     prior = mixture * fit.shares
+    # Each task's expected mixture, summed over the active tasks: a matrix of them is not needed.
+    weight = np.where(crowd.active & ~held, 1.0 / (mixture + votes), 0.0)
+    of_known = posterior[held].sum(axis=0) + 1.0
+    fit.shares = posterior[crowd.active].sum(axis=0) + 1.0
     for turn in range(1, _ROUNDS + 1):
         done = (turn - 1) / _ROUNDS
         estimate_priors(crowd, fit, True, turn, turn in _MEMBERSHIP_STRENGTH_ROUNDS, watch, done)
-        fit.shares = mean[crowd.active].sum(axis=0) + 1.0
+        if turn > 1:
+            fit.shares = weight @ total + weight.sum() * prior + of_known
         fit.shares /= fit.shares.sum()
         prior = mixture * fit.shares
         for first, last in crowd.spans:
             watch(done, words)
-            membership_sweep(
-                first, last, crowd.start, crowd.annotator, crowd.label, crowd.known, fit.base, fit.strength,
-                fit.counts, fit.rows, prior, share, total,
-            )  # fmt: skip
-        mean = (prior + total) / (mixture + votes[:, None])
-        mean[held] = posterior[held]
+            membership_sweep(first, last, crowd.by_task, crowd.known, fit.model, prior, share, total)
+    mean = prior + total
+    mean /= mixture + votes[:, None]
+    mean[held] = posterior[held]
     if judged is not None and unheld is not None and len(judged):
         watch(1.0, words)
         answer = np.empty_like(unheld)
         membership_without_truth(
-            judged, crowd.start, crowd.annotator, crowd.label, unheld, _SWEEPS, fit.base, fit.strength,
-            fit.counts, fit.rows, prior, share, total, answer,
+            judged, crowd.by_task, unheld, _SWEEPS, fit.model, prior, share, total, answer
         )  # fmt: skip
         mean[judged] = (prior + answer) / (mixture + votes[judged, None])
     mean /= mean.sum(axis=1, keepdims=True)

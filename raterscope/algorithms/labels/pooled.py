@@ -52,6 +52,7 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +78,7 @@ from raterscope.algorithms.labels.hierarchical import (
     sort_votes,
     tempered,
 )
-from raterscope.algorithms.labels.prior import LabelSettings
+from raterscope.algorithms.labels.prior import LabelSettings, by_span
 from raterscope.algorithms.labels.result import counted, fused, unsettled
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import integer, number
@@ -251,10 +252,6 @@ def independence(
     labels = _thinned(replace(labels, known=None))
     if not len(labels):
         return PRIOR
-    steps = 2 + 2 * _SIMULATED
-
-    def step(number: int) -> Watch:
-        return part(watch, number / steps, (number + 1) / steps, "simulated crowds: ")
 
     def gain(votes: Labels, watch: Watch) -> tuple[float, Fit, FloatArray]:
         crowd = sort_votes(votes, part(watch, 0.0, 0.05))
@@ -264,17 +261,24 @@ def independence(
         scores = predictive_scores(crowd, fit, posterior, compared, part(watch, 0.8, 1.0))
         return float(scores[0] - scores[1]), fit, posterior
 
-    found, fit, posterior = gain(labels, step(0))
-    _, mixed = mixed_membership(sort_votes(labels, silent), posterior, mixture, step(1))
+    found, fit, posterior = gain(labels, part(watch, 0.0, 0.1, "simulated crowds: "))
+    step = part(watch, 0.1, 0.2, "simulated crowds: ")
+    _, mixed = mixed_membership(sort_votes(labels, silent), posterior, mixture, step)
     generator = np.random.default_rng(0)
-    independent, dependent = (
-        np.array([
-            gain(_drawn(labels, model, strength, generator), step(2 + kind * _SIMULATED + at))[0]
-            for at in range(_SIMULATED)
-        ])
-        for kind, (model, strength) in enumerate(((fit, 0.0), (mixed, mixture)))
-    )  # fmt: skip
-    return _probability(found, independent, dependent)
+    drawn = [
+        _drawn(labels, model, strength, generator)
+        for model, strength in ((fit, 0.0), (mixed, mixture))
+        for _ in range(_SIMULATED)
+    ]
+    gains = np.empty(len(drawn))
+
+    def measure(first: int, last: int) -> None:
+        for index in range(first, last):
+            gains[index] = gain(drawn[index], silent)[0]
+
+    each = tuple((index, index + 1) for index in range(len(drawn)))
+    by_span(each, measure, partial(watch, 0.2, "simulated crowds: fitting"))
+    return _probability(found, gains[:_SIMULATED], gains[_SIMULATED:])
 
 
 def _thinned(labels: Labels) -> Labels:

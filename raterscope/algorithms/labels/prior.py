@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +19,7 @@ __all__ = [
     "LabelSettings",
     "PriorSettings",
     "TaskVotes",
+    "by_span",
     "by_task",
     "prior_of",
     "standing",
@@ -93,6 +97,10 @@ _MOST_ENTRIES = 300_000_000
 _PIECE = 2_000_000
 """Votes between two reports."""
 
+_THREADS = min(4, os.cpu_count() or 1)
+
+Result = TypeVar("Result")
+
 
 @dataclass(frozen=True, eq=False)
 class TaskVotes:
@@ -127,6 +135,38 @@ def task_spans(start: NDArray[np.int64], votes: int) -> tuple[tuple[int, int], .
         return ()
     ends = (np.flatnonzero(np.diff(start[1:] // max(1, votes), append=-1)) + 1).tolist()
     return tuple(zip([0, *ends[:-1]], ends, strict=True))
+
+
+def by_span(
+    spans: tuple[tuple[int, int], ...], run: Callable[[int, int], Result], report: Callable[[], None]
+) -> list[Result]:
+    """Run a kernel on spans of tasks that do not affect each other, several at a time.
+
+    Parameters
+    ----------
+    spans : tuple of (first, last)
+    run : callable
+        Takes the first task and the one after the last. It holds no lock while it computes.
+    report : callable
+        Called before each round of spans; it may raise.
+
+    Returns
+    -------
+    list
+        The results in the order of the spans, however many threads there are.
+    """
+    if len(spans) < 2 or _THREADS == 1:
+        results = []
+        for first, last in spans:
+            report()
+            results.append(run(first, last))
+        return results
+    results = []
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for begin in range(0, len(spans), _THREADS):
+            report()
+            results += pool.map(lambda span: run(*span), spans[begin : begin + _THREADS])
+    return results
 
 
 def by_task(labels: Labels, watch: Watch = silent) -> TaskVotes:

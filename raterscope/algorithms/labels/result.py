@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,10 +17,6 @@ from raterscope.algorithms.labels.data import (
     Labels,
     LabelTrace,
 )
-
-if TYPE_CHECKING:
-    from raterscope.algorithms.labels.copying import Copying
-    from raterscope.algorithms.labels.rates import Rates
 
 __all__ = [
     "LabelResult",
@@ -42,17 +37,11 @@ class LabelResult:
         What known truths were for, a key of `fusion.TRUTHS`.
     communities : Communities or None
         Annotators by how they answer; None where that was not asked for.
-    rates : Rates or None
-        The annotators' rates, where they were needed for the communities; not stored.
-    copying : Copying or None
-        Annotators who may copy, where communities were asked for; not stored.
     """
 
     fusion: LabelFusion
     truths: str
     communities: Communities | None = None
-    rates: Rates | None = None
-    copying: Copying | None = None
 
 
 def fused(

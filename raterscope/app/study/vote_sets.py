@@ -105,6 +105,10 @@ def merge_names(
     number: dict[str, int] = {}
     pictures: list[str] = []
     tables = []
+    if len(packs) == 1 and not packs[0][1].size:
+        names = unpack_names(packs[0][0])
+        if len(set(names)) == len(names):
+            return tuple(names), ("",) * len(names), [np.arange(len(names), dtype=np.int32)]
     for names_packed, pictures_packed in packs:
         names = unpack_names(names_packed)
         files = unpack_names(pictures_packed) if pictures_packed.size else [""] * len(names)

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -46,6 +49,8 @@ DECIDED = ("task", "label", "who", "when", "reason")
 
 _ROWS = 1 << 14
 """As many are written at a time: some 50 ms of work."""
+
+_THREADS = min(4, os.cpu_count() or 1)
 
 _COMPILED_FROM = 200_000
 """Numbers of a table from which compiled code writes them: loading it takes longer than writing fewer."""
@@ -377,9 +382,16 @@ def _chosen_steps(
 def _blocks(
     rows: int, block: Callable[[slice], Columns], watch: Watch, size: int = _ROWS
 ) -> Iterator[Columns]:
-    for low in range(0, rows, size):
-        watch(low / rows, "writing a table")
-        yield block(slice(low, low + size))
+    """Make the blocks of a table, a few in advance and in other threads."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        waiting: deque[Future[Columns]] = deque()
+        for low in range(0, rows, size):
+            watch(low / rows, "writing a table")
+            waiting.append(pool.submit(block, slice(low, low + size)))
+            if len(waiting) > _THREADS:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def _write(path: Path, header: Sequence[str], blocks: Iterable[Columns]) -> Path:

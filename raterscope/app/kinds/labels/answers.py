@@ -270,7 +270,8 @@ def advice_on(
     """Say what speaks against trusting a result; see `advice`."""
     labels, fusion = question.labels, result.fusion
     tempering = tempering_for(labels, fusion)
-    return advice(labels, fusion, judged.get(method), judged.get(VOTE), tempering, result.rates)
+    rates = None if question.excluded is not None else rates_for(question, result)
+    return advice(labels, fusion, judged.get(method), judged.get(VOTE), tempering, rates)
 
 
 def _judge(question: Question, plan: LabelPlan, watch: Watch) -> Assessment | None:

@@ -223,8 +223,7 @@ def write_people(
     community = [""] * people if groups is None else [str(at + 1) if at >= 0 else "" for at in groups.of]
     change = np.full(people, np.nan) if fusion.drift is None else constancy(labels, fusion).p
     copying = [""] * people
-    found = result.copying or copies(labels, fusion, watch)
-    for number, members in enumerate(found.groups(), 1):
+    for number, members in enumerate(copies(labels, fusion, watch).groups(), 1):
         for member in members:
             copying[member] = str(number)
     excluded = np.zeros(people, dtype=np.int64)

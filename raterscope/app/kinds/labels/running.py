@@ -118,7 +118,8 @@ def question_record(ended: Outcome[LabelResult], question: Question) -> dict[str
     vote = None
     if judged is not None:
         vote = assess(majority(replace(labels, known=None)).posterior, truths, fusion.classes)
-    advised = advice(labels, fusion, judged, vote, tempering_for(labels, fusion), ended.fusion.rates)
+    rates = None if question.excluded is not None else rates_for(question, ended.fusion)
+    advised = advice(labels, fusion, judged, vote, tempering_for(labels, fusion), rates)
     said = (*fusion.notices, *(() if groups is None else groups.notices), *advised)
     record["notices"] = list(dict.fromkeys(said))
     if judged is not None:
@@ -130,13 +131,12 @@ def question_record(ended: Outcome[LabelResult], question: Question) -> dict[str
 
 
 _TEMPERINGS: WeakKeyDictionary[LabelFusion, Tempering] = WeakKeyDictionary()
+_RATES: WeakKeyDictionary[LabelFusion, Rates] = WeakKeyDictionary()
+"""Kept as long as the fusion is: the files, the summary and the notices need both."""
 
 
 def tempering_for(labels: Labels, fusion: LabelFusion) -> Tempering | None:
-    """Choose the weight of a vote for a model in which each counts in full; None for other methods.
-
-    The choice is kept as long as the fusion is: record and notices both need it.
-    """
+    """Choose the weight of a vote for a model in which each counts in full; None for other methods."""
     if fusion.power < 1.0 or not is_modelled(fusion):
         return None
     if fusion not in _TEMPERINGS:
@@ -146,9 +146,11 @@ def tempering_for(labels: Labels, fusion: LabelFusion) -> Tempering | None:
 
 def rates_for(question: Question, result: LabelResult) -> Rates:
     """Return the annotators' rates, those of excluded ones by the others' answer."""
-    if question.excluded is None and result.rates is not None:
-        return result.rates
-    return rates_of(question.labels, result.fusion, question.excluded)
+    if question.excluded is not None:
+        return rates_of(question.labels, result.fusion, question.excluded)
+    if result.fusion not in _RATES:
+        _RATES[result.fusion] = rates_of(question.labels, result.fusion)
+    return _RATES[result.fusion]
 
 
 def measured(result: LabelResult, truth: ClassArray) -> ClassArray:
