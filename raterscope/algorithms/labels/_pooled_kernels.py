@@ -46,9 +46,9 @@ def add_counts(first: int, last: int, votes: Array, posterior: Array, counts: Ar
     ----------
     first, last : int
         Tasks between which to count.
-    start : (N + 1,) int64
-        The votes on task i are `start[i]` to `start[i + 1]`.
-    annotator, label : (V,) int32, int16
+    votes : tuple
+        `start` (N + 1,) int64, and the annotator (V,) int32 and the label (V,) int16 of each vote, sorted by
+        task: the votes on task i are `start[i]` to `start[i + 1]`.
     posterior : (N, J) float64
     counts : (K, L, J) float64
         Added to.
