@@ -205,10 +205,10 @@ def dawid_skene(
     active = max(1, int(crowd.active.sum()))
     changes: list[float] = []
     words = "fitting hierarchical Dawid-Skene" + ("" if by_class else ", one skill an annotator")
-    partial = None if show is None else lambda: show(posterior)
+    draft = None if show is None else lambda: show(posterior)
     for turn in range(1, iterations + 1):
         done = (turn - 1) / iterations
-        watch(done, words, partial=partial)
+        watch(done, words, partial=draft)
         count_votes_of(crowd, posterior, fit, watch, done, words)
         estimate_priors(crowd, fit, by_class, turn, turn in _STRENGTH_ROUNDS, watch, done)
         fit.shares = posterior[crowd.active].sum(axis=0) + 1.0

@@ -52,7 +52,7 @@ References
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from threading import Event
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,7 +80,7 @@ from raterscope.algorithms.labels.hierarchical import (
 )
 from raterscope.algorithms.labels.prior import LabelSettings, by_span
 from raterscope.algorithms.labels.result import counted, fused, unsettled
-from raterscope.algorithms.progress import Watch, part, silent
+from raterscope.algorithms.progress import Cancelled, Watch, part, silent
 from raterscope.algorithms.settings import integer, number
 
 __all__ = [
@@ -270,15 +270,22 @@ def independence(
         for model, strength in ((fit, 0.0), (mixed, mixture))
         for _ in range(_SIMULATED)
     ]
-    gains = np.empty(len(drawn))
+    stopped = Event()
 
-    def measure(first: int, last: int) -> None:
-        for index in range(first, last):
-            gains[index] = gain(drawn[index], silent)[0]
+    def report() -> None:
+        try:
+            watch(0.2, "simulated crowds: fitting")
+        except BaseException:
+            stopped.set()  # the threads end at their next report
+            raise
 
-    each = tuple((index, index + 1) for index in range(len(drawn)))
-    by_span(each, measure, partial(watch, 0.2, "simulated crowds: fitting"))
-    return _probability(found, gains[:_SIMULATED], gains[_SIMULATED:])
+    def end_if_stopped(_fraction: float, _words: str, **_: object) -> None:
+        if stopped.is_set():
+            raise Cancelled
+
+    spans = tuple((index, index + 1) for index in range(len(drawn)))
+    gains = by_span(spans, lambda index, _: gain(drawn[index], end_if_stopped)[0], report)
+    return _probability(found, np.array(gains[:_SIMULATED]), np.array(gains[_SIMULATED:]))
 
 
 def _thinned(labels: Labels) -> Labels:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
@@ -98,6 +98,8 @@ _PIECE = 2_000_000
 """Votes between two reports."""
 
 _THREADS = min(4, os.cpu_count() or 1)
+_SECONDS = 0.05
+"""Between two reports while threads compute."""
 
 Result = TypeVar("Result")
 
@@ -148,7 +150,7 @@ def by_span(
     run : callable
         Takes the first task and the one after the last. It holds no lock while it computes.
     report : callable
-        Called before each round of spans; it may raise.
+        Called before each round of spans and several times a second; it may raise.
 
     Returns
     -------
@@ -165,7 +167,11 @@ def by_span(
     with ThreadPoolExecutor(_THREADS) as pool:
         for begin in range(0, len(spans), _THREADS):
             report()
-            results += pool.map(lambda span: run(*span), spans[begin : begin + _THREADS])
+            for waiting in [pool.submit(run, *span) for span in spans[begin : begin + _THREADS]]:
+                while not waiting.done():
+                    report()
+                    wait([waiting], _SECONDS)
+                results.append(waiting.result())
     return results
 
 
