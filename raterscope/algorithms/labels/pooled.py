@@ -51,6 +51,7 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from threading import Event
 
@@ -279,7 +280,13 @@ def independence(
             stopped.set()  # the threads end at their next report
             raise
 
-    def end_if_stopped(_fraction: float, _words: str, **_: object) -> None:
+    def end_if_stopped(
+        fraction: float,  # noqa: ARG001
+        words: str,  # noqa: ARG001
+        *,
+        objective: float | None = None,  # noqa: ARG001
+        partial: Callable[[], object] | None = None,  # noqa: ARG001
+    ) -> None:
         if stopped.is_set():
             raise Cancelled
 

@@ -185,6 +185,7 @@ class _Rates:
 
     def __init__(self, labels: Labels, fusion: LabelFusion) -> None:
         self._label = labels.label
+        self._alpha: NDArray[np.floating]
         if fusion.drift is None:
             self._row, self._alpha = labels.annotator, fusion.confusion.alpha
         else:
