@@ -15,8 +15,6 @@ from raterscope.app.kinds.registry import KINDS
 from raterscope.app.review import fold
 from raterscope.app.study import RunEntry, Study
 
-__all__ = ["MOST_LISTED", "Change", "Changes", "changes_of_run", "previous_run"]
-
 MOST_LISTED = 500
 """Changes that are listed; all are counted."""
 

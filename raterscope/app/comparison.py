@@ -11,8 +11,6 @@ from typing import Any
 from raterscope.app.review import ReviewState
 from raterscope.app.study import RunEntry, Study
 
-__all__ = ["Box", "Change", "ComparedItem", "Differences", "share_in_words", "step_in_words"]
-
 Box = tuple[int, int, int]
 
 

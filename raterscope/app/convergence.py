@@ -14,8 +14,6 @@ from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import MaskFusion
 from raterscope.app.errors import counted
 
-__all__ = ["of_clicks", "of_labels", "of_masks"]
-
 _LIMITS = ("iterations", "max_iterations", "detection_iterations", "samples")
 """Settings that limit an iteration."""
 

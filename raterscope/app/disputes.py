@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion
 
-__all__ = ["DISPUTED", "MATTERS", "disputed_tasks", "matters_in_words"]
-
 DISPUTED = (0.1, 0.9)
 """Posteriors between which a spot that the expert did not decide is disputed."""
 

@@ -18,21 +18,6 @@ if TYPE_CHECKING:
     from raterscope.app.provenance import Provenance
     from raterscope.app.study import ImageEntry, Study
 
-__all__ = [
-    "FORMATS",
-    "Export",
-    "FileFormat",
-    "Request",
-    "Writer",
-    "Written",
-    "files_for",
-    "format_of",
-    "provenance",
-    "usual_format",
-    "write_decisions",
-    "write_export",
-]
-
 
 @dataclass(frozen=True)
 class FileFormat:

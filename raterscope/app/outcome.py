@@ -18,11 +18,6 @@ from raterscope.algorithms.errors import RefusedError
 from raterscope.algorithms.progress import Cancelled, Watch, part, silent, wrapping
 from raterscope.resources.bibliography import cite, cited_keys, references_text
 
-__all__ = [
-    "Answer", "Draft", "Inputs", "Outcome", "attempt", "finite_or_none", "one_by_one", "record_of",
-    "versions",
-]  # fmt: skip
-
 Given = TypeVar("Given")
 Partial = TypeVar("Partial")
 Plan = TypeVar("Plan")

@@ -12,8 +12,6 @@ from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.kinds import STORED, image_kinds, question_kinds
 from raterscope.app.study.runs import run_name
 
-__all__ = ["Provenance", "description_of", "provenance_of", "provenance_of_report", "record_of_export"]
-
 _NAMED = 3
 """Runs that are named; of more, the number is said."""
 

@@ -10,8 +10,6 @@ from raterscope.app.outcome import Answer, Inputs, versions
 from raterscope.app.review import ReviewState, fold
 from raterscope.app.study import RunRecord, Study
 
-__all__ = ["gather", "keep"]
-
 Given = TypeVar("Given")
 
 

@@ -19,11 +19,6 @@ from raterscope.app.study import Study
 from raterscope.app.study.new_study import new_study
 from raterscope.app.study.opening import give_name, translated_errors
 
-__all__ = [
-    "BEGUN", "Demonstrated", "ImportFiles", "Tools", "WriteReport", "keep_once", "made_whole",
-    "write_picture", "write_pictures", "write_rows",
-]  # fmt: skip
-
 Kept = TypeVar("Kept", bound=Answer[Any, Any, Any])
 
 BEGUN = 1_772_442_000.0

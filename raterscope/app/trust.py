@@ -18,23 +18,6 @@ from raterscope.algorithms.labels.assessment import wilson
 from raterscope.app.errors import counted
 from raterscope.app.study import RunEntry
 
-__all__ = [
-    "FEW",
-    "FILE",
-    "LEAST_ERROR",
-    "LEVEL",
-    "NUMBERS",
-    "ComparableCrowd",
-    "Trust",
-    "bin_intervals",
-    "comparable_crowds",
-    "comparable_in_words",
-    "nearest",
-    "run_before",
-    "trust_from",
-]
-
-
 FEW = 20
 """Cases below which nothing is concluded."""
 

@@ -30,22 +30,6 @@ if TYPE_CHECKING:
     from raterscope.app.study.records import Item
     from raterscope.app.trust import Trust
 
-__all__ = [
-    "Catalogue",
-    "Catalogues",
-    "Functions",
-    "FuseCommand",
-    "Kind",
-    "Paragraph",
-    "Plan",
-    "Reader",
-    "Report",
-    "ReportPart",
-    "ReportRequest",
-    "Sample",
-    "Summary",
-    "settings_of",
-]  # fmt: skip
 
 Paragraph = tuple[str, str]
 """Heading and text, in the methods section of a report."""

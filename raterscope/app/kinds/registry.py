@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from raterscope.algorithms.progress import Watch
     from raterscope.app.study import Study
 
-__all__ = ["KINDS", "exports", "find_export", "registered"]
 
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (CLICKS, MASKS, LABELS, PAIRS)}
 """By name, in the order of tabs and reports."""

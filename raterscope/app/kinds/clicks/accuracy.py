@@ -25,11 +25,6 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.outcome import Outcome
 from raterscope.app.study import RunEntry, Study
 
-__all__ = [
-    "Accuracy", "evaluate_fusion", "evaluate_outcomes", "judged_spots", "measure_runs",
-    "truths_of",
-]  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Accuracy:

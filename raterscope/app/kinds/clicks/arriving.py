@@ -10,8 +10,6 @@ import numpy as np
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
 from raterscope.app.study.records import MarksRecord
 
-__all__ = ["Arrivals", "in_steps"]
-
 MOST_STEPS = 4
 """Steps an annotator, on average, above which an import was not sorted by annotator and is one step."""
 

@@ -23,8 +23,6 @@ from raterscope.algorithms.progress import Watch, part, silent, wrapping
 from raterscope.app.outcome import Outcome, attempt
 from raterscope.app.workers import in_processes, processors
 
-__all__ = ["Draft", "fuse_images"]
-
 _WORTH = 8.0  # seconds of work left from which processes, which take two to start, are worth it
 # Library calls that let nothing else in Python run, nor hear of cancelling: with so many clicks for 50 ms.
 _DEAF = ("hac", "hdbscan")

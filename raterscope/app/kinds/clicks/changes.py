@@ -9,8 +9,6 @@ from raterscope.app.comparison import ComparedItem, Differences, step_in_words
 from raterscope.app.disputes import DISPUTED
 from raterscope.app.kinds.clicks.deciding import decided_on
 
-__all__ = ["compare_runs"]
-
 
 def compare_runs(at: ComparedItem, found: Differences) -> None:
     """Compare the item by two runs and fill in the differences."""

@@ -47,8 +47,6 @@ from raterscope.app.kinds.kind import Summary
 from raterscope.app.outcome import Outcome
 from raterscope.app.study import Study, digest_of
 
-__all__ = ["fuse_clicks", "plan_texts", "read_named", "summarise", "summary_of"]
-
 _PICTURES = {".png", ".jpg", ".jpeg", ".tif", ".tiff"}
 _TRUE_FIELDS = {"image", "x", "y"}
 

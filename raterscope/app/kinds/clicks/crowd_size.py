@@ -26,18 +26,6 @@ from raterscope.app.kinds.clicks.accuracy import truths_of
 from raterscope.app.review import fold
 from raterscope.app.study import Study
 
-__all__ = [
-    "COLUMNS",
-    "CrowdSizes",
-    "Crowds",
-    "in_words",
-    "keep_crowd_sizes",
-    "kept_crowd_sizes",
-    "measure_images",
-    "read_crowds",
-    "write_crowd_sizes",
-]
-
 COLUMNS = (
     "stage", "method", "annotators", "crowds", "sensitivity", "sensitivity_error", "precision",
     "precision_error",

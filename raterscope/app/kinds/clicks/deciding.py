@@ -11,8 +11,6 @@ from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.app.review import Spot, match
 
-__all__ = ["Decided", "decided_on"]
-
 
 @dataclass(frozen=True, eq=False)
 class Decided:

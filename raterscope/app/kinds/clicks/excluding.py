@@ -21,8 +21,6 @@ from raterscope.app.kinds.clicks.held_fixed import held_fixed
 from raterscope.app.review import ReviewState, fold, match
 from raterscope.app.study import Study
 
-__all__ = ["ChangedSpot", "Recount", "RunInputs", "gather_run", "recount"]
-
 
 @dataclass(frozen=True, eq=False)
 class RunInputs:

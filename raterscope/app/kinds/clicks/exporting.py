@@ -34,13 +34,6 @@ from raterscope.app.provenance import description_of
 from raterscope.app.review import Measures, Spot, Weighed, fold, match, read_measures
 from raterscope.app.study import ImageEntry, RunEntry, Study
 
-__all__ = [
-    "export_detections",
-    "export_measurements",
-    "export_table",
-]
-
-
 Row = Sequence[object]
 
 _COLUMNS = (*SCORED_DETECTIONS, "verdict")

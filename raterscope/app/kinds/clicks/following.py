@@ -27,8 +27,6 @@ from raterscope.app.kinds.clicks.watching import Waiting, Watched, WatchPlan, fo
 from raterscope.app.outcome import Answer, Outcome
 from raterscope.app.study import Study, digest_of, streams
 
-__all__ = ["Following", "Wish"]
-
 
 @dataclass(frozen=True)
 class Wish:

@@ -15,8 +15,6 @@ from raterscope.app.kinds.clicks.running import fuse_inputs, gather, keep
 from raterscope.app.kinds.clicks.trust import trust_in_clicks
 from raterscope.app.kinds.kind import Functions, Plan
 
-__all__ = ["FUNCTIONS"]
-
 
 def _read_plan(values: Mapping[str, Any]) -> Plan:
     return (StreamPlan if "stream" in values else FusionPlan).from_dict(values)

@@ -9,8 +9,6 @@ from raterscope.algorithms.clicks.data import FloatArray, KnownSpots
 from raterscope.app.review import ReviewState, View, known_spots, viewed_places
 from raterscope.app.study.records import TruePoints
 
-__all__ = ["HeldFixed", "held_fixed"]
-
 
 class HeldFixed(NamedTuple):
     """What the expert knows of an image; see the fields of the same names in `Clicks`."""

@@ -13,8 +13,6 @@ from raterscope.app.formats.records import ClickTable, ImageFile, PointTable
 from raterscope.app.study.records import ImageEntry
 from raterscope.app.study.references import ImageNames
 
-__all__ = ["clicks_by_image", "names_of", "points_by_image"]
-
 Size = tuple[float, float]
 
 

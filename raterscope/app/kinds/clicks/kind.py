@@ -20,8 +20,6 @@ from raterscope.app.command_line.arguments import (
 from raterscope.app.exports import Export
 from raterscope.app.kinds.kind import Catalogue, Catalogues, Functions, FuseCommand, Kind, Report, Sample
 
-__all__ = ["CLICKS"]
-
 
 def _add_fuse_options(parser: Parser) -> None:
     parser.add_argument("clicks", nargs="+", type=Path, metavar="CLICKS",

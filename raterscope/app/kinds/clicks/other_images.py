@@ -16,8 +16,6 @@ from raterscope.app.kinds.clicks.held_fixed import held_fixed
 from raterscope.app.review import ReviewState, View
 from raterscope.app.study import RunEntry, Study
 
-__all__ = ["OtherImages", "gather_others", "others_in_words"]
-
 
 @dataclass(frozen=True, eq=False)
 class OtherImages:

@@ -33,8 +33,6 @@ from raterscope.app.study import ImageEntry, Study
 from raterscope.resources.bibliography import bibliography
 from raterscope.text.numbers import figure
 
-__all__ = ["SOURCE", "Field", "Told", "export_counts", "field_of", "note_of", "tell"]
-
 SOURCE = "; ".join(bibliography()[key].full for key in ("who2010", "who2016"))
 NEEDED = {
     "leukocytes": "type in how many leukocytes were counted",

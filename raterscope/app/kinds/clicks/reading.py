@@ -21,8 +21,6 @@ from raterscope.app.formats.sources import Sources
 from raterscope.app.kinds.clicks.joining import names_of
 from raterscope.app.study.references import ImageNames
 
-__all__ = ["AttributedPoints", "assign_annotators", "read_point_files"]
-
 _UPLOADED = re.compile(r"[0-9a-f]{4,8}-")
 """What Label Studio puts before the name of a file that was uploaded."""
 

@@ -12,8 +12,6 @@ from raterscope.app.kinds.clicks.arriving import Arrivals
 from raterscope.app.kinds.clicks.held_fixed import HeldFixed
 from raterscope.app.kinds.clicks.watching import Waiting
 
-__all__ = ["Order", "replayed"]
-
 Order = Literal["time", "random"]
 
 

@@ -19,22 +19,6 @@ from raterscope.algorithms.evaluation import Evaluation, compare
 from raterscope.app.formats.export import shortest, take_away, write_record, write_table
 from raterscope.app.outcome import Outcome, finite_or_none, record_of
 
-__all__ = [
-    "ANNOTATORS",
-    "CLICKS",
-    "DETECTIONS",
-    "EVALUATION",
-    "SCORED_DETECTIONS",
-    "Results",
-    "annotator_rows",
-    "click_rows",
-    "detection_rows",
-    "evaluation_rows",
-    "image_record",
-    "run_record",
-    "write_results",
-]
-
 Row = Sequence[object]
 
 DETECTIONS = ("image", "cluster", "x", "y", "sxx", "sxy", "syy", "weight", "votes", "posterior", "detected")

@@ -18,8 +18,6 @@ from raterscope.app.kinds.clicks.result_files import image_record
 from raterscope.app.review import Decision, ReviewState, Weighed, fold
 from raterscope.app.study import RunEntry, Study, digest_of
 
-__all__ = ["Answer", "Inputs", "counted_in", "fuse_inputs", "gather", "keep"]
-
 
 @dataclass(frozen=True, eq=False)
 class Inputs(outcome.Inputs[Clicks]):

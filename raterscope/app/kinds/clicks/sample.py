@@ -29,15 +29,6 @@ from raterscope.app.sample_files import (
 )
 from raterscope.app.study import Study, digest_of
 
-__all__ = [
-    "STUDY",
-    "about",
-    "demonstrate",
-    "make_sample",
-    "write_files",
-]
-
-
 STUDY = "sample.rscope"
 CLICKS = "simulated_clicks.csv"
 TRUTH = "simulated_truth.csv"

@@ -21,8 +21,6 @@ from raterscope.algorithms.clicks.stream import StreamState, afresh, begin, can_
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.kinds.clicks.watching import Waiting, Watched, WatchPlan, revised
 
-__all__ = ["Settler", "refit"]
-
 _ALONE = 0.6  # share of the time for the images that changed, each by itself
 _SAME = 1e-3
 """A change of posteriors below which an image keeps its former answer, with the same detections."""

@@ -23,8 +23,6 @@ from raterscope.app.trust import (
     trust_from,
 )
 
-__all__ = ["trust_in_clicks"]
-
 _LOOKED_AT = 8
 """Images whose annotators are counted."""
 

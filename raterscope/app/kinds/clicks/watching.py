@@ -30,8 +30,6 @@ from raterscope.app.kinds.clicks.held_fixed import HeldFixed, held_fixed
 from raterscope.app.review import fold
 from raterscope.app.study import Study, streams
 
-__all__ = ["StepSettings", "Waiting", "WatchPlan", "Watched", "follow", "revised", "waiting"]
-
 
 @dataclass(frozen=True)
 class StepSettings(Settings):

@@ -25,22 +25,6 @@ from raterscope.app.study.labels import excluded_votes, labels_of
 from raterscope.app.study.records import QuestionEntry
 from raterscope.app.study.vote_sets import class_indices
 
-__all__ = [
-    "VOTE",
-    "Answered",
-    "Groups",
-    "advice_on",
-    "as_it_was",
-    "assessed",
-    "described",
-    "groups_of",
-    "judgements",
-    "names_of",
-    "plan_of",
-    "read_answer",
-    "truth_about",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Answered:

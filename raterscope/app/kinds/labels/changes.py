@@ -8,8 +8,6 @@ from raterscope.app.comparison import ComparedItem, Differences, share_in_words,
 from raterscope.app.disputes import disputed_tasks
 from raterscope.app.errors import plain
 
-__all__ = ["compare_runs"]
-
 
 def compare_runs(at: ComparedItem, found: Differences) -> None:
     """Compare the item by two runs and fill in the differences."""

@@ -52,16 +52,6 @@ from raterscope.app.kinds.labels.running import Answer, Inputs, Question, fuse_i
 from raterscope.app.outcome import Outcome
 from raterscope.app.study import Study
 
-__all__ = [
-    "fuse_labels",
-    "fuse_study",
-    "is_study",
-    "judged_of",
-    "notices_of",
-    "summary_of",
-]
-
-
 _OF_FILES = {
     "truth": "--truth",
     "outputs": "--outputs",

@@ -22,12 +22,6 @@ from raterscope.figures.shares import LEAST_ROWS, share_bars
 from raterscope.figures.sheet import Drawable
 from raterscope.figures.ternary import TernaryChart, TernaryPath, TernaryPoint
 
-__all__ = [
-    "COURSE", "PARTICIPATION", "TRACES", "aligned_steps", "class_keys", "community_charts", "community_keys",
-    "corners_of", "course_charts", "course_rows", "most_changed", "participation_charts",
-    "participation_rows", "trace_charts", "trace_rows",
-]  # fmt: skip
-
 Charts = list[tuple[str, Drawable]]
 
 COURSE = ("moment", "community", "name", "members")

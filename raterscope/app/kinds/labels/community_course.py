@@ -20,8 +20,6 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.kinds.labels.answers import Groups, names_of
 from raterscope.text.numbers import percent
 
-__all__ = ["CommunityCourse", "communities_by_tasks", "follow_communities", "obstacle"]
-
 SHARES = (0.2, 0.4, 0.6, 0.8)
 """The moments before the last: shares of each annotator's history."""
 

@@ -34,8 +34,6 @@ from raterscope.app.kinds.labels.community_course import CommunityCourse, follow
 from raterscope.figures.description import Key
 from raterscope.figures.sheet import Drawable, sheet
 
-__all__ = ["CHART_FILES", "WHAT", "GroupedAnswer", "write_all"]
-
 _MOST_ANNOTATORS = 6
 
 Charts = Sequence[tuple[str, Drawable]]

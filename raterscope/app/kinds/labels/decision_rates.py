@@ -28,12 +28,6 @@ from raterscope.figures.description import Key
 from raterscope.figures.paper import DASHES, LINES, PaperChart, line_chart, paper_line
 from raterscope.figures.sheet import Drawable, sheet
 
-__all__ = [
-    "ERRORS", "RATES_FILES", "ROWS", "DecisionRates", "Series", "course_of", "decisions_of",
-    "follow_question", "rates_charts", "rates_keys", "series_of", "write_rates", "write_rates_chart",
-    "write_rates_files",
-]  # fmt: skip
-
 RATES_FILES = ("rates_over_time.csv", "decisions_over_time.csv", "rates_over_time.svg")
 
 RATES = (

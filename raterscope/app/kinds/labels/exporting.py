@@ -47,8 +47,6 @@ from raterscope.app.study import Study
 from raterscope.app.study.labels import labels_of, pictures_of
 from raterscope.app.study.records import QuestionEntry
 
-__all__ = ["Settled", "decided_labels", "export_labels", "settled"]
-
 OF_COMMUNITIES = ("communities", "communities-over-time", "participation")
 
 _Write = Callable[[Study, QuestionEntry, str, Path, Watch], list[Path]]

@@ -31,24 +31,6 @@ from raterscope.figures.description import Key
 from raterscope.figures.paper import DASHES, LINES, PaperChart, line_chart, paper_line
 from raterscope.figures.sheet import sheet
 
-__all__ = [
-    "AREAS",
-    "CURVES",
-    "ROC_FILES",
-    "KeptFolds",
-    "area_in_words",
-    "curve_chart",
-    "curve_keys",
-    "fold_question",
-    "in_words",
-    "keep_folds",
-    "kept_folds",
-    "write_areas",
-    "write_charts",
-    "write_curves",
-    "write_folded",
-]  # fmt: skip
-
 CURVES = ("method", "class", "curve", "threshold", "false_positive_rate", "sensitivity")
 AREAS = ("method", "class", "tasks", "auc", "low", "high", "fold_mean", "fold_low", "fold_high", "seconds")
 """Then a column for each fold."""

@@ -12,8 +12,6 @@ from raterscope.app.kinds.labels.running import fuse_inputs, gather, keep
 from raterscope.app.kinds.labels.trust import trust_in_labels
 from raterscope.app.study.labels import labels_of
 
-__all__ = ["FUNCTIONS"]
-
 FUNCTIONS = Functions(
     make_plan=LabelPlan.make,
     read_plan=LabelPlan.from_dict,

@@ -33,21 +33,6 @@ from raterscope.app.study.labels import (
 from raterscope.app.study.records import Scheme
 from raterscope.app.study.vote_sets import apply_truth, join_votes, truth_record, votes_record
 
-__all__ = [
-    "Asked",
-    "Understanding",
-    "are_of_labels",
-    "by_question",
-    "likelier",
-    "names_of",
-    "question_of",
-    "read_label_files",
-    "read_prior",
-    "store_labels",
-    "tasks_of",
-]
-
-
 _REMEDY = "--stands output=class changes it"
 _LONGEST_PRIOR = 1 << 20
 """Bytes of a file."""

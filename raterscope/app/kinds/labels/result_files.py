@@ -29,23 +29,6 @@ from raterscope.app.kinds.labels.folded import ROC_FILES, write_folded
 from raterscope.app.kinds.labels.running import Answer, Question, digest_of, question_record, rates_for
 from raterscope.app.outcome import record_of
 
-__all__ = [
-    "COMMUNITIES",
-    "EVALUATION",
-    "MOST_ENTRIES",
-    "NEXT_VOTES",
-    "QuestionOutput",
-    "accuracies",
-    "community_columns",
-    "community_rows",
-    "counted_votes",
-    "has_confusion",
-    "next_vote_rows",
-    "run_record",
-    "write_people",
-    "write_question",
-]
-
 Row = Sequence[object]
 
 COMMUNITIES = ("community", "name", "members", "share_of_votes", "accuracy", "most_central")

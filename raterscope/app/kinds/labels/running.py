@@ -24,8 +24,6 @@ from raterscope.app.study import Study
 from raterscope.app.study.digests import Fingerprint
 from raterscope.app.study.labels import decided_classes, excluded_votes
 
-__all__ = ["Answer", "Draft", "Inputs", "Question", "digest_of", "fuse_inputs", "gather", "keep", "rates_for"]
-
 
 @dataclass(frozen=True, eq=False)
 class Question:

@@ -39,18 +39,6 @@ from raterscope.app.study import Study
 from raterscope.app.study.labels import set_scheme
 from raterscope.app.study.records import Scheme
 
-__all__ = [
-    "METHODS",
-    "QUESTION",
-    "REPORT",
-    "STUDY",
-    "about",
-    "demonstrate",
-    "make_sample",
-    "simulated",
-]
-
-
 STUDY = "labels.rscope"
 VOTES = "simulated_votes.csv"
 TRUTH = "simulated_cells_truth.csv"

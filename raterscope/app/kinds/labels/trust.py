@@ -24,8 +24,6 @@ from raterscope.app.trust import (
     trust_from,
 )
 
-__all__ = ["trust_in_labels"]
-
 _MEASURED = {"pooled": "labels", "ibcc": "labels, ibcc"}
 """Kinds in the table of comparable crowds, by method."""
 

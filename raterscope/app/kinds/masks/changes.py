@@ -17,8 +17,6 @@ from raterscope.app.errors import counted, plain
 from raterscope.app.review import Region, known_voxels
 from raterscope.app.study.masks import settled_of
 
-__all__ = ["compare_runs"]
-
 
 def compare_runs(at: ComparedItem, found: Differences) -> None:
     """Compare the item by two runs and fill in the differences."""

@@ -50,8 +50,6 @@ from raterscope.app.study import Study
 from raterscope.app.study.masks import record_of
 from raterscope.app.study.records import MaskRecord
 
-__all__ = ["fuse_masks", "summary_of"]
-
 Records = dict[str, dict[str, MaskRecord]]
 
 

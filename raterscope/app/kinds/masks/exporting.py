@@ -38,18 +38,6 @@ from raterscope.app.study.masks import chosen_codings, imported_codings, settled
 from raterscope.app.study.new_study import export_key
 from raterscope.app.study.references import uneven_slices_note
 
-__all__ = [
-    "case_pseudonym",
-    "codings_of",
-    "deidentifier_of",
-    "export_maps",
-    "export_table",
-    "known_coding",
-    "settled_consensus",
-    "source_of",
-    "with_pseudonyms",
-]
-
 
 def codings_of(study: Study) -> Callable[[str], Coding]:
     """Give what tells each structure's coding: as the expert chose, else as files and its name say."""

@@ -12,8 +12,6 @@ from raterscope.app.kinds.masks.running import fuse_inputs, gather, keep
 from raterscope.app.kinds.masks.trust import trust_in_masks
 from raterscope.app.study.masks import mask_entries
 
-__all__ = ["FUNCTIONS"]
-
 FUNCTIONS = Functions(
     make_plan=MaskPlan.make,
     read_plan=MaskPlan.from_dict,

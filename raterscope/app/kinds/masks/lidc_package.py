@@ -25,8 +25,6 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks.lidc import SIDE, draw_outline
 
-__all__ = ["READERS", "Nodule", "find_database", "read_nodules"]
-
 READERS = 4
 """Radiologists who read each CT."""
 

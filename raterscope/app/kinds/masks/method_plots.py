@@ -11,8 +11,6 @@ from raterscope.figures.layout import SCREEN
 from raterscope.figures.paper import PaperChart
 from raterscope.figures.sheet import sheet
 
-__all__ = ["draw", "write_plots"]
-
 _WIDE, _HIGH = 460, 310
 
 

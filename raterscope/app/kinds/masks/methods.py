@@ -32,22 +32,6 @@ from raterscope.app.study import Study
 from raterscope.app.study.masks import assemble
 from raterscope.app.study.records import MaskRecord
 
-__all__ = [
-    "BASELINE",
-    "COLUMNS",
-    "FIGURES",
-    "REFERENCES",
-    "CaseMethods",
-    "ComparedMethods",
-    "MethodBox",
-    "boxes",
-    "compare_cases",
-    "in_words",
-    "methods_plans",
-    "rows",
-    "write_methods",
-]  # fmt: skip
-
 BASELINE = "majority"
 """What methods are tested against, as in the paper."""
 

@@ -15,8 +15,6 @@ from raterscope.app.formats.volumes.resampling import OtherGrid, resample
 from raterscope.app.kinds.masks.raters import NAMELESS, AttributedMask
 from raterscope.app.study.masks import PlacedMask
 
-__all__ = ["Placement", "Site", "place", "placed_mask"]
-
 _SMALL_LABEL = re.compile(r"label \d{1,2}")
 
 

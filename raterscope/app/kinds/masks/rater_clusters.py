@@ -25,17 +25,6 @@ from raterscope.app.formats.export import shortest, write_table
 from raterscope.app.kinds.masks.running import Inputs, follows_of
 from raterscope.app.study import RunEntry
 
-__all__ = [
-    "BASES",
-    "CONSENSUS",
-    "DICE",
-    "agreements_of_results",
-    "agreements_of_runs",
-    "clusters_in_words",
-    "follow_consensuses",
-    "write_clusters",
-]
-
 DICE, CONSENSUS = "dice", "consensus"
 
 BASES = {DICE: "Dice overlap", CONSENSUS: "Shared consensus"}

@@ -10,8 +10,6 @@ from raterscope.app.annotator_names import TRUTH_WORD, UnknownAnnotators, is_tru
 from raterscope.app.formats.masks.naming import Named, bare
 from raterscope.app.formats.volumes.records import MaskTable, RaterMask
 
-__all__ = ["NAMELESS", "AttributedMask", "assign_raters"]
-
 NAMELESS = "structure"
 """What a structure is called that nobody named."""
 

@@ -18,10 +18,6 @@ from raterscope.app.study import ImageEntry
 from raterscope.app.study.records import Item
 from raterscope.app.study.references import locate
 
-__all__ = [
-    "NOTHING", "TELLING", "AtHand", "MaskReading", "clicked_without_file", "read_mask_files", "sites_of",
-]  # fmt: skip
-
 
 @dataclass(frozen=True)
 class MaskReading:

@@ -22,23 +22,6 @@ from raterscope.app.kinds.masks.running import Answer, case_record, digest_of
 from raterscope.app.outcome import record_of
 from raterscope.app.study.records import MaskRecord
 
-__all__ = [
-    "AGREEMENT",
-    "DISPUTES",
-    "EVALUATION",
-    "CaseOutput",
-    "agreement_rows",
-    "annotator_columns",
-    "annotator_rows",
-    "dispute_rows",
-    "products_of",
-    "run_record",
-    "uncertainty_words",
-    "whole",
-    "whole_record",
-    "write_case",
-]
-
 Row = Sequence[object]
 
 AGREEMENT = ("annotator", "other", "dice", "hausdorff95")

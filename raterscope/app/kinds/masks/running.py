@@ -25,23 +25,6 @@ from raterscope.app.study.digests import Fingerprint
 from raterscope.app.study.masks import assemble, mask_entries, read_masks, settled_of
 from raterscope.app.study.records import MaskRecord
 
-__all__ = [
-    "MARGIN",
-    "Answer",
-    "Case",
-    "Draft",
-    "Inputs",
-    "cut_truth",
-    "follows_of",
-    "fuse_case",
-    "fuse_inputs",
-    "fuse_together",
-    "gather",
-    "keep",
-    "stacked",
-]
-
-
 MARGIN = 3.0
 """mm about all masks that are fused: more than the distances' default clip."""
 

@@ -29,19 +29,6 @@ from raterscope.app.study import ImageEntry, Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks, read_masks
 from raterscope.app.study.records import MaskRecord
 
-__all__ = [
-    "REPORT",
-    "STUDY",
-    "about",
-    "add_nodules",
-    "choose",
-    "demonstrate",
-    "is_real",
-    "make_sample",
-    "two_schools",
-]
-
-
 STUDY = "masks.rscope"
 
 _SHAPE, _SPACING = (48, 160, 160), (1.5, 0.9, 0.9)

@@ -31,8 +31,6 @@ from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.masks import mask_entries, read_masks
 from raterscope.app.trust import FEW, LEAST_ERROR, LEVEL, Trust, comparable_in_words
 
-__all__ = ["FEWEST", "MasksTrust", "trust_in_masks"]
-
 FEWEST = 5
 """Cases below which nothing is concluded; of decided regions, `FEW`."""
 

@@ -29,18 +29,6 @@ from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.pairs import pairs_of
 from raterscope.app.study.records import PairQuestion
 
-__all__ = [
-    "Agreements",
-    "Answered",
-    "Beside",
-    "agreements",
-    "beside",
-    "decided",
-    "not_promised",
-    "plan_of",
-    "read_answer",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Answered:

@@ -12,8 +12,6 @@ from raterscope.app.errors import plain
 from raterscope.app.review import fold
 from raterscope.app.review.tasks import Judged
 
-__all__ = ["compare_runs"]
-
 
 def compare_runs(at: ComparedItem, found: Differences) -> None:
     """Compare the item by two runs and fill in the differences."""

@@ -43,8 +43,6 @@ from raterscope.app.kinds.pairs.trust import trust_in_fusion
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import placed
 
-__all__ = ["beside_each", "fuse_pairs", "notices_of", "summary_of"]
-
 
 def fuse_pairs(options: argparse.Namespace) -> int:
     """Fuse files of comparisons and write the results; the options are the command line's."""

@@ -16,8 +16,6 @@ from raterscope.app.study import Study
 from raterscope.app.study.pairs import pairs_of
 from raterscope.app.study.records import PairQuestion
 
-__all__ = ["export_pairs"]
-
 _Write = Callable[[Study, Answered, Path, Watch], Path]
 
 

@@ -12,8 +12,6 @@ from raterscope.app.kinds.pairs.running import fuse_inputs, gather, keep
 from raterscope.app.kinds.pairs.trust import trust_in_pairs
 from raterscope.app.study.pairs import pairs_of
 
-__all__ = ["FUNCTIONS"]
-
 FUNCTIONS = Functions(
     make_plan=PairPlan.make,
     read_plan=PairPlan.from_dict,

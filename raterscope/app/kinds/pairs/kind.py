@@ -15,8 +15,6 @@ from raterscope.app.command_line.arguments import (
 from raterscope.app.exports import Export
 from raterscope.app.kinds.kind import Catalogue, Catalogues, Functions, FuseCommand, Kind, Report, Sample
 
-__all__ = ["PAIRS"]
-
 
 def _add_fuse_options(parser: Parser) -> None:
     parser.add_argument("pairs", nargs="+", type=Path, metavar="PAIRS",

@@ -17,19 +17,6 @@ from raterscope.app.formats.sources import Sources
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import add_pairs
 
-__all__ = [
-    "UNNAMED",
-    "Asked",
-    "are_of_pairs",
-    "by_question",
-    "items_of",
-    "joined",
-    "names_of",
-    "read_pair_files",
-    "store_pairs",
-]
-
-
 UNNAMED = "pairs"
 """What a question is called that no file names."""
 

@@ -18,8 +18,6 @@ from raterscope.app.kinds.pairs.answers import Beside, not_promised
 from raterscope.app.kinds.pairs.running import Answer, digest_of, question_record
 from raterscope.app.outcome import record_of
 
-__all__ = ["MOST_ENTRIES", "QuestionOutput", "has_path", "run_record", "write_question"]
-
 MOST_ENTRIES = 10_000_000
 """Entries of the path up to which path.csv is written."""
 

@@ -17,8 +17,6 @@ from raterscope.app.review import ReviewState
 from raterscope.app.study import Study
 from raterscope.app.study.digests import Fingerprint
 
-__all__ = ["Answer", "Draft", "Inputs", "digest_of", "fuse_inputs", "gather", "keep", "question_record"]
-
 Inputs = outcome.Inputs[Pairs]
 Draft = outcome.Draft[PairFusion]
 Answer = outcome.Answer[PairPlan, Inputs, PairFusion]

@@ -40,19 +40,6 @@ from raterscope.app.study import Study
 from raterscope.app.study.labels import link_pictures
 from raterscope.app.study.pairs import add_pairs
 
-__all__ = [
-    "COMPARISONS",
-    "PICTURES",
-    "QUESTION",
-    "REPORT",
-    "STUDY",
-    "about",
-    "demonstrate",
-    "make_sample",
-    "simulated",
-]
-
-
 STUDY = "pairs.rscope"
 COMPARISONS = "simulated_pairs.csv"
 PICTURES = "simulated_pair_cells"

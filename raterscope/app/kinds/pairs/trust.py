@@ -26,8 +26,6 @@ from raterscope.app.review import fold
 from raterscope.app.study import Study
 from raterscope.app.trust import FEW, LEAST_ERROR, LEVEL, Trust, comparable_in_words
 
-__all__ = ["PairsTrust", "trust_in_fusion", "trust_in_pairs"]
-
 _DRAWS, _FEWEST_DRAWS = 20, 5
 _MOST_COMPARISONS = 1_000_000
 """Of all draws together; where not even the fewest draws stay below, sides are not drawn again."""

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 from raterscope.algorithms.clicks import FusionPlan
 from raterscope.algorithms.clicks.assignment import AssignmentSettings
 from raterscope.algorithms.progress import Watch
-from raterscope.app.changes import Change
+from raterscope.app.comparison import Change
 from raterscope.app.convergence import of_clicks
 from raterscope.app.disputes import MATTERS
 from raterscope.app.document import Document

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QWidget
 
 from raterscope.algorithms.labels.fusion import LabelPlan, QuestionSettings
 from raterscope.algorithms.progress import Watch
-from raterscope.app.changes import Change
+from raterscope.app.comparison import Change
 from raterscope.app.convergence import of_labels
 from raterscope.app.disputes import MATTERS
 from raterscope.app.document import Document

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QWidget
 from raterscope.algorithms.masks.data import MaskTrace
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.progress import Watch
-from raterscope.app.changes import Change
+from raterscope.app.comparison import Change
 from raterscope.app.convergence import of_masks
 from raterscope.app.disputes import MATTERS
 from raterscope.app.document import Document

@@ -17,7 +17,7 @@ from raterscope.algorithms.pairs.data import HIGHEST_RATE, BoolArray
 from raterscope.algorithms.pairs.evidence import Evidence, PairIndex, evidence
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.progress import Watch
-from raterscope.app.changes import Change
+from raterscope.app.comparison import Change
 from raterscope.app.disputes import MATTERS
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs

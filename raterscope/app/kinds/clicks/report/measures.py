@@ -32,14 +32,6 @@ from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.records import TruePoints
 from raterscope.text.numbers import estimate
 
-__all__ = [
-    "CountedImage",
-    "against_truth",
-    "crowd_size_section",
-    "kept_section",
-    "read_counted",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class CountedImage:

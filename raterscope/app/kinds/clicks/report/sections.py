@@ -38,14 +38,6 @@ from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.digests import digest_of_file
 from raterscope.figures.colours import DARK
 
-__all__ = [
-    "clicks_section",
-    "gather_part",
-    "held_fixed",
-    "images_found",
-]
-
-
 _SIDE = 560  # pixels of a picture's longer side
 _RADIUS = 6
 _MOST = 30

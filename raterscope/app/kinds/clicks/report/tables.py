@@ -21,8 +21,6 @@ from raterscope.app.page.units import NONE, share, significant
 from raterscope.app.review import Measures, Weighed
 from raterscope.text.numbers import estimate, part_of_one
 
-__all__ = ["annotators_table", "counts_table", "measurements_table", "parasitaemia_table"]
-
 _MOST_ANNOTATORS = 60
 _MOST_COMPARED = 1000
 """Annotators every two of whom are compared: a million pairs."""

@@ -35,8 +35,6 @@ from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.labels import pictures_of
 from raterscope.app.study.records import QuestionEntry
 
-__all__ = ["AnsweredQuestion", "read_question"]
-
 _SIDE = 260  # pixels of a thumbnail's longer side
 _LARGEST = 1 << 26
 """Bytes of a file that is worth a thumbnail."""

@@ -43,12 +43,6 @@ from raterscope.app.study import RunEntry
 from raterscope.app.study.records import QuestionEntry
 from raterscope.figures.sheet import image_of
 
-__all__ = [
-    "gather_part",
-    "question_section",
-]
-
-
 _MOST_TRIANGLES = 16
 _NEAR = (
     "Near a corner that answer is given often. With other than three answers the corners are the right one, "

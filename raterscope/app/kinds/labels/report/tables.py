@@ -28,18 +28,6 @@ from raterscope.app.page.units import NONE, named, p_value, share, signed, signi
 from raterscope.figures.sheet import image_of
 from raterscope.text.numbers import estimate, figure
 
-__all__ = [
-    "annotators_table",
-    "communities_table",
-    "crowd_table",
-    "disputed_table",
-    "folded_blocks",
-    "methods_table",
-    "moved_table",
-    "share_of",
-]
-
-
 _MOST_CURVES = 6
 
 

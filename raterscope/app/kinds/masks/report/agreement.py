@@ -25,15 +25,6 @@ from raterscope.app.study import RunEntry
 from raterscope.figures.description import Axis, Chart, Line
 from raterscope.figures.paper import PaperChart
 
-__all__ = [
-    "LEAST_CASES",
-    "agreement_section",
-    "draw_tree",
-    "holm",
-    "rater_trees_section",
-]
-
-
 LEAST_CASES = 6
 """Fewer pairs cannot show a difference at 5 %: the smallest two-sided p of five is 1/16."""
 

@@ -28,8 +28,6 @@ from raterscope.app.study import ImageEntry, RunEntry, Study
 from raterscope.app.study.masks import assemble, mask_entries, read_masks, settled_of
 from raterscope.app.study.records import MaskRecord
 
-__all__ = ["AgainstTruth", "Figures", "Piece", "read_figures"]
-
 Box = tuple[int, int, int]
 
 

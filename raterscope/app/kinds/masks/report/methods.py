@@ -31,8 +31,6 @@ from raterscope.figures.evaluation import BoxView, box_chart
 from raterscope.figures.paper import PaperChart
 from raterscope.text.numbers import duration, small_figure
 
-__all__ = ["compared_methods_section"]
-
 _TITLE = "Methods compared"
 _TICKS = 4
 _HALF = 0.3

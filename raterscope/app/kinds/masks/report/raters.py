@@ -20,8 +20,6 @@ from raterscope.app.page.units import NONE, Units, share, signed
 from raterscope.app.review import Region
 from raterscope.text.numbers import small_figure
 
-__all__ = ["alternatives_table", "band_table", "dice_table", "disputes_table", "model_table", "raters_table"]
-
 _PALEST = 0.5
 """Dice at which a cell is white."""
 

@@ -44,14 +44,6 @@ from raterscope.app.study import ImageEntry, RunEntry
 from raterscope.app.study.masks import read_masks
 from raterscope.app.study.study import Study
 
-__all__ = [
-    "case_section",
-    "cases_table",
-    "gather_part",
-    "grid_in_words",
-]
-
-
 _ROOM = 8.0
 """mm about a structure in which the tissue is looked at to choose the window."""
 

@@ -24,21 +24,6 @@ from raterscope.widgets.volume.contours import contours
 from raterscope.widgets.volume.levels import PRESETS, Levels, Window, automatic_window, in_words
 from raterscope.widgets.volume.plane import Plane, planes_of
 
-__all__ = [
-    "CONSENSUS",
-    "DOUBT",
-    "TRUTH",
-    "Layer",
-    "SliceScene",
-    "Voxels",
-    "colour_of",
-    "draw_slice",
-    "most_disputed",
-    "read_voxels",
-    "window_of",
-]
-
-
 Box = tuple[int, int, int]
 Frame = tuple[float, float, float, float]
 

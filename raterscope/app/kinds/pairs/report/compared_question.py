@@ -23,8 +23,6 @@ from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.pairs import pairs_of, true_ranking_of
 from raterscope.app.study.records import PairQuestion
 
-__all__ = ["ComparedQuestion", "read_compared"]
-
 
 @dataclass(frozen=True, eq=False)
 class ComparedQuestion:

@@ -25,11 +25,6 @@ from raterscope.app.page.units import run_in_words, share
 from raterscope.app.study import RunEntry
 from raterscope.text.numbers import percent
 
-__all__ = [
-    "compared_section",
-    "gather_part",
-]
-
 
 def compared_section(found: ComparedQuestion, watch: Watch = silent) -> Section:
     """Tell of one question."""

@@ -20,16 +20,6 @@ from raterscope.figures.paper import PaperChart
 from raterscope.resources.bibliography import cite
 from raterscope.text.numbers import estimate, percent
 
-__all__ = [
-    "COLOURS",
-    "draw_path",
-    "draw_sides",
-    "flagged_table",
-    "ranking_table",
-    "truth_table",
-]
-
-
 COLOURS = ("#8a96a2", "#e69f00", "#b0124a")
 """Of annotators who are not flagged, of those who are and lean to a side, and of the one-sided."""
 
