@@ -27,7 +27,7 @@ from raterscope.widgets.parts import ScrollRegion, without_checked
 from raterscope.widgets.text_size import text_size
 
 if TYPE_CHECKING:
-    from raterscope.app.changes import Change
+    from raterscope.app.comparison import Change
     from raterscope.app.workspaces.blind_mode import BlindMode
     from raterscope.app.workspaces.runs import Runs
 

@@ -23,6 +23,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, counted
 from raterscope.app.formats.export import shortest, take_away, write_table
 from raterscope.app.kinds.clicks.accuracy import truths_of
+from raterscope.app.outcome import finite_or_none
 from raterscope.app.review import fold
 from raterscope.app.study import Study
 
@@ -118,7 +119,7 @@ def keep_crowd_sizes(
         "curves": [
             {"method": one.method, "stage": one.stage}
             | {name: getattr(one, name).tolist() for name in _COUNTS}
-            | {name: [_or_none(value) for value in getattr(one, name).tolist()] for name in _FIGURES}
+            | {name: list(map(finite_or_none, getattr(one, name).tolist())) for name in _FIGURES}
             for one in curves
         ],
     }
@@ -154,10 +155,6 @@ def _curve_of(record: Mapping[str, Any]) -> CrowdSizeCurve:
         str(record["method"]), record["stage"], sizes, sensitivity, precision, sensitivity_error,
         precision_error, draws,
     )  # fmt: skip
-
-
-def _or_none(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def write_crowd_sizes(folder: Path, curves: Curves) -> list[Path]:

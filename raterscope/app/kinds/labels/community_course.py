@@ -112,7 +112,11 @@ def follow_communities(
     else:
         moments, titles, caption = _tasks_until(labels, fusion, mean, last, watch)
     # Behaviour says which community goes on where that is what they are of; else it is alike for all.
-    matched = moments if groups.basis == "behaviour" else [_without_prototype(one) for one in moments]
+    matched = (
+        moments
+        if groups.basis == "behaviour"
+        else [replace(one, prototype=np.empty((one.count, 0, 0))) for one in moments]
+    )
     over = _numbered_by_last(replace(follow(matched, len(labels.annotators)), moments=tuple(moments)))
     many = len(groups.names)
     names = groups.names + names_of(labels, over.latest()[many:], groups.basis, many)
@@ -192,10 +196,6 @@ def _written(seconds: float, form: str) -> str:
         return datetime.fromtimestamp(seconds).astimezone().strftime(form)
     except (ValueError, OverflowError, OSError):  # seconds from another origin than 1970
         return f"{seconds:g} s"
-
-
-def _without_prototype(found: Communities) -> Communities:
-    return replace(found, prototype=np.empty((found.count, 0, 0)))
 
 
 def _numbered_by_last(over: CommunitiesOverTime) -> CommunitiesOverTime:
