@@ -6,7 +6,7 @@ import pytest
 
 from raterscope.app.kinds.labels import command as fuse_labels
 from raterscope.app.kinds.labels import command as label_study
-from raterscope.app.kinds.labels import running
+from raterscope.app.kinds.labels import functions
 from raterscope.app.study import Study
 from tests.app.commands import run
 from tests.app.kinds.labels.made import make_study, write_votes
@@ -43,7 +43,7 @@ def happening(monkeypatch, module, happens):
 def test_a_run_whose_study_was_taken_away_is_in_a_copy_of_it(votes, here, tmp_path, monkeypatch, refusal):
     study = make_study(tmp_path / "crowd.rscope", votes)
     away = tmp_path / "away.rscope"
-    happening(monkeypatch, running, lambda: study.rename(away))
+    happening(monkeypatch, functions, lambda: study.rename(away))
     copy = here / "crowd-rescued.rscope"
     assert refusal("run", study, "pooled") == (
         "crowd.rscope: was moved, renamed or deleted while open; put it back to go on. "
@@ -56,7 +56,7 @@ def test_a_run_whose_study_was_taken_away_is_in_a_copy_of_it(votes, here, tmp_pa
 
 def test_where_no_other_place_takes_it_either_the_reason_is_told(votes, here, tmp_path, monkeypatch, refusal):
     study = make_study(tmp_path / "crowd.rscope", votes)
-    happening(monkeypatch, running, lambda: study.rename(tmp_path / "away.rscope"))
+    happening(monkeypatch, functions, lambda: study.rename(tmp_path / "away.rscope"))
     monkeypatch.setattr(
         "raterscope.app.command_line.output._others", lambda place: iter([tmp_path / "no" / "where"])
     )
