@@ -116,7 +116,7 @@ def turning(driven: Driven) -> tuple[Callable[[], None], Callable[[], bool]]:
         nonlocal shown
         shown = work.reviewing.session.scene.image.id
         here = [item.key for item in work.queue.shown()].index(shown)
-        work.queueing.step(1 if here == 0 else -1)
+        work.review_queue.step(1 if here == 0 else -1)
 
     def turned() -> bool:
         scene = work.reviewing.session.scene

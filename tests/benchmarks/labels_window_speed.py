@@ -187,7 +187,7 @@ class Session:
                        lambda: wall.filter.setText(next(names)))  # fmt: skip
         wall.filter.setText("")
         driven.measure("names hidden or shown", 100, lambda: driven.key(Qt.Key.Key_H))
-        if len(wall.shown) and work.hiding.on:
+        if len(wall.shown) and work.blind_mode.on:
             driven.key(Qt.Key.Key_H)
 
     def narrow(self) -> None:

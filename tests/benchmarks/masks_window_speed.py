@@ -129,10 +129,10 @@ def measure_cases(driven: Driven) -> None:
     driven.fuse()
 
     def arrived() -> bool:
-        return review.session.shown and review.session.scene.image.id == work.queueing.current
+        return review.session.shown and review.session.scene.image.id == work.review_queue.current
 
     steps = cycle((1,) * (CASES - 1) + (-1,) * (CASES - 1))
-    driven.measure("next case, down or up", 100, lambda: work.queueing.step(next(steps)), arrived)
+    driven.measure("next case, down or up", 100, lambda: work.review_queue.step(next(steps)), arrived)
 
     def next_region() -> None:
         driven.key(Qt.Key.Key_Tab, work.volume)

@@ -337,7 +337,7 @@ def measure_deciding_meanwhile(driven: Driven, decide: Callable[[], object]) -> 
     at_work = "" if driven.work.fusing.job is not None else " (it ended before)"
     tell(f"decided while a fusion is at work{at_work}", np.median(times), np.percentile(times, 95), 50,
          1000 * driven.longest)  # fmt: skip
-    driven.work.cancel_fusing()
+    driven.work.fusing.cancel()
     driven.settle()
 
 
@@ -355,7 +355,7 @@ def measure_cancelling(driven: Driven) -> None:
             continue
         driven.listen()
         begun = time.perf_counter()
-        work.cancel_fusing()
+        work.fusing.cancel()
         driven.paint()
         told.append(1000 * (time.perf_counter() - begun))
         driven.wait(lambda thread=thread: not thread.is_alive())

@@ -1,4 +1,4 @@
-"""The observable state of one workspace: what is shown, what is selected, what is hidden."""
+"""The observable state of one workspace: scene, run, selection, change under inspection, blind mode."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from inspect import signature
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 from PySide6.QtCore import QObject, QTimer, Signal
+
+from raterscope.app.study import RunEntry
+
+if TYPE_CHECKING:
+    from raterscope.app.changes import Change
 
 __all__ = ["Session", "while_shown"]
 
@@ -16,7 +21,7 @@ S = TypeVar("S")
 A = TypeVar("A")
 P = ParamSpec("P")
 
-ORDER = ("cleared", "scene", "amended", "part", "view", "blind", "selection")
+ORDER = ("run", "cleared", "scene", "amended", "part", "view", "blind", "selection", "inspected")
 """In this order observers hear of changes that are made together."""
 
 
@@ -47,6 +52,10 @@ class Session(QObject, Generic[S, A]):
         Names and votes are hidden, or shown.
     selection_changed(tuple)
         Other annotators are selected.
+    run_chosen
+        Another run was chosen, or the results of the chosen one must be read again.
+    change_inspected(change)
+        A difference between two runs is inspected.
     """
 
     scene_changed = Signal(object)
@@ -57,6 +66,8 @@ class Session(QObject, Generic[S, A]):
     view_changed = Signal(object)
     blind_changed = Signal(bool)
     selection_changed = Signal(object)
+    run_chosen = Signal()
+    change_inspected = Signal(object)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -71,6 +82,12 @@ class Session(QObject, Generic[S, A]):
         """Whether the part is hidden as long as it is not decided."""
         self.selection: tuple[Any, ...] = ()
         """The annotators that are selected."""
+        self.chosen_run: int | None = None
+        """The run chosen to be shown; None for the latest of each item."""
+        self.run: RunEntry | None = None
+        """The stored run whose result is on screen."""
+        self.inspected: Change | None = None
+        """The difference between two runs that is inspected."""
         self._changed: set[str] = set()
         self._depth = 0
         self._notifying = False
@@ -158,6 +175,18 @@ class Session(QObject, Generic[S, A]):
                 self.blind = blind
                 self._changed.add("blind")
 
+    def choose_run(self, run: int | None) -> None:
+        """Show another run, or read the results of the chosen one again."""
+        with self.change():
+            self.chosen_run = run
+            self._changed.add("run")
+
+    def inspect(self, change: Change | None) -> None:
+        """Inspect a difference between two runs, or none."""
+        with self.change():
+            self.inspected = change
+            self._changed.add("inspected")
+
     def _notify(self) -> None:
         """Call observers until no change is left; those made by an observer come after its own."""
         if self._notifying:
@@ -165,7 +194,7 @@ class Session(QObject, Generic[S, A]):
         self._notifying = True
         try:
             while self._changed:
-                name = next(one for one in ORDER if one in self._changed)
+                name = next(name for name in ORDER if name in self._changed)
                 self._changed.discard(name)
                 self._emit(name)
         finally:
@@ -187,8 +216,12 @@ class Session(QObject, Generic[S, A]):
             self.view_changed.emit(self._scene)
         elif name == "blind":
             self.blind_changed.emit(self.blind)
-        else:
+        elif name == "selection":
             self.selection_changed.emit(self.selection)
+        elif name == "run":
+            self.run_chosen.emit()
+        else:
+            self.change_inspected.emit(self.inspected)
 
     def _on_settled(self) -> None:
         if self._scene is not None:

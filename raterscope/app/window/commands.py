@@ -77,9 +77,9 @@ def of_study(contents: Contents, workspace: WorkspaceScreen, kind: str) -> Itera
         yield Command(one.name, title, partial(workspace.go_to, one.id))
     for run in run_lines(contents, kind, None):
         if isinstance(run.key, int):
-            yield Command(f"{run.title}, {run.words}", "Run", partial(workspace.show_run, run.key))
+            yield Command(f"{run.title}, {run.words}", "Run", partial(workspace.runs.choose, run.key))
     if not contents.hidden:
-        yield from _annotators(workspace.annotators_here(), workspace)
+        yield from _annotators(workspace.annotators_on_screen(), workspace)
 
 
 def _annotators(names: Sequence[str], workspace: WorkspaceScreen) -> Iterator[Command]:

@@ -49,11 +49,11 @@ class Exporting(QObject):
 
     Signals
     -------
-    said(str)
+    message(str)
         What is written.
     """
 
-    said = Signal(str)
+    message = Signal(str)
 
     def __init__(self, document: Document, item: Callable[[], int | None], window: QWidget) -> None:
         super().__init__(window)
@@ -178,7 +178,7 @@ class Exporting(QObject):
         job.finished.connect(self._on_written)
 
     def _on_written(self, words: str) -> None:
-        self.said.emit(words)
+        self.message.emit(words)
 
 
 def _formats(contents: Contents, export: Export, item: int | None) -> list[str]:

@@ -48,7 +48,7 @@ class Figures(QObject):
         What was done, and what could not be.
     """
 
-    said = Signal(str)
+    message = Signal(str)
     refused = Signal(str)
 
     def __init__(
@@ -69,7 +69,7 @@ class Figures(QObject):
         for menu in place.findChildren(PictureMenu):
             menu.caption = self._caption
             menu.leaving.connect(self.save)
-            menu.said.connect(self.said)
+            menu.said.connect(self.message)
 
     def save(self, leaving: Leaving) -> None:
         """Ask for a file, and write."""
@@ -92,7 +92,7 @@ class Figures(QObject):
         return "" if run is None else run_name(run)
 
     def _on_written(self, words: str) -> None:
-        self.said.emit(words)
+        self.message.emit(words)
 
     def _proposed(self, leaving: Leaving) -> Path:
         contents = self._document.contents

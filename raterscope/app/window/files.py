@@ -33,13 +33,13 @@ class Files(QObject):
 
     Signals
     -------
-    said(str)
+    message(str)
         What became of it; empty where what was said before is of no study any more.
     searched
         Missing images were looked for: what was said of them may hold no more.
     """
 
-    said = Signal(str)
+    message = Signal(str)
     searched = Signal()
 
     def __init__(
@@ -61,13 +61,13 @@ class Files(QObject):
         else:
             self._bring(others)
         if len(studies) > 1:
-            self.said.emit(f"Only one study opens at a time: opened {studies[0].name}.")
+            self.message.emit(f"Only one study opens at a time: opened {studies[0].name}.")
 
     def open_study(self, path: Path, others: Sequence[Path] = ()) -> None:
         """Open a study in place of the present one, and bring other files into it."""
         contents = self._document.contents
         if contents is not None and contents.path == path.absolute():  # no disk is asked here
-            self.said.emit(f"{path.name} is already open.")
+            self.message.emit(f"{path.name} is already open.")
             self._bring(others)
         else:
             self._leaving.leave_study(partial(self._open, path, others))
@@ -77,7 +77,7 @@ class Files(QObject):
         self._leaving.leave_study(self._document.leave)
 
     def _open(self, path: Path, others: Sequence[Path]) -> None:
-        self.said.emit("")  # it is of the study before
+        self.message.emit("")  # it is of the study before
         self._document.open(path)
         self._bring(others)
 
@@ -132,7 +132,7 @@ class Files(QObject):
             job.finished.connect(self._on_reported)
 
     def _on_reported(self, words: str) -> None:
-        self.said.emit(words)
+        self.message.emit(words)
 
     def find_images(self) -> None:
         """Ask for a folder and look in it for the images that are not where they were."""
@@ -147,7 +147,7 @@ class Files(QObject):
 
     def _on_searched(self, words: str) -> None:
         self.searched.emit()
-        self.said.emit(words)
+        self.message.emit(words)
 
     def folder(self) -> str:
         """Give the folder to begin with where one is asked for: that of the study, or of the last one."""

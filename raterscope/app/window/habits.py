@@ -25,11 +25,11 @@ class Habits(QObject):
 
     Signals
     -------
-    said(str)
+    message(str)
         What was done.
     """
 
-    said = Signal(str)
+    message = Signal(str)
 
     def __init__(self, document: Document, menus: Menus, window: QMainWindow) -> None:
         super().__init__(window)
@@ -124,7 +124,7 @@ class Habits(QObject):
             here = here.parentWidget()
         region = self._workspace.region_of(place) if self._workspace is not None else None
         QGuiApplication.clipboard().setPixmap((region or self._window).grab())
-        self.said.emit("Copied the image.")
+        self.message.emit("Copied the image.")
 
     def toggle_full_screen(self) -> None:
         """Fill the screen, or fill it no longer."""

@@ -94,11 +94,11 @@ class Importing(QObject):
 
     Signals
     -------
-    said(str), refused(str)
+    message(str), refused(str)
         What came in, and what could not.
     """
 
-    said = Signal(str)
+    message = Signal(str)
     refused = Signal(str)
 
     def __init__(self, document: Document, jobs: Jobs, window: QWidget) -> None:
@@ -163,7 +163,7 @@ class Importing(QObject):
         elif isinstance(answer, OtherGrid):
             self._ask_resampling(lot, answer)
         elif lot.study is not None and lot.study != self._study():
-            self.said.emit(f"Nothing was imported: {lot.study.name} was closed.")
+            self.message.emit(f"Nothing was imported: {lot.study.name} was closed.")
         elif self._document.opening:
             self._waiting.append((lot, answer))
         elif self._document.contents is not None:
@@ -196,7 +196,7 @@ class Importing(QObject):
         self._document.keep(wanted, quiet=False, costly=True)
 
     def _on_stored(self, sentences: Sequence[str]) -> None:
-        self.said.emit(" ".join(sentences))
+        self.message.emit(" ".join(sentences))
 
     def _ask_columns(self, lot: _Lot, unknown: UnknownColumns) -> None:
         file = _file_of(unknown)
@@ -259,7 +259,7 @@ class Importing(QObject):
     def _on_unanswered(self, what: str, lot: _Lot | None = None) -> None:
         if lot is not None:
             lot.sources.close()
-        self.said.emit(f"Nothing was imported: {what}.")
+        self.message.emit(f"Nothing was imported: {what}.")
 
 
 def _of(paths: Sequence[Path]) -> str:

@@ -43,13 +43,13 @@ class Keeping(QObject):
 
     Signals
     -------
-    said(str), refused(str)
+    message(str), refused(str)
         What became of it.
     changed
         Something is held, or no more, or nothing is being written any more.
     """
 
-    said = Signal(str)
+    message = Signal(str)
     refused = Signal(str)
     changed = Signal()
 
@@ -147,7 +147,7 @@ class Keeping(QObject):
         self.changed.emit()
 
     def _on_written(self, one: Unsaved, _answer: object) -> None:
-        self.said.emit(f"{one.what[:1].upper()}{one.what[1:]} is saved in {one.study.name}.")
+        self.message.emit(f"{one.what[:1].upper()}{one.what[1:]} is saved in {one.study.name}.")
 
     def _on_failed(self, one: Unsaved, sentence: str) -> None:
         self._hold(replace(one, why=sentence))
@@ -160,7 +160,7 @@ class Keeping(QObject):
         contents = self._document.contents
         goes_on = is_open and contents is not None and contents.path == mine[0].study
         where = f"{path}, which is now open" if goes_on else str(path)
-        self.said.emit(f"{mine[0].study.name} and {_listed(mine)} are saved as {where}.")
+        self.message.emit(f"{mine[0].study.name} and {_listed(mine)} are saved as {where}.")
         if goes_on:
             self._document.open(path)
 

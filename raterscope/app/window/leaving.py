@@ -32,11 +32,11 @@ class Leaving(QObject):
 
     Signals
     -------
-    said(str)
+    message(str)
         What is waited for.
     """
 
-    said = Signal(str)
+    message = Signal(str)
 
     def __init__(self, document: Document, jobs: Jobs, keeping: Keeping, window: QWidget) -> None:
         super().__init__(window)
@@ -62,7 +62,7 @@ class Leaving(QObject):
             self._ask_to_stop(stopped, "Closing the window", "Close", self._window.close)
         elif self._keeping.writing:
             self._waits = True
-            self.said.emit("The window closes when everything is saved.")
+            self.message.emit("The window closes when everything is saved.")
         elif self._keeping.held:
             self._box = ask(
                 self._window,

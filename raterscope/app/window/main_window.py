@@ -104,8 +104,8 @@ class MainWindow(QMainWindow):
         for place in (self.bar, self.menus):
             place.workspace_chosen.connect(self.show_workspace)
         self.bar.help_requested.connect(self.habits.show_keys)
-        self.habits.said.connect(self.status.set_news)
-        self.menus.said.connect(self.status.set_news)
+        self.habits.message.connect(self.status.set_news)
+        self.menus.message.connect(self.status.set_news)
         self.bar.fuse_requested.connect(self._fuse)
         self.bar.cancel_requested.connect(self._cancel)
         self.jobs.updated.connect(self._on_job)
@@ -118,13 +118,13 @@ class MainWindow(QMainWindow):
         self.document.refused.connect(self._on_refused)
         self.document.kept.connect(self._on_kept)
         for bringing in (importing, exporting, self.figures, self.keeping, self.reproducing):
-            bringing.said.connect(self._on_brought)
+            bringing.message.connect(self._on_brought)
         for bringing in (importing, self.figures, self.keeping, self.reproducing):
             bringing.refused.connect(self.notice.show_error)
         self.reproducing.begun.connect(self._on_arriving)
         self.document.rested.connect(self._show_kept)
         for one in (self.files, self.leaving, self.moving):
-            one.said.connect(self.status.set_news)
+            one.message.connect(self.status.set_news)
         self.files.searched.connect(self.notice.hide)
         self._restore()
         self._on_replaced()
@@ -226,14 +226,14 @@ class MainWindow(QMainWindow):
             self._pages.setCurrentWidget(page)
             page.setFocus()
         if self.workspace is not None:
-            self.workspace.tell_stale()
+            self.workspace.runs.show_outdated()
 
     def _made(self, kind: WorkspaceKind) -> WorkspaceScreen:
         if kind.kind in self._workspaces:
             return self._workspaces[kind.kind]
         workspace = kind.make(self.document, self.jobs, self._pages)
         workspace.status_changed.connect(partial(self._on_status, kind.kind))
-        workspace.said.connect(self.status.set_news)
+        workspace.message.connect(self.status.set_news)
         workspace.refused.connect(self.notice.show_error)
         workspace.stale_changed.connect(partial(self._on_stale, kind.kind))
         workspace.fusing_changed.connect(self._on_fusing)
@@ -245,8 +245,8 @@ class MainWindow(QMainWindow):
                 workspace.restore_layout(name, state)
         if self._remembers:
             hidden = f"{kind.kind}/hidden"
-            workspace.hiding.set(memory.is_on(hidden))
-            workspace.hiding.changed.connect(partial(memory.remember, hidden))
+            workspace.blind_mode.set(memory.is_on(hidden))
+            workspace.blind_mode.changed.connect(partial(memory.remember, hidden))
         self._workspaces[kind.kind] = workspace
         self._pages.addWidget(workspace)
         return workspace
@@ -294,7 +294,7 @@ class MainWindow(QMainWindow):
         if self._arriving is not None:
             self._arriving.cancel()
         for workspace in self._workspaces.values():
-            workspace.cancel_fusing()
+            workspace.fusing.cancel()
         if self.workspace is not None:
             self.workspace.setFocus()  # before Cancel hides: else Qt hands the keys to whatever comes next
 
@@ -303,7 +303,7 @@ class MainWindow(QMainWindow):
         return None if self.workspace is None else self.workspace.current_item()
 
     def _run_on_screen(self) -> RunEntry | None:
-        return None if self.workspace is None else self.workspace.runs.on_screen
+        return None if self.workspace is None else self.workspace.core.session.run
 
     # The window itself
 

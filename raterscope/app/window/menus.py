@@ -33,7 +33,7 @@ class Menus(QObject):
     workspace_chosen(str)
     keys_requested, palette_requested, guide_requested, references_requested, copy_requested,
     full_screen_requested
-    said(str)
+    message(str)
         What was done.
     """
 
@@ -44,7 +44,7 @@ class Menus(QObject):
     references_requested = Signal()
     copy_requested = Signal()
     full_screen_requested = Signal()
-    said = Signal(str)
+    message = Signal(str)
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class Menus(QObject):
         return action
 
     def _change_text_size(self, steps: int) -> None:
-        self.said.emit(f"Text size {change_text_size(steps)} %.")
+        self.message.emit(f"Text size {change_text_size(steps)} %.")
 
     def follow_study(self) -> None:
         """Offer what can be done to the study as it is now, and what can be undone by its name."""

@@ -49,11 +49,11 @@ class Moving(QObject):
 
     Signals
     -------
-    said(str)
+    message(str)
         What became of it.
     """
 
-    said = Signal(str)
+    message = Signal(str)
 
     def __init__(self, document: Document, bar: MovedBar, window: QWidget) -> None:
         super().__init__(window)
@@ -88,7 +88,7 @@ class Moving(QObject):
     def _on_saved(self, path: Path) -> None:
         if self._document.standing.moved:
             self._document.follow(path)
-            self.said.emit(f"Saved the study as {path}, which is now open.")
+            self.message.emit(f"Saved the study as {path}, which is now open.")
 
     def _show(self, standing: Standing) -> None:
         contents = self._document.contents

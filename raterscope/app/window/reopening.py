@@ -107,7 +107,7 @@ class Reopening(QObject):
         contents = self._document.contents
         if self._whereabouts is not None and contents is not None and kind and self._returning is None:
             workspace = self._window.workspace
-            within = {} if workspace is None else workspace.whereabouts()
+            within = {} if workspace is None else workspace.view_state()
             self._whereabouts.be_at(Place(contents.path, kind, item, within))
 
     def _look(self) -> None:
@@ -160,7 +160,7 @@ class Reopening(QObject):
             return
         self._returning = None
         if workspace is not None and workspace.current_item() == place.item:
-            workspace.return_to(place.within)
+            workspace.restore_view(place.within)
 
 
 def _look(folder: Path, watch: Watch) -> Place | None:

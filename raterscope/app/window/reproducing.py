@@ -29,12 +29,12 @@ class Reproducing(QObject):
     -------
     begun(Job)
         A simulation, which is shown with Cancel wherever one is.
-    said(str), refused(str)
+    message(str), refused(str)
         What was made, and what could not be.
     """
 
     begun = Signal(object)
-    said = Signal(str)
+    message = Signal(str)
     refused = Signal(str)
 
     def __init__(self, files: Files, jobs: Jobs, window: QWidget) -> None:
@@ -61,7 +61,7 @@ class Reproducing(QObject):
 
     def _on_simulated(self, study: Path) -> None:
         self._files.open_study(study)
-        self.said.emit(f"Simulated data saved to {study.parent}.")
+        self.message.emit(f"Simulated data saved to {study.parent}.")
 
     def ask_papers(self) -> None:
         """Ask for the form of the page and its folder."""
@@ -75,10 +75,10 @@ class Reproducing(QObject):
         job = self._jobs.start("Reproducing the papers", work, costly=True)
         job.finished.connect(self._on_measured)
         job.failed.connect(self.refused)
-        self.said.emit("Reproducing the papers. The Jobs tab shows progress and can cancel it.")
+        self.message.emit("Reproducing the papers. The Jobs tab shows progress and can cancel it.")
 
     def _on_measured(self, page: Path) -> None:
-        self.said.emit(f"Saved the page of the papers to {page}.")
+        self.message.emit(f"Saved the page of the papers to {page}.")
         QDesktopServices.openUrl(QUrl.fromLocalFile(str(page)))
 
     def _place(self) -> str:

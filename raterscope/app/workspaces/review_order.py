@@ -18,7 +18,7 @@ from raterscope.app.document import Document
 from raterscope.app.review import ReviewState
 from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
-from raterscope.app.workspaces.runs import Runs
+from raterscope.app.workspaces.runs import RunControl
 from raterscope.widgets.panels.queue_panel import QueueFrame
 
 __all__ = [
@@ -179,7 +179,7 @@ class RemainingQuestions(QObject):
     Parameters
     ----------
     document : Document
-    runs : Runs
+    runs : RunControl
     queue : QueueFrame
     kind : str
         Of annotation.
@@ -201,8 +201,8 @@ class RemainingQuestions(QObject):
     changed = Signal()
 
     def __init__(
-        self, document: Document, runs: Runs, queue: QueueFrame, kind: str, read: Read, settled: Settled,
-        *, noun: str, tip: str = "",
+        self, document: Document, runs: RunControl, queue: QueueFrame, kind: str, read: Read,
+        settled: Settled, *, noun: str, tip: str = "",
     ) -> None:  # fmt: skip
         super().__init__(runs)
         self._document, self._queue, self._kind = document, queue, kind
@@ -212,7 +212,7 @@ class RemainingQuestions(QObject):
         self._task = LatestTask()
         self._current: int | None = None
         runs.changed.connect(self.reread)
-        runs.chosen.connect(self.reread)
+        runs.session.run_chosen.connect(self.reread)
 
     def reread(self) -> None:
         """Read the results again: others came, went or are shown."""

@@ -110,7 +110,7 @@ class ReviewQueue(QObject):
     ) -> None:
         super().__init__(parent)
         self._document = document
-        self._panel = panel
+        self.panel = panel
         self._kind = kind
         self._read = read
         self._summarized = summarize
@@ -153,7 +153,7 @@ class ReviewQueue(QObject):
         if contents is None:
             self._waiting = []
             self._order = ()
-            self._panel.set_items(())
+            self.panel.set_items(())
             return
         stale = set(images)
         for image in stale:
@@ -186,7 +186,7 @@ class ReviewQueue(QObject):
     def select(self, image: int | None) -> None:
         """Mark the image that is on screen."""
         self.current = image
-        self._panel.set_current(image)
+        self.panel.set_current(image)
         self._show_progress()
 
     def select_part(self, name: str) -> None:
@@ -197,17 +197,17 @@ class ReviewQueue(QObject):
 
     def step(self, by: int) -> None:
         """Go to the next or previous image of the queue."""
-        order = [item.key for item in self._panel.shown()]
+        order = [item.key for item in self.panel.shown()]
         if not order:
             return
         here = order.index(self.current) if self.current in order else -1
         there = min(max(here + by, 0), len(order) - 1)
         if there != here:
-            self._panel.item_chosen.emit(order[there])
+            self.panel.item_chosen.emit(order[there])
 
     def after(self, image: int | None) -> int | None:
         """Give the image that is likely to be wanted next."""
-        order = [item.key for item in self._panel.shown()]
+        order = [item.key for item in self.panel.shown()]
         place = order.index(image) + 1 if image in order else 0
         following = order[place] if place < len(order) else None
         return following if isinstance(following, int) else None
@@ -320,15 +320,15 @@ class ReviewQueue(QObject):
                     flag=summary.flag,
                     counts=summary.counts,
                 )
-        self._panel.set_items([self._lines[image] for image in self._order if image in names])
-        self._panel.set_current(self.current)
+        self.panel.set_items([self._lines[image] for image in self._order if image in names])
+        self.panel.set_current(self.current)
         self._show_progress()
 
     def _show_progress(self) -> None:
         """Say how far the review has come: here, in the study, and how many images are done."""
         known = [self._summary(image) for image in self._order]
         if not known:
-            self._panel.set_progress(0.0)
+            self.panel.set_progress(0.0)
             return
         image, item = self._nouns
         settled, left = sum(one.done for one in known), sum(one.disputed for one in known)
@@ -344,7 +344,7 @@ class ReviewQueue(QObject):
         elif not here:
             words.append("not fused yet")
         words.append(f"{settled:,} of {counted(len(known), image)} settled")
-        self._panel.set_progress(settled / len(known), *words, tip=self._tip)
+        self.panel.set_progress(settled / len(known), *words, tip=self._tip)
 
     def _here(self) -> str:
         """Say how far the image on screen has come: "Case 2 of 8 - GTV: 3 of 5 decided"."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
@@ -11,8 +12,11 @@ from raterscope.app.document import Document
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.session import LatestTask
 from raterscope.app.study.runs import run_name
-from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.panels.history_panel import NEXT
+
+if TYPE_CHECKING:
+    from raterscope.app.workspaces.runs import RunControl
+    from raterscope.app.workspaces.screen import WorkspaceScreen
 
 __all__ = ["RunChanges"]
 
@@ -26,12 +30,12 @@ class RunChanges(QObject):
     ----------
     document : Document
     screen : WorkspaceScreen
+    runs : RunControl
     """
 
-    def __init__(self, document: Document, screen: WorkspaceScreen) -> None:
-        super().__init__(screen)
-        self._document = document
-        self._screen = screen
+    def __init__(self, document: Document, screen: WorkspaceScreen, runs: RunControl) -> None:
+        super().__init__(runs)
+        self._document, self._screen, self._runs = document, screen, runs
         self._task = LatestTask()
         self.changes: Changes | None = None
         """What the last fusion of this session changed."""
@@ -39,7 +43,7 @@ class RunChanges(QObject):
         screen.changes_panel.back_requested.connect(self.toggle)
         document.replaced.connect(self.forget)
         document.run_chosen.connect(self._show_back)
-        screen.hiding.changed.connect(self._show_again)
+        runs.session.blind_changed.connect(self._show_again)
 
     def find(self, run: int, chosen: int | None) -> None:
         """Compare a run that came with what was shown before; `chosen` was chosen when it was asked for."""
@@ -55,11 +59,11 @@ class RunChanges(QObject):
     def step(self, step: int) -> None:
         """Go to the next change of the list, round the end."""
         found = self.changes
-        if self._screen.hiding.on:
-            self._screen.said.emit(HIDDEN)
+        if self._runs.session.blind:
+            self._screen.message.emit(HIDDEN)
             return
         if found is None or not found.listed:
-            self._screen.said.emit("There is no change to go to.")
+            self._screen.message.emit("There is no change to go to.")
             return
         panel = self._screen.changes_panel
         here = panel.current
@@ -72,23 +76,22 @@ class RunChanges(QObject):
         wanted = self._other_run()
         there = set() if contents is None else {run.id for run in contents.runs}
         if found is None or wanted not in there:
-            self._screen.said.emit("There is no previous run to show: fuse again (F5) first.")
+            self._screen.message.emit("There is no previous run to show: fuse again (F5) first.")
             return
-        runs = self._screen.runs
-        runs.choose(wanted)
+        self._runs.choose(wanted)
         run = found.before if wanted == found.before.id else found.after
-        self._screen.said.emit(f"{run_name(run).capitalize()} is shown.")
+        self._screen.message.emit(f"{run_name(run).capitalize()} is shown.")
 
     def _other_run(self) -> int:
         found = self.changes
         if found is None:
             return 0
-        return found.after.id if self._screen.runs.shown == found.before.id else found.before.id
+        return found.after.id if self._runs.session.chosen_run == found.before.id else found.before.id
 
     def _on_found(self, found: Changes | None) -> None:
         self._show(found)
         if found is not None:
-            self._screen.said.emit(f"{_how(found)}: {found.in_words()}.{_next_step(found)}")
+            self._screen.message.emit(f"{_how(found)}: {found.in_words()}.{_next_step(found)}")
 
     def _show(self, found: Changes | None) -> None:
         self.changes = found
@@ -98,12 +101,12 @@ class RunChanges(QObject):
         else:
             more = found.count + found.newly_disputed - len(found.listed)
             words = f"Run {found.before.id} to run {found.after.id}: {found.in_words()}."
-            if self._screen.hiding.on:
+            if self._runs.session.blind:
                 words += f" {HIDDEN}"
             elif found.listed:
                 words += f" The {len(found.listed):,} largest are listed." if more else ""
                 words += f" {NEXT} steps through the list."
-            lines = () if self._screen.hiding.on else tuple(one.words for one in found.listed)
+            lines = () if self._runs.session.blind else tuple(one.words for one in found.listed)
             panel.set_changes(words, lines)
         self._show_back()
 
@@ -123,7 +126,7 @@ class RunChanges(QObject):
 
     def _on_chosen(self, number: int) -> None:
         if self.changes is not None and number < len(self.changes.listed):
-            self._screen.go_to_change(self.changes.listed[number])
+            self._runs.session.inspect(self.changes.listed[number])
 
 
 def _how(found: Changes) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from PySide6.QtCore import QObject, Signal
 
@@ -17,19 +17,21 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.outcome import Outcome
 from raterscope.app.review import Decision
-from raterscope.app.session import LatestTask
+from raterscope.app.session import LatestTask, Session
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.records import Item
 from raterscope.app.workspaces import history_lines
 from raterscope.app.workspaces.run_changes import RunChanges
-from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.panels.fuse_panel import RunRequest
 from raterscope.widgets.panels.history_panel import HistoryEntry
+
+if TYPE_CHECKING:
+    from raterscope.app.workspaces.screen import WorkspaceScreen
 
 __all__ = [
     "Fusing",
     "FusionWork",
-    "Runs",
+    "RunControl",
     "run_to_repeat",
 ]
 
@@ -92,14 +94,14 @@ class Fusing(QObject):
         What the fusion of an item has come to.
     stored(int)
         The run that is now in the study.
-    said(str), refused(str)
+    message(str), refused(str)
         How it ended, where it was not as wished.
     """
 
     changed = Signal(object)
     partial = Signal(int, object)
     stored = Signal(int)
-    said = Signal(str)
+    message = Signal(str)
     refused = Signal(str)
 
     def __init__(self, document: Document, jobs: Jobs, parent: QObject | None = None) -> None:
@@ -171,7 +173,7 @@ class Fusing(QObject):
         if job.state == "failed":
             self.refused.emit(job.error)
         else:
-            self.said.emit("The fusion was cancelled; the study is as it was.")
+            self.message.emit("The fusion was cancelled; the study is as it was.")
 
 
 class _NothingFusedError(InputError):
@@ -217,7 +219,7 @@ def run_to_repeat(runs: Sequence[RunEntry], chosen: int | None) -> RunEntry | No
     return shown or max(runs, key=lambda run: (len(run.items), run.id), default=None)
 
 
-class Runs(QObject):
+class RunControl(QObject):
     """Joins the Fuse panel, the history and the job list of a screen with the document.
 
     Parameters
@@ -225,50 +227,35 @@ class Runs(QObject):
     document : Document
     jobs : Jobs
     screen : WorkspaceScreen
+    session : Session
+        Its `chosen_run` and `run` are kept here.
     kind : str
         Of annotation.
-    request_of : callable
-        Makes the request of the Fuse panel that repeats a run; raises SettingsError where it cannot.
 
     Signals
     -------
-    chosen
-        Another run is to be shown: `shown`.
     changed
         Results came or went.
     ended
         No fusion is under way any more.
     """
 
-    chosen = Signal()
     changed = Signal()
     ended = Signal()
 
     def __init__(
-        self,
-        document: Document,
-        jobs: Jobs,
-        screen: WorkspaceScreen,
-        kind: str,
-        request_of: Callable[[RunEntry], RunRequest],
+        self, document: Document, jobs: Jobs, screen: WorkspaceScreen, session: Session[Any, Any], kind: str
     ) -> None:
         super().__init__(screen)
-        self._request_of = request_of
-        self._document = document
-        self._screen = screen
-        self._kind = kind
-        self._said: dict[int, HistoryEntry] = {}
-        self._said_of: tuple[object, ...] = ()
+        self._document, self._screen, self.session, self.kind = document, screen, session, kind
+        self._history_lines: dict[int, HistoryEntry] = {}
+        self._history_source: tuple[object, ...] = ()
         self.fusing = Fusing(document, jobs, self)
-        self.changes = RunChanges(document, screen)
+        self.changes = RunChanges(document, screen, self)
         self._chosen_before: int | None = None
         """The run chosen to be shown when the fusion under way began."""
         self._repeated: int | None = None
         """The run whose settings the Fuse panel took over."""
-        self.shown: int | None = None
-        """The run chosen to be shown; None for the latest of each item."""
-        self.on_screen: RunEntry | None = None
-        """The run whose result the screen shows."""
         jobs.updated.connect(self._on_job)
         document.names_changed.connect(self.show_history)
         document.changed.connect(self._on_changed)
@@ -282,7 +269,7 @@ class Runs(QObject):
         screen.fuse_panel.run_delete_requested.connect(self._on_delete_requested)
         self.fusing.changed.connect(self._on_fusing)
         self.fusing.stored.connect(self._on_fused)
-        self.fusing.said.connect(screen.said)
+        self.fusing.message.connect(screen.message)
         self.fusing.refused.connect(screen.refused)
 
     def start(self, wanted: RunRequest, work: FusionWork, here: int | None) -> None:
@@ -290,35 +277,39 @@ class Runs(QObject):
         contents = self._document.contents
         if contents is None:
             return
-        items = [one.id for one in contents.of(self._kind) if wanted.all_items or one.id == here]
+        items = [one.id for one in contents.of(self.kind) if wanted.all_items or one.id == here]
         if items:
-            self._chosen_before = self.shown
-            self._choose(None)
+            self._chosen_before = self.session.chosen_run
+            self._set_chosen(None)
             self._screen.close_fuse_panel()
-            self._screen.said.emit("")  # what was said is of before
+            self._screen.message.emit("")  # what was said is of before
             self.fusing.start(work, sorted(items, key=lambda item: item != here))
 
     def choose(self, run: int) -> None:
         """Show a run, in exports and reports too, and when the study is opened again."""
-        self._choose(run)
-        self.chosen.emit()
+        self._set_chosen(run)
+        self.session.choose_run(run)
 
     def run_of(self, item: int) -> int | None:
         """Give the run to be shown of an item: that chosen; where it has no such item, the latest."""
         contents = self._document.contents
-        of = () if contents is None else contents.of(self._kind)
+        of = () if contents is None else contents.of(self.kind)
         entry = next((one for one in of if one.id == item), None)
-        run = next((one for one in contents.runs if one.id == self.shown), None) if contents else None
+        run = (
+            next((one for one in contents.runs if one.id == self.session.chosen_run), None)
+            if contents
+            else None
+        )
         if run is None or entry is None:
             return None
         if item not in run.items:
-            self._screen.said.emit(f"The chosen run leaves out {plain(entry.name)}: its latest is shown.")
+            self._screen.message.emit(f"The chosen run leaves out {plain(entry.name)}: its latest is shown.")
             return None
         return run.id
 
     def forget(self) -> None:
         """Start over with another study."""
-        self.on_screen = None
+        self.session.run = None
         self._repeated = None
         self._screen.fuse_panel.set_request(self._screen.fuse_panel.defaults)
         self.fusing.forget()
@@ -326,31 +317,33 @@ class Runs(QObject):
 
     def list_runs(self, item: Item, shown: RunEntry | None) -> None:
         """List the runs, one of them shown, and offer to fuse the item on screen alone."""
-        contents, self.on_screen = self._document.contents, shown
+        contents, self.session.run = self._document.contents, shown
         self._tell_replaced(item, shown)
         if contents is not None:
             self._repeat_settings()
             run = None if shown is None else shown.id
-            self._screen.fuse_panel.set_runs(history_lines.run_lines(contents, self._kind, run))
-            self._screen.fuse_panel.set_scope(item.name, len(contents.of(self._kind)))
+            self._screen.fuse_panel.set_runs(history_lines.run_lines(contents, self.kind, run))
+            self._screen.fuse_panel.set_scope(item.name, len(contents.of(self.kind)))
 
     def _repeat_settings(self) -> None:
         """Set the Fuse panel as the run that is shown was made, unless the user changed the panel since."""
         contents, panel = self._document.contents, self._screen.fuse_panel
-        run = run_to_repeat(contents.runs_of(self._kind), self.shown) if contents else None
+        run = run_to_repeat(contents.runs_of(self.kind), self.session.chosen_run) if contents else None
         if run is None or run.id == self._repeated or panel.edited:
             return
         self._repeated = run.id
         with suppress(SettingsError):  # of a stream, or of another version
-            panel.set_request(self._request_of(run))
+            panel.set_request(self._screen.request_of(run))
 
     def show_history(self) -> bool:
         """Show what was decided and run; tells whether there is something to undo."""
         contents = self._document.contents
         of = (contents.path, contents.items, contents.hidden) if contents else ()
-        if of != self._said_of:
-            self._said, self._said_of = {}, of
-        self._screen.history.set_entries(history_lines.history(contents, self._said) if contents else ())
+        if of != self._history_source:
+            self._history_lines, self._history_source = {}, of
+        self._screen.history.set_entries(
+            history_lines.history(contents, self._history_lines) if contents else ()
+        )
         undoable = contents.review.undoable if contents else None
         redoable = contents.review.redoable if contents else None
         undo, redo = (
@@ -359,28 +352,28 @@ class Runs(QObject):
         self._screen.history.set_undoable(undo, redo)
         return undoable is not None
 
-    def tell_stale(self) -> None:
+    def show_outdated(self) -> None:
         """Say whether it is time to fuse again, and why."""
         contents = self._document.contents
-        words = history_lines.stale_words(contents, self._kind) if contents else ""
+        words = history_lines.stale_words(contents, self.kind) if contents else ""
         self._screen.fuse_panel.set_changes(words)
         self._screen.stale_changed.emit(words)
 
-    def _choose(self, run: int | None) -> None:
-        if run != self.shown:
-            self.shown = run
-            self._document.choose_run(self._kind, run)
+    def _set_chosen(self, run: int | None) -> None:
+        if run != self.session.chosen_run:
+            self.session.chosen_run = run
+            self._document.choose_run(self.kind, run)
 
     def _on_changed(self) -> None:
         contents = self._document.contents
-        self.shown = None if contents is None else contents.chosen.get(self._kind)
+        self.session.chosen_run = None if contents is None else contents.chosen.get(self.kind)
 
     def _on_run_chosen(self) -> None:
-        before = self.shown
+        before = self.session.chosen_run
         self._on_changed()
-        if self.shown != before:  # the study had been read meanwhile
-            self.chosen.emit()
-        self.tell_stale()
+        if self.session.chosen_run != before:  # the study had been read meanwhile
+            self.session.choose_run(self.session.chosen_run)
+        self.show_outdated()
 
     def _on_decided(self, decision: Decision) -> None:
         """Read again what is shown where a decision is undone or redone that a run was held to."""
@@ -388,21 +381,21 @@ class Runs(QObject):
         target = None if contents is None else contents.target(decision)
         if contents is None or target is None or target is decision or target.subject is None:
             return
-        runs = contents.runs_of(self._kind)
-        if target.subject.kind == self._kind and any(run.known >= target.id for run in runs):
-            self.chosen.emit()
+        runs = contents.runs_of(self.kind)
+        if target.subject.kind == self.kind and any(run.known >= target.id for run in runs):
+            self.session.choose_run(self.session.chosen_run)
 
     def _tell_replaced(self, item: Item, shown: RunEntry | None) -> None:
         """Say that another run is shown, where that wanted was held to what was undone since."""
         contents = self._document.contents
-        of = () if contents is None else contents.runs_of(self._kind)
+        of = () if contents is None else contents.runs_of(self.kind)
         runs = [run.id for run in of if item.id in run.items]
         if not runs or self.fusing.job is not None:
             return
-        wanted = self.shown if self.shown in runs else runs[-1]
+        wanted = self.session.chosen_run if self.session.chosen_run in runs else runs[-1]
         if shown is None or shown.id != wanted:
             instead = "no run" if shown is None else f"run {shown.id}"
-            self._screen.said.emit(
+            self._screen.message.emit(
                 f"Run {wanted} was held to decisions that you have undone: {instead} is shown. "
                 "Press Fuse (F5) to fuse again."
             )

@@ -1,4 +1,4 @@
-"""Frame of every workspace: five resizable regions, and the Fuse panel over them."""
+"""Base class of the workspaces: resizable regions, the Fuse panel over them, what a kind overrides."""
 
 from __future__ import annotations
 
@@ -28,12 +28,16 @@ from raterscope.widgets.text_size import text_size
 
 if TYPE_CHECKING:
     from raterscope.app.comparison import Change
-    from raterscope.app.workspaces.blind_mode import BlindMode
-    from raterscope.app.workspaces.runs import Runs
+    from raterscope.app.contents import Contents
+    from raterscope.app.review import Decision
+    from raterscope.app.study import RunEntry
+    from raterscope.app.workspaces.core import BlindMode, WorkspaceCore
+    from raterscope.app.workspaces.runs import Fusing, FusionWork, RunControl
+    from raterscope.widgets.panels.fuse_panel import RunRequest
 
-__all__ = ["TABS", "WorkspaceScreen"]
+__all__ = ["TABS", "ActionEntry", "WorkspaceScreen"]
 
-Described = tuple[str, str, Callable[[], object]]
+ActionEntry = tuple[str, str, Callable[[], object]]
 
 TABS = "tabs"
 QUEUE_WIDTH, EVIDENCE_WIDTH, BOTTOM_HEIGHT = 236, 360, 212
@@ -57,7 +61,7 @@ class WorkspaceScreen(QWidget):
     -------
     status_changed(str)
         What is shown, which run, how it ended.
-    said(str), refused(str)
+    message(str), refused(str)
         News, and what could not be done, in a sentence.
     fusing_changed(Job or None)
         The fusion under way.
@@ -68,14 +72,13 @@ class WorkspaceScreen(QWidget):
     """
 
     status_changed = Signal(str)
-    said = Signal(str)
+    message = Signal(str)
     refused = Signal(str)
     fusing_changed = Signal(object)
     stale_changed = Signal(str)
     escaped = Signal()
 
-    runs: Runs
-    hiding: BlindMode
+    core: WorkspaceCore[Any, Any]
 
     PARTS = ("whole", "middle", "upper", "bottom")
     CANVAS_SCROLLS = False
@@ -159,7 +162,7 @@ class WorkspaceScreen(QWidget):
         """Let one of what stands beside history and jobs stand left of them."""
         self.bottom.insertWidget(0, self._lower[1 + place])
 
-    def add_actions(self, described: Sequence[Described], walked: Sequence[QWidget]) -> None:
+    def add_actions(self, described: Sequence[ActionEntry], walked: Sequence[QWidget]) -> None:
         """Offer what can be done here, by key and in the Review menu, and what every workspace offers.
 
         Parameters
@@ -173,11 +176,11 @@ class WorkspaceScreen(QWidget):
             for one in self.findChildren(QAbstractItemView)
             if not self.fuse_panel.isAncestorOf(one) and _in_place(one, self)
         ]
-        everywhere: tuple[Described, ...] = (
+        everywhere: tuple[ActionEntry, ...] = (
             ("Fuse again", "F5", self.fuse_again),
-            ("Next change of the last fusion", NEXT, partial(self._step_change, 1)),
-            ("Previous change of the last fusion", PREVIOUS, partial(self._step_change, -1)),
-            ("Show the previous run, or the latest again", BACK, self._toggle_run),
+            ("Next change of the last fusion", NEXT, partial(self.runs.changes.step, 1)),
+            ("Previous change of the last fusion", PREVIOUS, partial(self.runs.changes.step, -1)),
+            ("Show the previous run, or the latest again", BACK, self.runs.changes.toggle),
             ("Next region of the window", "F6", partial(self.go_to_region, 1)),
             ("Previous region of the window", "Shift+F6", partial(self.go_to_region, -1)),
             ("Next part of the region", "Ctrl+F6", partial(self.go_to_part, 1)),
@@ -189,10 +192,9 @@ class WorkspaceScreen(QWidget):
             action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
             leaves = keys == "Esc"
             action.triggered.connect(without_checked(partial(self._leave_by, slot) if leaves else slot))
-            if slot == self.hiding.toggle:
+            if slot == self.core.toggle_blind:
                 action.setCheckable(True)
-                self.hiding.changed.connect(action.setChecked)
-                self.hiding.changed.connect(self._on_blind)
+                self.core.blind_mode.changed.connect(action.setChecked)
             for place in (*walked, *lists) if "Tab" in keys else (self,):
                 place.addAction(action)
             self.actions_made.append(action)
@@ -205,12 +207,9 @@ class WorkspaceScreen(QWidget):
             shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
             shortcut.activated.connect(partial(slot, digit - 1))
 
-    def say_converged(self, words: str) -> None:
-        """Say for as long as a result is shown that it did not converge; with no words, that it did."""
+    def show_not_converged(self, words: str) -> None:
+        """Note that the result on screen did not converge; without words, remove the note."""
         self.notes.set_note("Not converged", words)
-
-    def _on_blind(self, blind: bool) -> None:
-        self.notes.set_note("Blind", self.hiding.note if blind else "")
 
     def fuse_again(self) -> None:
         """Fuse with the settings and the scope that the panel shows."""
@@ -230,57 +229,96 @@ class WorkspaceScreen(QWidget):
         else:
             self.escaped.emit()
 
-    # Where one can go
+    # What every workspace does
+
+    @property
+    def runs(self) -> RunControl:
+        """The runs of the workspace."""
+        return self.core.runs
+
+    @property
+    def fusing(self) -> Fusing:
+        """The fusion under way."""
+        return self.core.runs.fusing
+
+    @property
+    def blind_mode(self) -> BlindMode:
+        """The blind mode."""
+        return self.core.blind_mode
 
     def current_item(self) -> int | None:
-        """Give the study's number of what is on screen."""
-        raise NotImplementedError
+        """Return the study's number of the item on screen."""
+        return self.core.navigation.current
 
     def go_to(self, item: int) -> None:
         """Show an image, a case, a question."""
-        raise NotImplementedError
+        self.core.navigation.go_to(item)
 
-    def go_to_change(self, change: Change) -> None:
-        """Show what another run sees otherwise."""
-        raise NotImplementedError
-
-    def _step_change(self, step: int) -> None:
-        self.runs.changes.step(step)
-
-    def _toggle_run(self) -> None:
-        self.runs.changes.toggle()
-
-    def show_run(self, run: int) -> None:
-        """Show a run."""
-        self.runs.choose(run)
-
-    def annotators_here(self) -> Sequence[str]:
-        """Name the annotators of what is on screen."""
-        raise NotImplementedError
-
-    def choose_annotator(self, name: str) -> None:
-        """Choose one of them everywhere."""
-        raise NotImplementedError
-
-    def whereabouts(self) -> dict[str, Any]:
-        """Tell where one is in what is on screen: what is selected, how it is seen, and in which tabs."""
+    def view_state(self) -> dict[str, Any]:
+        """Return what is selected on screen, how it is seen, and in which tabs, as stored after a crash."""
         return {TABS: self._tabs_in_sight()}
 
-    def return_to(self, told: Mapping[str, Any]) -> None:
-        """Go where one was in what is on screen, as far as that is still there; it was read from a file."""
-        tabs = told.get(TABS)
+    def restore_view(self, state: Mapping[str, Any]) -> None:
+        """Restore a view as far as its objects still exist; the state comes from an untrusted file."""
+        tabs = state.get(TABS)
         if isinstance(tabs, str):
             self.restore_layout(TABS, QByteArray(tabs.encode()))
 
-    # What every workspace does
+    # What a kind overrides
 
-    def tell_stale(self) -> None:
-        """Say by `stale_changed` whether it is time to fuse again, and why."""
-        self.runs.tell_stale()
+    def annotators_on_screen(self) -> Sequence[str]:
+        """Return the names of the annotators of the item on screen."""
+        raise NotImplementedError
 
-    def cancel_fusing(self) -> None:
-        """Stop the fusion under way."""
-        self.runs.fusing.cancel()
+    def choose_annotator(self, name: str) -> None:
+        """Choose an annotator everywhere."""
+        raise NotImplementedError
+
+    def fusion_work(self, request: RunRequest) -> FusionWork:
+        """Return the steps of a run that was requested in the Fuse panel."""
+        raise NotImplementedError
+
+    def request_of(self, run: RunEntry) -> RunRequest:
+        """Return the request that repeats a run; `SettingsError` where the Fuse panel cannot make it."""
+        raise NotImplementedError
+
+    def show_comparison(self, runs: Sequence[int]) -> None:
+        """Show the comparison of runs that were ticked in the Fuse panel."""
+        raise NotImplementedError
+
+    def show_change(self, change: Change) -> None:
+        """Show a difference between two runs; its item is on screen."""
+        raise NotImplementedError
+
+    def show_scene(self, scene: Any, analysis: Any) -> None:
+        """Show a scene that was read, or none, by the session."""
+        raise NotImplementedError
+
+    def on_scene(self, scene: Any) -> None:
+        """Show what the parts of the screen do not, of another scene."""
+        raise NotImplementedError
+
+    def on_cleared(self) -> None:
+        """Show that there is no scene."""
+        raise NotImplementedError
+
+    def on_decided(self, decision: Decision, contents: Contents) -> None:
+        """Show a decision that was stored."""
+        raise NotImplementedError
+
+    def forget_study(self) -> None:
+        """Drop what belongs to the study that was open."""
+
+    def on_study_changed(self) -> None:
+        """Show what an import or a deletion changed, besides the list of items and the scene."""
+
+    def show_undoable(self, words: str) -> None:
+        """Offer to undo the last decision, where the screen has a button for it; empty without one."""
+
+    def show_draft(self, draft: Any) -> None:
+        """Show a partial result of the item on screen."""
+
+    # Layout
 
     def layout_state(self) -> dict[str, QByteArray]:
         """Give how the window is divided and which tabs are in sight, to be remembered."""

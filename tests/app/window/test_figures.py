@@ -39,10 +39,10 @@ def saved(monkeypatch, tmp_path):
 
 def save(window, qtbot, action):
     said = []
-    window.figures.said.connect(said.append)
+    window.figures.message.connect(said.append)
     action.trigger()
     qtbot.waitUntil(lambda: bool(said), timeout=LONG)
-    window.figures.said.disconnect(said.append)
+    window.figures.message.disconnect(said.append)
     return said[0]
 
 
@@ -242,7 +242,7 @@ def test_the_calibration_is_that_of_all_images_with_known_places(against_truth, 
     qtbot.waitUntil(lambda: workspace.trust.plot.filled, timeout=LONG)
     posteriors, right = [], []
     truth = np.array(PARASITES, dtype=float)
-    for known in workspace.queueing.results.values():
+    for known in workspace.review_queue.results.values():
         posterior = known.fusion.detection.posterior
         posteriors.append(posterior)
         right.append(true_detections(known.fusion.clustering.mean, posterior, truth, 10.0))

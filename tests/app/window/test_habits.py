@@ -59,7 +59,7 @@ def test_the_palette_goes_to_images_annotators_and_runs(fused, palette, qtbot):
     qtbot.keyClicks(line, "oem run")
     _type(qtbot, line, Qt.Key.Key_Return)
     idle(fused, qtbot)
-    assert fused.workspace.runs.shown == fused.document.contents.runs[0].id
+    assert fused.workspace.core.session.chosen_run == fused.document.contents.runs[0].id
 
 
 def test_every_action_of_the_menu_that_is_possible_is_in_the_palette(fused, palette):

@@ -97,7 +97,7 @@ def test_a_killed_window_is_reopened_at_the_image_it_showed(killed, window, qtbo
     qtbot.waitUntil(lambda: _is_at(window, "two.png"), timeout=LONG)
     idle(window, qtbot)
     assert _is_at(window, "two.png")
-    assert window.workspace.queueing.current == window.document.contents.images[1].id
+    assert window.workspace.review_queue.current == window.document.contents.images[1].id
     assert not window.offer.isVisible()
 
 
@@ -128,7 +128,7 @@ def test_a_killed_window_is_reopened_at_the_spot_as_it_was_looked_at(study_file,
 )
 def test_what_a_note_tells_of_places_that_are_not_there_is_passed_over(fused, within):
     before = fused.workspace.canvas.viewport
-    fused.workspace.return_to(within)
+    fused.workspace.restore_view(within)
     assert fused.workspace.canvas.viewport == before
 
 

@@ -130,7 +130,7 @@ def test_the_run_on_screen_is_exported_and_named(
     open_study(window, qtbot, path)
     window.show_workspace(kind)
     idle(window, qtbot)
-    assert window.workspace.runs.shown is None
+    assert window.workspace.core.session.chosen_run is None
     window.workspace.fuse_panel.run_chosen.emit(1)  # the older of the two
     idle(window, qtbot)
     titles = []
@@ -165,7 +165,7 @@ def test_the_run_on_screen_is_exported_and_named(
     open_study(window, qtbot, path)  # the run shown is kept
     window.show_workspace(kind)
     idle(window, qtbot)
-    assert window.workspace.runs.shown == 1
+    assert window.workspace.core.session.chosen_run == 1
 
 
 def test_a_run_that_is_not_there_is_refused_with_those_that_are(tmp_path, originals, capsys):

@@ -27,11 +27,11 @@ def test_blind_mode_is_seen_in_every_workspace_as_long_as_it_is_on(bare_workspac
     place.show()
     qtbot.waitExposed(place)
     assert not workspace.notes.isVisible()
-    workspace.hiding.toggle()
+    workspace.core.toggle_blind()
     assert workspace.notes.isVisible()
     assert "hidden" in workspace.notes.notes()["Blind"]
     assert "H shows" in workspace.notes.notes()["Blind"]
-    workspace.hiding.toggle()
+    workspace.core.toggle_blind()
     assert not workspace.notes.isVisible()
 
 

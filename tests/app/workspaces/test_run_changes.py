@@ -47,10 +47,10 @@ def test_changes_are_said_walked_and_taken_back(fused_again, qtbot):
     press(window, qtbot, Qt.Key.Key_B, CTRL)
     idle(window, qtbot)
     assert workspace.reviewing.session.scene.run.id == 2
-    workspace.hiding.toggle()
+    workspace.core.toggle_blind()
     assert panel.view.model().rowCount() == 0
     assert "hidden" in panel.summary.text()
-    workspace.hiding.toggle()
+    workspace.core.toggle_blind()
     assert panel.view.model().rowCount() == changes.count
     window.files.close_study()
     idle(window, qtbot)

@@ -52,7 +52,7 @@ def endless(begun):
 def test_a_fusion_in_the_place_of_another_is_not_told_to_be_cancelled(fusing, qtbot):
     fusing, jobs = fusing
     said, kept, begun = [], [], threading.Event()
-    fusing.said.connect(said.append)
+    fusing.message.connect(said.append)
     fusing.start(work(kept, endless(begun)), [1])
     qtbot.waitUntil(begun.is_set, timeout=LONG)
     with qtbot.waitSignal(fusing.stored, timeout=LONG):
@@ -65,7 +65,7 @@ def test_a_fusion_in_the_place_of_another_is_not_told_to_be_cancelled(fusing, qt
 def test_a_fusion_that_is_cancelled_leaves_the_study_as_it_was(fusing, qtbot):
     fusing, jobs = fusing
     said, kept, begun = [], [], threading.Event()
-    fusing.said.connect(said.append)
+    fusing.message.connect(said.append)
     fusing.start(work(kept, endless(begun)), [1])
     qtbot.waitUntil(begun.is_set, timeout=LONG)
     fusing.cancel()

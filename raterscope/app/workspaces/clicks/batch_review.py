@@ -212,7 +212,7 @@ class BatchReview(QObject):
         The spot gone to in the grid.
     opened(int, Spot)
         Image and spot to be shown on the canvas.
-    said(str)
+    message(str)
     listed_elsewhere
         Other spots are in sight: listed anew or scrolled.
     left_open(list of Listed)
@@ -221,7 +221,7 @@ class BatchReview(QObject):
 
     looked_at = Signal(object)
     opened = Signal(int, object)
-    said = Signal(str)
+    message = Signal(str)
     listed_elsewhere = Signal()
     left_open = Signal(object)
 
@@ -286,7 +286,7 @@ class BatchReview(QObject):
         """Settle all that are chosen by one decision."""
         chosen = [self._listed[number] for number in self._grid.selected if number in self._listed]
         if not chosen:
-            self.said.emit("Choose spots first: by a click, with Ctrl or Shift, or all with Ctrl+A.")
+            self.message.emit("Choose spots first: by a click, with Ctrl or Shift, or all with Ctrl+A.")
         # The last one may still be on its way to the disk.
         if not chosen or self._writing or self._reviewing.is_past():
             return

@@ -22,7 +22,7 @@ from raterscope.app.workspaces.clicks.crops import Crops, Image
 from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.spots import Spot
-from raterscope.app.workspaces.item_navigation import SceneLoader
+from raterscope.app.workspaces.navigation import PixelLoader
 from raterscope.widgets.canvas.image_canvas import ImageCanvas
 from raterscope.widgets.canvas.marks import ClickMarks
 
@@ -36,7 +36,7 @@ class CanvasView(QObject):
     """Keeps the canvas in step with the scene, the pixels as they come, and what is decided of the spots."""
 
     def __init__(
-        self, document: Document, canvas: ImageCanvas, reviewing: Reviewing, loader: SceneLoader, crops: Crops
+        self, document: Document, canvas: ImageCanvas, reviewing: Reviewing, loader: PixelLoader, crops: Crops
     ) -> None:
         super().__init__(canvas)
         self._document, self._canvas = document, canvas

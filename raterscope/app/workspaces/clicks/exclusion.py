@@ -70,11 +70,11 @@ class Exclusion(QObject):
     -------
     opened(int, Spot)
         Image and spot of a change that was gone to.
-    said(str)
+    message(str)
     """
 
     opened = Signal(int, object)
-    said = Signal(str)
+    message = Signal(str)
 
     def __init__(self, document: Document, jobs: Jobs, screen: ClicksScreen, reviewing: Reviewing) -> None:
         super().__init__(screen)
@@ -96,7 +96,7 @@ class Exclusion(QObject):
     def exclude_chosen(self) -> None:
         """Ask of the annotator who is chosen in the table; who is excluded comes back."""
         if self._screen.table.current is None:
-            self.said.emit("Choose an annotator in the table first.")
+            self.message.emit("Choose an annotator in the table first.")
         else:
             self._screen.table.exclude_current()
 
@@ -117,12 +117,12 @@ class Exclusion(QObject):
             return
         if PROGRAM in contents.review.excluded:
             self._document.record(Decision(verb="include", annotators=(PROGRAM,)))
-            self.said.emit("The scores of the program are included from the next fusion on (F5).")
+            self.message.emit("The scores of the program are included from the next fusion on (F5).")
         elif session.scene.clicks.scores is None:
-            self.said.emit("No scores of a program were imported for this image.")
+            self.message.emit("No scores of a program were imported for this image.")
         else:
             self._document.record(Decision(verb="exclude", annotators=(PROGRAM,)))
-            self.said.emit("The scores of the program are excluded from the next fusion on (F5).")
+            self.message.emit("The scores of the program are excluded from the next fusion on (F5).")
 
     def include(self, number: int) -> None:
         """Let an annotator count fully again."""

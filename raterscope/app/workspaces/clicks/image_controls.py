@@ -64,12 +64,12 @@ class Controls(QObject):
 
     Signals
     -------
-    said(str)
+    message(str)
     flag_requested(int)
         Flag an image of the list, or take its flag away.
     """
 
-    said = Signal(str)
+    message = Signal(str)
     flag_requested = Signal(int)
 
     def __init__(self, document: Document, screen: ClicksScreen) -> None:
@@ -84,7 +84,7 @@ class Controls(QObject):
         """Mark an image as a positive or negative control; take away a mark that it has already."""
         contents = self._document.contents
         if contents is None or image is None:
-            self.said.emit("Choose an image first.")
+            self.message.emit("Choose an image first.")
             return
         mark = contents.review.control_mark(image)
         marked = mark is not None and mark.holds == (verb == "positive")
@@ -100,7 +100,7 @@ class Controls(QObject):
         accepted = sum(spot.verdict in ("accepted", "added") for spot in spots)
         if verb == "negative" and accepted:
             number = "a spot" if accepted == 1 else f"{accepted:,} spots"
-            self.said.emit(f"You accepted {number} on {entry.name}: it holds structures.")
+            self.message.emit(f"You accepted {number} on {entry.name}: it holds structures.")
             return
         self._document.record(Decision(verb=verb, item=image, subject=ImageSubject(name=entry.name)))
 
@@ -108,7 +108,7 @@ class Controls(QObject):
         """Say what the next fusion takes an image for; news from before a decision are cleared by it."""
         if isinstance(decision.subject, ImageSubject) and decision.verb in WORDS:
             what = "no control" if decision.verb == "uncontrol" else f"a {decision.verb} control"
-            self.said.emit(f"{decision.subject.name} is {what} from the next fusion on (F5).")
+            self.message.emit(f"{decision.subject.name} is {what} from the next fusion on (F5).")
 
     def _on_menu(self, place: QPoint) -> None:
         view, contents = self._screen.queue.view, self._document.contents

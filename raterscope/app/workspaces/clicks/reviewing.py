@@ -37,14 +37,14 @@ class Reviewing(QObject):
         Index of the spot looked at.
     exhausted
         No other disputed spot is left, here or on other images.
-    said(str)
+    message(str)
         Why nothing can be decided here now.
     """
 
     spots_changed = Signal()
     selected = Signal(object)
     exhausted = Signal()
-    said = Signal(str)
+    message = Signal(str)
 
     def __init__(
         self, document: Document, session: ClicksSession, elsewhere: Elsewhere, parent: QObject | None = None
@@ -167,7 +167,7 @@ class Reviewing(QObject):
             self.next_disputed()
             return
         if spot.decided and (verb == "skip" or not self._by_hand):
-            self.said.emit(
+            self.message.emit(
                 f"Spot {spot.number} is decided already ({spot.state}). Undo, or click it, to change that; "
                 "Tab goes on."
             )
@@ -212,7 +212,7 @@ class Reviewing(QObject):
         """Tell whether what is shown is past, and say that nothing can be decided on it."""
         past = self._session.shown and self._session.scene.replayed
         if past:
-            self.said.emit("This is a replay: leave it (Esc) to decide.")
+            self.message.emit("This is a replay: leave it (Esc) to decide.")
         return past
 
     def _on_written(self) -> None:

@@ -14,7 +14,7 @@ from raterscope.app.session import Session
 from raterscope.app.study import ImageEntry, RunEntry, Study, StudyError
 from raterscope.app.study.digests import digest_of_file
 from raterscope.app.workspaces.clicks.crops import Image
-from raterscope.app.workspaces.item_navigation import apart, why_missing
+from raterscope.app.workspaces.navigation import missing_file_message, own_memory
 
 __all__ = ["ClicksSession", "Scene", "load_pixels", "read_scene"]
 
@@ -39,6 +39,11 @@ class Scene:
     replayed: bool = False
     later: int = 0
 
+    @property
+    def item(self) -> ImageEntry:
+        """The image."""
+        return self.image
+
 
 ClicksSession = Session[Scene, None]
 """What the clicks workspace shows: the scene as the stream and the scale have it."""
@@ -52,7 +57,7 @@ def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene
     return Scene(
         image=entry,
         path=study.locate(entry),
-        missing=why_missing(entry, study),
+        missing=missing_file_message(entry, study),
         clicks=study.clicks(image, shown),
         run=shown,
         fusion=fusion,
@@ -75,4 +80,4 @@ def load_pixels(entry: ImageEntry, path: Path, watch: Watch) -> Image:
         raise StudyError("is no longer the image that was added: its content differs", file=path)
     if is_large(entry.width, entry.height):
         return open_pyramid(path, digest, part(watch, 0.1, 1.0))
-    return apart(load_image(path))
+    return own_memory(load_image(path))

@@ -102,7 +102,7 @@ class Streaming(QObject):
         self.live.changed.connect(self._tell)
         self.live.stepped.connect(self._on_stepped)
         self.live.advanced.connect(self._on_advanced)
-        self.live.noticed.connect(screen.said)
+        self.live.noticed.connect(screen.message)
         self.live.refused.connect(self._on_refused)
         self.live.columns_unknown.connect(self._ask_columns)
         self.live.stopped.connect(self._on_stopped)
@@ -158,7 +158,7 @@ class Streaming(QObject):
     def _on_replay_requested(self) -> None:
         scene = self.as_read
         if scene is None or not len(scene.clicks.annotators):
-            self._screen.said.emit("There are no clicks to replay.")
+            self._screen.message.emit("There are no clicks to replay.")
             return
         people = len(scene.clicks.annotators)
         self._order = "random" if scene.clicks.time is None else "time"
@@ -186,7 +186,9 @@ class Streaming(QObject):
         try:
             return replace(self.plan, stream=StreamPlan.from_dict(scene.run.settings))
         except SettingsError:
-            self._screen.said.emit("The replay uses OEM and DEM, unlike the run: its detections may differ.")
+            self._screen.message.emit(
+                "The replay uses OEM and DEM, unlike the run: its detections may differ."
+            )
             return self.plan
 
     def _experience_for(self, scene: Scene) -> Callable[[], Experience]:
@@ -218,7 +220,7 @@ class Streaming(QObject):
     def leave_replay(self) -> None:
         """Show the last fusion again."""
         self.replay.leave()
-        self._screen.said.emit("")
+        self._screen.message.emit("")
         self.moved.emit()
 
     def _on_moved(self) -> None:
@@ -246,7 +248,7 @@ class Streaming(QObject):
     def watch(self, source: Path) -> None:
         """Follow a file or a folder into the study."""
         if self._document.contents is None:
-            self._screen.said.emit("Open or make a study first: what comes is kept in it.")
+            self._screen.message.emit("Open or make a study first: what comes is kept in it.")
             return
         self._follow(Wish(source, self.plan, {}))
 
@@ -264,7 +266,7 @@ class Streaming(QObject):
     def _on_stopped(self, run: int | None) -> None:
         self._look_elsewhere()
         kept = f"what it came to is kept as run {run}" if run is not None else "nothing had come"
-        self._screen.said.emit(f"The source is no longer watched; {kept}.")
+        self._screen.message.emit(f"The source is no longer watched; {kept}.")
 
     def _on_refused(self, sentence: str) -> None:
         self._screen.refused.emit(sentence)

@@ -31,10 +31,10 @@ class Exclusion(QObject):
 
     Signals
     -------
-    said(str)
+    message(str)
     """
 
-    said = Signal(str)
+    message = Signal(str)
 
     def __init__(self, document: Document, jobs: Jobs, screen: LabelsScreen, session: LabelsSession) -> None:
         super().__init__(screen)
@@ -101,7 +101,7 @@ class Exclusion(QObject):
     def begin(self) -> None:
         """Fuse without those chosen and show what would change."""
         if not self._session.shown or not self._chosen:
-            self.said.emit("Choose an annotator or a community first.")
+            self.message.emit("Choose an annotator or a community first.")
             return
         scene = self._session.scene
         if self._excluded.keys() >= set(self._chosen):

@@ -60,6 +60,11 @@ class Scene:
     later: int = 0
     excluded: Labels | None = None
 
+    @property
+    def item(self) -> QuestionEntry:
+        """The question."""
+        return self.question
+
     @cached_property
     def number_of(self) -> dict[str, int]:
         """The number of each task, by its name."""

@@ -43,14 +43,14 @@ class Tasks(QObject):
         What is decided has changed.
     exhausted
         Nothing is left to be decided, here or in other questions.
-    said(str)
+    message(str)
         Why something was not done.
     """
 
     selected = Signal(object)
     changed = Signal()
     exhausted = Signal()
-    said = Signal(str)
+    message = Signal(str)
 
     def __init__(
         self,
@@ -234,7 +234,7 @@ class Tasks(QObject):
         scene, task = self._session.scene, self.current
         if task is None or self.decided[task] == OPEN or (self._by_hand and not skip):
             return True
-        self.said.emit(
+        self.message.emit(
             f"{scene.labels.tasks[task]} is decided already ({scene.classes[self.decided[task]]}). "
             "Press C to take that back, or choose it in the list, to change that; Tab goes on."
         )

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QWidget
 from raterscope.algorithms.labels.fusion import LabelPlan, QuestionSettings
 from raterscope.algorithms.progress import Watch
 from raterscope.app.comparison import Change
+from raterscope.app.contents import Contents
 from raterscope.app.convergence import of_labels
 from raterscope.app.disputes import MATTERS
 from raterscope.app.document import Document
@@ -21,7 +22,7 @@ from raterscope.app.kinds.labels.running import Answer, Draft, Inputs, fuse_inpu
 from raterscope.app.review import Decision, ReviewState, TaskSubject
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import RunEntry
-from raterscope.app.workspaces.blind_mode import BlindMode
+from raterscope.app.workspaces.core import BlindTexts, WorkspaceCore
 from raterscope.app.workspaces.labels import view
 from raterscope.app.workspaces.labels.active_learning import ActiveLearning
 from raterscope.app.workspaces.labels.annotator_detail import AnnotatorDetail
@@ -30,12 +31,20 @@ from raterscope.app.workspaces.labels.cell_tasks import cell_tasks
 from raterscope.app.workspaces.labels.decision_rates import DecisionRates
 from raterscope.app.workspaces.labels.exclusion import Exclusion
 from raterscope.app.workspaces.labels.method_comparison import CrossValidation, MethodComparison
-from raterscope.app.workspaces.labels.scene import LabelsSession, Scene, analyse, disputed_tasks, read_scene
+from raterscope.app.workspaces.labels.scene import (
+    Analysis,
+    LabelsSession,
+    Scene,
+    analyse,
+    disputed_tasks,
+    read_scene,
+)
 from raterscope.app.workspaces.labels.screen import LabelsScreen
 from raterscope.app.workspaces.labels.tasks import Tasks
-from raterscope.app.workspaces.question_navigation import QuestionNavigation
+from raterscope.app.workspaces.navigation import QuestionNavigation
 from raterscope.app.workspaces.review_order import RemainingQuestions, next_unit
-from raterscope.app.workspaces.runs import FusionWork, Runs
+from raterscope.app.workspaces.runs import FusionWork
+from raterscope.app.workspaces.screen import ActionEntry
 from raterscope.app.workspaces.task_pictures import TaskPictures
 from raterscope.widgets.dialogs.answers import AnswersDialog
 from raterscope.widgets.panels.fuse_panel import RunRequest
@@ -44,31 +53,28 @@ from raterscope.widgets.panels.task_panel import keys_of
 
 __all__ = ["LabelsWorkspace"]
 
-MOST_KEPT = 20
-"""Annotators that are chosen, as many as are found again after a crash."""
+BLIND = BlindTexts(
+    "Hide names, and votes until you decide",
+    "Names are hidden, and votes until you decide.",
+    "Names and votes are shown.",
+)
+MOST_STORED = 20
+"""Selected annotators that are restored after a crash."""
 
 
 class LabelsWorkspace(LabelsScreen):
-    """One screen: which task, who said what of it, whom to trust, what the expert decides."""
+    """Review of labels: tasks and their votes, annotators and their reliability, the expert's decisions."""
 
     def __init__(self, document: Document, jobs: Jobs, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._document = document
-        self._jobs = jobs
+        self._document, self._jobs = document, jobs
         self.session = self._session = LabelsSession(self)
-        self.hiding = BlindMode(
-            document, "labels", self, "Hide names, and votes until you decide",
-            "Names are hidden, and votes until you decide.", "Names and votes are shown.",
-        )  # fmt: skip
-        self._change: Change | None = None
-        """The change to be looked at once its question is on screen."""
+        self.core = core = WorkspaceCore(self, document, jobs, self.session, "labels", BLIND)
         self._cell: tuple[tuple[int, ...], int, int] | None = None
-        """Whose cell the tasks shown are behind, true class and output."""
+        """Annotators, true class and output of the cell whose tasks are listed."""
         self._finding = LatestTask()
-        self.runs = Runs(document, jobs, self, "labels", _request_of)
-        self.fusing = self.runs.fusing
-        self.questions = QuestionNavigation(
-            document, jobs, self.question, self.runs, "labels", "votes", read_scene, analyse
+        self.navigation = QuestionNavigation(
+            document, jobs, core.runs, "votes", read_scene, analyse, self.question
         )
         self.pictures = TaskPictures(document, jobs, self)
         self.tasks = Tasks(
@@ -85,30 +91,22 @@ class LabelsWorkspace(LabelsScreen):
         self.folding = CrossValidation(document, jobs, self.folds, self.session, self)
         self.deciding = DecisionRates(document, self.decisions, self.session, self)
         self._connect()
+        core.connect_screen(self.navigation)
         self._make_actions()
-        self._on_replaced()
 
     def _connect(self) -> None:
-        self._document.replaced.connect(self._on_replaced)
-        self._document.changed.connect(self._on_changed)
-        self._document.decided.connect(self._on_decided)
-        self.questions.arrived.connect(self.session.show)
-        self.session.scene_changed.connect(self._on_scene)
         self.session.scene_settled.connect(self._on_settled)
-        self.session.cleared.connect(self._on_cleared)
         self.session.blind_changed.connect(self._find_behind)
-        self.questions.refused.connect(self.refused)
         self.describe.clicked.connect(self._on_describe)
-        self.hiding.changed.connect(self.session.set_blind)
         self.tasks.changed.connect(self._show_status)
         self.tasks.exhausted.connect(self._on_exhausted)
-        self.tasks.said.connect(self.said)
+        self.tasks.message.connect(self.message)
         self.task_panel.annotator_chosen.connect(self._on_voter)
         self.people.community_chosen.connect(self._on_community)
         self.people.cell_chosen.connect(self._on_cell)
         self.drift.dynamic_wanted.connect(self._on_dynamic_wanted)
         self.comparing.part_wanted.connect(self._on_part_wanted)
-        self.excluding.said.connect(self.said)
+        self.excluding.message.connect(self.message)
         self.folding.refused.connect(self.refused)
         self.behind.chosen.connect(self.tasks.select)
         self.ask.chosen.connect(self.tasks.select)
@@ -116,20 +114,15 @@ class LabelsWorkspace(LabelsScreen):
         self.behind.picture_wanted.connect(self._on_picture_wanted)
         self.pictures.ready.connect(self.behind.set_picture)
         self.comparing.run_chosen.connect(self.runs.choose)
-        self.fuse_panel.run_requested.connect(self._on_run_requested)
-        self.fuse_panel.compare_requested.connect(self._on_compare_requested)
-        self.fusing.partial.connect(self._on_partial)
 
     def _make_actions(self) -> None:
-        described = (
+        described: tuple[ActionEntry, ...] = (
             ("Next disputed task", "Tab", partial(self.tasks.go, 1)),
             ("Previous disputed task", "Shift+Tab", partial(self.tasks.go, -1)),
             ("Skip", "S", self.tasks.skip),
             ("Take back what was decided", "C", self.tasks.clear),
             ("Exclude selected annotators", "X", self.excluding.begin),
-            self.hiding.action,
-            ("Next question", "PgDown", partial(self.questions.step, 1)),
-            ("Previous question", "PgUp", partial(self.questions.step, -1)),
+            *self.core.navigation_actions("question"),
             ("Leave the panel", "Esc", self.close_fuse_panel),
         )
         self.add_actions(described, (self.wall, self.queue.view, self.task_panel))
@@ -137,75 +130,62 @@ class LabelsWorkspace(LabelsScreen):
 
     # What is shown
 
-    def current_item(self) -> int | None:
-        """Give the study's number of the question on screen."""
-        return self.questions.current
-
-    def go_to(self, item: int) -> None:
+    def show_scene(self, scene: Scene | None, analysis: Analysis | None) -> None:
         """Show a question."""
-        self.questions.show(item)
+        self.session.show(scene, analysis)
 
-    def go_to_change(self, change: Change) -> None:
-        """Look at a task that another run answers otherwise."""
-        self._change = None
-        if not self.session.shown or self.session.scene.question.id != change.item:
-            self._change = change
-            self.questions.show(change.item)
-        elif change.name in self.session.scene.number_of:
+    def show_change(self, change: Change) -> None:
+        """Select a task that another run answers otherwise."""
+        if change.name in self.session.scene.number_of:
             self.tasks.select(self.session.scene.number_of[change.name])
 
-    def annotators_here(self) -> Sequence[str]:
-        """Name the annotators of the question."""
+    def annotators_on_screen(self) -> Sequence[str]:
+        """Return the annotators of the question."""
         return self.session.scene.labels.annotators if self.session.shown else ()
 
     def choose_annotator(self, name: str) -> None:
         """Choose an annotator everywhere."""
-        self.people.choose((self.annotators_here().index(name),))
+        self.people.choose((self.annotators_on_screen().index(name),))
 
-    def whereabouts(self) -> dict[str, Any]:
-        """Tell the task and who is chosen too."""
-        chosen = self.people.names(self.session.selection[:MOST_KEPT])
-        return {**super().whereabouts(), "task": self.tasks.current, "annotators": list(chosen)}
+    def view_state(self) -> dict[str, Any]:
+        """Return the task and the selected annotators too."""
+        names = self.people.names(self.session.selection[:MOST_STORED])
+        return {**super().view_state(), "task": self.tasks.current, "annotators": list(names)}
 
-    def return_to(self, told: Mapping[str, Any]) -> None:
-        """Look at the task and at whom one looked."""
-        super().return_to(told)
-        names, task = told.get("annotators"), told.get("task")
+    def restore_view(self, state: Mapping[str, Any]) -> None:
+        """Select the task and the annotators."""
+        super().restore_view(state)
+        names, task = state.get("annotators"), state.get("task")
         if isinstance(names, list):
-            here = {name: number for number, name in enumerate(self.annotators_here())}
-            self.people.choose([here[name] for name in names if isinstance(name, str) and name in here])
+            index = {name: number for number, name in enumerate(self.annotators_on_screen())}
+            self.people.choose([index[name] for name in names if isinstance(name, str) and name in index])
         if self.session.shown and isinstance(task, int) and 0 <= task < len(self.session.scene.labels.tasks):
             self.tasks.go_to(task)
 
-    def _on_replaced(self) -> None:
-        self.runs.forget()
+    def forget_study(self) -> None:
+        """Drop what belongs to the study that was open."""
         self.pictures.forget()
-        self.questions.reset()
-        self._on_changed()
 
-    def _on_changed(self) -> None:
-        self.runs.show_history()
+    def on_study_changed(self) -> None:
+        """Count what remains, and offer to describe the answers of the question."""
         self.left.reread()
-        self.questions.refresh()
-        self.describe.setEnabled(self.questions.current is not None)
-        self.tell_stale()
+        self.describe.setEnabled(self.navigation.current is not None)
 
-    def _on_cleared(self) -> None:
+    def on_cleared(self) -> None:
+        """Show that there is no question."""
         self.left.select(None)
         self._leave_cell()
         self.status_changed.emit("")
         self._show_trace(None)
-        self.say_converged("")
         self.comparing.set_advice(())
 
-    def _on_scene(self, scene: Scene) -> None:
+    def on_scene(self, scene: Scene) -> None:
+        """Show a question, and what its run has to note."""
         self.left.select(scene.question.id)
         self._leave_cell()
-        if self._change is not None:
-            self.go_to_change(self._change)
         self._show_status()
         fusion, run, analysis = scene.fusion, scene.run, self.session.analysis
-        self.say_converged(of_labels(fusion, run.settings) if fusion and run else "")
+        self.show_not_converged(of_labels(fusion, run.settings) if fusion and run else "")
         notices = () if fusion is None else fusion.notices
         self.comparing.set_advice((*analysis.advice, *notices), err_together=analysis.err_together)
 
@@ -269,11 +249,8 @@ class LabelsWorkspace(LabelsScreen):
 
     # What the expert does
 
-    def _on_decided(self, decision: Decision) -> None:
-        contents = self._document.contents
-        if contents is None:
-            return
-        self.runs.show_history()
+    def on_decided(self, decision: Decision, contents: Contents) -> None:
+        """Show a decision that was stored, and go to what was undone."""
         self.left.recount()
         if self.session.shown:
             decided, _ = _settled(contents.review, self.session.scene.question.id)
@@ -285,13 +262,12 @@ class LabelsWorkspace(LabelsScreen):
         elif decision.annotators or (target := contents.target(decision)) is None or target.annotators:
             self.people.refresh()
             self.excluding.refresh()
-        self.tell_stale()
 
     @while_shown
     def _on_exhausted(self) -> None:
         if self.session.scene.fusion is not None:
             in_list = "Nothing more in this list waits for a decision."
-            self.said.emit(self.left.nothing_left() if self.tasks.walks_disputed else in_list)
+            self.message.emit(self.left.nothing_left() if self.tasks.walks_disputed else in_list)
 
     def _go_elsewhere(self, step: int, skipped: bool, _finish: bool) -> bool:
         """Go on with the next question in which something waits for a decision; tells whether there is."""
@@ -299,7 +275,7 @@ class LabelsWorkspace(LabelsScreen):
         found = next_unit(self.left.units(), here, step, skipped=skipped)
         if found is not None:
             self.tasks.enter(found, step, skipped)
-            self.questions.show(found)
+            self.navigation.show(found)
         return found is not None
 
     @while_shown
@@ -339,19 +315,24 @@ class LabelsWorkspace(LabelsScreen):
             self.toggle_fuse_panel()
         self.fuse_panel.run.setFocus()
 
-    def _on_run_requested(self, wanted: RunRequest) -> None:
-        if not isinstance(wanted.assignment, QuestionSettings):
-            raise TypeError("labels are fused with what is made of the question")
-        plan = LabelPlan(wanted.algorithm, wanted.settings, wanted.assignment)
-        work = FusionWork("labels", "question", gather, partial(_fuse, plan), keep)
-        self.runs.start(wanted, work, self.questions.current)
+    def request_of(self, run: RunEntry) -> RunRequest:
+        """Return the request that repeats a run."""
+        plan = LabelPlan.from_dict(run.settings)
+        return RunRequest(plan.algorithm, plan.settings, assignment=plan.about)
 
-    def _on_partial(self, question: int, draft: Draft) -> None:
-        if question == self.questions.current:
-            self._show_trace(draft)
+    def fusion_work(self, request: RunRequest) -> FusionWork:
+        """Return the steps of a run that was requested in the Fuse panel."""
+        if not isinstance(request.assignment, QuestionSettings):
+            raise TypeError("labels are fused with the settings of their question")
+        plan = LabelPlan(request.algorithm, request.settings, request.assignment)
+        return FusionWork("labels", "question", gather, partial(_fuse, plan), keep)
 
-    def _on_compare_requested(self, _runs: Sequence[int]) -> None:
-        self.close_fuse_panel()
+    def show_draft(self, draft: Draft) -> None:
+        """Plot the convergence so far."""
+        self._show_trace(draft)
+
+    def show_comparison(self, _runs: Sequence[int]) -> None:
+        """Show the table of methods."""
         self.left_tabs.setCurrentWidget(self.comparing)
 
 
@@ -368,8 +349,3 @@ def _behind(
 ) -> GridView:
     watch(0.0, "finding the tasks of a cell")
     return cell_tasks(scene, annotators, true, given, blind=blind)
-
-
-def _request_of(run: RunEntry) -> RunRequest:
-    plan = LabelPlan.from_dict(run.settings)
-    return RunRequest(plan.algorithm, plan.settings, assignment=plan.about)

@@ -59,7 +59,7 @@ class MethodComparer(QObject):
     """
 
     refused = Signal(str)
-    said = Signal(str)
+    message = Signal(str)
     outlines_changed = Signal()
 
     def __init__(self, document: Document, jobs: Jobs, screen: MasksScreen, session: MasksSession) -> None:
@@ -168,7 +168,7 @@ class MethodComparer(QObject):
         self._document.ask("Keeping compared methods", partial(keep_methods, found))
         if found.problems:
             more = f" ({len(found.problems) - 1} more like it)" if len(found.problems) > 1 else ""
-            self.said.emit(f"{found.problems[0]}{more}")
+            self.message.emit(f"{found.problems[0]}{more}")
 
     def _on_kept(self, found: ComparedMethods | None) -> None:
         if found is not None and self._found is None:

@@ -54,7 +54,7 @@ class Reviewing(QObject):
         The consensus with what was settled on top is another.
     exhausted
         No other disputed region is left, here or elsewhere.
-    said(str)
+    message(str)
         Why something was not done.
     """
 
@@ -63,7 +63,7 @@ class Reviewing(QObject):
     retold = Signal(object)
     consensus_changed = Signal()
     exhausted = Signal()
-    said = Signal(str)
+    message = Signal(str)
 
     def __init__(
         self,
@@ -200,7 +200,7 @@ class Reviewing(QObject):
         if region is None or region.left or self._by_hand:
             return True
         how = f"taken from {region.rater}" if region.rater and not self.covered else region.state
-        self.said.emit(
+        self.message.emit(
             f"Region {region.number} is settled already ({how}). Undo, or click its box, to change that; "
             "Tab goes on."
         )
@@ -221,7 +221,7 @@ class Reviewing(QObject):
         region = self.region
         masks = self._session.scene.masks[self._session.part] if region is not None else {}
         if region is None or rater not in masks or self.covers(region):
-            self.said.emit("Choose a disputed region first; Tab goes to the next.")
+            self.message.emit("Choose a disputed region first; Tab goes to the next.")
             return
         if not self._may_decide():
             return
@@ -259,16 +259,16 @@ class Reviewing(QObject):
         strokes = [known[voxels] for voxels in of if voxels is not None and voxels in known]
         painted = sorted({stroke.origin[0] for stroke in strokes})
         if consensus is None or len(painted) < 2:
-            self.said.emit("Paint on two slices of the large view; those between them are then filled in.")
+            self.message.emit("Paint on two slices of the large view; those between them are then filled in.")
             return
         if painted[-1] - painted[0] + 1 == len(painted):
-            self.said.emit("There is no slice between those that you painted.")
+            self.message.emit("There is no slice between those that you painted.")
             return
         scene = self._session.scene
         work = partial(_interpolated, strokes, consensus, scene.image.lattice)
         job = self._jobs.start("Filling in slices", work, quiet=True)
         job.finished.connect(partial(self._on_interpolated, scene))
-        job.failed.connect(self.said)
+        job.failed.connect(self.message)
 
     @while_shown
     def decided(self, decision: Decision) -> None:
@@ -292,7 +292,7 @@ class Reviewing(QObject):
         if region is None and drawn is None and self.regions:
             self.next_disputed()
         elif drawn is None:
-            self.said.emit(DRAW_FIRST)
+            self.message.emit(DRAW_FIRST)
         elif region is not None:
             self._decide("paint", region, version_of(region, drawn))
         elif not self._go_on:
@@ -301,7 +301,7 @@ class Reviewing(QObject):
             work = partial(_all_as_drawn, drawn, scene, structure)
             job = self._jobs.start("Settling what you drew", work, quiet=True)
             job.finished.connect(partial(self._on_whole, scene, structure))
-            job.failed.connect(self.said)
+            job.failed.connect(self.message)
             job.ended.connect(self._on_ended)
 
     def _on_whole(self, scene: Scene, structure: str, settled: Settled) -> None:
@@ -314,7 +314,7 @@ class Reviewing(QObject):
         return self._session.shown and self._session.scene.image.id == scene.image.id
 
     def _on_whole_written(self, _written: object) -> None:
-        self.said.emit(UNCOVERED)
+        self.message.emit(UNCOVERED)
 
     def _decide(self, verb: str, region: DisputedRegion, settled: Settled | None, rater: str = "") -> None:
         if self._go_on:  # the last one is still on its way to the disk
@@ -367,7 +367,7 @@ class Reviewing(QObject):
         if here is None or here.dispute is not region.dispute:
             return
         if covered and not self.covered:
-            self.said.emit(UNCOVERED)
+            self.message.emit(UNCOVERED)
         else:
             self.next_disputed(finish=True)
 
@@ -384,7 +384,7 @@ class Reviewing(QObject):
         if not self._is_of(scene):
             return
         if settled is None:
-            self.said.emit("The slices between are as they should be already.")
+            self.message.emit("The slices between are as they should be already.")
             return
         self._strokes.clear()
         self._record("paint", settled, None)

@@ -21,7 +21,7 @@ from raterscope.app.study import ImageEntry, RunEntry, Study, StudyError
 from raterscope.app.study.masks import mask_entries, read_masks, settled_of
 from raterscope.app.study.records import MaskRecord
 from raterscope.app.study.references import uneven_slices_note
-from raterscope.app.workspaces.item_navigation import why_missing
+from raterscope.app.workspaces.navigation import missing_file_message
 
 __all__ = [
     "LoadedVolume",
@@ -70,6 +70,11 @@ class Scene:
     votes: Mapping[str, Votes] = field(default_factory=dict)
     settled: Mapping[int, Settled] = field(default_factory=dict)
     nothing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def item(self) -> ImageEntry:
+        """The image."""
+        return self.image
 
     @property
     def structures(self) -> tuple[str, ...]:
@@ -135,7 +140,7 @@ def read_scene(image: int, run: int | None, study: Study, watch: Watch) -> Scene
     return Scene(
         image=entry,
         path=study.locate(entry),
-        missing=why_missing(entry, study),
+        missing=missing_file_message(entry, study),
         masks=masks,
         truth={name: read_masks(study, image, name, truth=True)["truth"] for name in truths},
         run=shown,

@@ -15,7 +15,6 @@ from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study.records import MaskRecord
-from raterscope.app.workspaces.item_navigation import SceneLoader
 from raterscope.app.workspaces.masks import view
 from raterscope.app.workspaces.masks.maps import heat_map
 from raterscope.app.workspaces.masks.raters import Raters
@@ -23,6 +22,7 @@ from raterscope.app.workspaces.masks.regions import DisputedRegion
 from raterscope.app.workspaces.masks.reviewing import Reviewing
 from raterscope.app.workspaces.masks.scene import LoadedVolume, MasksSession, Piece, Scene
 from raterscope.app.workspaces.masks.screen import MasksScreen
+from raterscope.app.workspaces.navigation import PixelLoader
 from raterscope.widgets.volume.scene import HeatMap, Outline
 
 __all__ = ["SliceView"]
@@ -46,7 +46,7 @@ class SliceView(QObject):
         session: MasksSession,
         reviewing: Reviewing,
         raters: Raters,
-        loader: SceneLoader,
+        loader: PixelLoader,
     ) -> None:
         super().__init__(screen)
         self._document, self._jobs, self._screen = document, jobs, screen
@@ -207,7 +207,7 @@ class SliceView(QObject):
         found, why = answer
         self._volume.set_heat_map(found)
         if why:
-            self._screen.said.emit(why)
+            self._screen.message.emit(why)
 
     @while_shown
     def _show_band(self) -> None:
@@ -218,13 +218,13 @@ class SliceView(QObject):
             self._volume.set_band(None)
         elif found is None:
             self._volume.set_band(None)
-            self._screen.said.emit("This run has no band: it takes two raters. Press Fuse (F5) again.")
+            self._screen.message.emit("This run has no band: it takes two raters. Press Fuse (F5) again.")
         else:
             reach = found.multiplier(covered)
             raised = found.ratio + np.float32(_RAISED)
             self._volume.set_band(raised, _RAISED - reach, _RAISED + reach, found.origin)
             if found.raters == 2:
-                self._screen.said.emit(f"Bands of two raters are rough. {TWO_RATERS}")
+                self._screen.message.emit(f"Bands of two raters are rough. {TWO_RATERS}")
 
     @while_shown
     def _show_weight(self) -> None:

@@ -12,6 +12,7 @@ from raterscope.algorithms.masks.data import MaskTrace
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.progress import Watch
 from raterscope.app.comparison import Change
+from raterscope.app.contents import Contents
 from raterscope.app.convergence import of_masks
 from raterscope.app.disputes import MATTERS
 from raterscope.app.document import Document
@@ -19,10 +20,9 @@ from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.masks.running import Answer, Draft, Inputs, fuse_inputs, gather, keep
 from raterscope.app.review import Decision, RegionSubject
 from raterscope.app.study import RunEntry
-from raterscope.app.workspaces.blind_mode import BlindMode
 from raterscope.app.workspaces.calibration import Calibration
+from raterscope.app.workspaces.core import BlindTexts, WorkspaceCore, finite_numbers
 from raterscope.app.workspaces.history_lines import run_title
-from raterscope.app.workspaces.item_navigation import ItemNavigation, SceneLoader
 from raterscope.app.workspaces.masks import view
 from raterscope.app.workspaces.masks.method_comparison import MethodComparer
 from raterscope.app.workspaces.masks.raters import Alternatives, Raters
@@ -33,32 +33,35 @@ from raterscope.app.workspaces.masks.scene import MasksSession, Piece, Scene, lo
 from raterscope.app.workspaces.masks.screen import BOUND, MasksScreen
 from raterscope.app.workspaces.masks.slice_view import SliceView
 from raterscope.app.workspaces.masks.structure_coding import StructureCoding
+from raterscope.app.workspaces.navigation import ItemNavigation, PixelLoader
 from raterscope.app.workspaces.review_order import next_unit
 from raterscope.app.workspaces.review_queue import ReviewQueue
-from raterscope.app.workspaces.runs import FusionWork, Runs
-from raterscope.app.workspaces.session_restore import numbers_in
+from raterscope.app.workspaces.runs import FusionWork
+from raterscope.app.workspaces.screen import ActionEntry
 from raterscope.widgets.panels.fuse_panel import RunRequest
 
 __all__ = ["MasksWorkspace"]
 
 
+BLIND = BlindTexts(
+    "Hide raters' masks until you decide",
+    "What raters drew and what the model says is hidden until you have settled it.",
+    "What raters drew and what the model says is shown.",
+)
+
+
 class MasksWorkspace(MasksScreen):
-    """One screen: which case, which region, who drew what, what the expert decides."""
+    """Review of masks: cases, their disputed regions, raters and consensus, and the expert's decisions."""
 
     def __init__(self, document: Document, jobs: Jobs, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._document = document
-        self._jobs = jobs
         self.session = self._session = MasksSession(self)
         self.session.scene_changed.connect(self._begin)
-        self.hiding = BlindMode(
-            document, "masks", self, "Hide raters' masks until you decide",
-            "What raters drew and what the model says is hidden until you have settled it.",
-            "What raters drew and what the model says is shown.",
-        )  # fmt: skip
-        self.loader = SceneLoader(document, jobs, read_scene, load_pixels, self)
+        self.core = core = WorkspaceCore(self, document, jobs, self.session, "masks", BLIND)
+        self.loader = PixelLoader(document, jobs, load_pixels, self)
         self.reviewing = Reviewing(document, jobs, self.session, self._go_elsewhere, self)
-        self.queueing = ReviewQueue(
+        self.review_queue = ReviewQueue(
             document,
             self.queue,
             "masks",
@@ -69,9 +72,9 @@ class MasksWorkspace(MasksScreen):
             tip="A decision matters where the consensus of a region is wrong with a probability of "
             f"{MATTERS:g} or more: the mean over its voxels, by the map of the true outline.",
         )
-        self.runs = Runs(document, jobs, self, "masks", _request_of)
-        self.fusing = self.runs.fusing
-        self.walk = ItemNavigation(document, self.queueing, self.loader, self.runs, "masks", self.canvas)
+        self.navigation = ItemNavigation(
+            document, jobs, core.runs, "a case", read_scene, self.review_queue, self.loader, self.canvas
+        )
         self.comparing = RunComparison(document, jobs, self.session)
         self.tabs.addTab(self.comparing, "Runs")
         self.tabs.addTab(self.methods, "Methods")
@@ -85,30 +88,21 @@ class MasksWorkspace(MasksScreen):
             document, jobs, self, self.session, self.reviewing, self.raters, self.loader
         )
         self.on_slices.other_outlines = self.comparing_methods.outlines
-        self._notices = ""
         self._wanted: tuple[int, str] | None = None
         """The structure with which a case that is on its way is to begin."""
         self._connect()
+        core.connect_screen(self.navigation)
         self._make_actions()
-        self._on_replaced()
 
     def _connect(self) -> None:
-        self._document.replaced.connect(self._on_replaced)
-        self._document.changed.connect(self._on_changed)
-        self._document.decided.connect(self._on_decided)
-        self.queue.item_chosen.connect(self._on_item_chosen)
-        self.walk.arrived.connect(self._show_scene)
         self.loader.refused.connect(self.refused)
         review = self.reviewing
         review.regions_changed.connect(self._on_regions)
         review.selected.connect(self._on_selected)
         review.exhausted.connect(self._on_exhausted)
         review.retold.connect(self._show_region)
-        review.said.connect(self.said)
-        self.hiding.changed.connect(self.session.set_blind)
+        review.message.connect(self.message)
         self.session.view_changed.connect(self._on_view)
-        self.session.scene_changed.connect(self._on_scene)
-        self.session.cleared.connect(self._on_cleared)
         self.consensuses.shown.connect(self.on_slices.show_outlines)
         self.maps.structure_chosen.connect(self._on_structure)
         self.volume.painted.connect(review.paint)
@@ -121,20 +115,17 @@ class MasksWorkspace(MasksScreen):
         panel.brush_requested.connect(partial(self._toggle_tool, "brush"))
         panel.erase_requested.connect(partial(self._toggle_tool, "eraser"))
         panel.undo_requested.connect(self._document.undo)
-        self.fuse_panel.run_requested.connect(self._on_run_requested)
-        self.fuse_panel.compare_requested.connect(self._on_compare_requested)
         self.comparing.refused.connect(self.refused)
         self.comparing_methods.refused.connect(self.refused)
-        self.comparing_methods.said.connect(self.said)
+        self.comparing_methods.message.connect(self.message)
         self.comparing_methods.outlines_changed.connect(self.on_slices.show_consensus)
-        self.describing.refused.connect(self.said)
+        self.describing.refused.connect(self.message)
         self.comparing.run_chosen.connect(self.runs.choose)
         self.runs.ended.connect(self.on_slices.show_consensus)
-        self.fusing.partial.connect(self._on_partial)
 
     def _make_actions(self) -> None:
         review = self.reviewing
-        described = (
+        described: tuple[ActionEntry, ...] = (
             ("Next disputed region", "Tab", partial(review.next_disputed, 1)),
             ("Previous disputed region", "Shift+Tab", partial(review.next_disputed, -1)),
             ("Accept the consensus", "A", review.accept),
@@ -145,9 +136,7 @@ class MasksWorkspace(MasksScreen):
             ("Interpolate between painted slices", "I", review.interpolate),
             ("Next map", "D", self.maps.next_map),
             ("Code and colour of the structure", "K", self._describe),
-            self.hiding.action,
-            ("Next case", "PgDown", partial(self.queueing.step, 1)),
-            ("Previous case", "PgUp", partial(self.queueing.step, -1)),
+            *self.core.navigation_actions("case"),
             ("Leave the tool or the panel", "Esc", self._leave),
         )
         self.add_actions(described, (self.volume, self.region_panel, self.queue.view))
@@ -155,40 +144,30 @@ class MasksWorkspace(MasksScreen):
 
     # What is shown
 
-    def current_item(self) -> int | None:
-        """Give the study's number of the case on screen."""
-        return self.session.scene.image.id if self.session.shown else None
-
     @property
     def has_to_leave(self) -> bool:
         """Whether Esc has a tool or a panel to leave."""
         return super().has_to_leave or self.volume.tool != "look"
 
-    def go_to(self, item: int) -> None:
-        """Show a case."""
-        self.walk.choose(item)
-
-    def go_to_change(self, change: Change) -> None:
-        """Look at a region where another run draws the consensus otherwise."""
-        if self.current_item() != change.item:
-            self.walk.visit(change.item, partial(self.go_to_change, change))
-        elif change.box is not None:
-            self._show_one(change.name)
+    def show_change(self, change: Change) -> None:
+        """Select a region where another run draws the consensus otherwise."""
+        if change.box is not None:
+            self._show_structure(change.name)
             self.volume.look_at(*change.box)
 
-    def annotators_here(self) -> Sequence[str]:
-        """Name the raters of the case."""
+    def annotators_on_screen(self) -> Sequence[str]:
+        """Return the raters of the case."""
         return [row.name for row in self.table.model.rows]
 
     def choose_annotator(self, name: str) -> None:
         """Choose a rater everywhere."""
         self.raters.choose(name)
 
-    def whereabouts(self) -> dict[str, Any]:
-        """Tell structure, region, rater, slices and layout too."""
+    def view_state(self) -> dict[str, Any]:
+        """Return structure, region, rater, slices and layout too."""
         region = self.reviewing.region
         return {
-            **super().whereabouts(),
+            **super().view_state(),
             "structure": self.session.part,
             "region": None if region is None else region.number,
             "rater": self.raters.current,
@@ -196,41 +175,36 @@ class MasksWorkspace(MasksScreen):
             "layout": self.volume.layout_name,
         }
 
-    def return_to(self, told: Mapping[str, Any]) -> None:
-        """Select structure, region and rater, and look at the slices that one did."""
-        super().return_to(told)
-        if isinstance(told.get("structure"), str):
-            self._show_one(told["structure"])
-        if told.get("layout") in ("three", *self.volume.planes):
-            self.volume.set_layout(told["layout"])
+    def restore_view(self, state: Mapping[str, Any]) -> None:
+        """Select structure, region and rater, and show the same slices."""
+        super().restore_view(state)
+        if isinstance(state.get("structure"), str):
+            self._show_structure(state["structure"])
+        if state.get("layout") in ("three", *self.volume.planes):
+            self.volume.set_layout(state["layout"])
         numbers = [region.number for region in self.reviewing.regions]
-        if told.get("region") in numbers:
-            self.reviewing.go_to(numbers.index(told["region"]))
-        if told.get("rater") in self.annotators_here():
-            self.choose_annotator(told["rater"])
-        place = numbers_in(told.get("crosshair"), 3)
-        if place is not None:
-            self.volume.go_to((int(place[0]), int(place[1]), int(place[2])))
+        if state.get("region") in numbers:
+            self.reviewing.go_to(numbers.index(state["region"]))
+        if state.get("rater") in self.annotators_on_screen():
+            self.choose_annotator(state["rater"])
+        crosshair = finite_numbers(state.get("crosshair"), 3)
+        if crosshair is not None:
+            self.volume.go_to((int(crosshair[0]), int(crosshair[1]), int(crosshair[2])))
 
-    def _on_replaced(self) -> None:
-        self.runs.forget()
+    def forget_study(self) -> None:
+        """Drop what belongs to the study that was open."""
         self.comparing.forget()
         self.table.show_everybody()
-        self.session.clear()
-        self.walk.reset()
-        self._on_changed()
 
-    def _on_changed(self) -> None:
-        self.region_panel.set_undoable(self.runs.show_history())
-        self.walk.refresh()
-        self.tell_stale()
+    def show_undoable(self, words: str) -> None:
+        """Offer to undo the last decision."""
+        self.region_panel.set_undoable(bool(words))
 
-    def _on_item_chosen(self, image: int) -> None:
-        self.walk.choose(image)
-        self.volume.setFocus()
-
-    def _show_scene(self, scene: Scene) -> None:
-        """Show a scene with the structure that was wanted, the same as before, or the first."""
+    def show_scene(self, scene: Scene | None, _analysis: None = None) -> None:
+        """Show a case with the structure that is wanted, the same as before, or the first."""
+        if scene is None:
+            self.session.clear()
+            return
         structure = self.session.part
         if self._wanted is not None and self._wanted[0] == scene.image.id:
             structure = self._wanted[1]
@@ -250,25 +224,20 @@ class MasksWorkspace(MasksScreen):
         run = scene.run
         self.trusting.show(run, () if run is None else run.items, "" if run is None else run_title(run))
         self.maps.set_structures(scene.structures, self.session.part)
-        self.queueing.select_part(self.session.part)
+        self.review_queue.select_part(self.session.part)
 
-    def _on_cleared(self) -> None:
+    def on_cleared(self) -> None:
+        """Show that there is no case."""
         self._wanted = None
         self.volume.clear()
         self.trusting.show(None, ())
         self.maps.set_structures((), "")
-        self.queueing.select_part("")
+        self.review_queue.select_part("")
         self.bound.set_nothing(BOUND)
         self._show_trace(MaskTrace())
-        self.say_converged("")
         self.consensuses.show(None, {})
         self.region_panel.set_tools_enabled(False, False)
-        self._say_notices("")
-
-    def _say_notices(self, notices: str) -> None:
-        if notices != self._notices:
-            self._notices = notices
-            self.said.emit(notices)
+        self.core.show_notices("")
 
     def _on_view(self, scene: Scene) -> None:
         structure, covered = self.session.part, self.session.covered
@@ -277,16 +246,16 @@ class MasksWorkspace(MasksScreen):
         self.bound.set_nothing(f"{fusion.algorithm} takes no iterations." if fusion and at_once else BOUND)
         self._show_trace(fusion.traces[0] if fusion else MaskTrace())
         run = scene.run
-        self.say_converged(of_masks(fusion, run.settings) if fusion and run else "")
+        self.show_not_converged(of_masks(fusion, run.settings) if fusion and run else "")
         self.consensuses.show(None if covered else fusion, self._document.numbers)
         self.region_panel.set_tools_enabled(True, True)
 
-    def _on_scene(self, scene: Scene) -> None:
-        """Say what there is to say of another case or run, and begin where its structure is."""
+    def on_scene(self, scene: Scene) -> None:
+        """Say what there is to note of another case or run, and begin at its structure."""
         if scene.missing:
             self.refused.emit(scene.missing)
         fusion = scene.fusion(self.session.part)
-        self._say_notices(" ".join(fusion.notices) if fusion and not self.session.covered else "")
+        self.core.show_notices(" ".join(fusion.notices) if fusion and not self.session.covered else "")
         if self._is_another(scene):
             self.on_slices.go_to_structure()
 
@@ -294,7 +263,7 @@ class MasksWorkspace(MasksScreen):
         self.bound.set_trace(trace.objective, converged=trace.converged)
 
     def _on_structure(self, name: str) -> None:
-        self.queueing.select_part(name)
+        self.review_queue.select_part(name)
         self.session.set_part(name)
         self.on_slices.go_to_structure()
 
@@ -328,48 +297,44 @@ class MasksWorkspace(MasksScreen):
 
     # What the expert does
 
-    def _on_decided(self, decision: Decision) -> None:
-        contents = self._document.contents
-        if contents is None:
-            return
-        self.region_panel.set_undoable(self.runs.show_history())
+    def on_decided(self, decision: Decision, contents: Contents) -> None:
+        """Show a decision that was stored, and go to what was undone."""
         self.trusting.set_decided(len(contents.decisions))
         image, target = contents.item_of(decision, "masks"), contents.target(decision)
         subject = None if target is None or target is decision else target.subject
         back = subject if isinstance(subject, RegionSubject) and subject.number is not None else None
-        self.queueing.decided(*contents.items_of(decision, "masks"))
+        self.review_queue.decided(*contents.items_of(decision, "masks"))
         if image is None:
             self.raters.refresh()
-        elif image != self.current_item():
+        elif image != self.core.item:
             if back is not None and target is not None:
                 self._wanted = image, back.structure
-                self.walk.visit(image, partial(self.reviewing.return_to, target))
+                self.navigation.visit(image, partial(self.reviewing.return_to, target))
             else:
-                self.walk.show(image)
+                self.navigation.show(image)
         else:
             if back is not None:
-                self._show_one(back.structure)
+                self._show_structure(back.structure)
             self.reviewing.decided(decision)
-        self.tell_stale()
 
     def _go_elsewhere(self, step: int, skipped: bool, finish: bool) -> bool:
         """Go on with the next structure or case that has something to be settled; tells whether there is."""
-        here, units = (self.current_item(), self.session.part), self.queueing.units()
+        here, units = (self.core.item, self.session.part), self.review_queue.units()
         of_case = [unit for unit in units if unit[0][0] == here[0]]
         found = next_unit(of_case, here, step, skipped=skipped) if finish else None
         found = found or next_unit(units, here, step, skipped=skipped)
         if found is None:
             return False
         image, structure = found
-        if image == self.current_item():
-            self._show_one(structure)
+        if image == self.core.item:
+            self._show_structure(structure)
             self.reviewing.enter(step, skipped)
         else:
             self._wanted = found
-            self.walk.visit(image, partial(self.reviewing.enter, step, skipped))
+            self.navigation.visit(image, partial(self.reviewing.enter, step, skipped))
         return True
 
-    def _show_one(self, structure: str) -> None:
+    def _show_structure(self, structure: str) -> None:
         """Show a structure of the case on screen, unless it is shown."""
         structures = self.session.scene.structures
         if structure in structures and structure != self.session.part:
@@ -377,7 +342,7 @@ class MasksWorkspace(MasksScreen):
             self._on_structure(structure)
 
     def _on_exhausted(self) -> None:
-        self.said.emit(self.queueing.nothing_left())
+        self.message.emit(self.review_queue.nothing_left())
 
     def _toggle_tool(self, tool: str) -> None:
         chosen = "look" if self.volume.tool == tool else tool
@@ -388,7 +353,7 @@ class MasksWorkspace(MasksScreen):
             self.volume.setFocus()
 
     def _describe(self) -> None:
-        self.describing.start(self.current_item(), self.session.part)
+        self.describing.start(self.core.item, self.session.part)
 
     def _leave(self) -> None:
         self.volume.set_tool("look")
@@ -398,27 +363,28 @@ class MasksWorkspace(MasksScreen):
 
     # Fusing
 
-    def _on_run_requested(self, wanted: RunRequest) -> None:
-        plan = MaskPlan(wanted.algorithm, wanted.settings)
-        work = FusionWork("masks", "case", gather, partial(_fuse, plan), keep)
-        self.runs.start(wanted, work, self.queueing.current)
+    def request_of(self, run: RunEntry) -> RunRequest:
+        """Return the request that repeats a run."""
+        plan = MaskPlan.from_dict(run.settings)
+        return RunRequest(plan.algorithm, plan.settings)
 
-    def _on_partial(self, image: int, draft: Draft) -> None:
+    def fusion_work(self, request: RunRequest) -> FusionWork:
+        """Return the steps of a run that was requested in the Fuse panel."""
+        plan = MaskPlan(request.algorithm, request.settings)
+        return FusionWork("masks", "case", gather, partial(_fuse, plan), keep)
+
+    def show_draft(self, draft: Draft) -> None:
+        """Draw the consensus so far, and plot its convergence."""
         fusion = draft.fusion
-        if image == self.current_item() and fusion.structures[0] == self.session.part:
+        if fusion.structures[0] == self.session.part:
             self.on_slices.show_outlines(Piece(fusion.origin, fusion.mask[0]))
             self._show_trace(fusion.traces[0])
 
-    def _on_compare_requested(self, runs: Sequence[int]) -> None:
-        self.close_fuse_panel()
+    def show_comparison(self, runs: Sequence[int]) -> None:
+        """Compare runs with each other."""
         self.tabs.setCurrentWidget(self.comparing)
         self.comparing.compare(runs)
 
 
 def _fuse(plan: MaskPlan, inputs: Inputs, watch: Watch) -> Answer:
     return fuse_inputs(inputs, plan, watch)
-
-
-def _request_of(run: RunEntry) -> RunRequest:
-    plan = MaskPlan.from_dict(run.settings)
-    return RunRequest(plan.algorithm, plan.settings)

@@ -37,12 +37,12 @@ class BiasReview(QObject):
 
     Signals
     -------
-    said(str)
+    message(str)
     exhausted
         Nobody else is left to be judged in the list.
     """
 
-    said = Signal(str)
+    message = Signal(str)
     exhausted = Signal()
 
     def __init__(
@@ -109,7 +109,7 @@ class BiasReview(QObject):
         name = scene.pairs.annotators[annotator]
         if self.decided[annotator] != OPEN and (verb == "skip" or not self._by_hand):
             how = "flagged" if self.decided[annotator] == FLAGGED else "cleared"
-            self.said.emit(
+            self.message.emit(
                 f"{scene.names[annotator]} is {how} by you already. Undo, or choose them in the list, "
                 "to change that; Tab goes on."
             )
@@ -153,7 +153,7 @@ class BiasReview(QObject):
             if flag and name not in contents.review.excluded
         )
         if not names:
-            self.said.emit("All flagged annotators are already excluded.")
+            self.message.emit("All flagged annotators are already excluded.")
             return
         self._document.record(Decision(verb="exclude", annotators=names, reason="biased to a side"))
 

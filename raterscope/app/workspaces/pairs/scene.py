@@ -81,6 +81,11 @@ class Scene:
     truth: TrueRanking | None = None
     blind: bool = False
 
+    @property
+    def item(self) -> PairQuestion:
+        """The question."""
+        return self.question
+
     @cached_property
     def names(self) -> tuple[str, ...]:
         """What annotators are called: by their names, or while these are hidden by number."""

@@ -18,6 +18,7 @@ from raterscope.algorithms.pairs.evidence import Evidence, PairIndex, evidence
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.progress import Watch
 from raterscope.app.comparison import Change
+from raterscope.app.contents import Contents
 from raterscope.app.disputes import MATTERS
 from raterscope.app.document import Document
 from raterscope.app.jobs import Jobs
@@ -26,8 +27,9 @@ from raterscope.app.review import BiasSubject, Decision, ReviewState
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import RunEntry
 from raterscope.app.study.records import ImageEntry
-from raterscope.app.workspaces.blind_mode import BlindMode
 from raterscope.app.workspaces.calibration import Calibration
+from raterscope.app.workspaces.core import BlindTexts, WorkspaceCore
+from raterscope.app.workspaces.navigation import QuestionNavigation
 from raterscope.app.workspaces.pairs import view
 from raterscope.app.workspaces.pairs.bias_review import BiasReview
 from raterscope.app.workspaces.pairs.rate_cut import RateCut
@@ -44,38 +46,33 @@ from raterscope.app.workspaces.pairs.scene import (
     read_scene,
 )
 from raterscope.app.workspaces.pairs.screen import PairsScreen
-from raterscope.app.workspaces.question_navigation import QuestionNavigation
 from raterscope.app.workspaces.review_order import RemainingQuestions, next_unit
-from raterscope.app.workspaces.runs import FusionWork, Runs
+from raterscope.app.workspaces.runs import FusionWork
+from raterscope.app.workspaces.screen import ActionEntry
 from raterscope.app.workspaces.task_pictures import TaskPictures
 from raterscope.widgets.panels.fuse_panel import RunRequest
 
 __all__ = ["PairsWorkspace"]
 
 
+BLIND = BlindTexts("Hide names", "Names are hidden.", "Names are shown.")
+
+
 class PairsWorkspace(PairsScreen):
-    """One screen: which annotator, what speaks for a bias, what the ranking is without it."""
+    """Review of biased annotators: the evidence for each, and the ranking without their comparisons."""
 
     def __init__(self, document: Document, jobs: Jobs, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._document = document
-        self._jobs = jobs
+        self._document, self._jobs = document, jobs
         self.session = self._session = PairsSession(self)
+        self.core = core = WorkspaceCore(self, document, jobs, self.session, "pairs", BLIND)
         self._evidence: Evidence | None = None
         self._gathering = LatestTask()
-        self.hiding = BlindMode(
-            document, "pairs", self, "Hide names", "Names are hidden.", "Names are shown."
-        )
         self._between: tuple[int, int] | None = None
         """The items whose comparisons are listed."""
-        self._change: Change | None = None
-        """The change to be looked at once its question is on screen."""
         self._filter = ("", "undecided")
-        self._notices = ""
-        self.runs = Runs(document, jobs, self, "pairs", _request_of)
-        self.fusing = self.runs.fusing
-        self.questions = QuestionNavigation(
-            document, jobs, self.question, self.runs, "pairs", "comparisons", read_scene, analyse
+        self.navigation = QuestionNavigation(
+            document, jobs, core.runs, "comparisons", read_scene, analyse, self.question
         )
         self.cutting = RateCut(jobs, self.session, self)
         self.judging = BiasReview(document, self, self.session, self._go_elsewhere)
@@ -88,29 +85,22 @@ class PairsWorkspace(PairsScreen):
         self.trusting = Calibration(document, self.trust, self.queue, "pairs", costly=True)
         self.pictures = TaskPictures(document, jobs, self)
         self._connect()
+        core.connect_screen(self.navigation)
         self._make_actions()
-        self._on_replaced()
 
     def _connect(self) -> None:
-        self._document.replaced.connect(self._on_replaced)
-        self._document.changed.connect(self._on_changed)
-        self._document.decided.connect(self._on_decided)
-        self.questions.arrived.connect(self._on_arrived)
-        self.session.scene_changed.connect(self._on_scene)
-        self.session.cleared.connect(self._on_cleared)
         self.session.scene_amended.connect(self._on_amended)
-        self.questions.refused.connect(self.refused)
+        self.session.blind_changed.connect(self._on_blind)
         for place in (self.queue, self.path, self.sides, self.bars):
             place.chosen.connect(self.choose)
         self.queue.filter_changed.connect(self._on_filter)
-        self.hiding.changed.connect(self._on_hiding)
         self.bars.rate_changed.connect(self.cutting.move)
         self.cutting.moved.connect(self._flags_changed)
         self.cutting.rested.connect(self._sort)
         self.cutting.ranked.connect(self._on_ranked)
         self.cutting.detected.connect(self._on_detected)
         self.cutting.refused.connect(self.refused)
-        self.judging.said.connect(self.said)
+        self.judging.message.connect(self.message)
         self.judging.exhausted.connect(self._on_exhausted)
         self.ranking.pair_chosen.connect(self._on_pair)
         self.ranking.picture_wanted.connect(partial(self._on_picture_wanted, self.ranking))
@@ -119,67 +109,55 @@ class PairsWorkspace(PairsScreen):
         self.pictures.ready.connect(self._on_picture)
         self.comparing.run_chosen.connect(self.runs.choose)
         self.left_tabs.currentChanged.connect(self.comparing.look)
-        self.fuse_panel.run_requested.connect(self._on_run_requested)
-        self.fuse_panel.compare_requested.connect(self._on_compare_requested)
 
     def _make_actions(self) -> None:
-        described = (
+        described: tuple[ActionEntry, ...] = (
             ("Next annotator", "Tab", partial(self.judging.go, 1)),
             ("Previous annotator", "Shift+Tab", partial(self.judging.go, -1)),
             ("Flag as biased", "F", partial(self.judging.judge, "flag")),
             ("Clear of bias", "C", partial(self.judging.judge, "clear")),
             ("Skip", "S", partial(self.judging.judge, "skip")),
             ("Set flagged annotators aside everywhere", "X", self._set_aside),
-            self.hiding.action,
-            ("Next question", "PgDown", partial(self.questions.step, 1)),
-            ("Previous question", "PgUp", partial(self.questions.step, -1)),
+            *self.core.navigation_actions("question"),
             ("Leave the panel", "Esc", self.close_fuse_panel),
         )
         self.add_actions(described, (self.path, self.sides, self.bars, self.queue.view, self.evidence))
 
     # What is shown
 
-    def current_item(self) -> int | None:
-        """Give the study's number of the question on screen."""
-        return self.questions.current
-
-    def go_to(self, item: int) -> None:
+    def show_scene(self, scene: Scene | None, analysis: Analysis | None) -> None:
         """Show a question."""
-        self.questions.show(item)
+        self.session.show(None if scene is None else replace(scene, blind=self.session.blind), analysis)
 
-    def go_to_change(self, change: Change) -> None:
-        """Look at an annotator that another run judges otherwise."""
-        self._change = None
-        if not self.session.shown or self.session.scene.question.id != change.item:
-            self._change = change
-            self.questions.show(change.item)
-        elif change.name in self.annotators_here():
+    def show_change(self, change: Change) -> None:
+        """Select an annotator that another run judges otherwise."""
+        if change.name in self.annotators_on_screen():
             self.choose_annotator(change.name)
 
-    def annotators_here(self) -> Sequence[str]:
-        """Name the annotators of the question."""
+    def annotators_on_screen(self) -> Sequence[str]:
+        """Return the annotators of the question."""
         return self.session.scene.pairs.annotators if self.session.shown else ()
 
     def choose_annotator(self, name: str) -> None:
         """Choose an annotator everywhere."""
-        number = self.annotators_here().index(name)
+        number = self.annotators_on_screen().index(name)
         self.queue.select(number)
         self.queue.chosen.emit(number)
 
-    def whereabouts(self) -> dict[str, Any]:
-        """Tell the annotator and the cut too."""
+    def view_state(self) -> dict[str, Any]:
+        """Return the annotator and the cut too."""
         chosen, cut = self.queue.current, self.cutting.cut
-        name = None if chosen is None else self.annotators_here()[chosen]
-        return {**super().whereabouts(), "annotator": name, "rate": None if cut is None else cut.rate}
+        name = None if chosen is None else self.annotators_on_screen()[chosen]
+        return {**super().view_state(), "annotator": name, "rate": None if cut is None else cut.rate}
 
-    def return_to(self, told: Mapping[str, Any]) -> None:
-        """Look at the annotator that one looked at, with the cut where one had put it."""
-        super().return_to(told)
-        rate = told.get("rate")
+    def restore_view(self, state: Mapping[str, Any]) -> None:
+        """Select the annotator, and move the cut."""
+        super().restore_view(state)
+        rate = state.get("rate")
         if isinstance(rate, float) and 0.0 < rate <= HIGHEST_RATE:
             self.bars.slider.setValue(round(100 * rate))
-        if told.get("annotator") in self.annotators_here():
-            self.choose_annotator(told["annotator"])
+        if state.get("annotator") in self.annotators_on_screen():
+            self.choose_annotator(state["annotator"])
 
     @property
     def flagged(self) -> BoolArray:
@@ -189,27 +167,21 @@ class PairsWorkspace(PairsScreen):
         drawn = np.zeros(len(decided), dtype=bool) if cut is None else cut.flagged
         return np.asarray(there & ((drawn & (decided != CLEARED)) | (decided == FLAGGED)), dtype=bool)
 
-    def _on_replaced(self) -> None:
-        self.runs.forget()
+    def forget_study(self) -> None:
+        """Drop what belongs to the study that was open."""
         self.pictures.forget()
-        self.questions.reset()
-        self._on_changed()
 
-    def _on_changed(self) -> None:
-        self.runs.show_history()
+    def on_study_changed(self) -> None:
+        """Count what remains."""
         self.left.reread()
-        self.questions.refresh()
-        self.tell_stale()
 
-    def _on_arrived(self, scene: Scene | None, analysis: Analysis | None) -> None:
-        self.session.show(None if scene is None else replace(scene, blind=self.hiding.on), analysis)
-
-    def _on_cleared(self) -> None:
+    def on_cleared(self) -> None:
+        """Show that there is no question."""
         self.left.select(None)
         self.trusting.set_decided(0)
         self.trusting.show(None, ())
         self._forget_items({})
-        self._say_notices("")
+        self.core.show_notices("")
         self.queue.set_view(None)
         self.path.show_path(None)
         self.sides.show_sides(None)
@@ -217,17 +189,16 @@ class PairsWorkspace(PairsScreen):
         self.status_changed.emit("")
         self.choose(None)
 
-    def _on_scene(self, scene: Scene) -> None:
+    def on_scene(self, scene: Scene) -> None:
+        """Show a question, and what its run has to note."""
         kept = self._kept(scene, self.session.analysis)
         self.left.select(scene.question.id)
         self._calibrate()
         self._forget_items(scene.pictures)
-        self._say_notices(" ".join(scene.fusion.notices) if scene.fusion else "")
+        self.core.show_notices(" ".join(scene.fusion.notices) if scene.fusion else "")
         self._draw()
         self.cutting.rank(self.flagged)
         self.choose(self.queue.first if kept is None else kept)
-        if self._change is not None:
-            self.go_to_change(self._change)
 
     def _forget_items(self, pictures: Mapping[int, ImageEntry]) -> None:
         """Make way for the items of another question."""
@@ -237,11 +208,6 @@ class PairsWorkspace(PairsScreen):
         self.between.show_pairs(None)
         for place in (self.ranking, self.between, self.evidence.pairs):
             place.forget_pictures()
-
-    def _say_notices(self, notices: str) -> None:
-        if notices != self._notices:
-            self._notices = notices
-            self.said.emit(notices)
 
     def _calibrate(self) -> None:
         """Compare the flags of the run shown with what is known."""
@@ -410,9 +376,9 @@ class PairsWorkspace(PairsScreen):
     # What the expert does
 
     @while_shown
-    def _on_hiding(self, hidden: bool) -> None:
-        """Call annotators by number and hide what is said of those who are not decided, or show all again."""
-        self.session.amend(replace(self.session.scene, blind=hidden))
+    def _on_blind(self, blind: bool) -> None:
+        """Name annotators by number and hide the evidence of the undecided ones, or show all again."""
+        self.session.amend(replace(self.session.scene, blind=blind))
 
     def _on_amended(self) -> None:
         kept = self.queue.current
@@ -423,11 +389,8 @@ class PairsWorkspace(PairsScreen):
     def _set_aside(self) -> None:
         self.judging.set_aside(self.flagged)
 
-    def _on_decided(self, decision: Decision) -> None:
-        contents = self._document.contents
-        if contents is None:
-            return
-        self.runs.show_history()
+    def on_decided(self, decision: Decision, contents: Contents) -> None:
+        """Show a decision that was stored, and go to what was undone."""
         self.left.recount()
         if contents.item_of(decision, "pairs") is not None:
             decided, flagged = self.judging.decided, self.flagged
@@ -436,9 +399,8 @@ class PairsWorkspace(PairsScreen):
             if not np.array_equal(decided, self.judging.decided):  # else somebody was passed over
                 self._judged(ranks=not np.array_equal(flagged, self.flagged))
             back = contents.brought_back(decision)
-            if isinstance(back, BiasSubject) and back.annotator in self.annotators_here():
+            if isinstance(back, BiasSubject) and back.annotator in self.annotators_on_screen():
                 self.choose_annotator(back.annotator)
-        self.tell_stale()
 
     def _go_elsewhere(self, step: int, skipped: bool, _finish: bool) -> bool:
         """Go on with the next question in which somebody is left to be judged; tells whether there is."""
@@ -446,15 +408,15 @@ class PairsWorkspace(PairsScreen):
         units = self.left.units() if self._filter == ("", "undecided") else []
         found = next_unit(units, here, step, skipped=skipped)
         if found is not None:
-            self.questions.show(found)
+            self.navigation.show(found)
         return found is not None
 
     def _on_exhausted(self) -> None:
-        self.said.emit(self.left.nothing_left())
+        self.message.emit(self.left.nothing_left())
 
     def _judged(self, *, ranks: bool) -> None:
         """Show whom the expert flags and clears, and what follows if others are flagged now than before."""
-        if self.hiding.on:  # what was decided is uncovered
+        if self.session.blind:  # what was decided is uncovered
             self._draw()
             self.choose(self.queue.current)
             self.cutting.rank(self.flagged)
@@ -467,13 +429,18 @@ class PairsWorkspace(PairsScreen):
 
     # Fusing
 
-    def _on_run_requested(self, wanted: RunRequest) -> None:
-        plan = PairPlan(wanted.algorithm, wanted.settings)
-        work = FusionWork("pairs", "question", gather, partial(_fuse, plan), keep)
-        self.runs.start(wanted, work, self.questions.current)
+    def request_of(self, run: RunEntry) -> RunRequest:
+        """Return the request that repeats a run."""
+        plan = PairPlan.from_dict(run.settings)
+        return RunRequest(plan.algorithm, plan.settings)
 
-    def _on_compare_requested(self, _runs: Sequence[int]) -> None:
-        self.close_fuse_panel()
+    def fusion_work(self, request: RunRequest) -> FusionWork:
+        """Return the steps of a run that was requested in the Fuse panel."""
+        plan = PairPlan(request.algorithm, request.settings)
+        return FusionWork("pairs", "question", gather, partial(_fuse, plan), keep)
+
+    def show_comparison(self, _runs: Sequence[int]) -> None:
+        """Show the table of methods."""
         self.left_tabs.setCurrentWidget(self.methods)
 
 
@@ -488,8 +455,3 @@ def _fuse(plan: PairPlan, inputs: Inputs, watch: Watch) -> Answer:
 def _evidence(index: PairIndex, annotator: int, watch: Watch) -> Evidence:
     watch(0.0, "gathering evidence")
     return evidence(index, annotator)
-
-
-def _request_of(run: RunEntry) -> RunRequest:
-    plan = PairPlan.from_dict(run.settings)
-    return RunRequest(plan.algorithm, plan.settings)

@@ -261,7 +261,7 @@ def test_the_run_on_screen_may_count_somebody_so_already(voted, qtbot):
 
 def test_the_key_asks_of_the_annotator_who_is_chosen(voted, qtbot):
     voted.workspace.table.select(None)
-    with qtbot.waitSignal(voted.workspace.said) as told:
+    with qtbot.waitSignal(voted.workspace.message) as told:
         press(voted, qtbot, Qt.Key.Key_X)
     assert told.args == ["Choose an annotator in the table first."]
     choose(voted, "volunteer 3")
@@ -340,7 +340,7 @@ def test_the_table_follows_annotators_over_the_images_that_are_fused(voted, qtbo
     course = rows["careless"].course
     assert list(course.images) == ["one.png", "two.png"]
     assert course.clicks.tolist() == [3, 2]
-    found = voted.workspace.queueing.results
+    found = voted.workspace.review_queue.results
     here = [known.fusion.rates.reliability[known.annotators.index("careless"), 0] for known in found.values()]
     assert sorted(course.reliability) == pytest.approx(sorted(here))
     press(voted, qtbot, Qt.Key.Key_H)

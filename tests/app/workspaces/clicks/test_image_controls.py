@@ -23,7 +23,7 @@ def test_a_negative_control_is_marked_used_by_the_next_fusion_and_undone(fused, 
     workspace = fused.workspace
     name = workspace.reviewing.session.scene.image.name
     said = []
-    workspace.said.connect(said.append)
+    workspace.message.connect(said.append)
     press(fused, qtbot, Qt.Key.Key_C, SHIFT)
     assert details(fused)[name].startswith("negative control: ")
     assert said[-1] == f"{name} is a negative control from the next fusion on (F5)."
@@ -49,10 +49,10 @@ def test_an_image_with_an_accepted_spot_is_no_negative_control(fused, qtbot, stu
     name = workspace.reviewing.session.scene.image.name
     workspace.reviewing.select(0)
     press(fused, qtbot, Qt.Key.Key_A)
-    workspace.walk.choose(next(one.id for one in fused.document.contents.images if one.name == name))
+    workspace.navigation.go_to(next(one.id for one in fused.document.contents.images if one.name == name))
     idle(fused, qtbot)
     said = []
-    workspace.said.connect(said.append)
+    workspace.message.connect(said.append)
     press(fused, qtbot, Qt.Key.Key_C, SHIFT)
     assert said[-1] == f"You accepted a spot on {name}: it holds structures."
     assert "control" not in details(fused)[name]

@@ -65,7 +65,7 @@ def test_a_copy_that_was_damaged_is_told_and_made_anew(fused, qtbot, tmp_path):
         data[100] ^= 255
         file.write_bytes(data)
     scene = workspace.reviewing.session.scene
-    image = workspace.loader._pixels[scene.image.id]
+    image = workspace.loader._cache[scene.image.id]
     workspace.canvas.set_image(image, scene.image.extent)
     qtbot.waitUntil(lambda: told != [], timeout=LONG)
     assert "was damaged; it is made anew" in told[0]
@@ -96,7 +96,7 @@ def test_making_an_image_ready_can_be_cancelled_and_begun_again(
     assert not window.workspace.canvas._waiting
     go_on.set()
     idle(window, qtbot)
-    window.workspace.loader.show(window.workspace.reviewing.session.scene.image.id)
+    window.workspace.navigation.show(window.workspace.reviewing.session.scene.image.id)
     qtbot.waitUntil(lambda: in_sight(window), timeout=LONG)
     assert not list((tmp_path / "caches").rglob("*.part"))
 

@@ -21,17 +21,17 @@ def few_votes(fusion):
 def test_perhaps_artefacts_only_is_noted_as_long_as_such_a_run_is_shown(fused, qtbot):
     workspace = fused.workspace
     assert NOTE not in workspace.notes.notes()
-    before = workspace.queueing.results
+    before = workspace.review_queue.results
     doubtful = {image: replace(one, fusion=few_votes(one.fusion)) for image, one in before.items()}
     expected = absence_notice([one.fusion for one in doubtful.values()])
     assert expected is not None
-    workspace.queueing.take(doubtful)
-    workspace.queueing.all_read.emit()
+    workspace.review_queue.take(doubtful)
+    workspace.review_queue.all_read.emit()
     idle(fused, qtbot)
     assert workspace.notes.notes()[NOTE] == expected
     assert "expected share of structures" in expected
-    workspace.queueing.take(before)
-    workspace.queueing.all_read.emit()
+    workspace.review_queue.take(before)
+    workspace.review_queue.all_read.emit()
     idle(fused, qtbot)
     assert NOTE not in workspace.notes.notes()
 
@@ -41,10 +41,10 @@ def test_decisions_that_depend_on_the_grouping_are_noted_and_explained(fused, qt
     assert GROUPED not in workspace.notes.notes()
     otherwise = {
         image: replace(one, fusion=replace(one.fusion, halves=~one.fusion.detection.detected[None]))
-        for image, one in workspace.queueing.results.items()
+        for image, one in workspace.review_queue.results.items()
     }
-    workspace.queueing.take(otherwise)
-    workspace.queueing.all_read.emit()
+    workspace.review_queue.take(otherwise)
+    workspace.review_queue.all_read.emit()
     idle(fused, qtbot)
     assert workspace.notes.notes()[GROUPED] == grouping_notice([one.fusion for one in otherwise.values()])
     fusion = next(iter(otherwise.values())).fusion
@@ -56,13 +56,13 @@ def test_decisions_against_the_votes_are_noted(fused, qtbot):
     workspace = fused.workspace
     assert DECIDED not in workspace.notes.notes()
     rejected = {}
-    for image, one in workspace.queueing.results.items():
+    for image, one in workspace.review_queue.results.items():
         fusion = one.fusion
         detection = replace(fusion.detection, undecided=np.full(len(fusion.verdict), 0.95))
         fusion = replace(fusion, verdict=np.zeros_like(fusion.verdict), detection=detection)
         rejected[image] = replace(one, fusion=fusion)
-    workspace.queueing.take(rejected)
-    workspace.queueing.all_read.emit()
+    workspace.review_queue.take(rejected)
+    workspace.review_queue.all_read.emit()
     idle(fused, qtbot)
     notice = decision_notice([one.fusion for one in rejected.values()])
     assert notice is not None

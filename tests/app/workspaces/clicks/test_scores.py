@@ -40,7 +40,7 @@ def test_the_evidence_names_the_score_and_a_key_excludes_the_program(scored, qtb
     words = " ".join(one.text() for one in workspace.evidence.findChildren(QLabel) if one.isVisible())
     assert "The program's score is " in words
     said = []
-    workspace.said.connect(said.append)
+    workspace.message.connect(said.append)
     press(scored, qtbot, Qt.Key.Key_X, SHIFT)
     assert said[-1] == "The scores of the program are excluded from the next fusion on (F5)."
     assert scored.document.contents.review.excluded == {"program (scores)": ""}

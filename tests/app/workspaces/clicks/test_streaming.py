@@ -280,7 +280,7 @@ def test_nothing_is_decided_on_what_is_past(fused, qtbot):
     replay.play(False)
     replay.go_to(replay.total)
     fused.workspace.reviewing.select(0)
-    with qtbot.waitSignal(fused.workspace.said) as said:
+    with qtbot.waitSignal(fused.workspace.message) as said:
         press(fused, qtbot, Qt.Key.Key_A)
     assert "replay" in said.args[0]
     assert fused.document.contents.decisions == ()
@@ -322,7 +322,7 @@ def test_whom_to_ask_is_who_has_not_looked_and_blind_has_no_names(waiting, qtbot
     qtbot.waitUntil(lambda: bool(waiting.document.contents.runs), timeout=LONG)
     idle(waiting, qtbot)
     image = next(one.id for one in waiting.document.contents.images if one.name == "two.png")
-    workspace.walk.choose(image)
+    workspace.navigation.go_to(image)
     idle(waiting, qtbot)
     workspace.right_tabs.setCurrentWidget(workspace.ask)
     qtbot.waitUntil(lambda: len(workspace.ask.list.lines) == 3, timeout=LONG)

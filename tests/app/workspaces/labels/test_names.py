@@ -98,11 +98,11 @@ def test_one_comes_back_to_the_task_and_the_annotators_that_one_looked_at(fused,
     assert fused.menus.undo_action.text() == f"Undo label {task} as {label}"
     workspace.tasks.select(4)
     workspace.people.choose((LIAR, 2))
-    told = json.loads(json.dumps(workspace.whereabouts()))
+    told = json.loads(json.dumps(workspace.view_state()))
     workspace.tasks.select(1)
     workspace.people.choose(())
-    workspace.return_to(told)
+    workspace.restore_view(told)
     assert workspace.tasks.current == 4
     assert set(workspace.session.selection) == {LIAR, 2}
-    workspace.return_to({"task": 10**6, "annotators": ["nobody", 3], "tabs": None})
+    workspace.restore_view({"task": 10**6, "annotators": ["nobody", 3], "tabs": None})
     assert workspace.tasks.current == 4

@@ -354,7 +354,7 @@ def test_closing_the_fuse_panel_leaves_the_run_on_screen(fused, qtbot):
     workspace.close_fuse_panel()
     idle(fused, qtbot)
     assert workspace.session.scene.run.algorithm == "majority"
-    assert workspace.runs.shown is None
+    assert workspace.core.session.chosen_run is None
 
 
 def test_blind_a_task_gives_nothing_away_until_it_is_decided(fused, qtbot):

@@ -127,11 +127,11 @@ def test_one_comes_back_to_the_annotator_that_one_looked_at_and_to_the_cut(fused
     workspace = looked_at(fused, qtbot, 3)
     workspace.bars.slider.setValue(20)
     workspace.left_tabs.setCurrentWidget(workspace.methods)
-    told = json.loads(json.dumps(workspace.whereabouts()))
+    told = json.loads(json.dumps(workspace.view_state()))
     looked_at(fused, qtbot, 5)
     workspace.left_tabs.setCurrentWidget(workspace.history)
     workspace.bars.slider.setValue(10)
-    workspace.return_to(told)
+    workspace.restore_view(told)
     assert workspace.queue.current == 3
     assert workspace.cutting.cut.rate == 0.2
     assert workspace.left_tabs.currentWidget() is workspace.methods

@@ -8,8 +8,8 @@ from raterscope.app.document import Document
 from raterscope.app.formats.volumes import find_volumes, load_volume
 from raterscope.app.importing import read_files, store
 from raterscope.app.study import Study
-from raterscope.app.workspaces.item_navigation import SceneLoader
-from raterscope.app.workspaces.masks.scene import load_pixels, read_scene
+from raterscope.app.workspaces.masks.scene import load_pixels
+from raterscope.app.workspaces.navigation import PixelLoader
 from tests.app.driving import LONG
 from tests.app.kinds.masks.made import a_volume
 
@@ -42,16 +42,16 @@ def test_pixels_of_the_study_before_do_not_come_late(jobs, qtbot, tmp_path):
         return load_pixels(entry, path, watch)
 
     document = Document(jobs, jobs)
-    loader = SceneLoader(document, jobs, read_scene, slowly, jobs)
+    loader = PixelLoader(document, jobs, slowly, jobs)
     came = []
     loader.pixels.connect(lambda _image, loaded: came.append(loaded.volume.values))
     before = opened(document, first, qtbot)
-    loader.show(before.id)
+    loader.load(before, first.parent / "chest.nii.gz")
     qtbot.waitUntil(lambda: begun == [first.parent], timeout=LONG)
     loader.forget()
     after = opened(document, second, qtbot)
     assert after.id == before.id
-    loader.show(after.id)
+    loader.load(after, second.parent / "chest.nii.gz")
     qtbot.waitUntil(lambda: begun == [first.parent, second.parent], timeout=LONG)
     let_go[first.parent].set()
     qtbot.wait(100)

@@ -1,0 +1,211 @@
+"""Behaviour that all workspaces share: session, blind mode, runs, navigation, signals of the study."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from PySide6.QtCore import QObject
+
+from raterscope.app.changes import Change
+from raterscope.app.document import Document
+from raterscope.app.jobs import Jobs
+from raterscope.app.review import Decision
+from raterscope.app.session import Session
+from raterscope.app.workspaces.navigation import Navigation
+from raterscope.app.workspaces.runs import RunControl
+from raterscope.widgets.panels.fuse_panel import RunRequest
+
+if TYPE_CHECKING:
+    from raterscope.app.workspaces.screen import ActionEntry, WorkspaceScreen
+
+__all__ = ["BlindMode", "BlindTexts", "WorkspaceCore", "finite_numbers"]
+
+BLIND_KEY = "H"
+
+ScreenT = TypeVar("ScreenT", bound="WorkspaceScreen")
+SessionT = TypeVar("SessionT", bound="Session[Any, Any]")
+
+
+@dataclass(frozen=True)
+class BlindTexts:
+    """Texts of the blind mode: its menu item, and the messages when it is switched on and off."""
+
+    action: str
+    on: str
+    off: str
+
+
+class BlindMode(QObject):
+    """The blind mode of a workspace: names, votes and results are hidden until the expert decides."""
+
+    def __init__(self, document: Document, session: Session[Any, Any], kind: str, texts: BlindTexts) -> None:
+        super().__init__(session)
+        self._document, self._session, self._kind, self.texts = document, session, kind, texts
+        self.changed = session.blind_changed
+        document.replaced.connect(self._on_replaced)
+
+    @property
+    def on(self) -> bool:
+        """Whether names and votes are hidden."""
+        return self._session.blind
+
+    @property
+    def note(self) -> str:
+        """The note while it is on."""
+        return f"{self.texts.on} {BLIND_KEY} shows it."
+
+    @property
+    def message(self) -> str:
+        """The message after a switch."""
+        return self.texts.on if self.on else self.texts.off
+
+    def set(self, on: bool) -> None:
+        """Switch it on or off."""
+        if on != self.on:
+            self._document.hide_names(on, self._kind)
+            self._session.set_blind(on)
+
+    def _on_replaced(self) -> None:
+        self._document.hide_names(self.on, self._kind)  # the contents of a study start with names shown
+
+
+class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
+    """What a workspace consists of besides its widgets, and what all kinds do alike.
+
+    The screen overrides what is special to its kind: `WorkspaceScreen.show_scene` and the methods after it.
+
+    Parameters
+    ----------
+    screen : WorkspaceScreen
+    document : Document
+    jobs : Jobs
+    session : Session
+    kind : str
+        Of annotation.
+    blind : BlindTexts
+    """
+
+    def __init__(
+        self,
+        screen: ScreenT,
+        document: Document,
+        jobs: Jobs,
+        session: SessionT,
+        kind: str,
+        blind: BlindTexts,
+    ) -> None:
+        super().__init__(screen)
+        self.screen, self.document, self.jobs, self.session, self.kind = (
+            screen, document, jobs, session, kind,
+        )  # fmt: skip
+        self.blind_mode = BlindMode(document, session, kind, blind)
+        self.runs = RunControl(document, jobs, screen, session, kind)
+        self.navigation: Navigation
+        self._notices = ""
+
+    @property
+    def item(self) -> int | None:
+        """The item whose scene is shown."""
+        return self.session.scene.item.id if self.session.shown else None
+
+    def connect_screen(self, navigation: Navigation) -> None:
+        """Connect the screen with study, session and runs, and show the study that is open.
+
+        Parts of the screen that must hear of a scene before the screen itself are made before this call.
+        """
+        self.navigation, screen = navigation, self.screen
+        self.document.replaced.connect(self._on_replaced)
+        self.document.changed.connect(self._on_changed)
+        self.document.decided.connect(self._on_decided)
+        navigation.arrived.connect(screen.show_scene)
+        navigation.refused.connect(screen.refused)
+        self.session.scene_changed.connect(screen.on_scene)
+        self.session.cleared.connect(self._on_cleared)
+        self.session.change_inspected.connect(self._on_change_inspected)
+        self.session.blind_changed.connect(self._on_blind)
+        screen.fuse_panel.run_requested.connect(self._on_run_requested)
+        screen.fuse_panel.compare_requested.connect(self._on_compare_requested)
+        self.runs.fusing.partial.connect(self._on_partial)
+        self._on_replaced()
+
+    def navigation_actions(self, noun: str) -> tuple[ActionEntry, ...]:
+        """Return the actions that every workspace has, with the name of its items."""
+        return (
+            (self.blind_mode.texts.action, BLIND_KEY, self.toggle_blind),
+            (f"Next {noun}", "PgDown", partial(self.navigation.step, 1)),
+            (f"Previous {noun}", "PgUp", partial(self.navigation.step, -1)),
+        )
+
+    def toggle_blind(self) -> None:
+        """Hide names and votes, or show them, and say so."""
+        self.blind_mode.set(not self.blind_mode.on)
+        self.screen.message.emit(self.blind_mode.message)
+
+    def show_notices(self, notices: str) -> None:
+        """Say what the run on screen has to note, unless it was said last."""
+        if notices != self._notices:
+            self._notices = notices
+            self.screen.message.emit(notices)
+
+    def _on_blind(self, blind: bool) -> None:
+        self.screen.notes.set_note("Blind", self.blind_mode.note if blind else "")
+
+    def _on_replaced(self) -> None:
+        self.runs.forget()
+        self.screen.forget_study()
+        self.navigation.reset()
+        self._on_changed()
+
+    def _on_changed(self) -> None:
+        self._show_history()
+        self.navigation.refresh()
+        self.screen.on_study_changed()
+        self.runs.show_outdated()
+
+    def _on_decided(self, decision: Decision) -> None:
+        contents = self.document.contents
+        if contents is not None:
+            self._show_history()
+            self.screen.on_decided(decision, contents)
+            self.runs.show_outdated()
+
+    def _show_history(self) -> None:
+        self.runs.show_history()
+        contents = self.document.contents
+        last = contents.review.undoable if contents else None
+        self.screen.show_undoable(contents.words(last) if contents and last else "")
+
+    def _on_cleared(self) -> None:
+        self.screen.show_not_converged("")
+        self.screen.on_cleared()
+
+    def _on_change_inspected(self, change: Change | None) -> None:
+        if change is None:
+            return
+        if self.item == change.item:
+            self.screen.show_change(change)
+        else:
+            self.navigation.visit(change.item, partial(self.screen.show_change, change))
+
+    def _on_run_requested(self, request: RunRequest) -> None:
+        self.runs.start(request, self.screen.fusion_work(request), self.navigation.current)
+
+    def _on_compare_requested(self, runs: object) -> None:
+        self.screen.close_fuse_panel()
+        self.screen.show_comparison(runs)  # type: ignore[arg-type]
+
+    def _on_partial(self, item: int, draft: object) -> None:
+        if item == self.item:
+            self.screen.show_draft(draft)
+
+
+def finite_numbers(value: object, count: int) -> tuple[float, ...] | None:
+    """Return the numbers of a list from an untrusted file; None unless it has `count` finite ones."""
+    if not isinstance(value, list) or len(value) != count:
+        return None
+    if not all(isinstance(number, int | float) and math.isfinite(number) for number in value):
+        return None
+    return tuple(map(float, value))

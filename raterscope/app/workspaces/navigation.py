@@ -1,0 +1,496 @@
+"""Navigation between the items of a workspace: the scene of the item that is wanted, and its neighbours."""
+
+from __future__ import annotations
+
+import mmap
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QWidget
+
+from raterscope.algorithms.progress import Watch
+from raterscope.app.document import Document
+from raterscope.app.formats.pyramids import is_large
+from raterscope.app.jobs import Job, Jobs
+from raterscope.app.session import LatestTask, TaskGroup
+from raterscope.app.study import ImageEntry, RunEntry, Study
+from raterscope.app.study.places import has_changed
+from raterscope.app.study.records import Item
+from raterscope.app.workspaces.review_queue import ReviewQueue
+from raterscope.app.workspaces.runs import RunControl
+from raterscope.widgets.parts import ChoiceBox
+
+__all__ = [
+    "ItemNavigation",
+    "Navigation",
+    "PixelLoader",
+    "Pixels",
+    "QuestionNavigation",
+    "missing_file_message",
+    "own_memory",
+]
+
+PIXEL_CACHE_BYTES = 256 * 1024**2
+"""About seventy smears; a review seldom goes back further, and reading one again takes 40 ms."""
+
+
+class Scene(Protocol):
+    """What is read of one item."""
+
+    @property
+    def item(self) -> Item:
+        """The image, case or question."""
+
+    @property
+    def run(self) -> RunEntry | None:
+        """The run that is shown; None without one."""
+
+
+class Navigation(QObject):
+    """Reads the scene of the item that is wanted in the study's thread, and analyses it in another.
+
+    Parameters
+    ----------
+    document : Document
+    jobs : Jobs
+    runs : RunControl
+    noun : str
+        What is read, as the job list names it: "image".
+    read : callable
+        ``read(item, run, study, watch)`` returns the scene.
+    analyse : callable, optional
+        ``analyse(scene, watch)`` returns what follows from it.
+
+    Signals
+    -------
+    arrived(scene, analysis)
+        The scene to be shown; None twice where there is no item.
+    refused(str)
+    """
+
+    arrived = Signal(object, object)
+    refused = Signal(str)
+
+    def __init__(
+        self,
+        document: Document,
+        jobs: Jobs,
+        runs: RunControl,
+        noun: str,
+        read: Callable[[int, int | None, Study, Watch], Scene],
+        analyse: Callable[[Any, Watch], object] | None = None,
+    ) -> None:
+        super().__init__(runs)
+        self._document, self._jobs, self._runs = document, jobs, runs
+        self._noun, self._read, self._analyse = noun, read, analyse
+        self._kind = runs.kind
+        self._task = LatestTask()
+        self._then: Callable[[], object] | None = None
+        """What to do once the wanted item is on screen."""
+        self.on_screen: int | None = None
+        """The item whose scene arrived last."""
+        runs.session.run_chosen.connect(self.read_again)
+
+    @property
+    def current(self) -> int | None:
+        """The item that is wanted."""
+        raise NotImplementedError
+
+    def _select(self, item: int) -> None:
+        """Mark the item that is wanted where items are listed."""
+        raise NotImplementedError
+
+    def step(self, by: int) -> None:
+        """Go to the next or previous item."""
+        raise NotImplementedError
+
+    def reset(self) -> None:
+        """Drop everything: another study is open."""
+        self.on_screen = self._then = None
+        self.read_again()
+
+    def refresh(self) -> None:
+        """Update the list of items, and read the current one again."""
+        raise NotImplementedError
+
+    def show(self, item: int) -> None:
+        """Read the scene of an item."""
+        self._then = None
+        self._select(item)
+        self.read_again()
+
+    def go_to(self, item: int) -> None:
+        """Show an item at the expert's request, unless it is on screen."""
+        if item != self.on_screen or item != self.current:
+            self.show(item)
+
+    def visit(self, item: int, then: Callable[[], object]) -> None:
+        """Show an item and call `then` once it is on screen, unless another is wanted meanwhile."""
+        self.show(item)
+        self._then = then
+
+    def read_again(self) -> None:
+        """Read the scene of the current item with the run that is to be shown."""
+        self._task.cancel()
+        if self.current is None:
+            self.arrived.emit(None, None)
+            return
+        read = partial(self._read, self.current, self._runs.run_of(self.current))
+        self._task.follow(self._document.ask(f"Reading {self._noun}", read), self._on_scene)
+
+    def _on_scene(self, scene: Scene) -> None:
+        if self._analyse is None:
+            self._arrive(scene, None)
+            return
+        job = self._jobs.start(f"Looking at {self._noun}", partial(self._analyse, scene), quiet=True)
+        self._task.follow(job, partial(self._arrive, scene), failed=self.refused.emit)
+
+    def _arrive(self, scene: Any, analysis: object) -> None:
+        self.on_screen = scene.item.id
+        then, self._then = self._then, None
+        self.arrived.emit(scene, analysis)
+        self._runs.list_runs(scene.item, scene.run)
+        if then is not None:
+            then()
+
+    def _items(self) -> list[int]:
+        contents = self._document.contents
+        return [entry.id for entry in contents.of(self._kind)] if contents else []
+
+
+class QuestionNavigation(Navigation):
+    """Navigation between questions, chosen in a box that is visible where there are several."""
+
+    def __init__(
+        self,
+        document: Document,
+        jobs: Jobs,
+        runs: RunControl,
+        noun: str,
+        read: Callable[[int, int | None, Study, Watch], Scene],
+        analyse: Callable[[Any, Watch], object],
+        box: ChoiceBox,
+    ) -> None:
+        super().__init__(document, jobs, runs, noun, read, analyse)
+        self._box = box
+        self._current: int | None = None
+        box.activated.connect(self._on_activated)
+
+    @property
+    def current(self) -> int | None:
+        """The question that is wanted."""
+        return self._current
+
+    def reset(self) -> None:
+        """Drop everything: another study is open."""
+        self._current = None
+        super().reset()
+
+    def refresh(self) -> None:
+        """List the questions, and read the current one again; if it has gone, the first."""
+        contents = self._document.contents
+        questions = contents.of(self._kind) if contents else ()
+        self._box.clear()
+        for question in questions:
+            self._box.addItem(question.name, question.id)
+        self._box.setVisible(len(questions) > 1)
+        numbers = self._items()
+        if self._current not in numbers:
+            self._current = numbers[0] if numbers else None
+        if self._current is not None:
+            self._box.setCurrentIndex(numbers.index(self._current))
+        self.read_again()
+
+    def step(self, by: int) -> None:
+        """Go to the next or previous question."""
+        index = self._box.currentIndex() + by
+        if 0 <= index < self._box.count():
+            self._on_activated(index)
+
+    def _select(self, item: int) -> None:
+        index = self._box.findData(item)
+        if index >= 0:
+            self._box.setCurrentIndex(index)
+            self._current = item
+
+    def _on_activated(self, index: int) -> None:
+        self.show(self._box.itemData(index))
+
+
+_MODIFIERS = (Qt.Key.Key_Control, Qt.Key.Key_Shift, Qt.Key.Key_Alt, Qt.Key.Key_AltGr, Qt.Key.Key_Meta)
+_USER_EVENTS = (QEvent.Type.Wheel, QEvent.Type.MouseButtonPress, QEvent.Type.KeyPress)
+
+
+class ItemNavigation(Navigation):
+    """Navigation between the images or cases of the review queue, with their pixels.
+
+    Before anything is fused the first image is on screen. Once the most disputed one is known, it replaces
+    the first, unless the expert has begun to look at it.
+
+    Parameters
+    ----------
+    queue : ReviewQueue
+    pixels : PixelLoader
+    canvas : QWidget
+        Wheel, mouse or keys on it mean that the expert looks at the image on screen.
+    """
+
+    def __init__(
+        self,
+        document: Document,
+        jobs: Jobs,
+        runs: RunControl,
+        noun: str,
+        read: Callable[[int, int | None, Study, Watch], Scene],
+        queue: ReviewQueue,
+        pixels: PixelLoader,
+        canvas: QWidget,
+    ) -> None:
+        super().__init__(document, jobs, runs, noun, read)
+        self._queue, self._pixels, self._canvas = queue, pixels, canvas
+        self._provisional = False
+        """Whether the image on screen may be replaced by the most disputed one."""
+        queue.ordered.connect(self._on_queue_ordered)
+        queue.panel.item_chosen.connect(self._on_item_chosen)
+        runs.session.run_chosen.connect(self._on_results)
+        runs.changed.connect(self._on_results)
+
+    @property
+    def current(self) -> int | None:
+        """The image that is wanted."""
+        return self._queue.current
+
+    def reset(self) -> None:
+        """Drop everything: another study is open."""
+        self._pixels.forget()
+        self._set_provisional(False)
+        self._queue.reset()
+        super().reset()
+
+    def refresh(self) -> None:
+        """Read new results, and the image on screen again; without any run, show the first image."""
+        self._queue.reread(())
+        images = self._items()
+        if self._queue.current in images:
+            self.read_again()
+        elif images and not self._has_runs():
+            self.show(images[0])
+            self._set_provisional(True)
+
+    def step(self, by: int) -> None:
+        """Go to the next or previous image of the queue."""
+        self._queue.step(by)
+
+    def go_to(self, item: int) -> None:
+        """Show an image at the expert's request, unless it is on screen."""
+        self._set_provisional(False)
+        super().go_to(item)
+
+    def visit(self, item: int, then: Callable[[], object]) -> None:
+        """Show an image and call `then` once it is on screen, unless another is wanted meanwhile."""
+        self._set_provisional(False)
+        super().visit(item, then)
+
+    def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
+        """Keep the image on screen once the expert looks at it."""
+        if event.type() in _USER_EVENTS and not (isinstance(event, QKeyEvent) and event.key() in _MODIFIERS):
+            self._set_provisional(False)
+        return False
+
+    def _set_provisional(self, provisional: bool) -> None:
+        if provisional == self._provisional:
+            return
+        self._provisional = provisional
+        for widget in (self._canvas, *self._canvas.findChildren(QWidget)):
+            if provisional:
+                widget.installEventFilter(self)
+            else:
+                widget.removeEventFilter(self)
+
+    def _select(self, item: int) -> None:
+        self._queue.select(item)
+        self._pixels.want(item)
+
+    def _has_runs(self) -> bool:
+        contents = self._document.contents
+        return contents is not None and bool(contents.runs_of(self._kind))
+
+    def _on_queue_ordered(self) -> None:
+        """Begin with the most disputed image, now that it is known."""
+        images, disputed = self._items(), self._queue.most_disputed()
+        if images and self._queue.current is None:
+            self.show(disputed or images[0])
+        elif self._provisional and disputed is not None and self._has_runs():
+            self._set_provisional(False)
+            self.show(disputed)
+
+    def _arrive(self, scene: Any, analysis: object) -> None:
+        super()._arrive(scene, analysis)
+        self._pixels.load(scene.image, scene.path)
+        contents, following = self._document.contents, self._queue.after(scene.image.id)
+        entry = contents.image(following) if contents and following is not None else None
+        if entry is not None:
+            self._pixels.prefetch(entry)
+
+    def _on_item_chosen(self, image: int) -> None:
+        self.go_to(image)
+        self._canvas.setFocus()
+
+    def _on_results(self) -> None:
+        self._queue.reread(self._items())
+
+
+class Pixels(Protocol):
+    """Loaded pixels of an image."""
+
+    @property
+    def nbytes(self) -> int:
+        """Their size in memory."""
+
+
+class PixelLoader(QObject):
+    """Loads the pixels of images in threads of their own, and caches those of the last images.
+
+    Parameters
+    ----------
+    document : Document
+    jobs : Jobs
+    load : callable
+        ``load(entry, path, watch)`` returns the pixels.
+
+    Signals
+    -------
+    pixels(image, pixels)
+        Of the image that is wanted.
+    loading(str)
+        Progress of a slow load of the image that is wanted; empty at its end.
+    refused(str)
+    """
+
+    pixels = Signal(int, object)
+    loading = Signal(str)
+    refused = Signal(str)
+
+    def __init__(
+        self,
+        document: Document,
+        jobs: Jobs,
+        load: Callable[[ImageEntry, Path, Watch], Pixels],
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._document, self._jobs, self._load_pixels = document, jobs, load
+        self._tasks = TaskGroup()
+        self._cache: OrderedDict[int, Pixels] = OrderedDict()
+        self._loading: set[int] = set()
+        self._wanted: int | None = None
+        self._last: tuple[ImageEntry, Path | None] | None = None
+        self._reloaded: set[int] = set()
+
+    def forget(self) -> None:
+        """Drop everything: another study is open."""
+        self._tasks.cancel()  # images of another study have the same numbers
+        self._wanted = self._last = None
+        for memory in (self._reloaded, self._cache, self._loading):
+            memory.clear()
+
+    def want(self, image: int) -> None:
+        """Report the pixels of this image only, from now on."""
+        self._wanted = image
+
+    def load(self, entry: ImageEntry, path: Path | None) -> None:
+        """Report the pixels of the image that is wanted, from the cache or from its file."""
+        self._wanted, self._last = entry.id, (entry, path)
+        if entry.id in self._cache:
+            self._cache.move_to_end(entry.id)
+            self.pixels.emit(entry.id, self._cache[entry.id])
+        else:
+            self._start(entry, path)
+
+    def load_again(self) -> None:
+        """Load the pixels of the image on screen once more: the cached ones turned out damaged."""
+        if self._last is None:
+            return
+        entry, path = self._last
+        if entry.id == self._wanted and entry.id not in self._reloaded:
+            self._reloaded.add(entry.id)
+            self._cache.pop(entry.id, None)
+            self._start(entry, path)
+
+    def prefetch(self, entry: ImageEntry) -> None:
+        """Load the pixels of an image that is likely to be next."""
+        if entry.id not in self._cache and entry.id not in self._loading:
+            job = self._document.ask("Looking for an image", partial(_locate, entry))
+            self._tasks.follow(job, partial(self._start, entry))
+
+    def _start(self, entry: ImageEntry, path: Path | None) -> None:
+        image = entry.id
+        if path is None or image in self._loading:
+            return
+        self._loading.add(image)
+        quiet = not is_large(entry.width, entry.height)  # large ones take seconds, and may be cancelled
+        job = self._jobs.start(f"Loading {path.name}", partial(self._load_pixels, entry, path), quiet=quiet)
+        self._tasks.follow(
+            job,
+            partial(self._on_pixels, image),
+            progressed=None if quiet else partial(self._on_progress, image),
+            failed=partial(self._on_failed, image),
+            stopped=partial(self._on_ended, image),
+        )
+
+    def _on_pixels(self, image: int, pixels: Pixels) -> None:
+        self._cache[image] = pixels
+        while len(self._cache) > 1 and sum(each.nbytes for each in self._cache.values()) > PIXEL_CACHE_BYTES:
+            self._cache.popitem(last=False)
+        if image == self._wanted:
+            self.pixels.emit(image, pixels)
+        self._on_ended(image)
+
+    def _on_failed(self, image: int, message: str) -> None:
+        if image == self._wanted:
+            self.refused.emit(message)
+
+    def _on_progress(self, image: int, job: Job) -> None:
+        if image == self._wanted:
+            self.loading.emit(f"{job.words}: {job.fraction:.0%}")
+
+    def _on_ended(self, image: int) -> None:
+        self._loading.discard(image)
+        if image == self._wanted:
+            self.loading.emit("")
+
+
+def own_memory(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Copy pixels into a mapping of their own, which returns to the system when they are dropped.
+
+    On the C library's heaps, large arrays of short-lived threads leave gaps that no other thread fills.
+    """
+    copied = np.frombuffer(mmap.mmap(-1, pixels.nbytes), dtype=np.uint8).reshape(pixels.shape)
+    np.copyto(copied, pixels)
+    return copied
+
+
+def missing_file_message(entry: ImageEntry, study: Study) -> str:
+    """Return why there is no file to show, where there should be one; empty otherwise."""
+    if entry.path is None or study.locate(entry) is not None:
+        return ""
+    if has_changed(entry, study.path):
+        return (
+            f"{entry.name} is no longer the image that was added: its file was changed; put the old one back."
+        )
+    return (
+        f"{entry.name} is not where it was, nor beside the study; "
+        "the menu's “Find missing images…” looks in another folder."
+    )
+
+
+def _locate(entry: ImageEntry, study: Study, watch: Watch) -> Path | None:
+    watch(0.0, "looking")
+    return study.locate(entry)
