@@ -21,7 +21,7 @@ from raterscope.widgets.panels.fuse_panel import RunRequest
 if TYPE_CHECKING:
     from raterscope.app.workspaces.screen import ActionEntry, WorkspaceScreen
 
-__all__ = ["BlindMode", "BlindTexts", "WorkspaceCore", "finite_numbers"]
+__all__ = ["BlindMode", "BlindTexts", "WorkspaceCore", "WorkspacePart", "finite_numbers"]
 
 BLIND_KEY = "H"
 
@@ -200,6 +200,15 @@ class WorkspaceCore(QObject, Generic[ScreenT, SessionT]):
     def _on_partial(self, item: int, draft: object) -> None:
         if item == self.item:
             self.screen.show_draft(draft)
+
+
+class WorkspacePart(QObject, Generic[ScreenT, SessionT]):
+    """A part of a workspace that fills some of its widgets, with what the core offers."""
+
+    def __init__(self, core: WorkspaceCore[ScreenT, SessionT]) -> None:
+        super().__init__(core.screen)
+        self._core, self._document, self._jobs = core, core.document, core.jobs
+        self._screen, self._session = core.screen, core.session
 
 
 def finite_numbers(value: object, count: int) -> tuple[float, ...] | None:

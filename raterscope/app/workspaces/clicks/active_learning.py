@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from PySide6.QtCore import QObject
-
 from raterscope.algorithms.clicks.active_learning import NextAnnotators, whom_to_ask
 from raterscope.algorithms.clicks.experience import experience_of
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.progress import Watch
-from raterscope.app.document import Document
-from raterscope.app.jobs import Jobs
 from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.clicks.annotators import alias
-from raterscope.app.workspaces.clicks.scene import ClicksSession, Scene
-from raterscope.app.workspaces.clicks.screen import ClicksScreen
+from raterscope.app.workspaces.clicks.scene import Scene
+from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spots import Known
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.text.numbers import percent
@@ -31,30 +27,19 @@ NOT_FUSED = "Press Fuse (F5) or watch a source to see which annotator to ask nex
 NOBODY = "Every annotator has seen this image. Ask a new annotator."
 
 
-class ActiveLearning(QObject):
+class ActiveLearning(ClicksPart):
     """Fills the list of annotators to ask while it is visible."""
 
-    def __init__(
-        self,
-        document: Document,
-        jobs: Jobs,
-        screen: ClicksScreen,
-        session: ClicksSession,
-        queueing: ReviewQueue,
-    ) -> None:
-        super().__init__(screen)
-        self._document = document
-        self._jobs = jobs
-        self._screen = screen
-        self._queueing = queueing
-        self._session = session
+    def __init__(self, core: ClicksCore, review_queue: ReviewQueue) -> None:
+        super().__init__(core)
+        self._review_queue = review_queue
         self._task = LatestTask()
         self._done = False
         self._found: NextAnnotators | None = None
-        document.names_changed.connect(self._show)
-        screen.right_tabs.currentChanged.connect(self._look)
-        session.scene_changed.connect(self._on_scene)
-        session.cleared.connect(self._on_scene)
+        core.document.names_changed.connect(self._show)
+        core.screen.right_tabs.currentChanged.connect(self._look)
+        core.session.scene_changed.connect(self._on_scene)
+        core.session.cleared.connect(self._on_scene)
 
     def _on_scene(self) -> None:
         """Take another image, run or step, or none."""
@@ -76,7 +61,7 @@ class ActiveLearning(QObject):
         return scene.fusion is not None and len(scene.clicks.annotators) > 1
 
     def _weigh(self, scene: Scene) -> None:
-        others = [one for image, one in self._queueing.results.items() if image != scene.image.id]
+        others = [one for image, one in self._review_queue.results.items() if image != scene.image.id]
         if not self._screen.ask.list.lines:
             self._screen.ask.show_lines((), LOOKING)
         job = self._jobs.start(

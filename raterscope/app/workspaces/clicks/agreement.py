@@ -8,17 +8,13 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QObject
 
 from raterscope.algorithms.annotators.agreement import ClickAgreement, click_agreement
 from raterscope.algorithms.progress import Watch
-from raterscope.app.document import Document
 from raterscope.app.errors import counted
-from raterscope.app.jobs import Jobs
 from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.clicks.annotators import Annotators, alias
-from raterscope.app.workspaces.clicks.scene import ClicksSession
-from raterscope.app.workspaces.clicks.screen import ClicksScreen
+from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spots import Known
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.widgets.figures.agreement_matrix import AgreementMatrix
@@ -68,39 +64,29 @@ class _Page:
         return f"kappa is not defined: both marked all, or none, of {where}"
 
 
-class Agreement(QObject):
+class Agreement(ClicksPart):
     """Fills the matrix of agreement while it is visible."""
 
-    def __init__(
-        self,
-        document: Document,
-        jobs: Jobs,
-        screen: ClicksScreen,
-        session: ClicksSession,
-        queueing: ReviewQueue,
-        annotators: Annotators,
-    ) -> None:
-        super().__init__(screen)
-        self._document, self._jobs, self._screen = document, jobs, screen
-        self._queueing, self._annotators = queueing, annotators
+    def __init__(self, core: ClicksCore, review_queue: ReviewQueue, annotators: Annotators) -> None:
+        super().__init__(core)
+        self._review_queue, self._annotators = review_queue, annotators
         self.matrix = AgreementMatrix("Pairwise agreement", nothing=NOTHING, noun="annotator")
         self.measures, self.scopes = ModeSwitch(MEASURES), ModeSwitch(SCOPES)
         for switch in (self.measures, self.scopes):
             self.matrix.header.row.addWidget(switch)
-        self._session = session
         self._task = LatestTask()
         self._made_from: Mapping[int, Known] | None = None
         self._pages: dict[str, _Page] = {}
-        screen.middle_tabs.addTab(self.matrix, "Agreement")
-        screen.middle_tabs.currentChanged.connect(self._look)
+        core.screen.middle_tabs.addTab(self.matrix, "Agreement")
+        core.screen.middle_tabs.currentChanged.connect(self._look)
         self.measures.chosen.connect(self._show)
         self.scopes.chosen.connect(self._look)
         self.matrix.pair_chosen.connect(self._on_pair)
         annotators.chosen.connect(self._on_chosen)
-        queueing.all_read.connect(self._look)
-        document.names_changed.connect(self._show)
-        session.scene_changed.connect(self._look)
-        session.cleared.connect(self._look)
+        review_queue.all_read.connect(self._look)
+        core.document.names_changed.connect(self._show)
+        core.session.scene_changed.connect(self._look)
+        core.session.cleared.connect(self._look)
 
     def _look(self) -> None:
         """Compare anew what has changed, where somebody looks."""
@@ -115,7 +101,7 @@ class Agreement(QObject):
 
     def _wanted(self) -> Mapping[int, Known]:
         if self.scopes.mode == "study":
-            return self._queueing.results
+            return self._review_queue.results
         if not self._session.shown:
             return {}
         scene = self._session.scene

@@ -13,11 +13,10 @@ from raterscope.algorithms.clicks.data import Clicks, FloatArray
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
-from raterscope.app.jobs import Jobs
 from raterscope.app.review import Weighed
 from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.clicks.scene import ClicksSession, Scene
-from raterscope.app.workspaces.clicks.screen import ClicksScreen
+from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spots import Known
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.widgets.figures.evaluation_plots import ReliabilityPlot
@@ -190,25 +189,17 @@ def _triples(values: FloatArray) -> list[tuple[float, float, float]]:
     return [(estimate, low, high) for estimate, low, high in values.tolist()]
 
 
-class OverImages(QObject):
+class OverImages(ClicksPart):
     """Gives the table of annotators its sparklines, in the study's order of images."""
 
-    def __init__(
-        self,
-        document: Document,
-        jobs: Jobs,
-        screen: ClicksScreen,
-        queueing: ReviewQueue,
-        annotators: Annotators,
-    ) -> None:
-        super().__init__(screen)
-        self._document, self._jobs, self._screen = document, jobs, screen
-        self._queueing, self._annotators = queueing, annotators
+    def __init__(self, core: ClicksCore, review_queue: ReviewQueue, annotators: Annotators) -> None:
+        super().__init__(core)
+        self._review_queue, self._annotators = review_queue, annotators
         self._task = LatestTask()
         self._stale = True
-        queueing.all_read.connect(self._on_read)
-        document.replaced.connect(self._on_replaced)
-        screen.middle_tabs.currentChanged.connect(self._look)
+        review_queue.all_read.connect(self._on_read)
+        core.document.replaced.connect(self._on_replaced)
+        core.screen.middle_tabs.currentChanged.connect(self._look)
 
     def _on_replaced(self) -> None:
         self._task.cancel()
@@ -225,7 +216,7 @@ class OverImages(QObject):
             return
         self._stale = False
         self._task.cancel()
-        results = self._queueing.results
+        results = self._review_queue.results
         fused = [
             (one.name, results[one.id])
             for one in contents.images

@@ -226,13 +226,13 @@ class BatchReview(QObject):
     left_open = Signal(object)
 
     def __init__(
-        self, document: Document, jobs: Jobs, grid: SpotGrid, queueing: ReviewQueue, reviewing: Reviewing
+        self, document: Document, jobs: Jobs, grid: SpotGrid, review_queue: ReviewQueue, reviewing: Reviewing
     ) -> None:
         super().__init__(grid)
         self._document = document
         self._jobs = jobs
         self._grid = grid
-        self._queueing = queueing
+        self._review_queue = review_queue
         self._reviewing = reviewing
         self._listed: dict[int, Listed] = {}
         self._number_of: dict[tuple[int, int | None, int], int] = {}
@@ -272,7 +272,7 @@ class BatchReview(QObject):
             here = self._here(session.scene) if session.shown else []
             self._show(_in_order(here, blind=session.blind))
             return
-        known, state = self._queueing.results, contents.review
+        known, state = self._review_queue.results, contents.review
         work = partial(_everywhere, known, self._read, state, self._grid.kind, self._reviewing.blind)
         job = self._jobs.start("Listing spots", work, quiet=True)
         self._task.follow(job, self._on_listed)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import Signal
 
 from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve, CrowdSizeSettings
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.evaluation import RADIUS
 from raterscope.algorithms.settings import SettingsError
-from raterscope.app.document import Document
-from raterscope.app.jobs import Job, Jobs
+from raterscope.app.jobs import Job
 from raterscope.app.kinds.clicks.crowd_size import (
     Crowds,
     CrowdSizes,
@@ -21,13 +20,12 @@ from raterscope.app.kinds.clicks.crowd_size import (
     read_crowds,
 )
 from raterscope.app.session import LatestTask
-from raterscope.app.workspaces.clicks.scene import ClicksSession
-from raterscope.app.workspaces.clicks.screen import ClicksScreen
+from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 
 __all__ = ["CrowdSizeMeasuring"]
 
 
-class CrowdSizeMeasuring(QObject):
+class CrowdSizeMeasuring(ClicksPart):
     """Measures on request, with the plan of the run on screen as the chosen method; the study keeps curves.
 
     Signals
@@ -37,15 +35,14 @@ class CrowdSizeMeasuring(QObject):
 
     refused = Signal(str)
 
-    def __init__(self, document: Document, jobs: Jobs, screen: ClicksScreen, session: ClicksSession) -> None:
-        super().__init__(screen)
-        self._document, self._jobs, self._panel = document, jobs, screen.crowd_size
-        self._session = session
+    def __init__(self, core: ClicksCore) -> None:
+        super().__init__(core)
+        self._panel = core.screen.crowd_size
         self._measuring = False
         self._task = LatestTask()
         self._panel.requested.connect(self._on_requested)
         self._panel.cancelled.connect(self._on_cancelled)
-        document.replaced.connect(self._on_replaced)
+        core.document.replaced.connect(self._on_replaced)
 
     def _on_replaced(self) -> None:
         self._task.cancel()

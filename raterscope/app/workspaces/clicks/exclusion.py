@@ -7,19 +7,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import Signal
 
 from raterscope.algorithms.clicks.data import PROGRAM
-from raterscope.app.document import Document
 from raterscope.app.errors import counted
-from raterscope.app.jobs import Job, Jobs
+from raterscope.app.jobs import Job
 from raterscope.app.kinds.clicks.excluding import ChangedSpot, Recount, RunInputs, gather_run, recount
 from raterscope.app.review import Decision, WeightSubject
 from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.clicks.annotators import alias
 from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.scene import Scene
-from raterscope.app.workspaces.clicks.screen import ClicksScreen
+from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spots import spots_of
 from raterscope.text.numbers import part_of_one
 from raterscope.widgets.dialogs.review_dialogs import HALF, ExclusionDialog
@@ -63,7 +62,7 @@ class _Preview:
         ]
 
 
-class Exclusion(QObject):
+class Exclusion(ClicksPart):
     """Shows a preview before an annotator is excluded or down-weighted, and restores annotators.
 
     Signals
@@ -76,10 +75,9 @@ class Exclusion(QObject):
     opened = Signal(int, object)
     message = Signal(str)
 
-    def __init__(self, document: Document, jobs: Jobs, screen: ClicksScreen, reviewing: Reviewing) -> None:
-        super().__init__(screen)
-        self._document, self._jobs = document, jobs
-        self._screen, self._reviewing = screen, reviewing
+    def __init__(self, core: ClicksCore, reviewing: Reviewing) -> None:
+        super().__init__(core)
+        self._reviewing = reviewing
         self._dialog: ExclusionDialog | None = None
         self._name = ""
         self._asked_of: Scene | None = None
@@ -89,9 +87,9 @@ class Exclusion(QObject):
         self._found: dict[float | None, Recount] = {}
         """What was worked out while the dialog is open, by weight."""
         self._changed: tuple[ChangedSpot, ...] = ()
-        screen.table.exclude_requested.connect(self.exclude)
-        screen.table.weigh_requested.connect(self.weigh)
-        screen.table.include_requested.connect(self.include)
+        core.screen.table.exclude_requested.connect(self.exclude)
+        core.screen.table.weigh_requested.connect(self.weigh)
+        core.screen.table.include_requested.connect(self.include)
 
     def exclude_chosen(self) -> None:
         """Ask of the annotator who is chosen in the table; who is excluded comes back."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from PySide6.QtCore import QObject, QPoint, Qt, Signal
+from PySide6.QtCore import QPoint, Qt, Signal
 
-from raterscope.app.document import Document
 from raterscope.app.review import Decision, ImageSubject
 from raterscope.app.study import ImageEntry
-from raterscope.app.workspaces.clicks.screen import ClicksScreen
-from raterscope.app.workspaces.screen import WorkspaceScreen
+from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
 from raterscope.widgets.parts import Menu, without_checked
 
@@ -24,13 +22,11 @@ REASONS = ("out of focus", "badly stained", "dirt or scratches", "to be discusse
 HINT = "It stays in every count. Use the queue's filter to list flagged images."
 
 
-class Flagging(QObject):
+class Flagging(ClicksPart):
     """Flags an image, or takes its flag away; both are decisions."""
 
-    def __init__(self, document: Document, screen: WorkspaceScreen) -> None:
-        super().__init__(screen)
-        self._document = document
-        self._screen = screen
+    def __init__(self, core: ClicksCore) -> None:
+        super().__init__(core)
 
     def toggle(self, image: ImageEntry | None) -> None:
         """Ask why an image is to be flagged; of one that is, take the flag away."""
@@ -59,7 +55,7 @@ WORDS = {
 }
 
 
-class Controls(QObject):
+class Controls(ClicksPart):
     """Marks images as controls, by key or from the menu of the image list; each mark is a decision.
 
     Signals
@@ -72,13 +68,12 @@ class Controls(QObject):
     message = Signal(str)
     flag_requested = Signal(int)
 
-    def __init__(self, document: Document, screen: ClicksScreen) -> None:
-        super().__init__(screen)
-        self._document, self._screen = document, screen
-        view = screen.queue.view
+    def __init__(self, core: ClicksCore) -> None:
+        super().__init__(core)
+        view = core.screen.queue.view
         view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         view.customContextMenuRequested.connect(self._on_menu)
-        document.decided.connect(self._on_decided)
+        core.document.decided.connect(self._on_decided)
 
     def toggle(self, verb: str, image: int | None) -> None:
         """Mark an image as a positive or negative control; take away a mark that it has already."""

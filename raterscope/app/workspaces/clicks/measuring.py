@@ -7,11 +7,10 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from PySide6.QtCore import QObject, QPointF, Signal
+from PySide6.QtCore import QPointF, Signal
 
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.geometry import area_of, crosses_itself, length_of
-from raterscope.app.document import Document
 from raterscope.app.review import (
     Decision,
     Measures,
@@ -21,8 +20,8 @@ from raterscope.app.review import (
     is_measure,
 )
 from raterscope.app.session import while_shown
-from raterscope.app.workspaces.clicks.scene import ClicksSession, Scene
-from raterscope.app.workspaces.clicks.screen import ClicksScreen
+from raterscope.app.workspaces.clicks.scene import Scene
+from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.widgets.canvas.drawing import Drawing
 from raterscope.widgets.canvas.shape_marks import ShapeMark
 from raterscope.widgets.canvas.shapes import Shapes
@@ -38,7 +37,7 @@ TOO_SHORT = "The line is shorter than a pixel: draw it longer."
 SHORTEST = 1.0
 
 
-class Measuring(QObject):
+class Measuring(ClicksPart):
     """Draws, changes, records and lists what is measured on the image on screen.
 
     Attributes
@@ -57,30 +56,28 @@ class Measuring(QObject):
     scale_changed = Signal()
     refused = Signal(str)
 
-    def __init__(self, document: Document, screen: ClicksScreen, session: ClicksSession) -> None:
-        super().__init__(screen)
-        self._document, self._screen = document, screen
-        self._session = session
+    def __init__(self, core: ClicksCore) -> None:
+        super().__init__(core)
         self._file_size: float | None = None
         """Micrometres a pixel as the file of the image on screen has it."""
         self.measures = Measures()
-        self.shapes = Shapes(screen.canvas, self._words_of)
-        self.drawing = Drawing(screen.canvas, self._words)
+        self.shapes = Shapes(core.screen.canvas, self._words_of)
+        self.drawing = Drawing(core.screen.canvas, self._words)
         self.drawing.drawn.connect(self._on_drawn)
         self.drawing.mode_changed.connect(self._on_mode)
-        self.shapes.chosen.connect(screen.measure.choose)
+        self.shapes.chosen.connect(core.screen.measure.choose)
         self.shapes.changed.connect(self._on_shape_changed)
         self.shapes.delete_requested.connect(self.delete)
-        document.replaced.connect(self._on_replaced)
-        document.changed.connect(self._read)
-        document.decided.connect(self._on_decided)
-        panel = screen.measure
+        core.document.replaced.connect(self._on_replaced)
+        core.document.changed.connect(self._read)
+        core.document.decided.connect(self._on_decided)
+        panel = core.screen.measure
         panel.mode_requested.connect(self.begin)
         panel.unscale_requested.connect(self._on_unscale)
         panel.shape_chosen.connect(self._on_chosen)
         panel.delete_requested.connect(self.delete)
-        session.scene_changed.connect(self._on_scene)
-        session.cleared.connect(self._clear)
+        core.session.scene_changed.connect(self._on_scene)
+        core.session.cleared.connect(self._clear)
         self._read()
 
     @while_shown

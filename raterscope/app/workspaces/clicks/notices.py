@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from PySide6.QtCore import QObject
-
 from raterscope.algorithms.clicks.fusion import FusionPlan, isolation_notice
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.clicks.robustness import (
@@ -20,12 +18,10 @@ from raterscope.algorithms.clicks.robustness import (
     score_notice,
 )
 from raterscope.algorithms.progress import Watch
-from raterscope.app.document import Document
-from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.clicks.other_images import others_in_words
 from raterscope.app.session import LatestTask
-from raterscope.app.workspaces.clicks.scene import ClicksSession, Scene
-from raterscope.app.workspaces.clicks.screen import ClicksScreen
+from raterscope.app.workspaces.clicks.scene import Scene
+from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.review_queue import ReviewQueue
 
 __all__ = ["RunNotices"]
@@ -38,25 +34,17 @@ ISOLATED = "Some images only"
 OTHERS = "Other images used"
 
 
-class RunNotices(QObject):
+class RunNotices(ClicksPart):
     """Looks at the results of all images once they are read, and keeps the note while they are shown."""
 
-    def __init__(
-        self,
-        document: Document,
-        jobs: Jobs,
-        screen: ClicksScreen,
-        session: ClicksSession,
-        queueing: ReviewQueue,
-    ) -> None:
-        super().__init__(screen)
-        self._jobs, self._notes, self._queueing = jobs, screen.notes, queueing
+    def __init__(self, core: ClicksCore, review_queue: ReviewQueue) -> None:
+        super().__init__(core)
+        self._notes, self._review_queue = core.screen.notes, review_queue
         self._task = LatestTask()
-        queueing.all_read.connect(self._look)
-        self._document = document
-        document.replaced.connect(self._forget)
-        session.scene_changed.connect(self._on_scene)
-        session.cleared.connect(self._clear)
+        review_queue.all_read.connect(self._look)
+        core.document.replaced.connect(self._forget)
+        core.session.scene_changed.connect(self._on_scene)
+        core.session.cleared.connect(self._clear)
 
     def _clear(self) -> None:
         for tag in (ISOLATED, OTHERS):
@@ -83,7 +71,7 @@ class RunNotices(QObject):
             self._notes.set_note(tag, "")
 
     def _look(self) -> None:
-        fusions = [one.fusion for one in self._queueing.results.values() if one.fusion is not None]
+        fusions = [one.fusion for one in self._review_queue.results.values() if one.fusion is not None]
         job = self._jobs.start("Looking for signs of structures", partial(_look, fusions), quiet=True)
         self._task.follow(job, self._on_looked)
 

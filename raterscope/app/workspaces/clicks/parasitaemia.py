@@ -6,17 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 
-from PySide6.QtCore import QObject
-
 from raterscope.algorithms.progress import Watch
-from raterscope.app.document import Document
-from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.clicks.parasitaemia import SOURCE, Field, Told, field_of, note_of, tell
 from raterscope.app.review import CountingSubject, Decision, Measures, Spot
 from raterscope.app.study import ImageEntry
 from raterscope.app.workspaces.clicks.measuring import Measuring
-from raterscope.app.workspaces.clicks.scene import ClicksSession
-from raterscope.app.workspaces.clicks.screen import ClicksScreen
+from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spots import Known
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.widgets.panels.measurement_panels import ASKED, NOT_FUSED, Counted, FigureLine
@@ -28,32 +23,22 @@ NOT_HERE = "This image is not fused yet."
 Made = tuple[ImageEntry, Known, tuple[Spot, ...], float | None]
 
 
-class Parasitaemia(QObject):
+class Parasitaemia(ClicksPart):
     """Keeps the panel in step with queue, decisions and scale; only images that changed are counted anew."""
 
-    def __init__(
-        self,
-        document: Document,
-        jobs: Jobs,
-        screen: ClicksScreen,
-        session: ClicksSession,
-        queueing: ReviewQueue,
-        measuring: Measuring,
-    ) -> None:
-        super().__init__(screen)
-        self._document, self._jobs, self._screen = document, jobs, screen
-        self._queueing, self._measuring = queueing, measuring
-        self._panel = screen.parasitaemia
-        self._session = session
+    def __init__(self, core: ClicksCore, review_queue: ReviewQueue, measuring: Measuring) -> None:
+        super().__init__(core)
+        self._review_queue, self._measuring = review_queue, measuring
+        self._panel = core.screen.parasitaemia
         self._fields: dict[int, tuple[Made, Field | None]] = {}
         self._under_way = False
         self._again = False
-        document.replaced.connect(self._on_replaced)
-        session.scene_changed.connect(self.refresh)
-        session.cleared.connect(self.refresh)
-        document.decided.connect(self.refresh)
-        queueing.all_read.connect(self.refresh)
-        screen.middle_tabs.currentChanged.connect(self.refresh)
+        core.document.replaced.connect(self._on_replaced)
+        core.session.scene_changed.connect(self.refresh)
+        core.session.cleared.connect(self.refresh)
+        core.document.decided.connect(self.refresh)
+        review_queue.all_read.connect(self.refresh)
+        core.screen.middle_tabs.currentChanged.connect(self.refresh)
         self._panel.scope_chosen.connect(self.refresh)
         self._panel.counted.connect(self._on_counted)
 
@@ -68,7 +53,7 @@ class Parasitaemia(QObject):
             return
         measures, made = self._measuring.measures, {}
         entries = {entry.id: entry for entry in contents.images}
-        for image, known in self._queueing.results.items():
+        for image, known in self._review_queue.results.items():
             if image in entries:
                 size = measures.pixel_size(image, entries[image].pixel_size)
                 made[image] = (entries[image], known, tuple(contents.review.spots(image)), size)

@@ -6,20 +6,17 @@ from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
-from PySide6.QtCore import QObject
 
 from raterscope.algorithms.clicks.counting import expected_count
 from raterscope.algorithms.clicks.result import Clustering, Trace
 from raterscope.algorithms.progress import Watch
-from raterscope.app.document import Document
-from raterscope.app.jobs import Jobs
 from raterscope.app.review import ReviewState, Spot
 from raterscope.app.study import Study
 from raterscope.app.workspaces.clicks.annotators import Annotators
 from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.run_comparison import RunComparison
 from raterscope.app.workspaces.clicks.scene import Scene
-from raterscope.app.workspaces.clicks.screen import ClicksScreen
+from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spots import Known, spots_of
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.widgets.figures.counts_plot import CountsView
@@ -31,7 +28,7 @@ MadeFrom = tuple[Known, tuple[Spot, ...]]
 UNKNOWN = (float("nan"),) * 3
 
 
-class Plots(QObject):
+class Plots(ClicksPart):
     """Keeps the counts by image in step with the queue, and marks the spot on screen in the plots of truth.
 
     Counts are worked out where they are looked at, and only of images that have changed.
@@ -39,36 +36,33 @@ class Plots(QObject):
 
     def __init__(
         self,
-        document: Document,
-        jobs: Jobs,
-        screen: ClicksScreen,
-        queueing: ReviewQueue,
+        core: ClicksCore,
+        review_queue: ReviewQueue,
         reviewing: Reviewing,
         comparing: RunComparison,
         annotators: Annotators,
     ) -> None:
-        super().__init__(screen)
-        self._document, self._jobs, self._screen = document, jobs, screen
-        self._queueing, self._reviewing, self._comparing = queueing, reviewing, comparing
+        super().__init__(core)
+        self._review_queue, self._reviewing, self._comparing = review_queue, reviewing, comparing
         self._counts: dict[int, Count] = {}
         self._made_from: dict[int, MadeFrom] = {}
         self._truth: dict[int, int] = {}
         self._truth_stale = True
         self._under_way = False
-        document.replaced.connect(self._on_replaced)
-        document.changed.connect(self._on_changed)
-        lines = screen.queue.view.model()
+        core.document.replaced.connect(self._on_replaced)
+        core.document.changed.connect(self._on_changed)
+        lines = core.screen.queue.view.model()
         lines.modelReset.connect(self.refresh)
         lines.dataChanged.connect(self.refresh)
-        screen.middle_tabs.currentChanged.connect(self.refresh)
-        screen.counts.chosen.connect(self._on_image)
+        core.screen.middle_tabs.currentChanged.connect(self.refresh)
+        core.screen.counts.chosen.connect(self._on_image)
         reviewing.selected.connect(self._on_selected)
         reviewing.session.scene_changed.connect(self._on_scene)
         reviewing.session.cleared.connect(self._clear)
         comparing.plot.threshold_chosen.connect(self._on_threshold)
-        screen.trust.plot.bin_chosen.connect(self._on_bin)
-        annotators.chosen.connect(screen.canvas.choose_annotator)
-        annotators.chosen.connect(screen.evidence.choose_voter)
+        core.screen.trust.plot.bin_chosen.connect(self._on_bin)
+        annotators.chosen.connect(core.screen.canvas.choose_annotator)
+        annotators.chosen.connect(core.screen.evidence.choose_voter)
         self._on_replaced()
 
     def _clear(self) -> None:
@@ -102,7 +96,7 @@ class Plots(QObject):
             self._document.ask("Reading ground truth", _read_truth).finished.connect(self._on_truth)
         made_from = {
             image: (known, tuple(contents.review.spots(image)))
-            for image, known in self._queueing.results.items()
+            for image, known in self._review_queue.results.items()
             if known.fusion is not None
         }
         for image in self._counts.keys() - made_from.keys():
@@ -137,7 +131,7 @@ class Plots(QObject):
         expected, low, high = np.array([self._counts.get(number, UNKNOWN) for number in numbers]).T
         known = np.array([self._truth.get(number, np.nan) for number in numbers], dtype=float)
         self._screen.counts.show_counts(CountsView(np.array(numbers), names, expected, low, high, known))
-        self._screen.counts.select(self._queueing.current)
+        self._screen.counts.select(self._review_queue.current)
 
     def _on_replaced(self) -> None:
         self._counts.clear()

@@ -12,7 +12,7 @@ from raterscope.app.workspaces.clicks import view
 from raterscope.app.workspaces.clicks.batch_review import BatchReview
 from raterscope.app.workspaces.clicks.measuring import Measuring
 from raterscope.app.workspaces.clicks.reviewing import Reviewing
-from raterscope.app.workspaces.clicks.screen import ClicksScreen
+from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.widgets.parts import Menu, without_checked
 
 __all__ = ["SpotMenu"]
@@ -20,26 +20,25 @@ __all__ = ["SpotMenu"]
 Entry = tuple[str, Callable[[], object]]
 
 
-class SpotMenu(QObject):
+class SpotMenu(ClicksPart):
     """Opens a menu on the canvas and in the grid, by the right button or the menu key."""
 
     def __init__(
         self,
-        screen: ClicksScreen,
+        core: ClicksCore,
         reviewing: Reviewing,
         many: BatchReview,
         measuring: Measuring,
         decide: Callable[[str], None],
     ) -> None:
-        super().__init__(screen)
-        self._screen = screen
+        super().__init__(core)
         self._reviewing = reviewing
         self._many = many
         self._measuring = measuring
         self._decide = decide
-        screen.canvas.installEventFilter(self)
-        screen.grid.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        screen.grid.view.customContextMenuRequested.connect(self._on_grid)
+        core.screen.canvas.installEventFilter(self)
+        core.screen.grid.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        core.screen.grid.view.customContextMenuRequested.connect(self._on_grid)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Open the canvas's menu: by the mouse of what lies under it, by the key of what is selected."""

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QCursor
 from PySide6.QtWidgets import QFileDialog
 
@@ -17,11 +17,9 @@ from raterscope.algorithms.clicks.stream import StreamPlan
 from raterscope.algorithms.evaluation import RADIUS
 from raterscope.algorithms.progress import Watch
 from raterscope.algorithms.settings import SettingsError
-from raterscope.app.document import Document
 from raterscope.app.errors import counted, plain
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.formats.clicks import FIELDS
-from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.clicks.following import Following, Wish
 from raterscope.app.kinds.clicks.replaying import Order
 from raterscope.app.kinds.clicks.watching import Watched, WatchPlan
@@ -29,8 +27,8 @@ from raterscope.app.review import known_spots
 from raterscope.app.study import Study, streams
 from raterscope.app.workspaces.clicks.live import Live
 from raterscope.app.workspaces.clicks.replay import Replay
-from raterscope.app.workspaces.clicks.scene import ClicksSession, Scene
-from raterscope.app.workspaces.clicks.screen import ClicksScreen
+from raterscope.app.workspaces.clicks.scene import Scene
+from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spots import Known, Settling
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.figures.streams import StreamTruth
@@ -47,7 +45,7 @@ CUT_SHORT = "It was still watched when the study was closed."
 NO_CLICKS = "No image with clicks is on screen."
 
 
-class Streaming(QObject):
+class Streaming(ClicksPart):
     """Joins the stream's panel and curves with what is followed or replayed.
 
     Signals
@@ -58,29 +56,20 @@ class Streaming(QObject):
 
     moved = Signal()
 
-    def __init__(
-        self,
-        document: Document,
-        jobs: Jobs,
-        screen: ClicksScreen,
-        session: ClicksSession,
-        queueing: ReviewQueue,
-    ) -> None:
-        super().__init__(screen)
-        self._document = document
-        self._screen = screen
-        self._queueing = queueing
+    def __init__(self, core: ClicksCore, review_queue: ReviewQueue) -> None:
+        super().__init__(core)
+        self._review_queue = review_queue
         self.as_read: Scene | None = None
         """The image on screen as the study has it, without what a stream or a replay has changed."""
         self._order: Order = "random"
         self._seed = 0
         self._per_step = 1
         self._source: streams.StreamEntry | None = None
-        self.live = Live(document, jobs, self)
-        self.replay = Replay(jobs, self)
-        document.replaced.connect(self._on_replaced)
-        session.cleared.connect(self._clear)
-        panel = screen.stream
+        self.live = Live(core.document, core.jobs, self)
+        self.replay = Replay(core.jobs, self)
+        core.document.replaced.connect(self._on_replaced)
+        core.session.cleared.connect(self._clear)
+        panel = core.screen.stream
         panel.replay_requested.connect(self._on_replay_requested)
         panel.order_chosen.connect(self._on_order_chosen)
         panel.batch_chosen.connect(self._on_batch_chosen)
@@ -94,15 +83,15 @@ class Streaming(QObject):
         panel.pause_toggled.connect(self.live.pause)
         panel.stop_requested.connect(self.live.stop)
         panel.stopping_changed.connect(self._on_stopping_changed)
-        screen.curves.step_chosen.connect(self.replay.go_to)
-        queueing.all_read.connect(self._on_queue_read)
+        core.screen.curves.step_chosen.connect(self.replay.go_to)
+        review_queue.all_read.connect(self._on_queue_read)
         self.replay.changed.connect(self._tell)
         self.replay.moved.connect(self._on_moved)
-        self.replay.refused.connect(screen.refused)
+        self.replay.refused.connect(core.screen.refused)
         self.live.changed.connect(self._tell)
         self.live.stepped.connect(self._on_stepped)
         self.live.advanced.connect(self._on_advanced)
-        self.live.noticed.connect(screen.message)
+        self.live.noticed.connect(core.screen.message)
         self.live.refused.connect(self._on_refused)
         self.live.columns_unknown.connect(self._ask_columns)
         self.live.stopped.connect(self._on_stopped)
@@ -195,7 +184,7 @@ class Streaming(QObject):
         """Give what the other images of the latest runs say of the annotators, to be worked out later."""
         others = [
             (one.fusion, one.annotators, one.weights)
-            for image, one in self._queueing.results.items()
+            for image, one in self._review_queue.results.items()
             if image != scene.image.id and one.fusion is not None
         ]
         fusions, names, weights = ([one[part] for one in others] for part in range(3))
@@ -286,7 +275,7 @@ class Streaming(QObject):
         self._look_for_source()
         contents = self._document.contents
         if contents is not None:
-            self._queueing.reread([entry.id for entry in contents.of("clicks")])
+            self._review_queue.reread([entry.id for entry in contents.of("clicks")])
 
     def _look_for_source(self) -> None:
         job = self._document.ask("Looking for what was watched", _streams)
@@ -338,7 +327,7 @@ class Streaming(QObject):
         """Let the queue say of images what the source has brought, not what a run says."""
         following = self.live.following
         if following is not None:
-            self._queueing.take({image: _known(following, image) for image in images})
+            self._review_queue.take({image: _known(following, image) for image in images})
 
     def _on_queue_read(self) -> None:
         """Where something was fused meanwhile, the queue goes on to say what the canvas shows."""

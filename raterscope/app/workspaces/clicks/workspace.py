@@ -40,12 +40,12 @@ from raterscope.app.workspaces.clicks.plots import Plots
 from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.run_comparison import RunComparison
 from raterscope.app.workspaces.clicks.scene import ClicksSession, Scene, load_pixels, read_scene
-from raterscope.app.workspaces.clicks.screen import ClicksScreen
+from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksScreen
 from raterscope.app.workspaces.clicks.spot_menu import SpotMenu
 from raterscope.app.workspaces.clicks.spots import Spot
 from raterscope.app.workspaces.clicks.streaming import Streaming
 from raterscope.app.workspaces.clicks.summaries import read_outlines, read_results, summarize
-from raterscope.app.workspaces.core import BlindTexts, WorkspaceCore, finite_numbers
+from raterscope.app.workspaces.core import BlindTexts, finite_numbers
 from raterscope.app.workspaces.history_lines import run_title
 from raterscope.app.workspaces.navigation import ItemNavigation, PixelLoader
 from raterscope.app.workspaces.review_order import next_unit
@@ -73,7 +73,7 @@ class ClicksWorkspace(ClicksScreen):
         super().__init__(parent)
         self.session = ClicksSession(self)
         self.session.scene_changed.connect(self._prepare_canvas)
-        self.core = core = WorkspaceCore(self, document, jobs, self.session, "clicks", BLIND)
+        self.core = core = ClicksCore(self, document, jobs, self.session, "clicks", BLIND)
         self._document = document
         self.loader = PixelLoader(document, jobs, load_pixels, self)
         self.reviewing = Reviewing(document, self.session, self._go_elsewhere, self)
@@ -88,30 +88,28 @@ class ClicksWorkspace(ClicksScreen):
         )
         self.annotators = Annotators(document, self.table, self.reliability, self.session, self)
         self.comparing = RunComparison(document, jobs, self.session)
-        self.crowd_sizes = CrowdSizeMeasuring(document, jobs, self, self.session)
-        self.streaming = Streaming(document, jobs, self, self.session, self.review_queue)
-        self.asking = ActiveLearning(document, jobs, self, self.session, self.review_queue)
-        self.flagging = Flagging(document, self)
-        self.controls = Controls(document, self)
-        self.measuring = Measuring(document, self, self.session)
-        self.parasites = Parasitaemia(document, jobs, self, self.session, self.review_queue, self.measuring)
+        self.crowd_sizes = CrowdSizeMeasuring(core)
+        self.streaming = Streaming(core, self.review_queue)
+        self.asking = ActiveLearning(core, self.review_queue)
+        self.flagging = Flagging(core)
+        self.controls = Controls(core)
+        self.measuring = Measuring(core)
+        self.parasites = Parasitaemia(core, self.review_queue, self.measuring)
         self.many = BatchReview(document, jobs, self.grid, self.review_queue, self.reviewing)
-        self.menu = SpotMenu(self, self.reviewing, self.many, self.measuring, self._decide)
+        self.menu = SpotMenu(core, self.reviewing, self.many, self.measuring, self._decide)
         self._to_find: Spot | SpotSubject | None = None
         """The spot to be looked at once its image is on screen."""
         self.crops = Crops(jobs, self)
         self.on_canvas = CanvasView(document, self.canvas, self.reviewing, self.loader, self.crops)
         self.viewing = Viewing(document, self.canvas, self.crops, self.reviewing, self.many)
-        self.absence = RunNotices(document, jobs, self, self.session, self.review_queue)
+        self.absence = RunNotices(core, self.review_queue)
         self.explaining = Evidence(document, self.crops, self.evidence, self.reviewing, COVERAGES[-2])
         self.right_tabs.addTab(self.comparing, "Truth")
         self.trusting = Calibration(document, self.trust, self.queue, "clicks")
-        self.agreeing = Agreement(document, jobs, self, self.session, self.review_queue, self.annotators)
-        self.excluding = Exclusion(document, jobs, self, self.reviewing)
-        self.over_images = OverImages(document, jobs, self, self.review_queue, self.annotators)
-        self.plotting = Plots(
-            document, jobs, self, self.review_queue, self.reviewing, self.comparing, self.annotators
-        )
+        self.agreeing = Agreement(core, self.review_queue, self.annotators)
+        self.excluding = Exclusion(core, self.reviewing)
+        self.over_images = OverImages(core, self.review_queue, self.annotators)
+        self.plotting = Plots(core, self.review_queue, self.reviewing, self.comparing, self.annotators)
         self._connect()
         core.connect_screen(self.navigation)
         self._make_actions()

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from PySide6.QtCore import QObject
-
 from raterscope.algorithms.labels import OPEN
 from raterscope.algorithms.labels.active_learning import NextVotes, next_votes
 from raterscope.algorithms.progress import Watch
-from raterscope.app.jobs import Jobs
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.workspaces.labels import view
-from raterscope.app.workspaces.labels.scene import LabelsSession, Scene
-from raterscope.app.workspaces.labels.screen import LabelsScreen
+from raterscope.app.workspaces.labels.scene import Scene
+from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
 from raterscope.widgets.panels.lists import AskLine
 
 __all__ = ["ActiveLearning"]
@@ -27,20 +24,17 @@ LOOKING = "Looking for the most informative votes."
 NONE_NEEDED = "No further vote is expected to change much: every task is settled."
 
 
-class ActiveLearning(QObject):
+class ActiveLearning(LabelsPart):
     """Fills the list of votes to request while it is visible."""
 
-    def __init__(self, jobs: Jobs, screen: LabelsScreen, session: LabelsSession) -> None:
-        super().__init__(screen)
-        self._jobs = jobs
-        self._screen = screen
-        self._session = session
+    def __init__(self, core: LabelsCore) -> None:
+        super().__init__(core)
         self._task = LatestTask()
         self._found: NextVotes | None = None
-        screen.left_tabs.currentChanged.connect(self._look)
-        session.scene_changed.connect(self._on_scene)
-        session.cleared.connect(self._clear)
-        session.blind_changed.connect(self._show)
+        core.screen.left_tabs.currentChanged.connect(self._look)
+        core.session.scene_changed.connect(self._on_scene)
+        core.session.cleared.connect(self._clear)
+        core.session.blind_changed.connect(self._show)
 
     def _clear(self) -> None:
         self._task.cancel()

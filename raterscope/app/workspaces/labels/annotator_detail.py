@@ -7,20 +7,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QTimer, Signal
 
 from raterscope.algorithms.labels import drift
 from raterscope.algorithms.labels.copying import Copying, copies
 from raterscope.algorithms.labels.drift import FALSE_ALARMS, LEAST_VOTES, main_change
 from raterscope.algorithms.progress import Watch
-from raterscope.app.document import Document
-from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.labels.community_charts import aligned_steps
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.workspaces.labels import communities, view
 from raterscope.app.workspaces.labels.communities import CommunitiesOverTimeView
-from raterscope.app.workspaces.labels.scene import Analysis, LabelsSession, Scene
-from raterscope.app.workspaces.labels.screen import LabelsScreen
+from raterscope.app.workspaces.labels.scene import Analysis, Scene
+from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
 from raterscope.app.workspaces.labels.view import name_of, time_of
 from raterscope.text.numbers import count, percent
 from raterscope.widgets.figures.row_lines import DriftView
@@ -37,7 +35,7 @@ __all__ = [
 ]
 
 
-class Copies(QObject):
+class Copies(LabelsPart):
     """Reports groups of annotators who may copy below the communities, and selects one after the other.
 
     Signals
@@ -48,16 +46,15 @@ class Copies(QObject):
 
     chosen = Signal(object)
 
-    def __init__(self, jobs: Jobs, screen: LabelsScreen, session: LabelsSession) -> None:
-        super().__init__(screen)
-        self._jobs = jobs
-        self._cards = screen.cards
+    def __init__(self, core: LabelsCore) -> None:
+        super().__init__(core)
+        self._cards = core.screen.cards
         self._task = LatestTask()
         self._groups: tuple[tuple[int, ...], ...] = ()
         self._next = 0
         self._cards.copies.clicked.connect(self._on_clicked)
-        session.scene_changed.connect(self._on_scene)
-        session.cleared.connect(self._clear)
+        core.session.scene_changed.connect(self._on_scene)
+        core.session.cleared.connect(self._clear)
 
     def _clear(self) -> None:
         self._task.cancel()
@@ -238,7 +235,7 @@ VOTELESS = "{name} has no votes in this run: no rates to plot."
 UNCHANGED = "No annotator changed beyond chance. Select an annotator to plot their rates over time."
 
 
-class AnnotatorDetail(QObject):
+class AnnotatorDetail(LabelsPart):
     """Joins wall, matrix, communities, similarity and drift: all show the same selection.
 
     Signals
@@ -252,30 +249,26 @@ class AnnotatorDetail(QObject):
     community_chosen = Signal()
     cell_chosen = Signal(int, int)
 
-    def __init__(self, document: Document, jobs: Jobs, screen: LabelsScreen, session: LabelsSession) -> None:
-        super().__init__(screen)
-        self._document = document
-        self._jobs = jobs
-        self._screen = screen
-        self._session = session
+    def __init__(self, core: LabelsCore) -> None:
+        super().__init__(core)
         self._task = LatestTask()
         self._changed: tuple[Changed, ...] | None = None
         """Who changed over time; None until somebody has looked."""
         self.community: int | None = None
-        self.grouping = communities.Grouping(jobs, screen, session, self)
-        self.similar = communities.Similar(jobs, screen, session, self)
-        self.flowing = CommunitiesOverTimeView(jobs, screen, session, self)
-        self.copies = Copies(jobs, screen, session)
-        session.scene_changed.connect(self._on_scene)
-        session.cleared.connect(self._clear)
-        session.blind_changed.connect(self._on_blind)
-        session.selection_changed.connect(self._mark)
-        screen.wall.selection_changed.connect(self._on_wall)
-        screen.matrix.cell_chosen.connect(self.cell_chosen)
-        screen.cards.community_chosen.connect(self.choose_community)
-        screen.participation.community_chosen.connect(self.choose_community)
-        screen.triangles.community_chosen.connect(self._on_triangle)
-        screen.drift.annotator_chosen.connect(self._on_changed_chosen)
+        self.grouping = communities.Grouping(core)
+        self.similar = communities.Similar(core)
+        self.flowing = CommunitiesOverTimeView(core)
+        self.copies = Copies(core)
+        core.session.scene_changed.connect(self._on_scene)
+        core.session.cleared.connect(self._clear)
+        core.session.blind_changed.connect(self._on_blind)
+        core.session.selection_changed.connect(self._mark)
+        core.screen.wall.selection_changed.connect(self._on_wall)
+        core.screen.matrix.cell_chosen.connect(self.cell_chosen)
+        core.screen.cards.community_chosen.connect(self.choose_community)
+        core.screen.participation.community_chosen.connect(self.choose_community)
+        core.screen.triangles.community_chosen.connect(self._on_triangle)
+        core.screen.drift.annotator_chosen.connect(self._on_changed_chosen)
         self.grouping.changed.connect(self._on_grouped)
         self.similar.chosen.connect(self.choose)
         self.flowing.chosen.connect(self.choose)

@@ -6,15 +6,15 @@ from functools import partial
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from PySide6.QtCore import QObject, QSignalBlocker, Signal
+from PySide6.QtCore import QSignalBlocker, Signal
 from PySide6.QtWidgets import QPushButton
 
-from raterscope.app.jobs import Job, Jobs
+from raterscope.app.jobs import Job
 from raterscope.app.kinds.labels.answers import Groups
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.workspaces.labels import view
-from raterscope.app.workspaces.labels.scene import Analysis, LabelsSession, Scene
-from raterscope.app.workspaces.labels.screen import LabelsScreen
+from raterscope.app.workspaces.labels.scene import Analysis, Scene
+from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
 from raterscope.app.workspaces.labels.similarity_view import (
     BASES,
     METHODS,
@@ -49,7 +49,7 @@ STORED: Way = ("behaviour", "nmf")
 """What a run finds."""
 
 
-class Grouping(QObject):
+class Grouping(LabelsPart):
     """The grouping that is shown: the run's own, or another one, found when it is asked for and then kept.
 
     Signals
@@ -60,11 +60,8 @@ class Grouping(QObject):
 
     changed = Signal()
 
-    def __init__(self, jobs: Jobs, screen: LabelsScreen, session: LabelsSession, parent: QObject) -> None:
-        super().__init__(parent)
-        self._jobs = jobs
-        self._screen = screen
-        self._session = session
+    def __init__(self, core: LabelsCore) -> None:
+        super().__init__(core)
         self._kept: dict[Way, Groups] = {}
         self._task = LatestTask()
         self.way = STORED
@@ -72,13 +69,13 @@ class Grouping(QObject):
         self.bases.setAccessibleName("What communities have in common")
         self.methods.setAccessibleName("How communities are found")
         self.find, self.stop = QPushButton("Find"), QPushButton("Cancel")
-        row = screen.cards.header.row
+        row = core.screen.cards.header.row
         for button in (self.find, self.stop):
             theme.set_role(button, "link")
             button.hide()
             row.addWidget(button)
         self.find.ensurePolished()
-        screen.cards.header.setMinimumHeight(self.find.sizeHint().height())  # also without buttons
+        core.screen.cards.header.setMinimumHeight(self.find.sizeHint().height())  # also without buttons
         row.addWidget(self.bases)
         row.addWidget(self.methods)
         self.bases.chosen.connect(self._on_switched)
@@ -246,7 +243,7 @@ def show_participation(
     bars.show_participation(found.participation[rows], names, groups.names)
 
 
-class Similar(QObject):
+class Similar(LabelsPart):
     """Draws the similarity of annotators while it is visible.
 
     Signals
@@ -257,17 +254,14 @@ class Similar(QObject):
 
     chosen = Signal(object)
 
-    def __init__(self, jobs: Jobs, screen: LabelsScreen, session: LabelsSession, parent: QObject) -> None:
-        super().__init__(parent)
-        self._jobs = jobs
-        self._screen = screen
-        self._session = session
+    def __init__(self, core: LabelsCore) -> None:
+        super().__init__(core)
         self._groups: Groups | None = None
         self._task = LatestTask()
         self._drawn: Similarity | None = None
-        screen.middle_tabs.currentChanged.connect(self._draw)
-        screen.similarity.rows_chosen.connect(self._on_rows)
-        session.blind_changed.connect(self._show)
+        core.screen.middle_tabs.currentChanged.connect(self._draw)
+        core.screen.similarity.rows_chosen.connect(self._on_rows)
+        core.session.blind_changed.connect(self._show)
 
     def show(self, groups: Groups | None) -> None:
         """Take another question, answer or grouping."""
@@ -320,7 +314,7 @@ NO_GROUPS = "Find communities to see how they change over time."
 STOPPED = "The communities were not followed to the end."
 
 
-class CommunitiesOverTimeView(QObject):
+class CommunitiesOverTimeView(LabelsPart):
     """Joins the picture of communities over time with those chosen.
 
     Signals
@@ -331,11 +325,8 @@ class CommunitiesOverTimeView(QObject):
 
     chosen = Signal(object)
 
-    def __init__(self, jobs: Jobs, screen: LabelsScreen, session: LabelsSession, parent: QObject) -> None:
-        super().__init__(parent)
-        self._jobs = jobs
-        self._screen = screen
-        self._session = session
+    def __init__(self, core: LabelsCore) -> None:
+        super().__init__(core)
         self._groups: Groups | None = None
         self._kept: WeakKeyDictionary[Groups, Course] = WeakKeyDictionary()
         self._task = LatestTask()
@@ -344,14 +335,14 @@ class CommunitiesOverTimeView(QObject):
         for button in (self.follow, self.stop):
             theme.set_role(button, "link")
             button.hide()
-            screen.flow.header.row.addWidget(button)
+            core.screen.flow.header.row.addWidget(button)
         self.follow.ensurePolished()
-        screen.flow.header.setMinimumHeight(self.follow.sizeHint().height())  # also without buttons
+        core.screen.flow.header.setMinimumHeight(self.follow.sizeHint().height())  # also without buttons
         self.follow.clicked.connect(self._on_follow)
         self.stop.clicked.connect(self.cancel)
-        screen.middle_tabs.currentChanged.connect(self._draw)
-        screen.flow.block_chosen.connect(self._on_block)
-        screen.flow.band_chosen.connect(self._on_band)
+        core.screen.middle_tabs.currentChanged.connect(self._draw)
+        core.screen.flow.block_chosen.connect(self._on_block)
+        core.screen.flow.band_chosen.connect(self._on_band)
 
     @property
     def course(self) -> Course | None:

@@ -6,27 +6,26 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import Signal
 
 from raterscope.algorithms.labels import OPEN, LabelFusion, Labels
 from raterscope.algorithms.labels.cross_validation import ExclusionPreview, preview
 from raterscope.algorithms.labels.fusion import LabelPlan, run
 from raterscope.algorithms.progress import Watch
 from raterscope.algorithms.settings import SettingsError
-from raterscope.app.document import Document
 from raterscope.app.errors import counted
-from raterscope.app.jobs import Job, Jobs
+from raterscope.app.jobs import Job
 from raterscope.app.review import Decision
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.workspaces.labels import view
-from raterscope.app.workspaces.labels.scene import LabelsSession, Scene
-from raterscope.app.workspaces.labels.screen import LabelsScreen
+from raterscope.app.workspaces.labels.scene import Scene
+from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
 from raterscope.widgets.panels.exclusion_panel import ExclusionPreview as Preview
 
 __all__ = ["Exclusion"]
 
 
-class Exclusion(QObject):
+class Exclusion(LabelsPart):
     """Joins the exclusion panel with the journal.
 
     Signals
@@ -36,23 +35,19 @@ class Exclusion(QObject):
 
     message = Signal(str)
 
-    def __init__(self, document: Document, jobs: Jobs, screen: LabelsScreen, session: LabelsSession) -> None:
-        super().__init__(screen)
-        self._document = document
-        self._jobs = jobs
-        self._panel = screen.exclusion
-        self._screen = screen
-        self._session = session
+    def __init__(self, core: LabelsCore) -> None:
+        super().__init__(core)
+        self._panel = core.screen.exclusion
         self._chosen: tuple[str, ...] = ()
         self._who = ""
         self._task = LatestTask()
         self._panel.preview_wanted.connect(self.begin)
         self._panel.decided.connect(self._on_excluded)
         self._panel.cancelled.connect(self._on_cancelled)
-        session.scene_changed.connect(self._clear)
-        session.cleared.connect(self._clear)
-        session.selection_changed.connect(self._on_selection)
-        session.blind_changed.connect(self._on_blind)
+        core.session.scene_changed.connect(self._clear)
+        core.session.cleared.connect(self._clear)
+        core.session.selection_changed.connect(self._on_selection)
+        core.session.blind_changed.connect(self._on_blind)
 
     def _clear(self) -> None:
         self._task.cancel()

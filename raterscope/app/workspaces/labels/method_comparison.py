@@ -28,7 +28,7 @@ from raterscope.app.workspaces.calibration import Calibration
 from raterscope.app.workspaces.labels.exclusion import with_known
 from raterscope.app.workspaces.labels.method_table import Measured, curves_of
 from raterscope.app.workspaces.labels.scene import Analysis, LabelsSession, Scene
-from raterscope.app.workspaces.labels.screen import LabelsScreen
+from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsPart
 from raterscope.figures.evaluation import CalibrationLine, Curve
 from raterscope.widgets.panels.evaluation_panels import FoldsPanel
 from raterscope.widgets.tables.comparison_table import NOT_KNOWN, ComparisonRow
@@ -46,20 +46,17 @@ Known = dict[int | None, tuple[object, Measured | None]]
 """What was measured of runs, and with None of the vote, with what that rests on."""
 
 
-class MethodComparison(QObject):
+class MethodComparison(LabelsPart):
     """Draws the curves of the answer shown and fills the table of methods."""
 
-    def __init__(self, document: Document, screen: LabelsScreen, session: LabelsSession) -> None:
-        super().__init__(screen)
-        self._document = document
-        self._session = session
-        self._screen = screen
-        self.trusting = Calibration(document, screen.trust, screen.queue, "labels")
+    def __init__(self, core: LabelsCore) -> None:
+        super().__init__(core)
+        self.trusting = Calibration(core.document, core.screen.trust, core.screen.queue, "labels")
         self._task = LatestTask()
         self._known: Known = {}
-        session.scene_changed.connect(self._task.cancel)
-        session.scene_settled.connect(self._on_scene)
-        session.cleared.connect(self._clear)
+        core.session.scene_changed.connect(self._task.cancel)
+        core.session.scene_settled.connect(self._on_scene)
+        core.session.cleared.connect(self._clear)
 
     def _clear(self) -> None:
         self._task.cancel()

@@ -7,7 +7,9 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSplitter, QTabWidget, Q
 
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.fusion import QuestionSettings
+from raterscope.app.workspaces.core import WorkspaceCore, WorkspacePart
 from raterscope.app.workspaces.labels.method_table import MethodTable
+from raterscope.app.workspaces.labels.scene import LabelsSession
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets import theme
 from raterscope.widgets.figures.community_flow import CommunityFlow
@@ -29,7 +31,7 @@ from raterscope.widgets.panels.task_panel import TaskPanel
 from raterscope.widgets.parts import ChoiceBox
 from raterscope.widgets.text_size import set_lengths
 
-__all__ = ["LabelsScreen"]
+__all__ = ["LabelsCore", "LabelsPart", "LabelsScreen"]
 
 NO_VOTES = "Press Fuse (F5) to see which tasks need another vote, and which annotator to ask."
 NO_TRUST = "Press Fuse (F5) to see how far to trust the consensus."
@@ -136,6 +138,10 @@ class LabelsScreen(WorkspaceScreen):
             self.matrix.show()
             self.why.setSizes(self._given)
             self._given = None
+
+
+LabelsCore = WorkspaceCore[LabelsScreen, LabelsSession]
+LabelsPart = WorkspacePart[LabelsScreen, LabelsSession]
 
 
 def _beside_tabs(widget: QWidget) -> QWidget:

@@ -22,7 +22,7 @@ from raterscope.app.kinds.labels.running import Answer, Draft, Inputs, fuse_inpu
 from raterscope.app.review import Decision, ReviewState, TaskSubject
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import RunEntry
-from raterscope.app.workspaces.core import BlindTexts, WorkspaceCore
+from raterscope.app.workspaces.core import BlindTexts
 from raterscope.app.workspaces.labels import view
 from raterscope.app.workspaces.labels.active_learning import ActiveLearning
 from raterscope.app.workspaces.labels.annotator_detail import AnnotatorDetail
@@ -39,7 +39,7 @@ from raterscope.app.workspaces.labels.scene import (
     disputed_tasks,
     read_scene,
 )
-from raterscope.app.workspaces.labels.screen import LabelsScreen
+from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsScreen
 from raterscope.app.workspaces.labels.tasks import Tasks
 from raterscope.app.workspaces.navigation import QuestionNavigation
 from raterscope.app.workspaces.review_order import RemainingQuestions, next_unit
@@ -69,7 +69,7 @@ class LabelsWorkspace(LabelsScreen):
         super().__init__(parent)
         self._document, self._jobs = document, jobs
         self.session = self._session = LabelsSession(self)
-        self.core = core = WorkspaceCore(self, document, jobs, self.session, "labels", BLIND)
+        self.core = core = LabelsCore(self, document, jobs, self.session, "labels", BLIND)
         self._cell: tuple[tuple[int, ...], int, int] | None = None
         """Annotators, true class and output of the cell whose tasks are listed."""
         self._finding = LatestTask()
@@ -84,10 +84,10 @@ class LabelsWorkspace(LabelsScreen):
             document, self.runs, self.queue, "labels", disputed_tasks, _settled, noun="task",
             tip=f"A decision matters where the answer is wrong with a probability of {MATTERS:g} or more.",
         )  # fmt: skip
-        self.people = AnnotatorDetail(document, jobs, self, self.session)
-        self.excluding = Exclusion(document, jobs, self, self.session)
-        self.asking = ActiveLearning(jobs, self, self.session)
-        self.measuring = MethodComparison(document, self, self.session)
+        self.people = AnnotatorDetail(core)
+        self.excluding = Exclusion(core)
+        self.asking = ActiveLearning(core)
+        self.measuring = MethodComparison(core)
         self.folding = CrossValidation(document, jobs, self.folds, self.session, self)
         self.deciding = DecisionRates(document, self.decisions, self.session, self)
         self._connect()

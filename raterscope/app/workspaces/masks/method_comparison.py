@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import Signal
 
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.fusion import MaskPlan
 from raterscope.algorithms.masks.method_comparison import MethodComparison
 from raterscope.algorithms.progress import Watch
 from raterscope.algorithms.settings import SettingsError
-from raterscope.app.document import Document
-from raterscope.app.jobs import Job, Jobs
+from raterscope.app.jobs import Job
 from raterscope.app.kinds.masks.methods import (
     BASELINE,
     COLUMNS,
@@ -33,8 +32,7 @@ from raterscope.app.kinds.masks.methods import (
 from raterscope.app.kinds.masks.running import Inputs, gather
 from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.masks.run_comparison import p_value_in_words, stacked
-from raterscope.app.workspaces.masks.scene import MasksSession
-from raterscope.app.workspaces.masks.screen import MasksScreen
+from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
 from raterscope.figures.evaluation import BoxView
 from raterscope.figures.table import PlotTable
 from raterscope.text.numbers import UNKNOWN, count, duration
@@ -48,7 +46,7 @@ TITLE = "Comparing methods"
 WIDTH = 1.8
 
 
-class MethodComparer(QObject):
+class MethodComparer(MasksPart):
     """Compares methods when you request it; the study keeps the figures, not the masks.
 
     Signals
@@ -62,10 +60,9 @@ class MethodComparer(QObject):
     message = Signal(str)
     outlines_changed = Signal()
 
-    def __init__(self, document: Document, jobs: Jobs, screen: MasksScreen, session: MasksSession) -> None:
-        super().__init__(screen)
-        self._document, self._jobs, self._panel = document, jobs, screen.methods
-        self._session = session
+    def __init__(self, core: MasksCore) -> None:
+        super().__init__(core)
+        self._panel = core.screen.methods
         self._found: ComparedMethods | None = None
         self._reading, self._task = LatestTask(), LatestTask()
         self._read = False
@@ -74,9 +71,9 @@ class MethodComparer(QObject):
         panel.cancelled.connect(self._stop)
         panel.view_changed.connect(self._show)
         panel.outlines_toggled.connect(self.outlines_changed)
-        document.replaced.connect(self.forget)
-        session.view_changed.connect(self._on_view)
-        session.cleared.connect(self._offer_outlines)
+        core.document.replaced.connect(self.forget)
+        core.session.view_changed.connect(self._on_view)
+        core.session.cleared.connect(self._offer_outlines)
 
     def forget(self) -> None:
         """Drop what was compared or is being compared."""

@@ -13,15 +13,13 @@ from raterscope.algorithms.annotators.similarity import CaseAgreement, RaterTree
 from raterscope.algorithms.masks.data import BoolArray, MaskFusion
 from raterscope.algorithms.progress import Watch
 from raterscope.app.contents import Contents
-from raterscope.app.document import Document
-from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.masks.rater_clusters import CONSENSUS, DICE, agreements_of_runs
 from raterscope.app.review import Decision
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.workspaces.masks import view
 from raterscope.app.workspaces.masks.regions import length_unit
-from raterscope.app.workspaces.masks.scene import MasksSession, Piece, Scene
-from raterscope.app.workspaces.masks.screen import MasksScreen
+from raterscope.app.workspaces.masks.scene import Piece, Scene
+from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
 from raterscope.widgets.canvas.tiles import to_picture
 from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
 from raterscope.widgets.panels.rater_panels import AlternativeCard, AlternativesPanel
@@ -39,7 +37,7 @@ NO_MIXTURE = "Fuse with the mixture of consensuses to see who follows the same c
 REASONS = ("draws something else", "too large throughout", "too small throughout", "unfinished")
 
 
-class Raters(QObject):
+class Raters(MasksPart):
     """Joins rater table, matrix and dendrogram with the study; one rater or a pair is chosen everywhere.
 
     Signals
@@ -51,28 +49,24 @@ class Raters(QObject):
     chosen = Signal(object)
     pair_chosen = Signal(str, str)
 
-    def __init__(self, document: Document, jobs: Jobs, screen: MasksScreen, session: MasksSession) -> None:
-        super().__init__(screen)
-        self._document = document
-        self._jobs = jobs
+    def __init__(self, core: MasksCore) -> None:
+        super().__init__(core)
         self._task = LatestTask()
-        self._screen = screen
         self.current: str | None = None
         self.pair: tuple[str, str] | None = None
         self._here: set[str] = set()
-        self._session = session
-        screen.table.rater_chosen.connect(self.choose)
-        screen.table.exclude_requested.connect(self.exclude)
-        screen.table.include_requested.connect(self.include)
-        screen.region_panel.rater_chosen.connect(self.choose)
-        screen.volume.outline_clicked.connect(self._on_outline)
-        screen.model_table.rater_chosen.connect(self.choose)
-        screen.volume.crosshair_moved.connect(self._show_model)
-        screen.matrix.pair_chosen.connect(self._on_pair)
-        screen.tree.branch_chosen.connect(self._on_branch)
-        screen.tree_panel.basis_chosen.connect(self._on_basis)
-        session.view_changed.connect(self._on_view)
-        session.cleared.connect(self._clear)
+        core.screen.table.rater_chosen.connect(self.choose)
+        core.screen.table.exclude_requested.connect(self.exclude)
+        core.screen.table.include_requested.connect(self.include)
+        core.screen.region_panel.rater_chosen.connect(self.choose)
+        core.screen.volume.outline_clicked.connect(self._on_outline)
+        core.screen.model_table.rater_chosen.connect(self.choose)
+        core.screen.volume.crosshair_moved.connect(self._show_model)
+        core.screen.matrix.pair_chosen.connect(self._on_pair)
+        core.screen.tree.branch_chosen.connect(self._on_branch)
+        core.screen.tree_panel.basis_chosen.connect(self._on_basis)
+        core.session.view_changed.connect(self._on_view)
+        core.session.cleared.connect(self._clear)
 
     def _clear(self, why: str = "") -> None:
         screen = self._screen

@@ -7,7 +7,9 @@ from PySide6.QtWidgets import QTabWidget, QVBoxLayout, QWidget
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.app.kinds.masks.methods import FIGURES
 from raterscope.app.kinds.masks.rater_clusters import BASES
+from raterscope.app.workspaces.core import WorkspaceCore, WorkspacePart
 from raterscope.app.workspaces.masks.maps import MapBar
+from raterscope.app.workspaces.masks.scene import MasksSession
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.figures.agreement_matrix import AgreementMatrix
 from raterscope.widgets.figures.course_plots import ConvergencePlot
@@ -22,7 +24,7 @@ from raterscope.widgets.tables.model_table import ModelTable
 from raterscope.widgets.tables.rater_table import RaterTable
 from raterscope.widgets.volume.volume_view import VolumeView
 
-__all__ = ["BOUND", "MasksScreen"]
+__all__ = ["BOUND", "MasksCore", "MasksPart", "MasksScreen"]
 
 NO_TRUST = "Press Fuse (F5) to see how far to trust the maps and bands."
 _METHODS = {name: (one.title, one.summary) for name, one in FUSERS.items()}
@@ -81,3 +83,7 @@ class MasksScreen(WorkspaceScreen):
             (190, 224, 552, 214),
             parent,
         )  # fmt: skip
+
+
+MasksCore = WorkspaceCore[MasksScreen, MasksSession]
+MasksPart = WorkspacePart[MasksScreen, MasksSession]

@@ -6,13 +6,10 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from PySide6.QtCore import QObject
 
 from raterscope.algorithms.masks.calibration import TWO_RATERS
 from raterscope.algorithms.masks.grid import describe_slices
 from raterscope.algorithms.progress import Watch
-from raterscope.app.document import Document
-from raterscope.app.jobs import Jobs
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study.records import MaskRecord
 from raterscope.app.workspaces.masks import view
@@ -20,8 +17,8 @@ from raterscope.app.workspaces.masks.maps import heat_map
 from raterscope.app.workspaces.masks.raters import Raters
 from raterscope.app.workspaces.masks.regions import DisputedRegion
 from raterscope.app.workspaces.masks.reviewing import Reviewing
-from raterscope.app.workspaces.masks.scene import LoadedVolume, MasksSession, Piece, Scene
-from raterscope.app.workspaces.masks.screen import MasksScreen
+from raterscope.app.workspaces.masks.scene import LoadedVolume, Piece, Scene
+from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
 from raterscope.app.workspaces.navigation import PixelLoader
 from raterscope.widgets.volume.scene import HeatMap, Outline
 
@@ -35,24 +32,13 @@ _RAISED = 100.0
 """Added to the band's values: outlines take 0 beyond them, which has to lie outside of the band."""
 
 
-class SliceView(QObject):
+class SliceView(MasksPart):
     """Keeps the three views in step with the case, its consensus and regions, and the selected rater."""
 
-    def __init__(
-        self,
-        document: Document,
-        jobs: Jobs,
-        screen: MasksScreen,
-        session: MasksSession,
-        reviewing: Reviewing,
-        raters: Raters,
-        loader: PixelLoader,
-    ) -> None:
-        super().__init__(screen)
-        self._document, self._jobs, self._screen = document, jobs, screen
-        self._session = session
+    def __init__(self, core: MasksCore, reviewing: Reviewing, raters: Raters, loader: PixelLoader) -> None:
+        super().__init__(core)
         self._reviewing, self._raters = reviewing, raters
-        self._volume, self._maps = screen.volume, screen.maps
+        self._volume, self._maps = core.screen.volume, core.screen.maps
         self._task = LatestTask()
         self.other_outlines: Callable[[], list[Outline] | None] = lambda: None
         """Gives outlines that take the place of the raters'; None for the raters'."""
@@ -67,11 +53,11 @@ class SliceView(QObject):
         self._maps.opacity_chosen.connect(self._volume.set_opacity)
         self._maps.truth_chosen.connect(self._show_hidden)
         self._volume.crosshair_moved.connect(self._show_weight)
-        screen.local_weight.measure_chosen.connect(self._show_weight)
-        screen.table.soloed.connect(self._on_soloed)
-        screen.table.hidden_changed.connect(self._show_hidden)
-        session.view_changed.connect(self._on_view)
-        session.cleared.connect(self._clear)
+        core.screen.local_weight.measure_chosen.connect(self._show_weight)
+        core.screen.table.soloed.connect(self._on_soloed)
+        core.screen.table.hidden_changed.connect(self._show_hidden)
+        core.session.view_changed.connect(self._on_view)
+        core.session.cleared.connect(self._clear)
 
     def begin(self, scene: Scene) -> None:
         """Make way for another case: the volume of the one before goes."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from PySide6.QtCore import QObject, Signal
-from PySide6.QtWidgets import QWidget
+from PySide6.QtCore import Signal
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.coding import ROLES, Code, Coding
-from raterscope.app.document import Document
 from raterscope.app.formats.masks.terminology import (
     CATEGORIES,
     LATERALITIES,
@@ -19,11 +17,11 @@ from raterscope.app.formats.masks.terminology import (
     tg263_names,
     usual_category,
 )
-from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.masks.exporting import known_coding, source_of
 from raterscope.app.review import Decision, StructureSubject
 from raterscope.app.study import Study
 from raterscope.app.study.masks import chosen_codings, imported_codings
+from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
 from raterscope.widgets.dialogs.structure import CodeChoice, StructureChoice, StructureDialog, StructureOffer
 
 __all__ = ["StructureCoding"]
@@ -36,7 +34,7 @@ _SOURCES = {
 }
 
 
-class StructureCoding(QObject):
+class StructureCoding(MasksPart):
     """Asks what a structure stands for and records the answer.
 
     Signals
@@ -47,11 +45,8 @@ class StructureCoding(QObject):
 
     refused = Signal(str)
 
-    def __init__(self, document: Document, jobs: Jobs, screen: QWidget) -> None:
-        super().__init__(screen)
-        self._document = document
-        self._jobs = jobs
-        self._screen = screen
+    def __init__(self, core: MasksCore) -> None:
+        super().__init__(core)
 
     def start(self, item: int | None, structure: str) -> None:
         """Ask about a structure of the case on screen."""

@@ -21,7 +21,7 @@ from raterscope.app.kinds.masks.running import Answer, Draft, Inputs, fuse_input
 from raterscope.app.review import Decision, RegionSubject
 from raterscope.app.study import RunEntry
 from raterscope.app.workspaces.calibration import Calibration
-from raterscope.app.workspaces.core import BlindTexts, WorkspaceCore, finite_numbers
+from raterscope.app.workspaces.core import BlindTexts, finite_numbers
 from raterscope.app.workspaces.history_lines import run_title
 from raterscope.app.workspaces.masks import view
 from raterscope.app.workspaces.masks.method_comparison import MethodComparer
@@ -30,7 +30,7 @@ from raterscope.app.workspaces.masks.regions import DisputedRegion, read_summari
 from raterscope.app.workspaces.masks.reviewing import Reviewing
 from raterscope.app.workspaces.masks.run_comparison import RunComparison
 from raterscope.app.workspaces.masks.scene import MasksSession, Piece, Scene, load_pixels, read_scene
-from raterscope.app.workspaces.masks.screen import BOUND, MasksScreen
+from raterscope.app.workspaces.masks.screen import BOUND, MasksCore, MasksScreen
 from raterscope.app.workspaces.masks.slice_view import SliceView
 from raterscope.app.workspaces.masks.structure_coding import StructureCoding
 from raterscope.app.workspaces.navigation import ItemNavigation, PixelLoader
@@ -58,7 +58,7 @@ class MasksWorkspace(MasksScreen):
         self._document = document
         self.session = self._session = MasksSession(self)
         self.session.scene_changed.connect(self._begin)
-        self.core = core = WorkspaceCore(self, document, jobs, self.session, "masks", BLIND)
+        self.core = core = MasksCore(self, document, jobs, self.session, "masks", BLIND)
         self.loader = PixelLoader(document, jobs, load_pixels, self)
         self.reviewing = Reviewing(document, jobs, self.session, self._go_elsewhere, self)
         self.review_queue = ReviewQueue(
@@ -79,14 +79,12 @@ class MasksWorkspace(MasksScreen):
         self.tabs.addTab(self.comparing, "Runs")
         self.tabs.addTab(self.methods, "Methods")
         self.tabs.addTab(self.trust, "Trust")
-        self.comparing_methods = MethodComparer(document, jobs, self, self.session)
+        self.comparing_methods = MethodComparer(core)
         self.trusting = Calibration(document, self.trust, self.queue, "masks")
-        self.raters = Raters(document, jobs, self, self.session)
-        self.describing = StructureCoding(document, jobs, self)
+        self.raters = Raters(core)
+        self.describing = StructureCoding(core)
         self.consensuses = Alternatives(self.alternatives, self)
-        self.on_slices = SliceView(
-            document, jobs, self, self.session, self.reviewing, self.raters, self.loader
-        )
+        self.on_slices = SliceView(core, self.reviewing, self.raters, self.loader)
         self.on_slices.other_outlines = self.comparing_methods.outlines
         self._wanted: tuple[int, str] | None = None
         """The structure with which a case that is on its way is to begin."""

@@ -6,15 +6,14 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QObject, QPoint, Qt, Signal
+from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QGuiApplication
 
 from raterscope.algorithms.pairs.data import BoolArray
-from raterscope.app.document import Document
 from raterscope.app.review import BiasSubject, Decision
 from raterscope.app.session import while_shown
-from raterscope.app.workspaces.pairs.scene import CLEARED, FLAGGED, OPEN, PairsSession
-from raterscope.app.workspaces.pairs.screen import PairsScreen
+from raterscope.app.workspaces.pairs.scene import CLEARED, FLAGGED, OPEN
+from raterscope.app.workspaces.pairs.screen import PairsCore, PairsPart
 from raterscope.app.workspaces.review_order import Elsewhere
 from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
 from raterscope.widgets.parts import Menu, without_checked
@@ -32,7 +31,7 @@ HINTS = {
 STATES = {"flag": FLAGGED, "clear": CLEARED}
 
 
-class BiasReview(QObject):
+class BiasReview(PairsPart):
     """Joins the queue of annotators with the journal.
 
     Signals
@@ -45,27 +44,22 @@ class BiasReview(QObject):
     message = Signal(str)
     exhausted = Signal()
 
-    def __init__(
-        self, document: Document, screen: PairsScreen, session: PairsSession, elsewhere: Elsewhere
-    ) -> None:
-        super().__init__(screen)
+    def __init__(self, core: PairsCore, elsewhere: Elsewhere) -> None:
+        super().__init__(core)
         self._elsewhere = elsewhere
         self._by_hand = False
         """Whether the expert chose the annotator itself: only then may a decision be changed."""
-        self._document = document
-        self._screen = screen
-        self._session = session
         self.decided: NDArray[np.int8] = np.empty(0, dtype=np.int8)
         """What was decided of each annotator: OPEN, FLAGGED or CLEARED."""
-        for place in (screen.queue, screen.path, screen.sides, screen.bars):
+        for place in (core.screen.queue, core.screen.path, core.screen.sides, core.screen.bars):
             place.chosen.connect(self._on_chosen)
-        screen.evidence.flag_requested.connect(partial(self.judge, "flag"))
-        screen.evidence.clear_requested.connect(partial(self.judge, "clear"))
-        screen.evidence.skip_requested.connect(partial(self.judge, "skip"))
-        screen.queue.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        screen.queue.view.customContextMenuRequested.connect(self._on_menu)
-        session.scene_changed.connect(self.refresh)
-        session.cleared.connect(self._clear)
+        core.screen.evidence.flag_requested.connect(partial(self.judge, "flag"))
+        core.screen.evidence.clear_requested.connect(partial(self.judge, "clear"))
+        core.screen.evidence.skip_requested.connect(partial(self.judge, "skip"))
+        core.screen.queue.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        core.screen.queue.view.customContextMenuRequested.connect(self._on_menu)
+        core.session.scene_changed.connect(self.refresh)
+        core.session.cleared.connect(self._clear)
 
     def _clear(self) -> None:
         self.decided = np.empty(0, dtype=np.int8)

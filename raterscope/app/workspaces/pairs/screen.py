@@ -6,7 +6,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QSplitter, QWidget
 
 from raterscope.algorithms.pairs.catalogue import PATHS
+from raterscope.app.workspaces.core import WorkspaceCore, WorkspacePart
 from raterscope.app.workspaces.pairs.run_comparison import MEASURES, NOTHING
+from raterscope.app.workspaces.pairs.scene import PairsSession
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.figures.bias_path import BiasPath
 from raterscope.widgets.figures.knockoff_bars import KnockoffBars
@@ -19,7 +21,7 @@ from raterscope.widgets.panels.pair_browser import AnnotatorList, PairGrid
 from raterscope.widgets.parts import ChoiceBox
 from raterscope.widgets.tables.comparison_table import ComparisonTable
 
-__all__ = ["PairsScreen"]
+__all__ = ["PairsCore", "PairsPart", "PairsScreen"]
 
 NO_TRUST = "Press Fuse (F5) to see how often the test is wrong on these comparisons."
 
@@ -66,6 +68,10 @@ class PairsScreen(WorkspaceScreen):
         self.left_tabs.setCurrentWidget(self.history)
         self.left_tabs.tabBar().setAccessibleName("Comparisons, methods, trust, history and jobs")
         self.put_first_below(0)
+
+
+PairsCore = WorkspaceCore[PairsScreen, PairsSession]
+PairsPart = WorkspacePart[PairsScreen, PairsSession]
 
 
 def _split(direction: Qt.Orientation, parts: tuple[QWidget, ...], sizes: tuple[int, ...]) -> QSplitter:

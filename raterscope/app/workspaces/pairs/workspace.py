@@ -28,7 +28,7 @@ from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study import RunEntry
 from raterscope.app.study.records import ImageEntry
 from raterscope.app.workspaces.calibration import Calibration
-from raterscope.app.workspaces.core import BlindTexts, WorkspaceCore
+from raterscope.app.workspaces.core import BlindTexts
 from raterscope.app.workspaces.navigation import QuestionNavigation
 from raterscope.app.workspaces.pairs import view
 from raterscope.app.workspaces.pairs.bias_review import BiasReview
@@ -45,7 +45,7 @@ from raterscope.app.workspaces.pairs.scene import (
     annotators_asked,
     read_scene,
 )
-from raterscope.app.workspaces.pairs.screen import PairsScreen
+from raterscope.app.workspaces.pairs.screen import PairsCore, PairsScreen
 from raterscope.app.workspaces.review_order import RemainingQuestions, next_unit
 from raterscope.app.workspaces.runs import FusionWork
 from raterscope.app.workspaces.screen import ActionEntry
@@ -65,7 +65,7 @@ class PairsWorkspace(PairsScreen):
         super().__init__(parent)
         self._document, self._jobs = document, jobs
         self.session = self._session = PairsSession(self)
-        self.core = core = WorkspaceCore(self, document, jobs, self.session, "pairs", BLIND)
+        self.core = core = PairsCore(self, document, jobs, self.session, "pairs", BLIND)
         self._evidence: Evidence | None = None
         self._gathering = LatestTask()
         self._between: tuple[int, int] | None = None
@@ -75,7 +75,7 @@ class PairsWorkspace(PairsScreen):
             document, jobs, core.runs, "comparisons", read_scene, analyse, self.question
         )
         self.cutting = RateCut(jobs, self.session, self)
-        self.judging = BiasReview(document, self, self.session, self._go_elsewhere)
+        self.judging = BiasReview(core, self._go_elsewhere)
         self.left = RemainingQuestions(
             document, self.runs, self.queue, "pairs", annotators_asked, _settled, noun="annotator",
             tip="A decision matters where an annotator is flagged, or not flagged, wrongly with a "

@@ -77,25 +77,25 @@ def test_images_are_in_order_before_their_results_are_read(jobs, qtbot, tmp_path
 
     document, panel = Document(jobs, jobs), QueuePanel()
     qtbot.addWidget(panel)
-    queueing = ReviewQueue(
+    review_queue = ReviewQueue(
         document, panel, "clicks", slowly, summarize, jobs, outline=read_outlines, nouns=("image", "spot")
     )
     orders = []
-    queueing.ordered.connect(lambda: orders.append([item.key for item in panel.shown()]))
+    review_queue.ordered.connect(lambda: orders.append([item.key for item in panel.shown()]))
     with qtbot.waitSignal(document.replaced, timeout=LONG):
         document.open(path)
-    queueing.reset()
+    review_queue.reset()
     if outlined:
         qtbot.waitUntil(lambda: orders == [expected], timeout=LONG)
-        assert not queueing.results
+        assert not review_queue.results
     else:
         qtbot.wait(100)
         assert not orders
         assert {item.score for item in panel.shown()} == {None}
-    with qtbot.waitSignal(queueing.all_read, timeout=LONG):
+    with qtbot.waitSignal(review_queue.all_read, timeout=LONG):
         may_read.set()
     assert orders[-1] == expected
-    assert queueing.results.keys() == fusions.keys()
+    assert review_queue.results.keys() == fusions.keys()
     document.close()
     qtbot.waitUntil(lambda: not jobs.busy, timeout=LONG)
 
