@@ -21,8 +21,8 @@ from raterscope.app.formats.pyramids import is_large
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.session import LatestTask, TaskGroup
 from raterscope.app.study import ImageEntry, RunEntry, Study
-from raterscope.app.study.places import has_changed
 from raterscope.app.study.records import Item
+from raterscope.app.study.references import has_changed
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.app.workspaces.runs import RunControl
 from raterscope.widgets.parts import ChoiceBox
