@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
@@ -121,11 +122,18 @@ class ReviewQueue(QObject):
         self._outlines: dict[int, Any] = {}
         """What lines are made from until results are read."""
         self._outlining, self._reading = LatestTask(), LatestTask()
+        self._names: dict[int, str] = {}
         self._summaries: dict[int, Summary] = {}
+        """Of the images of which something is known."""
+        self._unknown = summarize(0, None, ReviewState())
+        """Of every other image."""
         self._lines: dict[int, QueueItem] = {}
+        self._parts: dict[int, tuple[Part, ...]] = {}
+        self._totals = _Totals()
         self._changed: dict[int, None] = {}
-        """Images that wait to be counted anew."""
+        """Images whose lines must be made again."""
         self._order: tuple[int, ...] = ()
+        self._position: dict[int, int] = {}
         self._waiting: list[int] = []
         self.current: int | None = None
         self._part = ""
@@ -136,30 +144,23 @@ class ReviewQueue(QObject):
         return dict(self._results)
 
     def reset(self) -> None:
-        """Begin anew: another study."""
-        self._outlining.cancel()  # images of another study bear the same numbers
+        """Drop everything: another study is open, which `reread` lists."""
+        self._outlining.cancel()  # images of another study have the same numbers
         self._reading.cancel()
-        self._results.clear()
-        self._outlines.clear()
-        self._summaries.clear()
-        self._lines.clear()
-        self._changed.clear()
+        for known in (self._results, self._outlines, self._summaries, self._changed):
+            known.clear()
         self.current = None
-        self.reread(())
+        self._waiting = []
 
     def reread(self, images: Sequence[int]) -> None:
-        """Read the latest results of images again; of all that are not known yet too."""
+        """Read the latest results of images again, and those that are not known yet."""
         contents = self._document.contents
-        if contents is None:
-            self._waiting = []
-            self._order = ()
-            self.panel.set_items(())
-            return
-        stale = set(images)
-        for image in stale:
+        entries = () if contents is None else contents.of(self._kind)
+        self._names = {entry.id: entry.name for entry in entries}
+        for image in images:
             self._results.pop(image, None)
             self._outlines.pop(image, None)
-        self._waiting = [entry.id for entry in contents.of(self._kind) if entry.id not in self._results]
+        self._waiting = [image for image in self._names if image not in self._results]
         self._sort()
         if self._outline is None or not self._waiting:
             self._read_on()
@@ -168,20 +169,24 @@ class ReviewQueue(QObject):
         self._outlining.follow(job, self._on_outlines, stopped=self._on_outlined)
 
     def decided(self, *images: int) -> None:
-        """Count anew after a decision on images: of many, some at a time, so that events come between."""
+        """Update the lines of images after a decision; of many, some at a time, with events in between."""
         self._changed.update(dict.fromkeys(images))
-        self._count_on()
+        self._update_some()
 
-    def _count_on(self) -> None:
-        if not self._changed:
+    def _update_some(self) -> None:
+        images = list(self._changed)[:AT_ONCE]
+        if not images:
             return
-        for image in list(self._changed)[:AT_ONCE]:
-            self._summarize(image)
+        for image in images:
             del self._changed[image]
+            if self._summarize(image) and image in self._lines:
+                self._lines[image] = self._line(image)
+                self.panel.update_item(self._lines[image])
         if self._changed:
-            QTimer.singleShot(0, self, self._count_on)
+            QTimer.singleShot(0, self, self._update_some)
         else:
-            self._show()
+            self.panel.set_current(self.current)
+            self._show_progress()
 
     def select(self, image: int | None) -> None:
         """Mark the image that is on screen."""
@@ -197,39 +202,37 @@ class ReviewQueue(QObject):
 
     def step(self, by: int) -> None:
         """Go to the next or previous image of the queue."""
-        order = [item.key for item in self.panel.shown()]
-        if not order:
-            return
-        here = order.index(self.current) if self.current in order else -1
-        there = min(max(here + by, 0), len(order) - 1)
-        if there != here:
-            self.panel.item_chosen.emit(order[there])
+        listed = self.panel.shown()
+        row = self.panel.row_of(self.current)
+        following = min(max((-1 if row is None else row) + by, 0), len(listed) - 1)
+        if listed and following != row:
+            self.panel.item_chosen.emit(listed[following].key)
 
     def after(self, image: int | None) -> int | None:
-        """Give the image that is likely to be wanted next."""
-        order = [item.key for item in self.panel.shown()]
-        place = order.index(image) + 1 if image in order else 0
-        following = order[place] if place < len(order) else None
-        return following if isinstance(following, int) else None
+        """Return the image that is likely to be wanted next."""
+        listed, row = self.panel.shown(), self.panel.row_of(image)
+        following = 0 if row is None else row + 1
+        key = listed[following].key if following < len(listed) else None
+        return key if isinstance(key, int) else None
 
     def most_disputed(self) -> int | None:
-        """Give the image at the head of the queue that still has something disputed."""
+        """Return the first image of the queue that still has something disputed."""
         return next((image for image in self._order if self._summary(image).disputed), None)
 
     def units(self) -> list[tuple[tuple[int, str], Part]]:
-        """List what is reviewed in one go, by image and name of the part, in the order of the queue."""
-        return [((image, part.name), part) for image in self._order for part in self._summary(image).parts]
+        """Return what is reviewed in one go, by image and name of the part, in the order of the queue."""
+        parts = self._parts
+        return [((image, part.name), part) for image in self._order for part in parts.get(image, ())]
 
     def nothing_left(self) -> str:
         """Say that nothing is left to go to, or why that is not known yet."""
-        known = [self._summary(image) for image in self._order]
-        image, item = self._nouns
-        unfused = sum(not one.fused for one in known)
+        (image, item), totals = self._nouns, self._totals
+        unfused = len(self._order) - totals.fused
         if self._reading.busy or self._waiting:
             return "Results are still being read; try again in a moment."
-        if any(one.disputed for one in known):
+        if totals.disputed:
             return f"No other disputed {item} is left in this study."
-        if unfused == len(known):
+        if not totals.fused:
             return f"Press Fuse (F5) to find disputed {item}s."
         if unfused:
             are = "is" if unfused == 1 else "are"
@@ -276,88 +279,121 @@ class ReviewQueue(QObject):
                 self.all_read.emit()
 
     def _take_up(self, images: Iterable[int]) -> None:
-        """Count anew, and put in order where that changes something."""
-        before = {image: self._summaries.get(image) for image in images}
-        for image in before:
-            self._summarize(image)
-        if any(self._summaries.get(image) != summary for image, summary in before.items()):
+        """Summarize images again, and sort the queue if that changes something."""
+        changed = [image for image in images if self._summarize(image)]
+        if changed:
             self._sort()
 
     def _summary(self, image: int) -> Summary:
-        known = self._summaries.get(image)
-        return self._summarized(image, None, ReviewState()) if known is None else known
+        return self._summaries.get(image, self._unknown)
 
-    def _summarize(self, image: int) -> None:
+    def _summarize(self, image: int) -> bool:
+        """Summarize an image again; tells whether its summary changed."""
         contents, known = self._document.contents, self._results.get(image, self._outlines.get(image))
         if contents is None or known is None:
-            return
-        self._summaries[image] = self._summarized(image, known, contents.review)
-        self._lines.pop(image, None)
+            return False
+        before, summary = self._summaries.get(image), self._summarized(image, known, contents.review)
+        if summary == before:
+            return False
+        self._summaries[image] = summary
+        if image in self._lines:
+            self._totals.subtract(before or self._unknown, self._parts[image])
+            self._parts[image] = tuple(summary.parts)
+            self._totals.add(summary, self._parts[image])
+        return True
+
+    def _line(self, image: int) -> QueueItem:
+        summary = self._summary(image)
+        return QueueItem(
+            key=image,
+            title=self._names[image],
+            detail=summary.in_words(),
+            score=summary.doubt if summary.fused else None,
+            done=summary.done,
+            flag=summary.flag,
+            counts=summary.counts,
+        )
 
     def _sort(self) -> None:
-        """Put the most disputed first and what is done last. Deciding does not move lines: nothing jumps."""
-        contents = self._document.contents
-        if contents is None:
-            return
-        names = {entry.id: entry.name for entry in contents.of(self._kind)}
-        self._order = tuple(sorted(names, key=lambda image: (-self._summary(image).doubt, names[image])))
-        self._show()
-
-    def _show(self) -> None:
-        contents = self._document.contents
-        if contents is None:
-            return
-        names = {entry.id: entry.name for entry in contents.of(self._kind)}
-        for image in self._order:
-            if image in names and image not in self._lines:
-                summary = self._summary(image)
-                self._lines[image] = QueueItem(
-                    key=image,
-                    title=names[image],
-                    detail=summary.in_words(),
-                    score=summary.doubt if summary.fused else None,
-                    done=summary.done,
-                    flag=summary.flag,
-                    counts=summary.counts,
-                )
-        self.panel.set_items([self._lines[image] for image in self._order if image in names])
+        """Put the most disputed first. Decisions do not sort: a line stays until its image is done."""
+        self._totals = _Totals()
+        doubts = {}
+        for image in self._names:
+            summary = self._summary(image)
+            doubts[image] = -summary.doubt
+            self._parts[image] = tuple(summary.parts)
+            self._totals.add(summary, self._parts[image])
+        self._order = tuple(sorted(self._names, key=lambda image: (doubts[image], self._names[image])))
+        self._position = {image: position for position, image in enumerate(self._order)}
+        self._lines = {image: self._line(image) for image in self._order}
+        self.panel.set_items(list(self._lines.values()))
         self.panel.set_current(self.current)
         self._show_progress()
 
     def _show_progress(self) -> None:
-        """Say how far the review has come: here, in the study, and how many images are done."""
-        known = [self._summary(image) for image in self._order]
-        if not known:
+        """Show the progress of the review: of the image on screen, of the study, and the number settled."""
+        whole, totals = len(self._order), self._totals
+        if not whole:
             self.panel.set_progress(0.0)
             return
-        image, item = self._nouns
-        settled, left = sum(one.done for one in known), sum(one.disputed for one in known)
-        unfused = sum(not one.fused for one in known)
-        here = self._here()
+        (image, item), unfused, here = self._nouns, whole - totals.fused, self._here()
         words = [here] if here else []
-        if left:
-            words += left_in_words([part for one in known for part in one.parts], f"disputed {item}")
+        if totals.disputed:
+            words += left_in_words([totals.part()], f"disputed {item}")
         elif not unfused:
             words.append(f"no disputed {item} left")
-        elif unfused < len(known):
+        elif totals.fused:
             words.append(f"{unfused:,} not fused yet")
         elif not here:
             words.append("not fused yet")
-        words.append(f"{settled:,} of {counted(len(known), image)} settled")
-        self.panel.set_progress(settled / len(known), *words, tip=self._tip)
+        words.append(f"{totals.done:,} of {counted(whole, image)} settled")
+        self.panel.set_progress(totals.done / whole, *words, tip=self._tip)
 
     def _here(self) -> str:
-        """Say how far the image on screen has come: "Case 2 of 8 - GTV: 3 of 5 decided"."""
-        if self.current not in self._order:
+        """Return the progress on the image on screen: "Case 2 of 8 - GTV: 3 of 5 decided"."""
+        if self.current not in self._position:
             return ""
-        summary = self._summary(self.current)
-        part = next((one for one in summary.parts if one.name in (self._part, "")), None)
-        place = (
-            f"{self._nouns[0].capitalize()} {self._order.index(self.current) + 1:,} of {len(self._order):,}"
-        )
-        place += f" - {part.name}" if part is not None and part.name else ""
-        if not summary.fused:
-            return f"{place}: not fused yet"
+        parts = self._parts[self.current]
+        part = next((part for part in parts if part.name in (self._part, "")), None)
+        title = f"{self._nouns[0].capitalize()} {self._position[self.current] + 1:,} of {len(self._order):,}"
+        title += f" - {part.name}" if part is not None and part.name else ""
+        if not self._summary(self.current).fused:
+            return f"{title}: not fused yet"
         if part is None or not part.total:
-            return f"{place}: nothing disputed"
-        return f"{place}: {part.total - part.left:,} of {part.total:,} decided"
+            return f"{title}: nothing disputed"
+        return f"{title}: {part.total - part.left:,} of {part.total:,} decided"
+
+
+@dataclass
+class _Totals:
+    """Sums over the images of a queue, kept up to date so that a decision changes one image only."""
+
+    fused: int = 0
+    done: int = 0
+    disputed: int = 0
+    parts: int = 0
+    open: int = 0
+    skipped: int = 0
+    matter: int = 0
+    with_matter: int = 0
+
+    def add(self, summary: Summary, parts: Sequence[Part], sign: int = 1) -> None:
+        """Add an image."""
+        self.fused += sign * summary.fused
+        self.done += sign * summary.done
+        self.disputed += sign * summary.disputed
+        for part in parts:
+            self.parts += sign * part.total
+            self.open += sign * part.open
+            self.skipped += sign * part.skipped
+            self.matter += sign * (part.matter or 0)
+            self.with_matter += sign * (part.matter is not None)
+
+    def subtract(self, summary: Summary, parts: Sequence[Part]) -> None:
+        """Take an image away."""
+        self.add(summary, parts, -1)
+
+    def part(self) -> Part:
+        """Return all parts as one."""
+        matter = self.matter if self.with_matter else None
+        return Part("", self.parts, self.open, self.skipped, matter)

@@ -126,6 +126,22 @@ class LineList(QTableView, Generic[Line]):
         """Replace the lines; if their keys are the same, the current line stays."""
         self._model.set_lines(tuple(lines))
 
+    def change_line(self, row: int, line: Line) -> None:
+        """Replace one line by a changed one of the same key."""
+        self._model.change(row, line)
+
+    def remove_line(self, row: int) -> None:
+        """Remove one line."""
+        self._model.remove(row)
+
+    def insert_line(self, row: int, line: Line) -> None:
+        """Insert one line before a row."""
+        self._model.insert(row, line)
+
+    def index_of_row(self, row: int) -> QModelIndex:
+        """Return the model index of a row; invalid where there is none."""
+        return self._model.index(row)
+
     def index_of(self, key: Hashable) -> QModelIndex:
         """Return the model index of a line; invalid if it is not listed."""
         kind = self._model.kind
@@ -172,6 +188,26 @@ class _LineModel(QAbstractListModel):
                 self.dataChanged.emit(self.index(changed[0]), self.index(changed[-1]))
             return
         self.replace(lines)
+
+    def change(self, row: int, line: Any) -> None:
+        self._own()[row] = line
+        self.dataChanged.emit(self.index(row), self.index(row))
+
+    def remove(self, row: int) -> None:
+        self.beginRemoveRows(QModelIndex(), row, row)
+        del self._own()[row]
+        self.endRemoveRows()
+
+    def insert(self, row: int, line: Any) -> None:
+        self.beginInsertRows(QModelIndex(), row, row)
+        self._own().insert(row, line)
+        self.endInsertRows()
+
+    def _own(self) -> list[Any]:
+        """Return the lines as a list that may be changed."""
+        if not isinstance(self.lines, list):
+            self.lines = list(self.lines)
+        return self.lines
 
     def replace(self, lines: Sequence[Any]) -> None:
         self.beginResetModel()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, overload
@@ -200,6 +201,9 @@ class QueuePanel(QueueFrame):
         row.addWidget(self.choice, 1)
         row.addWidget(self.many)
         self._items: list[QueueItem] = []
+        self._known: dict[Hashable, QueueItem] = {}
+        self._rank: dict[Hashable, int] = {}
+        """Positions of the items as they were given."""
         self._current: Hashable = None
         self._kind = QueueKind()
         self.view: LineList[QueueItem] = LineList(self._kind, title)
@@ -213,6 +217,8 @@ class QueuePanel(QueueFrame):
 
     def set_items(self, items: Sequence[QueueItem]) -> None:
         """Replace the items, finished ones last; the current item and the scroll position stay."""
+        self._rank = {item.key: rank for rank, item in enumerate(items)}
+        self._known = {item.key: item for item in items}
         self._items = sorted(items, key=_done)
         titles = {item.title for item in items}
         most = max([1.0, *(item.score for item in items if item.score is not None)])
@@ -220,6 +226,51 @@ class QueuePanel(QueueFrame):
             self._kind.short, self._kind.most = distinguishing_labels([item.title for item in items]), most
             self.view.viewport().update()
         self._refilter()
+
+    def update_item(self, item: QueueItem) -> None:
+        """Replace an item by a changed one; only its row changes, and moves where it is finished now."""
+        before = self._known[item.key]
+        words, chosen = self._filter_words(), self._filters[self.choice.currentIndex()]
+        minimum, lines = self.many.value(), self.view.lines
+        was_listed, listed = (chosen.passes(each, minimum) and _named(each, words) for each in (before, item))
+        row = self._row_in(lines, before) if was_listed else -1
+        position = self._row_in(self._items, before)
+        self._known[item.key] = item
+        del self._items[position]
+        self._items.insert(self._row_in(self._items, item), item)
+        self._quiet = True
+        if was_listed and listed and before.done == item.done:
+            self.view.change_line(row, item)
+        else:
+            scroll = self.view.verticalScrollBar().value()
+            if was_listed:
+                self.view.remove_line(row)
+            if listed:
+                self.view.insert_line(self._row_in(self.view.lines, item), item)
+            self._mark_current(scroll=False)
+            self.view.verticalScrollBar().setValue(scroll)
+            self._show_count(chosen)
+        self._quiet = False
+        most = self._kind.most
+        if (item.score or 0.0) > most or (before.score or 0.0) >= most > 1.0:
+            self._kind.most = max([1.0, *(each.score for each in self._items if each.score is not None)])
+            self.view.viewport().update()
+
+    def row_of(self, key: Hashable) -> int | None:
+        """Return the row of an item; None where it is not listed."""
+        item, lines = self._known.get(key), self.view.lines
+        row = len(lines) if item is None else self._row_in(lines, item)
+        return row if row < len(lines) and lines[row].key == key else None
+
+    def _row_in(self, lines: Sequence[QueueItem], item: QueueItem) -> int:
+        """Return the row at which an item is listed, or belongs."""
+        return bisect_left(lines, self._sort_key(item), key=self._sort_key)
+
+    def _sort_key(self, item: QueueItem) -> tuple[bool, int]:
+        return item.done, self._rank[item.key]
+
+    def _filter_words(self) -> list[str]:
+        return self.filter.text().casefold().split()
 
     def set_current(self, key: Hashable) -> None:
         """Make an item current, without a signal; None clears the selection."""
@@ -231,13 +282,13 @@ class QueuePanel(QueueFrame):
         """Key of the current item."""
         return self._current
 
-    def shown(self) -> list[QueueItem]:
+    def shown(self) -> Sequence[QueueItem]:
         """Return the items that pass the filter, in their order."""
-        return list(self.view.lines)
+        return self.view.lines
 
     def _refilter(self) -> None:
         position = self.view.verticalScrollBar().value()
-        words, chosen = self.filter.text().casefold().split(), self._filters[self.choice.currentIndex()]
+        words, chosen = self._filter_words(), self._filters[self.choice.currentIndex()]
         self.many.setVisible(chosen.counts)
         minimum = self.many.value()
         passing = [item for item in self._items if chosen.passes(item, minimum)]
@@ -246,22 +297,26 @@ class QueuePanel(QueueFrame):
         self._quiet = False
         self._mark_current(scroll=False)
         self.view.verticalScrollBar().setValue(position)
+        self._show_count(chosen)
+
+    def _show_count(self, chosen: QueueFilter) -> None:
         listed, whole = len(self.view.lines), len(self._items)
         self.header.set_aside(count(whole) if listed == whole else f"{count(listed)} of {count(whole)}")
-        self.say_empty("" if listed else self._why_empty(passing, chosen))
+        self.say_empty("" if listed else self._why_empty(chosen))
 
-    def _why_empty(self, passing: Sequence[QueueItem], chosen: QueueFilter) -> str:
+    def _why_empty(self, chosen: QueueFilter) -> str:
         if not self._items:
             return "No items yet."
-        if not passing:
+        if not any(chosen.passes(item, self.many.value()) for item in self._items):
             return chosen.empty
         return f"No name under “{chosen.words}” contains “{self.filter.text().strip()}”. Shorten the filter."
 
     def _mark_current(self, *, scroll: bool) -> None:
-        index = self.view.index_of(self._current)
-        self._quiet = True
+        row = self.row_of(self._current)
+        index = self.view.index_of_row(-1 if row is None else row)
+        quiet, self._quiet = self._quiet, True
         self.view.setCurrentIndex(index)
-        self._quiet = False
+        self._quiet = quiet
         if scroll and index.isValid():
             self.view.scrollTo(index)
 

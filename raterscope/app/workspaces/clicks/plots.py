@@ -54,6 +54,7 @@ class Plots(ClicksPart):
         lines = core.screen.queue.view.model()
         lines.modelReset.connect(self.refresh)
         lines.dataChanged.connect(self.refresh)
+        lines.rowsInserted.connect(self.refresh)
         core.screen.middle_tabs.currentChanged.connect(self.refresh)
         core.screen.counts.chosen.connect(self._on_image)
         reviewing.selected.connect(self._on_selected)

@@ -1,0 +1,42 @@
+"""A queue whose lines change one by one shows the same as one that is filled again."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from raterscope.widgets.panels.queue_panel import QueueFilter, QueueItem, QueuePanel
+
+FILTERS = (QueueFilter("all", "all"), QueueFilter("undecided", "undecided", "Everything is decided."))
+
+
+def shown(panel):
+    index = panel.view.currentIndex()
+    return (
+        list(panel.shown()), index.row(), panel.header.aside.text() if hasattr(panel.header, "aside") else "",
+        panel._kind.most, panel.current,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("chosen", [0, 1])
+@pytest.mark.parametrize("words", ["", "1 disputed"])
+def test_lines_changed_one_by_one_are_as_if_filled_again(qtbot, chosen, words):
+    draw = random.Random(3)
+    changed, filled = QueuePanel("Images", FILTERS), QueuePanel("Images", FILTERS)
+    items = [QueueItem(key, f"image {key}", "1 disputed", 1.0 + key % 3, done=False) for key in range(40)]
+    for panel in (changed, filled):
+        qtbot.addWidget(panel)
+        panel.choice.setCurrentIndex(chosen)
+        panel.filter.setText(words)
+        panel.set_items(items)
+        panel.set_current(5)
+    for _ in range(200):
+        number = draw.randrange(len(items))
+        left = draw.choice((0, 0, 1, 2))
+        items[number] = replace(
+            items[number], done=left == 0, detail=f"{left} disputed", score=draw.choice((0.0, 0.5, 2.0, 7.0))
+        )
+        changed.update_item(items[number])
+        filled.set_items(items)
+        assert shown(changed) == shown(filled)
+        assert all(changed.row_of(item.key) == row for row, item in enumerate(changed.shown()))
