@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtWidgets import QWidget
 
 from raterscope.app.changes import Change
 from raterscope.app.document import Document
@@ -16,12 +17,13 @@ from raterscope.app.review import Decision
 from raterscope.app.session import Session
 from raterscope.app.workspaces.navigation import Navigation
 from raterscope.app.workspaces.runs import RunControl
+from raterscope.widgets import theme
 from raterscope.widgets.panels.fuse_panel import RunRequest
 
 if TYPE_CHECKING:
     from raterscope.app.workspaces.screen import ActionEntry, WorkspaceScreen
 
-__all__ = ["BlindMode", "BlindTexts", "WorkspaceCore", "WorkspacePart", "finite_numbers"]
+__all__ = ["BlindMode", "BlindTexts", "WorkspaceCore", "WorkspacePanel", "WorkspacePart", "finite_numbers"]
 
 BLIND_KEY = "H"
 
@@ -209,6 +211,28 @@ class WorkspacePart(QObject, Generic[ScreenT, SessionT]):
         super().__init__(core.screen)
         self._core, self._document, self._jobs = core, core.document, core.jobs
         self._screen, self._session = core.screen, core.session
+
+
+class WorkspacePanel(QWidget, Generic[ScreenT, SessionT]):
+    """A panel of a workspace that fills itself, with what the core offers.
+
+    Signals
+    -------
+    refused(str)
+    run_chosen(int)
+        The run to be shown.
+    """
+
+    refused = Signal(str)
+    run_chosen = Signal(object)
+
+    def __init__(self, core: WorkspaceCore[ScreenT, SessionT]) -> None:
+        super().__init__()
+        theme.set_role(self, "panel")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._document, self._jobs, self._session = core.document, core.jobs, core.session
+        self.refused.connect(core.screen.refused)
+        self.run_chosen.connect(core.runs.choose)
 
 
 def finite_numbers(value: object, count: int) -> tuple[float, ...] | None:

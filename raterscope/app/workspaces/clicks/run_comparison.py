@@ -6,25 +6,22 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QDoubleSpinBox, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDoubleSpinBox, QHBoxLayout, QStackedWidget, QVBoxLayout
 
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.evaluation import RADIUS, Curves, curves
 from raterscope.algorithms.progress import Watch
-from raterscope.app.document import Document
-from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.clicks.accuracy import Accuracy, measure_runs
 from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
 from raterscope.app.study.settings import LARGEST_RADIUS
-from raterscope.app.workspaces.clicks.scene import ClicksSession
+from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPanel
 from raterscope.app.workspaces.history_lines import run_title
 from raterscope.figures.evaluation import Curve
 from raterscope.text.numbers import count
-from raterscope.widgets import theme
 from raterscope.widgets.figures.chart_figure import ChartPanel
 from raterscope.widgets.figures.evaluation_plots import NO_CURVES, CurvesPlot
 from raterscope.widgets.figures.mode_switch import ModeSwitch
@@ -65,27 +62,11 @@ MEASURES = (
 )
 
 
-class RunComparison(QWidget):
-    """Measures runs against imported truth, within the matching radius of the study.
+class RunComparison(ClicksPanel):
+    """Measures runs against imported truth, within the matching radius of the study."""
 
-    Signals
-    -------
-    refused : str
-    run_chosen : int
-    """
-
-    refused = Signal(str)
-    run_chosen = Signal(object)
-
-    def __init__(
-        self, document: Document, jobs: Jobs, session: ClicksSession, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
-        theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._document = document
-        self._jobs = jobs
-        self._session = session
+    def __init__(self, core: ClicksCore) -> None:
+        super().__init__(core)
         self._drawing, self._measuring = LatestTask(), LatestTask()
         self._runs: tuple[int, ...] = ()
         self._known = False
@@ -125,10 +106,10 @@ class RunComparison(QWidget):
         column.addLayout(row)
         column.addWidget(self._shown, 1)
         self.pages.chosen.connect(self._on_page)
-        document.changed.connect(self._on_changed)
-        document.radius_changed.connect(self._on_radius)
-        session.scene_changed.connect(self._on_scene)
-        session.cleared.connect(self._on_scene)
+        core.document.changed.connect(self._on_changed)
+        core.document.radius_changed.connect(self._on_radius)
+        core.session.scene_changed.connect(self._on_scene)
+        core.session.cleared.connect(self._on_scene)
 
     def _on_scene(self) -> None:
         """Take another image or run, or none: its curves are drawn."""

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QStackedWidget, QTabWidget, QWidget
 from raterscope.algorithms.clicks import CLUSTERERS, DETECTORS
 from raterscope.algorithms.clicks.assignment import AssignmentSettings
 from raterscope.app.workspaces.clicks.scene import ClicksSession
-from raterscope.app.workspaces.core import WorkspaceCore, WorkspacePart
+from raterscope.app.workspaces.core import WorkspaceCore, WorkspacePanel, WorkspacePart
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.canvas.image_canvas import ImageCanvas
 from raterscope.widgets.figures.counts_plot import CountsPlot
@@ -25,7 +25,7 @@ from raterscope.widgets.panels.stream_panel import StreamPanel
 from raterscope.widgets.parts import ScrollRegion
 from raterscope.widgets.tables.annotator_table import AnnotatorTable
 
-__all__ = ["ClicksCore", "ClicksPart", "ClicksScreen"]
+__all__ = ["ClicksCore", "ClicksPanel", "ClicksPart", "ClicksScreen"]
 
 TRUST_AXES = ("posterior", "share of structures")
 NO_TRUST = "Press Fuse (F5) to see how far to trust the posteriors."
@@ -110,4 +110,5 @@ class ClicksScreen(WorkspaceScreen):
 
 
 ClicksCore = WorkspaceCore[ClicksScreen, ClicksSession]
+ClicksPanel = WorkspacePanel[ClicksScreen, ClicksSession]
 ClicksPart = WorkspacePart[ClicksScreen, ClicksSession]

@@ -87,7 +87,7 @@ class ClicksWorkspace(ClicksScreen):
             document, jobs, core.runs, "an image", read_scene, self.review_queue, self.loader, self.canvas
         )
         self.annotators = Annotators(document, self.table, self.reliability, self.session, self)
-        self.comparing = RunComparison(document, jobs, self.session)
+        self.comparing = RunComparison(core)
         self.crowd_sizes = CrowdSizeMeasuring(core)
         self.streaming = Streaming(core, self.review_queue)
         self.asking = ActiveLearning(core, self.review_queue)
@@ -142,9 +142,7 @@ class ClicksWorkspace(ClicksScreen):
         self.evidence.voter_chosen.connect(self.annotators.choose)
         self.annotators.shown_changed.connect(self.canvas.set_annotators_shown)
         self.runs.ended.connect(self._on_no_fusion)
-        self.comparing.refused.connect(self.refused)
         self.crowd_sizes.refused.connect(self.refused)
-        self.comparing.run_chosen.connect(self.runs.choose)
         self.streaming.moved.connect(self._show_again)
         self.measuring.scale_changed.connect(self._show_again)
         self.measuring.refused.connect(self.refused)

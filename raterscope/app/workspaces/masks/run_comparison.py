@@ -7,15 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.metrics import Comparison
 from raterscope.algorithms.progress import Watch
-from raterscope.app.document import Document
-from raterscope.app.jobs import Job, Jobs
+from raterscope.app.jobs import Job
 from raterscope.app.session import LatestTask
 from raterscope.app.study.records import MaskRecord
 from raterscope.app.workspaces import history_lines
@@ -30,7 +28,8 @@ from raterscope.app.workspaces.masks.run_measures import (
     signed,
     summarize,
 )
-from raterscope.app.workspaces.masks.scene import MasksSession, Scene
+from raterscope.app.workspaces.masks.scene import Scene
+from raterscope.app.workspaces.masks.screen import MasksCore, MasksPanel
 from raterscope.text.numbers import UNKNOWN, count, decimals, estimate
 from raterscope.widgets import theme
 from raterscope.widgets.parts import ChoiceBox, ElidedLabel
@@ -50,32 +49,15 @@ VOTE = "No truth is imported: measured against the raters' majority vote, which 
 TITLE = "Comparing runs"
 
 
-class RunComparison(QWidget):
-    """Measures runs over the cases that all of them have, beside the study.
+class RunComparison(MasksPanel):
+    """Measures runs over the cases that all of them have, beside the study."""
 
-    Signals
-    -------
-    refused(str)
-    run_chosen(object)
-        Number of the run gone to.
-    """
-
-    refused = Signal(str)
-    run_chosen = Signal(object)
-
-    def __init__(
-        self, document: Document, jobs: Jobs, session: MasksSession, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
-        theme.set_role(self, "panel")
-        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._document = document
-        self._jobs = jobs
+    def __init__(self, core: MasksCore) -> None:
+        super().__init__(core)
         self._task, self._standing_task = LatestTask(), LatestTask()
         self._plan: Plan | None = None
         self._progress = ""
         self._measured: tuple[Measured, ...] = ()
-        self._session = session
         self._read_out = True
         self._standing = ""
         self.words = ElidedLabel("", "small")
@@ -101,9 +83,9 @@ class RunComparison(QWidget):
         column.addLayout(row)
         column.addWidget(self.table, 1)
         column.addStretch()
-        document.changed.connect(self._on_changed)
-        session.view_changed.connect(self._on_view)
-        session.cleared.connect(self._clear_standing)
+        core.document.changed.connect(self._on_changed)
+        core.session.view_changed.connect(self._on_view)
+        core.session.cleared.connect(self._clear_standing)
         self.forget()
 
     # Runs side by side

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QTabWidget, QVBoxLayout, QWidget
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.app.kinds.masks.methods import FIGURES
 from raterscope.app.kinds.masks.rater_clusters import BASES
-from raterscope.app.workspaces.core import WorkspaceCore, WorkspacePart
+from raterscope.app.workspaces.core import WorkspaceCore, WorkspacePanel, WorkspacePart
 from raterscope.app.workspaces.masks.maps import MapBar
 from raterscope.app.workspaces.masks.scene import MasksSession
 from raterscope.app.workspaces.screen import WorkspaceScreen
@@ -24,7 +24,7 @@ from raterscope.widgets.tables.model_table import ModelTable
 from raterscope.widgets.tables.rater_table import RaterTable
 from raterscope.widgets.volume.volume_view import VolumeView
 
-__all__ = ["BOUND", "MasksCore", "MasksPart", "MasksScreen"]
+__all__ = ["BOUND", "MasksCore", "MasksPanel", "MasksPart", "MasksScreen"]
 
 NO_TRUST = "Press Fuse (F5) to see how far to trust the maps and bands."
 _METHODS = {name: (one.title, one.summary) for name, one in FUSERS.items()}
@@ -86,4 +86,5 @@ class MasksScreen(WorkspaceScreen):
 
 
 MasksCore = WorkspaceCore[MasksScreen, MasksSession]
+MasksPanel = WorkspacePanel[MasksScreen, MasksSession]
 MasksPart = WorkspacePart[MasksScreen, MasksSession]

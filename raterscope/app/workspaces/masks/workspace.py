@@ -75,7 +75,7 @@ class MasksWorkspace(MasksScreen):
         self.navigation = ItemNavigation(
             document, jobs, core.runs, "a case", read_scene, self.review_queue, self.loader, self.canvas
         )
-        self.comparing = RunComparison(document, jobs, self.session)
+        self.comparing = RunComparison(core)
         self.tabs.addTab(self.comparing, "Runs")
         self.tabs.addTab(self.methods, "Methods")
         self.tabs.addTab(self.trust, "Trust")
@@ -113,12 +113,10 @@ class MasksWorkspace(MasksScreen):
         panel.brush_requested.connect(partial(self._toggle_tool, "brush"))
         panel.erase_requested.connect(partial(self._toggle_tool, "eraser"))
         panel.undo_requested.connect(self._document.undo)
-        self.comparing.refused.connect(self.refused)
         self.comparing_methods.refused.connect(self.refused)
         self.comparing_methods.message.connect(self.message)
         self.comparing_methods.outlines_changed.connect(self.on_slices.show_consensus)
         self.describing.refused.connect(self.message)
-        self.comparing.run_chosen.connect(self.runs.choose)
         self.runs.ended.connect(self.on_slices.show_consensus)
 
     def _make_actions(self) -> None:
