@@ -8,8 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from raterscope.algorithms.clicks import Clicks, Votes
+
+FEWEST_PAIRS = 10
+"""Pairs from which on a displacement is estimated."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,23 @@ def quantius(folder: Path) -> list[RealImage]:
         clicks = _clicks(marks, int(image["n_jobs"]), extent)
         found.append(RealImage(image["subset"], clicks, points, len(points)))
     return found
+
+
+def displacement(places: np.ndarray, truth: np.ndarray, reach: float) -> np.ndarray:
+    """Estimate by how much the places lie beside the truth as a whole, (2,), from mutual nearest pairs.
+
+    The expert who marked the smFISH images and the beads of `quantius` did so about two pixels beside what
+    the crowd clicked on, which the radius of four pixels does not allow for.
+    """
+    shift = np.zeros(2)
+    for _ in range(3):
+        distance, nearest = cKDTree(truth + shift).query(places)
+        back = cKDTree(places).query(truth + shift)[1]
+        pairs = (back[nearest] == np.arange(len(places))) & (distance < reach)
+        if pairs.sum() < FEWEST_PAIRS:
+            break
+        shift = np.median(places[pairs] - truth[nearest[pairs]], axis=0)
+    return shift
 
 
 def iguanas(folder: Path) -> list[RealImage]:
