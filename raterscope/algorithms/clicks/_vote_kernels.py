@@ -6,7 +6,10 @@ import numpy as np
 
 from raterscope.algorithms.compiling import Array, compiled
 
-__all__ = ["draw", "expect", "held", "newton", "tally", "weigh"]
+__all__ = ["ascend", "draw", "expect", "held", "newton", "tally", "weigh"]
+
+EDGE = 1e-6
+"""Rates are kept this far from 0 and 1."""
 
 FLUSH = 16
 """Factors that are multiplied before a logarithm is taken: none is above 1e14 or beneath 1e-6."""
@@ -209,6 +212,112 @@ def newton(hit: Array, nodes: Array, shift: Array, whole: Array, odds: Array) ->
             if abs(step) < 1e-10:
                 break
         odds[r] = value
+
+
+@compiled(error_model="numpy")
+def _sum(values: Array) -> float:
+    """Add up fewer than 128 values in numpy's order, so that the sum has the same bits."""
+    if len(values) < 8:
+        total = 0.0
+        for value in values:
+            total += value
+        return total
+    whole = len(values) - len(values) % 8
+    lane = values[:8].copy()
+    for begin in range(8, whole, 8):
+        for i in range(8):
+            lane[i] += values[begin + i]
+    total = ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]))
+    for i in range(whole, len(values)):
+        total += values[i]
+    return total
+
+
+@compiled(error_model="numpy")
+def _clipped_rate(right: float, wrong: float) -> float:
+    whole = right + wrong
+    rate = right / whole if whole > 0.0 else 0.5
+    return min(max(rate, EDGE), 1.0 - EDGE)
+
+
+@compiled(error_model="numpy")
+def ascend(
+    iterations: int, tolerance: float, former: float, first: Array, annotator: Array, count: Array,
+    worth: Array, drawn: Array, rest: Array, known: Array, truth: Array, trust: float, hit: Array,
+    miss: Array, quiet: Array, false: Array, weights: Array, prior_kinds: Array, places: float, shift: Array,
+    prior_share: Array, strength: float, odds: Array, chance: Array, kinds: Array, share: Array,
+    structure: Array, artefact: Array, by_chance: Array, objective: Array,
+) -> tuple[int, bool]:  # fmt: skip
+    """Iterate E and M steps of a model with several nodes; give how many E steps were taken.
+
+    The second answer is whether the last one gained less than the tolerance. Then the parameters are those
+    of the last E step; otherwise they are renewed after it.
+
+    Parameters
+    ----------
+    iterations : int
+        E steps at most.
+    tolerance : float
+        Relative gain at which to end.
+    former : float
+        Objective of the last E step of an earlier call; NaN at the first one.
+    first, annotator, count, worth, drawn, rest, known, truth, trust
+        As for `expect`.
+    hit, miss, quiet, false : (R,) float64
+        Votes of the prior of the annotators' rates.
+    weights : (R,) float64
+        How much each annotator counts; ones where all count fully.
+    prior_kinds : (3,), prior_share : (K,) float64
+    places : float
+        As of `Prior`.
+    shift : (K,) float64
+    strength : float
+        Weight of `prior_share`.
+    odds, chance : (R,), kinds : (3,), share : (K,) float64
+        To begin with; overwritten.
+    structure : (M, K), artefact, by_chance : (M,) float64
+        Written, as by `expect`.
+    objective : (iterations,) float64
+        Written.
+    """
+    annotators, nodes = len(odds), len(shift)
+    shares = np.empty(3 + nodes)
+    prior_weights = np.empty(3 + nodes)
+    prior_weights[:3], prior_weights[3:] = prior_kinds, strength * prior_share
+    believed_hit, believed_miss = weights * (trust * hit), weights * (trust * miss)
+    own_quiet, own_false = weights * quiet, weights * false
+    prior_votes = hit + miss
+    for iteration in range(iterations):
+        value = expect(
+            first, annotator, count, worth, drawn, rest, known, truth, trust, odds, chance, shift, kinds,
+            share, structure, artefact, by_chance,
+        )  # fmt: skip
+        shares[:3], shares[3:] = kinds, share
+        value += held(believed_hit, believed_miss, own_quiet, own_false, odds, chance, prior_weights, shares)
+        if places:
+            value -= _sum(kinds)  # of a Poisson process
+        objective[iteration] = value
+        if not np.isnan(former) and value - former <= tolerance * abs(value):
+            return iteration + 1, True
+        former = value
+        hits, marks, sums = np.zeros(annotators), np.zeros(annotators), np.zeros(nodes + 2)
+        tally(first, annotator, structure, artefact, by_chance, hits, marks, sums)
+        newton(hits + hit, sums[:nodes].copy().reshape(1, nodes), shift, prior_votes, odds)
+        for r in range(annotators):
+            if places:
+                chance[r] = _clipped_rate(false[r], quiet[r])
+            else:
+                chance[r] = _clipped_rate(marks[r] + false[r], sums[nodes + 1] - marks[r] + quiet[r])
+        present, absent = _sum(sums[:nodes]) + prior_kinds[0], sums[nodes + 1] + prior_kinds[2]
+        kinds[0], kinds[1], kinds[2] = present, sums[nodes] + prior_kinds[1], places
+        if not places:
+            total = present + kinds[1] + absent
+            kinds[0] = min(max(present / total, EDGE), 1.0 - EDGE) if total > 0.0 else 0.5
+            kinds[1], kinds[2] = 0.0, 1.0 - kinds[0]
+        share[:] = sums[:nodes] + strength * prior_share
+        whole = _sum(share)
+        share[:] = share / whole if whole > 0.0 else prior_share
+    return iterations, False
 
 
 @compiled(error_model="numpy")

@@ -64,6 +64,10 @@ BELIEVED = 64.0
 2 / sqrt(64), and the sum over nodes half a unit apart is an integral to within 2 %."""
 
 
+STEPS_AT_ONCE = 500_000
+"""Values of an E step that compiled code goes through between two calls of the watch, some 20 ms."""
+
+
 @dataclass(frozen=True, eq=False)
 class Prior:
     """Prior of the vote model, as counts of votes or clusters.
@@ -249,6 +253,8 @@ def climb(
     less the entropy of what is hidden.
     """
     state = start if isinstance(start, State) else _judged(problem, start)
+    if len(problem.prior.shift) > 1 and not expected:
+        return _ascend(problem, state, iterations, tolerance, watch)
     objective: list[float] = []
     converged = False
     for iteration in range(iterations):
@@ -261,6 +267,33 @@ def climb(
             break
         state = _maximise(problem, now, state)
     return Ascent(now, state, np.array(objective), converged)
+
+
+def _ascend(problem: Problem, state: State, iterations: int, tolerance: float, watch: Watch) -> Ascent:
+    """Iterate as `climb` does in compiled code, many steps between two calls of the watch."""
+    from raterscope.algorithms.clicks._vote_kernels import ascend
+
+    prior, votes = problem.prior, problem.marks_by_cluster
+    clusters, nodes = len(problem.count), len(prior.shift)
+    now = Looks(np.empty((clusters, nodes)), np.empty(clusters), np.empty(clusters))
+    state = State(*(np.array(values, dtype=np.float64) for values in vars(state).values()))
+    worth = problem.worth
+    size = len(votes.indices) + nodes * (clusters + 4 * len(worth)) + 1
+    block = max(STEPS_AT_ONCE // size, 1)
+    objective = np.empty(iterations)
+    done, converged = 0, False
+    while done < iterations and not converged:
+        most = min(block, iterations - done)
+        steps, converged = ascend(
+            most, tolerance, objective[done - 1] if done else np.nan, votes.indptr, votes.indices,
+            problem.count, problem.weights, problem.artefact, problem.rest, problem.known, problem.truth,
+            prior.trust, prior.hit, prior.miss, prior.quiet, prior.false, worth, prior.kinds,
+            float(prior.places), prior.shift, prior.share, prior.strength, state.odds, state.chance,
+            state.kinds, state.share, now.structure, now.artefact, now.chance, objective[done : done + most],
+        )  # fmt: skip
+        done += steps
+        watch(done / iterations, "weighing the votes", objective=float(objective[done - 1]))
+    return Ascent(now, state, objective[:done].copy(), converged)
 
 
 def _entropy(now: Looks) -> float:
