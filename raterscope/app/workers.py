@@ -27,6 +27,7 @@ def in_processes(
     tasks: Mapping[str, Sequence[Any]],
     jobs: int,
     tick: Callable[[int], None],
+    meanwhile: Callable[[str], Result] | None = None,
 ) -> dict[str, Result]:
     """Call a function for each task in worker processes.
 
@@ -40,6 +41,8 @@ def in_processes(
         Processes at most.
     tick : callable
         Called every 50 ms with the number of finished tasks. What it raises ends the processes at once.
+    meanwhile : callable, optional
+        Answers the task of a name in this process; called for the last tasks until all workers have started.
 
     Returns
     -------
@@ -50,10 +53,13 @@ def in_processes(
     answers: dict[str, Result] = {}
     with _started(function, min(jobs, len(tasks))) as workers:
         current: dict[Connection, str] = {}
+        starting = set(workers)
         while workers and (waiting or current):
             tick(len(answers))
-            for pipe in wait(list(workers), POLL):
+            helps = meanwhile is not None and bool(starting)
+            for pipe in wait(list(workers), 0 if helps else POLL):
                 assert isinstance(pipe, Connection)
+                starting.discard(pipe)
                 try:
                     answer = pipe.recv()
                 except (EOFError, OSError):  # the process died, and what it was at with it
@@ -67,6 +73,9 @@ def in_processes(
                     current[pipe] = name
                     with suppress(OSError):  # it died meanwhile: the next reading says so
                         pipe.send(tasks[name])
+            if meanwhile is not None and starting and waiting:
+                name = waiting.pop()
+                answers[name] = meanwhile(name)
     return answers
 
 

@@ -33,6 +33,13 @@ def test_every_task_is_done_in_another_process():
     assert os.getpid() not in {process for _, process in answers.values()}
 
 
+def test_this_process_answers_the_last_tasks_until_all_workers_have_started():
+    tasks = {str(n): (np.full(10, n),) for n in range(50)}
+    answers = in_processes(total, tasks, 2, nothing, lambda name: total(*tasks[name]))
+    assert {name: value for name, (value, _) in answers.items()} == {str(n): 10.0 * n for n in range(50)}
+    assert answers["49"][1] == os.getpid()
+
+
 def test_a_process_that_dies_takes_only_its_task_with_it():
     tasks = {"good": (0.0,), "deadly": (-1.0,), "late": (0.1,), "later": (0.1,)}
     assert in_processes(sleep_or_die, tasks, 2, nothing) == {"good": 0.0, "late": 0.1, "later": 0.1}

@@ -391,11 +391,11 @@ def gather_scores(problems: Sequence[Problem], places: Sequence[FloatArray]) -> 
     places : sequence of (M,) float64
         Log odds of the share of votes on the clusters of each image.
     """
-    from scipy.stats import rankdata
-
     scores = [one.score for one in problems if one.score is not None]
     if not sum(map(len, scores)):
         return None
+    from scipy.stats import rankdata  # it takes a second to load
+
     every = np.concatenate(scores)
     found = np.isfinite(every)
     rank = np.full(len(every), 0.5)

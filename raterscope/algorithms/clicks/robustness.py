@@ -215,11 +215,11 @@ def score_notice(fusions: Sequence[Fusion]) -> str | None:
     fusions : sequence of Fusion
         Of all images of the run.
     """
-    from scipy.stats import mannwhitneyu
-
     scored = [(one.score, one.detection.detected) for one in fusions if one.score is not None]
     if not scored:
         return None
+    from scipy.stats import mannwhitneyu  # it takes a second to load
+
     score, detected = (np.concatenate(column) for column in zip(*scored, strict=True))
     found, number = np.isfinite(score), int(detected.sum())
     both, advice = int((found & detected).sum()), "Decide some spots, or exclude the scores."

@@ -40,6 +40,7 @@ DECISIONS = (
 )  # fmt: skip
 
 _LONGEST = 80  # bytes; a file's name has up to three such parts, and 255 bytes are the most on most disks
+_FIRST = frozenset("'=+-@\t\r")  # of text that may be changed
 _RUNS = re.compile(r"'*[=+\-@\t\r]")
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE | re.ASCII)
 
@@ -205,7 +206,7 @@ def _subject_cells(decision: Decision) -> Sequence[object]:
 
 def _cell(value: object) -> object:
     if isinstance(value, str):
-        return harmless(value)
+        return harmless(value) if value[:1] in _FIRST else value
     if isinstance(value, (bool, np.bool_)):
         return int(value)
     if value is None or (isinstance(value, (float, np.floating)) and not math.isfinite(value)):

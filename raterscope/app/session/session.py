@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from raterscope.app.study import RunEntry
 
 if TYPE_CHECKING:
-    from raterscope.app.changes import Change
+    from raterscope.app.comparison import Change
 
 __all__ = ["Session", "while_shown"]
 

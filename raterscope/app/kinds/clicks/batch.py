@@ -23,7 +23,7 @@ from raterscope.algorithms.progress import Watch, part, silent, wrapping
 from raterscope.app.outcome import Outcome, attempt
 from raterscope.app.workers import in_processes, processors
 
-_WORTH = 8.0  # seconds of work left from which processes, which take two to start, are worth it
+_WORTH = 4.0  # seconds of work left from which processes, which take one to start, are worth it
 # Library calls that let nothing else in Python run, nor hear of cancelling: with so many clicks for 50 ms.
 _DEAF = ("hac", "hdbscan")
 _DEAF_FROM = 2500
@@ -173,13 +173,20 @@ def _in_processes(
     left: Mapping[str, Clicks], plan: FusionPlan, jobs: int, watch: Watch
 ) -> dict[str, Outcome[Fusion]]:
     """Fuse in worker processes. An image whose worker died is tried once more, alone."""
+    finished = 0
 
     def tick(count: int) -> None:
+        nonlocal finished
+        finished = count
         watch(count / len(left), f"fused {count} of {len(left)} images")
+
+    def fuse_here(name: str) -> Outcome[Fusion]:
+        return _outcome(name, left[name], plan, lambda *_, **__: tick(finished))
 
     # The longest first, so that no process is left alone with a long one at the end.
     order = sorted(left, key=lambda name: -len(left[name]))
-    done = in_processes(_outcome, {name: (name, left[name], plan) for name in order}, jobs, tick)
+    meanwhile = None if plan.algorithm in _DEAF else fuse_here
+    done = in_processes(_outcome, {name: (name, left[name], plan) for name in order}, jobs, tick, meanwhile)
     for name in [name for name in left if name not in done]:
         done |= in_processes(_outcome, {name: (name, left[name], plan)}, 1, tick)
         if name not in done:

@@ -99,14 +99,26 @@ def write_results(folder: Path, results: Results) -> list[Path]:
 
 def detection_rows(image: str, fusion: Fusion) -> Iterator[Row]:
     """Give the rows of detections.csv for one image, with the scores of a program; clusters count from 1."""
-    clusters, detection, votes = fusion.clustering, fusion.detection, fusion.votes
-    for m in range(len(clusters)):
-        x, y = clusters.mean[m]
-        (sxx, sxy), (_, syy) = clusters.covariance[m]
-        numbers = map(shortest, (x, y, sxx, sxy, syy, clusters.weight[m]))
-        posterior, detected = shortest(detection.posterior[m]), int(detection.detected[m])
-        score = "" if fusion.score is None else shortest(fusion.score[m])
-        yield (image, m + 1, *numbers, int(votes[m]), posterior, detected, score)
+    clusters, detection = fusion.clustering, fusion.detection
+    count = len(clusters)
+    columns = (
+        *clusters.mean.T, clusters.covariance[:, 0, 0], clusters.covariance[:, 0, 1],
+        clusters.covariance[:, 1, 1], clusters.weight,
+    )  # fmt: skip
+    yield from zip(
+        [image] * count,
+        range(1, count + 1),
+        *map(_texts, columns),
+        fusion.votes.astype(np.int64).tolist(),
+        _texts(detection.posterior),
+        detection.detected.astype(np.int64).tolist(),
+        [""] * count if fusion.score is None else _texts(fusion.score),
+        strict=True,
+    )
+
+
+def _texts(values: FloatArray) -> list[str]:
+    return [shortest(value) for value in values.tolist()]
 
 
 def annotator_rows(names: Sequence[str], rates: AnnotatorRates) -> Iterator[Row]:
@@ -159,12 +171,18 @@ def click_rows(
 
     With `timed` there is a column of times. Whoever looked and marked nothing has a row without a place.
     """
-    times = np.full(len(clicks), np.nan) if clicks.time is None else clicks.time
-    for n, who in enumerate(clicks.annotator):
-        place = [shortest(clicks.x[n]), shortest(clicks.y[n]), *([shortest(times[n])] if timed else [])]
-        where = int(cluster[n]) + 1 if cluster[n] >= 0 else ""
-        counts = int(vote[n]) if vote[n] >= 0 else ""
-        yield (clicks.annotators[who], image, *place, shortest(inlier[n]), where, counts)
+    places = [_texts(clicks.x), _texts(clicks.y)]
+    if timed:
+        places.append([""] * len(clicks) if clicks.time is None else _texts(clicks.time))
+    yield from zip(
+        [clicks.annotators[annotator] for annotator in clicks.annotator.tolist()],
+        [image] * len(clicks),
+        *places,
+        _texts(inlier),
+        ["" if index < 0 else index + 1 for index in cluster.tolist()],
+        ["" if answer < 0 else answer for answer in vote.tolist()],
+        strict=True,
+    )
     for idle in np.flatnonzero(clicks.counts() == 0):
         yield (clicks.annotators[idle], image, *[""] * (6 if timed else 5))
 

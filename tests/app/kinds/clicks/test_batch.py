@@ -12,6 +12,7 @@ from raterscope.algorithms.clicks.result import Clustering
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.kinds.clicks import batch
 from raterscope.app.outcome import Outcome, versions
+from raterscope.app.workers import in_processes
 
 
 def crowd(seed, objects=6, annotators=15):
@@ -53,6 +54,13 @@ def with_strays(clicks, seed, number=12):
 def many_processes(monkeypatch):
     """Let processes be worth it at once."""
     monkeypatch.setattr(batch, "_WORTH", 0.0)
+
+
+@pytest.fixture
+def workers_alone(monkeypatch):
+    """Leave all work to the workers, even while they start."""
+    monkeypatch.setattr(batch, "_WORTH", 0.0)
+    monkeypatch.setattr(batch, "in_processes", lambda *given: in_processes(*given[:4]))
 
 
 def same(one, other):
@@ -178,7 +186,7 @@ def die_of_it(name, *_):
     return Outcome(name, None, "not looked at", "", 0.0)
 
 
-@pytest.mark.usefixtures("many_processes")
+@pytest.mark.usefixtures("workers_alone")
 def test_a_worker_that_dies_takes_one_image_with_it(images, monkeypatch):
     monkeypatch.setattr(batch, "_outcome", die_of_it)
     outcomes = batch.fuse_images(images, FusionPlan(), jobs=2)
@@ -187,7 +195,7 @@ def test_a_worker_that_dies_takes_one_image_with_it(images, monkeypatch):
     assert [outcome.problem for outcome in others] == ["not looked at"] * 2
 
 
-@pytest.mark.usefixtures("many_processes")
+@pytest.mark.usefixtures("workers_alone")
 def test_workers_use_one_thread_and_the_parent_keeps_its_own(images, monkeypatch):
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "7")
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
