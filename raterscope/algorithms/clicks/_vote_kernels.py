@@ -230,7 +230,7 @@ def _sum(values: Array) -> float:
     total = ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]))
     for i in range(whole, len(values)):
         total += values[i]
-    return total
+    return float(total)
 
 
 @compiled(error_model="numpy")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from raterscope.app.comparison import Changes, changes_of_run
+from raterscope.app.changes import Changes, changes_of_run
 from raterscope.app.document import Document
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.session import LatestTask
