@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from raterscope.app.changes import changes_of_run
 from raterscope.app.cli.program import main
-from raterscope.app.comparison import changes_of_run
 from raterscope.app.review import BiasSubject, Decision, SpotSubject, TaskSubject
 from raterscope.app.study import Study
 from tests.app.kinds.labels.made import write_votes

@@ -118,10 +118,11 @@ def test_points_of_every_format_are_read_once(
 
 
 def most_opens(path: Path, reader: str) -> int:
-    """Annotations need no sniff; of an image the header is all, unless it may be a mask."""
+    """Annotations need no sniff; of an image the header suffices, unless it may be a mask."""
     if path.suffix in (".json", ".geojson", ".xml", ".jpg", ".jpeg"):
         return 1
-    if reader in ("dicom", "enhanced-dicom") or (path.suffix == ".dcm" and not path.stem.startswith("mask")):
+    holds_masks = path.stem.startswith(("mask", "rtstruct", "seg"))
+    if (path.suffix == ".dcm" and not holds_masks) or reader == "enhanced-dicom":
         return 1
     return 3 if reader == "pair-tables" else 2  # to name the line of a row that was skipped
 
