@@ -94,7 +94,7 @@ def test_every_recorded_kernel_is_there_with_types_that_are_read() -> None:
 @pytest.fixture
 def one_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A table of the smallest kernel alone, and an empty folder for what is compiled."""
-    (kernel,) = [k for k in dict.fromkeys(compiled._kernels(compiled._table())) if k[1] == "add_counts"][:1]
+    (kernel,) = [k for k in dict.fromkeys(compiled._kernels(compiled._table())) if k[1] == "count_votes"][:1]
     monkeypatch.setattr(compiled, "_table", lambda: {"labels": {"": [kernel], "pooled": [kernel]}})
     monkeypatch.setattr(compiled, "processors", lambda: 2)
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
@@ -110,7 +110,7 @@ def test_what_is_prepared_is_compiled_in_the_folder_and_noted(one_kernel: Path) 
     assert compiled.prepare(lambda fraction, _words: reported.append(fraction), jobs=1) == 1
     assert compiled.is_prepared()
     assert reported
-    assert list(one_kernel.rglob("*add_counts*.nbc"))
+    assert list(one_kernel.rglob("*count_votes*.nbc"))
 
 
 def test_preparing_is_cancelled_at_once_and_not_noted(one_kernel: Path) -> None:
