@@ -30,7 +30,7 @@ def said(window) -> str:
         if place is not workspace.path or place.filled:
             words += [str(row) for row in place.figure.menu._plotted.table().rows()]
     figure = workspace.bars.figure
-    words += [figure.words(part) for part in range(len(plotted(workspace.bars)))]
+    words += [figure.words((0, column)) for column in range(len(plotted(workspace.bars)))]
     return "\n".join(words)
 
 
