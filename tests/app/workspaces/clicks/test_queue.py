@@ -85,6 +85,7 @@ def test_images_are_in_order_before_their_results_are_read(jobs, qtbot, tmp_path
     with qtbot.waitSignal(document.replaced, timeout=LONG):
         document.open(path)
     review_queue.reset()
+    review_queue.reread(())
     if outlined:
         qtbot.waitUntil(lambda: orders == [expected], timeout=LONG)
         assert not review_queue.results
