@@ -209,7 +209,7 @@ class Source:
 
 
 _CONTENTS = {"table head", "document", "contents", "table", "label map"}
-"""What is released; headers are small and stay."""
+"""Contents that are released; headers are small and are kept."""
 
 File = Path | str | Source
 

@@ -42,7 +42,7 @@ def decisions_on(
 
 
 def decisions_section(
-    told: Sequence[tuple[Decision, str]],
+    entries: Sequence[tuple[Decision, str]],
     state: ReviewState,
     views: Mapping[int, Sequence[View]] | None = None,
 ) -> Section:
@@ -50,28 +50,30 @@ def decisions_section(
 
     Parameters
     ----------
-    told : sequence of decision and name of its items
+    entries : sequence of decision and name of its items
         See `decisions_on`.
     state : ReviewState
     views : mapping of image to views, optional
         Of the spots of clicks on the images of the report.
     """
     title = "The expert's decisions"
-    viewed = [*_controls(told, state), *_viewed(views or {}, state)]
-    if not told:
+    viewed = [*_controls(entries, state), *_viewed(views or {}, state)]
+    if not entries:
         none: list[Block] = [Prose([("", "No decision has been made.")])]
         return Section(title, none + viewed)
-    blocks: list[Block] = [_by_whom([one for one, _ in told], state), *viewed]
-    notable = sorted(range(len(told)), key=lambda at: _is_plain(told[at][0]))[:_MOST]
-    listed = [told[at] for at in sorted(notable)]
+    blocks: list[Block] = [_by_whom([decision for decision, _ in entries], state), *viewed]
+    notable = sorted(range(len(entries)), key=lambda index: _is_plain(entries[index][0]))[:_MOST]
+    listed = [entries[index] for index in sorted(notable)]
     rows = [_row(one, items, state) for one, items in listed]
     columns = ("No.", "When (UTC)", "Who", "Case", "Structure", "What", "Why", "Standing")
-    used = [at for at in range(len(columns)) if at not in (3, 4, 6) or any(row[at] for row in rows)]
+    used = [
+        index for index in range(len(columns)) if index not in (3, 4, 6) or any(row[index] for row in rows)
+    ]
     note = ""
-    if len(listed) < len(told):
+    if len(listed) < len(entries):
         note = (
-            f"Of {len(told):,} decisions {len(listed):,} are listed, first those with a reason and those on "
-            "annotators; `raterscope export --what decisions` writes all."
+            f"Of {len(entries):,} decisions {len(listed):,} are listed, first those with a reason and those "
+            "on annotators; `raterscope export --what decisions` writes all."
         )
     blocks.append(
         Table(
@@ -96,10 +98,10 @@ def _viewed(views: Mapping[int, Sequence[View]], state: ReviewState) -> list[Blo
     return [Prose([("Viewed and left undecided", words)])]
 
 
-def _controls(told: Sequence[tuple[Decision, str]], state: ReviewState) -> list[Block]:
+def _controls(entries: Sequence[tuple[Decision, str]], state: ReviewState) -> list[Block]:
     """Name the control images, and those whose mark an accepted spot contradicts."""
     marks: dict[str, list[str]] = {}
-    for decision, name in told:
+    for decision, name in entries:
         mark = (
             state.control_mark(decision.item)
             if isinstance(decision.subject, ImageSubject) and decision.item

@@ -242,9 +242,9 @@ class ReviewState:
             return "in effect" if decision in self._last_on_single else "superseded"
         kind = "" if made.subject is None else made.subject.kind
         standings = [self._decided[kind, item].words for item in made.items if (kind, item) in self._decided]
-        told = [words.standing(decision) for words in standings]
+        standings_of_decision = [words.standing(decision) for words in standings]
         for standing in ("in effect", "superseded"):
-            if standing in told:
+            if standing in standings_of_decision:
                 return standing
         return "no effect"
 

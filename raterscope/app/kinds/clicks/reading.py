@@ -172,15 +172,17 @@ def _person(name: Named) -> str | None:
     return person
 
 
-def _picture(told: str, hint: str | None, path: Path, known: ImageNames, images: Sequence[str]) -> str:
+def _picture(stated_name: str, hint: str | None, path: Path, known: ImageNames, images: Sequence[str]) -> str:
     """Name an image as it is called at hand, or else as the file or the file's name has it."""
-    if told != UNKNOWN:
-        uploaded = _UPLOADED.match(told)
-        found = known.find(told) or (known.find(told[uploaded.end() :]) if uploaded else None)
-        return told if found is None else found.name
+    if stated_name != UNKNOWN:
+        uploaded = _UPLOADED.match(stated_name)
+        known_image = known.find(stated_name) or (
+            known.find(stated_name[uploaded.end() :]) if uploaded else None
+        )
+        return stated_name if known_image is None else known_image.name
     if hint is not None:
-        found = known.find(hint)
-        return hint if found is None else found.name
+        known_image = known.find(hint)
+        return hint if known_image is None else known_image.name
     within = [image for image in images if _is_within(image, path)]
     if len(within) == 1:
         return within[0]
