@@ -22,6 +22,7 @@ os.environ["NUMBA_CACHE_DIR"] = COMPILED.name
 from numba.core.dispatcher import Dispatcher  # noqa: E402
 
 from raterscope.algorithms.compiling import signature_text  # noqa: E402
+from raterscope.app import compiled  # noqa: E402
 from raterscope.app.cli import main  # noqa: E402
 from raterscope.app.kinds.registry import KINDS  # noqa: E402
 from raterscope.app.simulation.setups import find_setup  # noqa: E402
@@ -83,6 +84,7 @@ def _ordered(reached: Iterable[Call]) -> Iterator[Call]:
 def record(folder: Path) -> dict[str, dict[str, list[list[str]]]]:
     """Fuse by the default and by every algorithm of each kind; the default is recorded under ""."""
     Dispatcher.compile = _recorded
+    compiled.processors = lambda: 1  # no helpers: callees that they compile would be loaded, not recorded
     table: dict[str, dict[str, list[list[str]]]] = {}
     for kind, (name, values) in SETUPS.items():
         setup = find_setup(name)

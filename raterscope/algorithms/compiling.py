@@ -57,6 +57,7 @@ def _warn_without_cache() -> None:
     )
 
 
+_TUPLE = "Tuple"
 _TYPE = re.compile(
     r"(readonly )?array\((\w+), (\d)d, ([ACF])\)|omitted\(default=([^)]*)\)|(\w+)<(.*)>"
     r"|UniTuple\((\w+) x (\d+)\)|Literal\[(?:int|bool)\]\(([^)]*)\)|(\w+)"
@@ -75,6 +76,8 @@ def signature_text(kernel: Any, arguments: tuple[Any, ...]) -> str | None:
 def _type_text(kind: Any) -> str:
     if isinstance(kind, types.BaseNamedTuple):
         return f"{kind.instance_class.__name__}<{'|'.join(map(_type_text, kind.types))}>"
+    if isinstance(kind, types.Tuple):
+        return f"{_TUPLE}<{'|'.join(map(_type_text, kind.types))}>"
     return str(kind)
 
 
@@ -98,6 +101,8 @@ def _parse_type(kernel: Any, text: str) -> Any:
         return types.Omitted(ast.literal_eval(default))
     if record is not None:
         members = [_parse_type(kernel, field) for field in fields.split("|")]
+        if record == _TUPLE:
+            return types.Tuple(members)
         same = len(set(members)) == 1
         kind = kernel.py_func.__globals__[record]
         return (

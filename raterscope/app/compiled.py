@@ -80,7 +80,7 @@ def is_prepared() -> bool:
     return "" in _stamped()
 
 
-def prepare(watch: Watch, jobs: int | None = None, *, gently: bool = False) -> int:
+def prepare(watch: Watch, jobs: int | None = None, *, gently: bool = False) -> tuple[int, int]:
     """Compile all kernels that are not compiled yet, those of the default algorithms first.
 
     Parameters
@@ -94,23 +94,22 @@ def prepare(watch: Watch, jobs: int | None = None, *, gently: bool = False) -> i
 
     Returns
     -------
-    int
-        The number of kernels.
+    compiled, total : int
+        Numbers of kernels. Those that fail are compiled when they are called.
     """
     table = _table()
     default = _interleaved([algorithms.get("", []) for algorithms in table.values()])
-    others = [
-        kernel for algorithms in table.values() for kernels in algorithms.values() for kernel in kernels
-    ]
-    kernels = list(dict.fromkeys([*default, *others]))
+    kernels = list(dict.fromkeys([*default, *_kernels(table)]))
     tasks = {str(index): (*kernel, gently) for index, kernel in enumerate(kernels)}
 
     def tick(done: int) -> None:
         watch(done / len(tasks), f"compiling, {done} of {len(tasks)} parts")
 
-    in_processes(_compile, tasks, jobs or processors(), tick)
-    _stamp([""])
-    return len(kernels)
+    answers = in_processes(_compile, tasks, jobs or processors(), tick)
+    done = sum(answers.values())
+    if done == len(kernels):
+        _stamp([""])
+    return done, len(kernels)
 
 
 def kinds_of(algorithm: str) -> list[str]:
@@ -239,9 +238,11 @@ def _fingerprint() -> str:
 
 
 def _help(kind: str, algorithm: str, helpers: int, number: int) -> None:
-    """Compile every n-th kernel of an algorithm, in the order of the table: from the last to the first."""
-    kernels = _table().get(kind, {}).get(algorithm, ())
+    """Compile every n-th kernel of an algorithm, in the order of the table, while the command runs."""
+    kernels, command = _table().get(kind, {}).get(algorithm, ()), os.getppid()
     for module, name, signature in list(kernels)[number::helpers]:
+        if os.getppid() != command:  # it was killed
+            return
         _compile(module, name, signature, gently=False)
 
 

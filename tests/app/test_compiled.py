@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -88,7 +89,9 @@ def test_every_recorded_kernel_is_there_with_types_that_are_read() -> None:
     """The table is read as it was written; `scripts/record_kernels.py` writes it again."""
     for module, name, text in dict.fromkeys(compiled._kernels(compiled._table())):
         kernel = getattr(import_module(module), name)
-        assert signature_text(kernel, _parse_types(kernel, text)) == text, (module, name)
+        types = _parse_types(kernel, text)
+        assert signature_text(kernel, types) == text, (module, name)
+        assert len(types) == len(signature(kernel.py_func).parameters), (module, name)
 
 
 @pytest.fixture
@@ -107,10 +110,19 @@ def one_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
 def test_what_is_prepared_is_compiled_in_the_folder_and_noted(one_kernel: Path) -> None:
     reported: list[float] = []
     assert not compiled.is_prepared()
-    assert compiled.prepare(lambda fraction, _words: reported.append(fraction), jobs=1) == 1
+    assert compiled.prepare(lambda fraction, _words: reported.append(fraction), jobs=1) == (1, 1)
     assert compiled.is_prepared()
     assert reported
     assert list(one_kernel.rglob("*count_votes*.nbc"))
+
+
+def test_a_kernel_that_does_not_compile_is_counted_and_nothing_is_noted(
+    one_kernel: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ((module, name, _),) = set(compiled._kernels(compiled._table()))
+    monkeypatch.setattr(compiled, "_table", lambda: {"labels": {"": [(module, name, "float64")]}})
+    assert compiled.prepare(lambda _fraction, _words: None, jobs=1) == (0, 1)
+    assert not compiled.is_prepared()
 
 
 def test_preparing_is_cancelled_at_once_and_not_noted(one_kernel: Path) -> None:

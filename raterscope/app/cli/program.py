@@ -80,8 +80,10 @@ def _prepare(options: argparse.Namespace) -> int:
     from raterscope.app.compiled import prepare
 
     with ProgressLine(sys.stderr) as watch:
-        kernels = prepare(watch, options.jobs)
-    print(f"{kernels} parts of the algorithms are compiled")
+        done, total = prepare(watch, options.jobs)
+    print(f"{done} of {total} parts of the algorithms are compiled")
+    if done < total:
+        print("The others are compiled at their first use.")
     return 0
 
 
