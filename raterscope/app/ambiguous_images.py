@@ -14,9 +14,9 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.images import MOST_PIXELS
 from raterscope.app.formats.masks.label_maps import is_plain_image, is_voxel_file
 from raterscope.app.formats.masks.naming import bare
+from raterscope.app.formats.records import VolumeFile
 from raterscope.app.formats.sources import Source, Sources
 from raterscope.app.formats.untrusted import checked_shape
-from raterscope.app.formats.volumes.records import VolumeFile
 
 __all__ = ["MOST_DECODED", "Resolved", "Shape", "pictures_among", "resolve_pictures", "resolve_voxels"]
 

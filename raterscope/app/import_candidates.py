@@ -14,13 +14,11 @@ from raterscope.app.formats.labels import find_labels
 from raterscope.app.formats.masks import holds_masks
 from raterscope.app.formats.masks.label_maps import is_plain_image, is_voxel_file
 from raterscope.app.formats.pairs import has_pairs
-from raterscope.app.formats.pairs.true_rankings import holds_ranking
+from raterscope.app.formats.pairs.table import holds_ranking
 from raterscope.app.formats.points import has_points
 from raterscope.app.formats.points.tables import holds_scores
-from raterscope.app.formats.records import refuse_special
-from raterscope.app.formats.signatures import IMAGES
-from raterscope.app.formats.sources import SUFFIXES, Source, Sources
-from raterscope.app.formats.volumes.records import VolumeFile
+from raterscope.app.formats.records import VolumeFile, refuse_special
+from raterscope.app.formats.sources import IMAGES, SUFFIXES, Source, Sources
 from raterscope.app.natural import natural
 
 __all__ = ["ClassifiedFiles", "ImportCandidates", "classify_files", "resolve_ambiguous", "sort_files"]

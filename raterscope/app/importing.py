@@ -10,12 +10,10 @@ from typing import Any
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats import ClickTable, ImageFile, PointTable, UnknownColumns, read
-from raterscope.app.formats.labels.records import LabelTable, TrueLabels
 from raterscope.app.formats.pairs import taken_for
-from raterscope.app.formats.pairs.records import PairTable
-from raterscope.app.formats.pairs.true_rankings import RankingTable, read_ranking
+from raterscope.app.formats.pairs.table import RankingTable, read_ranking
+from raterscope.app.formats.records import LabelTable, MaskTable, PairTable, TrueLabels, VolumeFile
 from raterscope.app.formats.sources import Sources
-from raterscope.app.formats.volumes.records import MaskTable, VolumeFile
 from raterscope.app.import_candidates import ImportCandidates, OtherFiles, classify_files, resolve_ambiguous
 from raterscope.app.kinds.clicks.reading import assign_annotators, read_point_files
 from raterscope.app.kinds.labels.reading import (

@@ -10,15 +10,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
+from raterscope.algorithms.masks.grid import Grid
+from raterscope.app.coding import NOTHING_CODED, Coding
 from raterscope.app.errors import InputError
 
 __all__ = [
-    "STUDY_SUFFIX",
     "ClickTable",
     "ImageFile",
+    "LabelTable",
+    "MaskTable",
+    "PairTable",
     "PointTable",
+    "RaterMask",
+    "STUDY_SUFFIX",
+    "TrueLabels",
+    "Volume",
+    "VolumeFile",
     "first_seen",
     "refuse_name",
     "refuse_special",
@@ -167,3 +177,233 @@ def first_seen(names: list[Any]) -> tuple[tuple[str, ...], IntArray]:
     number: dict[str, int] = {}
     index = [number.setdefault(name, len(number)) for name in names]
     return tuple(number), np.array(index, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelTable:
+    """The votes of many annotators on many tasks, V in all, by column.
+
+    Attributes
+    ----------
+    path : Path
+        The file they come from.
+    question : str
+        What was asked, where the file asks several things or names it; else empty.
+    annotators, tasks, outputs : tuple of names
+        Each once: annotators and tasks in the order of first appearance; outputs in the file's own order
+        where it has one, else by value where all are numbers, else by the alphabet.
+    annotator, task : (V,) int32
+    label : (V,) int16
+    time : (V,) float64, optional
+        Seconds from any origin, NaN where it is not known.
+    pictures : mapping of task index to a file name or path
+        Where the file says which picture a task is of; else a task's own name is looked for.
+    missing : int
+        Rows without a label, which are left out.
+    notices : tuple of str
+        What the person should know of how the file was read, a sentence each.
+    """
+
+    path: Path
+    question: str
+    annotators: tuple[str, ...]
+    tasks: tuple[str, ...]
+    outputs: tuple[str, ...]
+    annotator: NDArray[np.int32]
+    task: NDArray[np.int32]
+    label: NDArray[np.int16]
+    time: NDArray[np.float64] | None = None
+    pictures: Mapping[int, str] = field(default_factory=dict)
+    missing: int = 0
+    notices: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.task)
+
+
+@dataclass(frozen=True, eq=False)
+class TrueLabels:
+    """The true classes of some tasks, N in all.
+
+    Attributes
+    ----------
+    path : Path
+    question : str
+    tasks : tuple of N names, each once
+    classes : tuple of names
+        As `LabelTable.outputs`.
+    label : (N,) int16
+        Index into `classes`.
+    notices : tuple of str
+    """
+
+    path: Path
+    question: str
+    tasks: tuple[str, ...]
+    classes: tuple[str, ...]
+    label: NDArray[np.int16]
+    notices: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+
+@dataclass(frozen=True, eq=False)
+class PairTable:
+    """The comparisons of many annotators, E in all, by column.
+
+    Attributes
+    ----------
+    path : Path
+        The file they come from.
+    question : str
+        What was asked, where the file asks several things or names it; else empty.
+    annotators, items : tuple of names
+        Each once, in the order of first appearance; an item stays though its comparisons are left out.
+    annotator, left, right : (E,) int32
+        An item is never compared with itself.
+    choice : (E,) float64
+        Above 0 where the left item was preferred, below 0 for the right one, 0 for a tie; 1 and -1 unless
+        the file has numbers. Finite.
+    time : (E,) float64, optional
+        Seconds from any origin, NaN where it is not known.
+    pictures : mapping of item index to a file name or path
+        Where the file says which picture an item is; else an item's own name is looked for.
+    missing : int
+        Rows without an answer, which are left out.
+    notices : tuple of str
+        What the person should know of how the file was read, a sentence each.
+    """
+
+    path: Path
+    question: str
+    annotators: tuple[str, ...]
+    items: tuple[str, ...]
+    annotator: NDArray[np.int32]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    choice: NDArray[np.float64]
+    time: NDArray[np.float64] | None = None
+    pictures: Mapping[int, str] = field(default_factory=dict)
+    missing: int = 0
+    notices: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.choice)
+
+
+@dataclass(frozen=True)
+class VolumeFile:
+    """An image or volume on disk, its voxels not yet read.
+
+    Attributes
+    ----------
+    name : str
+        For people, without the patient's: the file's name, or the series' description and number.
+    path : Path
+        The file, or the folder of a DICOM series.
+    grid : Grid
+    modality : str
+        As DICOM calls it: "CT", "MR"; empty where nothing tells.
+    files : tuple of Path
+        All files that hold voxels, in the order of the slices; one for a file that holds all.
+    frames : tuple of int
+        Of a file with several images: those that are the slices, in their order.
+    identifier : str
+        The series' UID, which contours refer to; empty where there is none.
+    instances : tuple of str
+        The UID of each slice; empty where there are none.
+    window : (centre, width), optional
+        How the file wants its values shown.
+    notices : tuple of str
+        What the person should know of how the file was read, a sentence each: gaps, tilt, a mixed folder.
+    """
+
+    name: str
+    path: Path
+    grid: Grid
+    modality: str = ""
+    files: tuple[Path, ...] = ()
+    frames: tuple[int, ...] = ()
+    identifier: str = ""
+    instances: tuple[str, ...] = ()
+    window: tuple[float, float] | None = None
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Volume:
+    """The voxels of a volume.
+
+    Attributes
+    ----------
+    values : (Z, Y, X) uint8, int16, uint16 or float32; or (Z, Y, X, 3) uint8 for colour
+        Rescaled as the file says: Hounsfield units for CT.
+    grid : Grid
+    modality : str
+    window : (centre, width), optional
+    """
+
+    values: NDArray[np.generic]
+    grid: Grid
+    modality: str = ""
+    window: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class RaterMask:
+    """What one annotator marked as one structure on one image.
+
+    Attributes
+    ----------
+    annotator : str or None
+        None where the file does not say who.
+    item : str or None
+        The image's name or the series' UID, where the file says which.
+    structure : str
+        Empty where the file does not name it.
+    grid : Grid
+        The whole image's.
+    origin : (slice, row, column)
+        The first voxel of `values` in the grid.
+    values : (Z, Y, X) bool or float32
+        A mask, or probabilities 0 to 1, cropped to what is not 0; of no voxels where nothing was marked.
+    coding : Coding
+        What the file says that the structure stands for.
+    """
+
+    annotator: str | None
+    item: str | None
+    structure: str
+    grid: Grid
+    origin: tuple[int, int, int]
+    values: NDArray[np.bool_] | NDArray[np.float32]
+    coding: Coding = NOTHING_CODED
+
+    def whole(self) -> NDArray[np.bool_] | NDArray[np.float32]:
+        """Give the mask on the whole grid."""
+        part = tuple(slice(at, at + n) for at, n in zip(self.origin, self.values.shape, strict=True))
+        if self.values.dtype == np.bool_:
+            mask = np.zeros(self.grid.shape, dtype=np.bool_)
+            mask[part] = self.values
+            return mask
+        probability = np.zeros(self.grid.shape, dtype=np.float32)
+        probability[part] = self.values
+        return probability
+
+
+@dataclass(frozen=True, eq=False)
+class MaskTable:
+    """The masks of one file.
+
+    Attributes
+    ----------
+    path : Path
+    masks : tuple of RaterMask
+    notices : tuple of str
+        What the person should know of how the file was read, a sentence each.
+    """
+
+    path: Path
+    masks: tuple[RaterMask, ...]
+    notices: tuple[str, ...] = ()

@@ -11,13 +11,12 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, cast
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.annotations import Content, Document, Kind
 from raterscope.app.formats.records import refuse_special
-from raterscope.app.formats.signatures import IMAGES, SNIFFED, VOXELS, Format, format_of
 from raterscope.app.formats.untrusted import json_content, read_bytes, read_xml
 
 if TYPE_CHECKING:
@@ -27,8 +26,79 @@ if TYPE_CHECKING:
     from raterscope.app.formats.tables import Table
     from raterscope.app.formats.volumes.dicom_headers import DicomFile
     from raterscope.app.formats.volumes.voxel_files import VoxelHead
+__all__ = [
+    "File",
+    "Format",
+    "IMAGES",
+    "SNIFFED",
+    "SUFFIXES",
+    "Source",
+    "Sources",
+    "VOXELS",
+    "format_of",
+    "image_kind",
+    "is_dicom_start",
+    "open_source",
+]
 
-__all__ = ["SUFFIXES", "File", "Source", "Sources", "open_source"]
+
+Format = Literal["PNG", "JPEG", "TIFF", "DICOM", "NIfTI", "NRRD", "MetaImage", "Parquet", ""]
+
+SNIFFED = 4096
+"""Bytes by which a format is detected."""
+
+IMAGES = ("PNG", "JPEG", "TIFF")
+VOXELS = ("NIfTI", "NRRD", "MetaImage")
+
+_NAMES: dict[Format, tuple[str, ...]] = {
+    "NIfTI": (".nii", ".nii.gz", ".hdr", ".hdr.gz", ".img", ".img.gz"),
+    "NRRD": (".nrrd", ".nhdr"),
+    "MetaImage": (".mha", ".mhd"),
+}
+_SIGNATURES: dict[bytes, Format] = {
+    b"\x89PNG\r\n\x1a\n": "PNG",
+    b"\xff\xd8\xff": "JPEG",
+    b"II*\x00": "TIFF",
+    b"MM\x00*": "TIFF",
+    b"II+\x00": "TIFF",
+    b"MM\x00+": "TIFF",
+    b"NRRD000": "NRRD",
+    b"ObjectType": "MetaImage",
+    b"PAR1": "Parquet",
+}
+
+
+def format_of(path: Path, start: bytes) -> Format:
+    """Detect the format of a file; empty for text and for what is not known."""
+    if is_dicom_start(start):
+        return "DICOM"
+    name = path.name.casefold()
+    for format_name, endings in _NAMES.items():
+        if name.endswith(endings):
+            return format_name
+    return _by_signature(start)
+
+
+def image_kind(start: bytes) -> Format:
+    """Detect PNG, JPEG or TIFF; empty for any other file."""
+    found = _by_signature(start)
+    return found if found in IMAGES else ""
+
+
+def is_dicom_start(start: bytes) -> bool:
+    """Tell whether a file is DICOM, with or without a preamble."""
+    if start[128:132] == b"DICM":
+        return True
+    group, element = int.from_bytes(start[:2], "little"), int.from_bytes(start[2:4], "little")
+    if len(start) < 132 or group not in (2, 8) or element > 0x60:
+        return False
+    explicit = start[4:6] in (b"UL", b"OB", b"UI", b"CS", b"DA", b"TM", b"SH", b"LO", b"DT")
+    return explicit or int.from_bytes(start[4:8], "little") <= 128
+
+
+def _by_signature(start: bytes) -> Format:
+    return next((name for signature, name in _SIGNATURES.items() if start.startswith(signature)), "")
+
 
 SUFFIXES = (".json", ".geojson", ".xml")
 """Endings of names of annotation files that are no tables."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.labels.data import OPEN, ClassArray, Labels
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import counted, plain
-from raterscope.app.formats.labels.records import LabelTable, TrueLabels
+from raterscope.app.formats.records import LabelTable, TrueLabels
 from raterscope.app.natural import natural
 from raterscope.app.review import ReviewState
 from raterscope.app.study.arrays import write_object

@@ -11,8 +11,8 @@ from raterscope.algorithms.pairs.data import Pairs
 from raterscope.algorithms.pairs.ranking_agreement import TrueRanking
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, counted, plain
-from raterscope.app.formats.pairs.records import PairTable
-from raterscope.app.formats.pairs.true_rankings import RankingTable
+from raterscope.app.formats.pairs.table import RankingTable
+from raterscope.app.formats.records import PairTable
 from raterscope.app.study.arrays import write_object
 from raterscope.app.study.imports import number_annotators, number_import
 from raterscope.app.study.labels import link_pictures

@@ -9,8 +9,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import plain
-from raterscope.app.formats.records import ImageFile, refuse_name
-from raterscope.app.formats.volumes.records import VolumeFile
+from raterscope.app.formats.records import ImageFile, VolumeFile, refuse_name
 from raterscope.app.study.digests import digest_of_file, digest_of_files
 from raterscope.app.study.opening import translated_errors
 from raterscope.app.study.records import ImageEntry, StudyError

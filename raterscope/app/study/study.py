@@ -19,8 +19,7 @@ from raterscope.algorithms.clicks.data import Clicks, ClicksError, FloatArray
 from raterscope.algorithms.masks.data import Settled
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.records import ClickTable, ImageFile, PointTable
-from raterscope.app.formats.volumes.records import VolumeFile
+from raterscope.app.formats.records import ClickTable, ImageFile, PointTable, VolumeFile
 from raterscope.app.review import Decision
 from raterscope.app.study.arrays import read_object, write_object
 from raterscope.app.study.digests import digest_of_file, digest_of_files

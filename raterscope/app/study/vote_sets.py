@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.data import OPEN, ClassArray, Labels, LabelsError
 from raterscope.algorithms.pairs.data import Pairs
-from raterscope.app.formats.labels.records import LabelTable, TrueLabels
-from raterscope.app.formats.pairs.records import PairTable
+from raterscope.app.formats.records import LabelTable, PairTable, TrueLabels
 from raterscope.app.study.arrays import read_object
 from raterscope.app.study.records import Scheme, StudyError
 

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.app.formats.volumes.records import Volume
+from raterscope.app.formats.records import Volume
 from raterscope.app.kinds.masks.report.slices import (
     Layer,
     SliceScene,

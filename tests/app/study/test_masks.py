@@ -12,8 +12,8 @@ from raterscope.algorithms.masks.data import OPEN, Masks, Settled
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.report import CaseResult, report_on
 from raterscope.algorithms.masks.voting import MajoritySettings, majority
+from raterscope.app.formats.records import VolumeFile
 from raterscope.app.formats.volumes import find_volumes
-from raterscope.app.formats.volumes.records import VolumeFile
 from raterscope.app.review import Decision, RegionSubject, fold
 from raterscope.app.study import RunRecord, Study, StudyError
 from raterscope.app.study.masks import (

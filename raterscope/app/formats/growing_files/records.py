@@ -9,12 +9,13 @@ import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.app.errors import InputError, counted, plain
-from raterscope.app.formats.clicks import scale_of, seconds_of
+from raterscope.app.formats.clicks import NEEDED, WANTED, scale_of, seconds_of
 from raterscope.app.formats.dialects import (
     delimiter_of,
     distinct,
@@ -26,15 +27,19 @@ from raterscope.app.formats.dialects import (
 )
 from raterscope.app.formats.growing_files.lines import LONGEST, mended, size_of
 from raterscope.app.formats.records import ClickTable, first_seen
-from raterscope.app.formats.tables import Faults, Table, names, numbers
+from raterscope.app.formats.tables import Faults, Table, UnknownColumns, assign, names, numbers
+from raterscope.app.formats.untrusted import decode_json, is_number
 
 __all__ = [
+    "HEADER",
     "Header",
     "Records",
     "Refusals",
     "Rows",
+    "cut_objects",
     "cut_records",
     "header_in",
+    "is_json",
     "joined",
     "mended_table",
     "read_rows",
@@ -438,3 +443,80 @@ def _moment(cell: str, scale: float) -> float:
     if not math.isfinite(value):
         raise ValueError(cell)
     return value
+
+
+HEADER = (*NEEDED, *WANTED)
+_MOST_KEYS = 200
+
+
+def is_json(lines: Iterable[str]) -> bool:
+    """Tell whether lines are JSON lines, by the first that is not empty."""
+    return next((line for line in lines if line.strip()), "").lstrip().startswith("{")
+
+
+def cut_objects(lines: Sequence[str], path: Path, mapping: Mapping[str, str] | None) -> Records:
+    """Read objects as rows of cells under `HEADER`.
+
+    Who has neither x nor y, or null for both, marked nothing; but an object without them must not have keys
+    that nobody knows, which might be the places.
+    """
+    found = Records(taken=len(lines))
+    known: dict[tuple[str, ...], dict[str, str]] = {}
+    for index, line in enumerate(lines):
+        if not line.strip():
+            continue
+        try:
+            found.rows.append(_cells(line, path, mapping, known))
+            found.at.append(index)
+        except ValueError as error:
+            found.refused.append((index, str(error)))
+    return found
+
+
+def _cells(
+    line: str, path: Path, mapping: Mapping[str, str] | None, known: dict[tuple[str, ...], dict[str, str]]
+) -> list[str]:
+    if len(line) > LONGEST // 4:
+        raise ValueError(f"is longer than {LONGEST >> 22} MB; expected an object that tells one click")
+    try:
+        told = decode_json(line)
+    except ValueError as error:
+        raise ValueError(
+            f"{str(error).removeprefix('it ')}; expected an object that tells one click"
+        ) from None
+    if not isinstance(told, dict) or len(told) > _MOST_KEYS:
+        raise ValueError("is no object that tells one click")
+    keys = tuple(told)
+    if keys not in known:
+        if len(known) > _MOST_KEYS:
+            known.clear()
+        known[keys] = _assigned(keys, path, mapping)
+    return [_cell(told, known[keys].get(field), field) for field in HEADER]
+
+
+def _assigned(keys: tuple[str, ...], path: Path, mapping: Mapping[str, str] | None) -> dict[str, str]:
+    """Tell which key holds which field."""
+    table = Table(path, keys, tuple(() for _ in keys), ())
+    by_hand = {key: field for key, field in (mapping or {}).items() if key in keys}
+    try:
+        key = assign(table, NEEDED[:2], HEADER[2:], by_hand)
+    except UnknownColumns as unknown:
+        raise ValueError(f"has no {' and no '.join(unknown.missing)}") from None
+    if "x" not in key and "y" not in key:
+        rest = [one for one in keys if one not in key.values() and by_hand.get(one) != "ignore"]
+        if rest:
+            raise ValueError(f"has no x and no y, but {plain(', '.join(rest))}, which is not known")
+    return key
+
+
+def _cell(told: Mapping[str, Any], key: str | None, field: str) -> str:
+    value = None if key is None else told[key]
+    if value is None:
+        return ""
+    if type(value) is str:
+        return value
+    if type(value) not in (int, float):
+        raise ValueError(f"{plain(key)} is neither text nor a number")
+    if type(value) is int and not is_number(value):
+        raise ValueError(f"{plain(key)} is a number of too many digits")
+    return repr(value * scale_of(key) if field == "time" and key is not None else value)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.app.errors import InputError
-from raterscope.app.formats.growing_files.json_lines import HEADER
+from raterscope.app.formats.growing_files.records import HEADER
 from raterscope.app.formats.tables import Table
 from raterscope.app.formats.zooniverse import is_export
 

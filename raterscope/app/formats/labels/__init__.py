@@ -9,8 +9,8 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.annotations import Content
 from raterscope.app.formats.labels.collector import take_labels
-from raterscope.app.formats.labels.records import LabelTable, TrueLabels
 from raterscope.app.formats.labels.table import FIELDS
+from raterscope.app.formats.records import LabelTable, TrueLabels
 from raterscope.app.formats.sources import File, open_source
 from raterscope.app.formats.tables import Table, UnknownColumns, assign
 

@@ -17,7 +17,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.annotations import Document, Remarks
 from raterscope.app.formats.clicks import seconds_or_nan
-from raterscope.app.formats.labels.records import LabelTable, TrueLabels
+from raterscope.app.formats.records import LabelTable, TrueLabels
 from raterscope.app.natural import natural
 
 __all__ = [

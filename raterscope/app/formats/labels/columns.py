@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.errors import plain
-from raterscope.app.formats import dialects, parquet
+from raterscope.app.formats import dialects, tables
 from raterscope.app.formats.clicks import seconds_of
 from raterscope.app.formats.tables import Table
 
@@ -141,8 +141,8 @@ def head_of(path: Path, file: BinaryIO | None = None, *, is_parquet: bool = Fals
 
 
 def _parquet_head(path: Path, file: BinaryIO | None) -> Head:
-    names = parquet.column_names(path, file)
-    first = next(parquet.batches(path, names, file, _ROWS), [])
+    names = tables.column_names(path, file)
+    first = next(tables.batches(path, names, file, _ROWS), [])
     cells = tuple(tuple(column.to_pylist()) for column in first) or tuple(() for _ in names)
     table = Table(path, tuple(names), cells, range(1, len(cells[0]) + 1))
     return Head(table, (), "", 0, headed=True, plainly=False, is_parquet=True)
@@ -168,7 +168,7 @@ def read_columns(head: Head, column: Mapping[str, str], watch: Watch) -> Columns
     if head.is_parquet:
         arrays = (
             [column.dictionary_encode() for column in some]
-            for some in parquet.batches(head.table.path, list(column.values()))
+            for some in tables.batches(head.table.path, list(column.values()))
         )
         return _gathered(head, column, arrays, watch)
     for encoding in head.encodings if head.plainly else ():

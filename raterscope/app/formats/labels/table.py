@@ -14,7 +14,7 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import dialects
 from raterscope.app.formats.labels.collector import outputs_of
 from raterscope.app.formats.labels.columns import Coded, Columns, Head, read_columns
-from raterscope.app.formats.labels.records import LabelTable, TrueLabels
+from raterscope.app.formats.records import LabelTable, TrueLabels
 from raterscope.app.formats.tables import LONGEST_NAME, Table, UnknownColumns, assign, assigned
 
 __all__ = [

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.labels.collector import VoteCollector
-from raterscope.app.formats.labels.records import LabelTable, TrueLabels
+from raterscope.app.formats.records import LabelTable, TrueLabels
 from raterscope.app.formats.tables import FIELDS, Faults, Table, UnknownColumns, assign, names
 
 __all__ = ["VOTES", "annotators_of", "votes_of"]

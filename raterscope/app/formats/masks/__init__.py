@@ -10,9 +10,8 @@ from typing import Literal
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.masks.naming import NOTHING, Named, bare, by_path
-from raterscope.app.formats.records import refuse_special
+from raterscope.app.formats.records import MaskTable, RaterMask, VolumeFile, refuse_special
 from raterscope.app.formats.sources import SUFFIXES, File, Source, open_source
-from raterscope.app.formats.volumes.records import MaskTable, RaterMask, VolumeFile
 
 __all__ = ["holds_masks", "read_masks"]
 
@@ -170,7 +169,7 @@ def _read_annotations(
     source: Source, volumes: tuple[VolumeFile, ...], names: Named,
     spacing: tuple[float, float, float] | None, watch: Watch,
 ) -> MaskTable:  # fmt: skip
-    from raterscope.app.formats.masks.annotations import take_masks
+    from raterscope.app.formats.masks.collector import take_masks
     from raterscope.app.formats.masks.lidc import LidcDocument, read_lidc
 
     document = source.document()

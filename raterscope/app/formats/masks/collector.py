@@ -2,23 +2,74 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
+import io
+import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.coding import NOTHING_CODED, Coding
-from raterscope.app.errors import InputError
-from raterscope.app.formats.masks.shapes import Box, Drawing
-from raterscope.app.formats.volumes.records import RaterMask
+from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.annotations import (
+    Annotation,
+    Area,
+    Bitmap,
+    Brush,
+    Circle,
+    Corners,
+    Document,
+    Ellipse,
+    Item,
+    Points,
+    Polygons,
+    Rectangle,
+    Remarks,
+    RunLengths,
+)
+from raterscope.app.formats.cvat import TRACKS
+from raterscope.app.formats.masks.naming import NOTHING, Named
+from raterscope.app.formats.masks.shapes import (
+    Box,
+    Drawing,
+    Patch,
+    circle,
+    column_major,
+    compressed_counts,
+    counted_runs,
+    ellipse,
+    nothing,
+    outlined,
+    paired,
+    rectangle,
+    row_major,
+    studio_runs,
+    united,
+)
+from raterscope.app.formats.records import MaskTable, RaterMask, VolumeFile
+from raterscope.app.formats.sources import Source
+from raterscope.app.formats.untrusted import is_number, refuse_size
 
-__all__ = ["Gathering", "by_label", "cropped", "part_of", "refuse_total"]
+__all__ = [
+    "Gathering",
+    "by_label",
+    "cropped",
+    "drawing_of",
+    "part_of",
+    "refuse_total",
+    "series_among",
+    "take_masks",
+    "wanted",
+]
 
 _MOST_KEPT = 2_000_000_000
 _ALWAYS_KEPT = 300_000_000
@@ -204,3 +255,262 @@ def _pixels_of(pieces: list[tuple[str, Drawing]]) -> int:
     """Count the pixels that are drawn, and those of the mask that they make together."""
     whole = _around(pieces)
     return sum(drawing.pixels for _, drawing in pieces) + (whole[2] * whole[3] if len(pieces) > 1 else 0)
+
+
+def series_among(
+    volumes: Sequence[VolumeFile], series: Collection[str], instances: Collection[str]
+) -> VolumeFile | None:
+    """Find the volume that a file refers to.
+
+    The series' UID decides and, of several volumes of one series, which has the most of the slices referred
+    to; where no series fits, the slices alone. Else a single volume is taken if it has no UID of its own.
+    """
+    named = set(instances)
+
+    def shared(volume: VolumeFile) -> int:
+        return len(named.intersection(volume.instances))
+
+    same = [volume for volume in volumes if volume.identifier and volume.identifier in series]
+    candidates = same or [volume for volume in volumes if shared(volume)]
+    if candidates:
+        return max(candidates, key=shared)
+    anonymous = [volume for volume in volumes if not volume.identifier]
+    return anonymous[0] if len(anonymous) == 1 and len(volumes) == 1 else None
+
+
+def wanted(path: Path, series: Collection[str], volumes: Sequence[VolumeFile]) -> InputError:
+    """Say which series is to be added."""
+    which = plain(next(iter(series), "that it does not name"), 70)
+    others = "; the volumes at hand are others" if volumes else ""
+    return InputError(
+        f"was drawn on the series {which}{others}; add the folder of that series first", file=path
+    )
+
+
+Size = tuple[int, int]
+"""Rows and columns."""
+
+
+def take_masks(
+    source: Source, names: Named = NOTHING,
+    spacing: tuple[float, float, float] | None = None, watch: Watch = silent,
+) -> MaskTable:  # fmt: skip
+    """Take the areas of a file's annotations; those of one class by one annotator in an image are one mask.
+
+    A pixel spans from its number to the next, so that its centre is at one half. Where the file does not say
+    who looked at which image, all who marked areas looked at all images. Boxes are taken where the file has
+    no other areas.
+
+    Parameters
+    ----------
+    source : Source
+    names : Named
+        The annotator of what names none, and what the only structure of an empty file is called.
+    spacing : (slice, row, column), optional
+        Millimetres.
+    watch : Watch
+
+    Raises
+    ------
+    InputError
+        For an area that cannot be read, an image of no size, and a file without areas.
+    """
+    path, document = source.path, source.document()
+    if document is None or "masks" not in document.expected:
+        what = "holds no masks; expected annotations of COCO, Label Studio, labelme, CVAT or LIDC-IDRI"
+        raise InputError(what, file=path)
+    gathering, grids = Gathering(path), _Grids(path, spacing)
+    items = document.items()
+    for item in items:
+        grids.of_item(item)
+    people: dict[str | None, None] = {}
+    remarks = Remarks(gathering.left_out)
+    for one in document.sets("masks", remarks, part(watch, 0.0, 0.5)):
+        who, title = one.annotator or names.annotator, one.item.title or path.stem
+        for annotation in one.annotations:
+            areas = [shape for shape in annotation.shapes if not isinstance(shape, Points)]
+            if not areas:
+                gathering.left_out[annotation.noun] += 1
+                continue
+            grid = grids.of_annotation(annotation, one.item)
+            size = grid.shape[1], grid.shape[2]
+            try:
+                drawing = united([drawing_of(area, size) for area in areas])
+            except ValueError as error:
+                raise InputError(
+                    f"cannot be read: it has {error}", file=path, field=annotation.field
+                ) from None
+            people[who] = None
+            gathering.look(who, title, grid)
+            is_box = isinstance(areas[0], Rectangle)
+            gathering.add(who, title, annotation.label, drawing, annotation.field, box=is_box)
+        if one.is_complete and (whole := grids.of_item(one.item)) is not None:
+            gathering.look(who, title, whole)
+    if not people:
+        if not document.is_single or any(gathering.left_out.values()):
+            raise _without_masks(path, document, gathering)
+        (item,) = items
+        gathering.add(names.annotator, item.title or path.stem, names.structure or "", nothing())
+    for item in items:
+        if (whole := grids.of_item(item)) is not None:
+            for who in people:
+                gathering.look(who, item.title or path.stem, whole)
+    return MaskTable(path, gathering.masks(part(watch, 0.5, 1.0)), tuple(gathering.notices()))
+
+
+def _without_masks(path: Path, document: Document, gathering: Gathering) -> InputError:
+    if gathering.left_out[TRACKS]:
+        return InputError("follows objects through a video; export it as CVAT for images 1.1", file=path)
+    return InputError(f"has no masks; expected {document.expected['masks']}", file=path)
+
+
+class _Grids:
+    """Grids of a file's images, one for each size."""
+
+    def __init__(self, path: Path, spacing: tuple[float, float, float] | None) -> None:
+        self._path, self._spacing = path, spacing
+        self._known: dict[Size, Grid] = {}
+
+    def of_item(self, item: Item) -> Grid | None:
+        """Give the grid of an image; None where the file need not have its size, and has none."""
+        if item.field is None and (item.width is None or item.height is None):
+            return None
+        return self._of_size(item.height, item.width, item.field)
+
+    def of_annotation(self, annotation: Annotation, item: Item) -> Grid:
+        """Give the grid that an annotation was drawn on."""
+        width, height = annotation.size or (item.width, item.height)
+        if item.field is None and (width is None or height is None):
+            raise InputError("does not tell the size of its image", file=self._path, field=annotation.field)
+        return self._of_size(height, width, item.field or annotation.field)
+
+    def _of_size(self, rows: Any, columns: Any, field: str | None) -> Grid:
+        if type(rows) is int and type(columns) is int and (rows, columns) in self._known:
+            return self._known[rows, columns]
+        refuse_size(self._path, rows, columns, field=field)
+        shape = (1, rows, columns)
+        spacing = self._spacing
+        grid = Grid.plain(shape) if spacing is None else Grid.plain(shape, spacing, calibrated=True)
+        return self._known.setdefault((rows, columns), grid)
+
+
+def drawing_of(area: Area, size: Size) -> Drawing:
+    """Check an area and find where it lies in an image; it is drawn later.
+
+    Raises
+    ------
+    ValueError
+        For values that cannot be read, in words that follow "it has".
+    """
+    scale = np.array([size[1], size[0]]) / 100.0
+    match area:
+        case Polygons(outlines, percent):
+            # Polygons of one object are parts of it, and not holes: their union.
+            points = [paired(outline) * (scale if percent else 1.0) for outline in outlines]
+            return united([outlined([one - 0.5], size) for one in points])
+        case RunLengths(down=True):
+            return _whole_runs(area, size)
+        case RunLengths():
+            return _boxed_runs(area, size)
+        case Brush(packed, form):
+            if form not in ("rle", None) or not isinstance(packed, list):
+                raise ValueError("no packed runs")
+            return row_major(studio_runs(packed, size[0] * size[1]), size)
+        case Ellipse(values, rotation, percent):
+            numbers = _numbers(values, rotation, scale if percent else None)
+            return outlined([ellipse(*numbers) - 0.5], size)
+        case Rectangle():
+            return outlined([_corners(area, scale) - 0.5], size)
+        case Circle(pairs):
+            (x, y), (on_x, on_y) = _two(pairs, "circle")
+            return outlined([circle(x, y, math.hypot(on_x - x, on_y - y)) - 0.5], size)
+        case Corners(pairs):
+            (x, y), (far_x, far_y) = _two(pairs, "rectangle")
+            corners = np.array([[x, y], [far_x, y], [far_x, far_y], [x, far_y]])
+            return outlined([corners - 0.5], size)
+        case Bitmap(packed, pairs):
+            return _bitmap(paired(pairs), packed, size)
+
+
+def _whole_runs(area: RunLengths, size: Size) -> Drawing:
+    """Draw the runs that COCO has, down the columns of the whole image."""
+    if (area.rows, area.columns) != size:
+        claimed = plain([area.rows, area.columns], 40)
+        raise ValueError(f"run lengths of another size than its image, {claimed}")
+    counts = compressed_counts(area.counts) if isinstance(area.counts, str) else area.counts
+    if not isinstance(counts, list):
+        raise ValueError("no run lengths")
+    return column_major(counted_runs(counts, size[0] * size[1]), size)
+
+
+def _boxed_runs(area: RunLengths, size: Size) -> Drawing:
+    """Draw the runs that CVAT has, along the rows of a box."""
+    rows, columns, top, left = area.rows, area.columns, area.top, area.left
+    if not all(type(side) is int and side > 0 for side in (rows, columns)):
+        shown = f"{plain(rows, 20)} x {plain(columns, 20)}"
+        raise ValueError(f"a mask that claims a size of {shown}; expected whole numbers above 0")
+    if top is None or left is None:
+        raise ValueError("no place")
+    if not (0 <= top <= size[0] - rows and 0 <= left <= size[1] - columns):
+        raise ValueError("a mask beyond its image")
+    return row_major(counted_runs(area.counts, rows * columns), (rows, columns), (top, left))
+
+
+def _numbers(values: Mapping[str, Any], rotation: Any, scale: NDArray[np.float64] | None) -> list[float]:
+    """Check four numbers along x, y, x, y, which may be in percent, and a rotation."""
+    found = [float(value) for value in (*values.values(), rotation) if is_number(value)]
+    if len(found) != len(values) + 1:
+        raise ValueError(f"no numbers for {', '.join(values)} or its rotation")
+    if scale is None:
+        return found
+    return [value * by for value, by in zip(found, [*scale, *scale, 1.0], strict=True)]
+
+
+def _corners(area: Rectangle, scale: NDArray[np.float64]) -> NDArray[np.float64]:
+    left, top, right, bottom, turned = _numbers(area.values, area.rotation, scale if area.percent else None)
+    if area.about_corner:
+        return rectangle(left, top, right, bottom, turned)
+    corners = rectangle(0.0, 0.0, right - left, bottom - top)
+    middle = corners.mean(axis=0)
+    turn = np.radians(turned)
+    cosine, sine = np.cos(turn), np.sin(turn)
+    return np.asarray((corners - middle) @ [[cosine, sine], [-sine, cosine]] + middle + [left, top])
+
+
+def _two(pairs: Any, noun: str) -> NDArray[np.float64]:
+    points = paired(pairs)
+    if len(points) != 2:
+        raise ValueError(f"a {noun} of {len(points)} points")
+    return points
+
+
+def _bitmap(points: NDArray[np.float64], packed: Any, size: Size) -> Drawing:
+    """Find where a PNG in base64 lies, whose first pixel is at the first point, by its head."""
+    if not isinstance(packed, str) or not len(points):
+        raise ValueError("no mask")
+    left, top = (round(float(value)) for value in points.min(axis=0))
+    with _opened(packed) as image:
+        if image.width > size[1] or image.height > size[0]:
+            raise ValueError("a mask larger than its image")
+        rows, columns = max(0, min(size[0], top + image.height)), max(0, min(size[1], left + image.width))
+    box = (max(0, top), max(0, left), rows - max(0, top), columns - max(0, left))
+    if min(box[2:]) <= 0:
+        return nothing()
+
+    def draw() -> Patch:
+        with _opened(packed) as image:
+            values = np.asarray(image.convert("L")) > 0
+        return box[0], box[1], values[box[0] - top : rows - top, box[1] - left : columns - left]
+
+    return Drawing(box, draw)
+
+
+@contextmanager
+def _opened(packed: str) -> Iterator[Any]:
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(base64.b64decode(packed, validate=True)), formats=("PNG",)) as image:
+            yield image
+    except (binascii.Error, OSError, SyntaxError, Image.DecompressionBombError):
+        raise ValueError("a mask that is no PNG") from None

@@ -14,10 +14,9 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.coding import TISSUE, Code
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.masks.collector import part_of, refuse_total
+from raterscope.app.formats.masks.collector import part_of, refuse_total, series_among
 from raterscope.app.formats.masks.deidentify import Deidentifier, deidentified
 from raterscope.app.formats.masks.naming import NOTHING, Named
-from raterscope.app.formats.masks.series import series_among
 from raterscope.app.formats.masks.terminology import (
     Structure,
     code_item,
@@ -25,9 +24,9 @@ from raterscope.app.formats.masks.terminology import (
     required_source,
     segment_coding,
 )
+from raterscope.app.formats.records import MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.untrusted import checked_shape, sentences, text_of
 from raterscope.app.formats.volumes.dicom_headers import read_dataset
-from raterscope.app.formats.volumes.records import MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.whole_files import drafting
 
 __all__ = [

@@ -17,13 +17,12 @@ from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.export import make_folder
 from raterscope.app.formats.masks.deidentify import Deidentifier, burned_in, deidentified
 from raterscope.app.formats.masks.terminology import Structure, file_names
+from raterscope.app.formats.records import VolumeFile
 from raterscope.app.formats.sources import Source
 from raterscope.app.formats.untrusted import sentences
 from raterscope.app.formats.volumes import load_volume
 from raterscope.app.formats.volumes.dicom_headers import read_dataset
-from raterscope.app.formats.volumes.gzip_writer import blocks_of, write_gzip
-from raterscope.app.formats.volumes.nifti import RAS_TO_LPS
-from raterscope.app.formats.volumes.records import VolumeFile
+from raterscope.app.formats.volumes.nifti import RAS_TO_LPS, blocks_of, write_gzip
 from raterscope.app.formats.volumes.resampling import regular_grid, why_not_regular
 from raterscope.app.formats.volumes.resampling import resample as resampled
 from raterscope.app.formats.whole_files import drafting

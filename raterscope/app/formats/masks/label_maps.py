@@ -14,14 +14,12 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.images import MOST_PIXELS
 from raterscope.app.formats.masks.collector import by_label, cropped, part_of
 from raterscope.app.formats.masks.naming import NOTHING, Named
-from raterscope.app.formats.photographs import MOST_PIXELS
-from raterscope.app.formats.records import refuse_special
-from raterscope.app.formats.signatures import SNIFFED, image_kind
-from raterscope.app.formats.sources import Source
+from raterscope.app.formats.records import MaskTable, RaterMask, refuse_special
+from raterscope.app.formats.sources import SNIFFED, Source, image_kind
 from raterscope.app.formats.untrusted import checked_shape, refuse_packed, sentences
-from raterscope.app.formats.volumes.records import MaskTable, RaterMask
 from raterscope.app.formats.volumes.voxel_files import read_all
 
 __all__ = [

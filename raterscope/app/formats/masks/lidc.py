@@ -25,11 +25,10 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.annotations import Document, Kind
-from raterscope.app.formats.masks.collector import cropped, refuse_total
-from raterscope.app.formats.masks.series import series_among, wanted
+from raterscope.app.formats.masks.collector import cropped, refuse_total, series_among, wanted
 from raterscope.app.formats.masks.shapes import fill
+from raterscope.app.formats.records import MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.untrusted import checked_shape, text_of
-from raterscope.app.formats.volumes.records import MaskTable, RaterMask, VolumeFile
 
 __all__ = ["SIDE", "LidcDocument", "draw_outline", "read_lidc"]
 

@@ -23,10 +23,9 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.coding import Coding
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.masks.collector import cropped, refuse_total
+from raterscope.app.formats.masks.collector import cropped, refuse_total, series_among, wanted
 from raterscope.app.formats.masks.deidentify import Deidentifier, deidentified
 from raterscope.app.formats.masks.naming import NOTHING, Named, by_pattern
-from raterscope.app.formats.masks.series import series_among, wanted
 from raterscope.app.formats.masks.shapes import Drawing, outlined, outlines
 from raterscope.app.formats.masks.terminology import (
     Structure,
@@ -36,9 +35,9 @@ from raterscope.app.formats.masks.terminology import (
     required_source,
     roi_coding,
 )
+from raterscope.app.formats.records import MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.untrusted import sentences, text_of
 from raterscope.app.formats.volumes.dicom_headers import read_dataset
-from raterscope.app.formats.volumes.records import MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.whole_files import drafting
 
 __all__ = [

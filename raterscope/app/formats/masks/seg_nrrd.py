@@ -23,8 +23,8 @@ from raterscope.app.formats.masks.terminology import (
     terminology_coding,
     terminology_tag,
 )
+from raterscope.app.formats.records import MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.untrusted import text_of
-from raterscope.app.formats.volumes.records import MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.volumes.voxel_files import VoxelHead, read_all
 from raterscope.app.formats.whole_files import drafting
 

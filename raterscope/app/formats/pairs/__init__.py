@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
-from raterscope.app.formats.pairs.records import PairTable
 from raterscope.app.formats.pairs.table import FIELDS
+from raterscope.app.formats.records import PairTable
 from raterscope.app.formats.sources import File, open_source
 
 __all__ = ["FIELDS", "has_pairs", "read_pairs", "taken_for"]

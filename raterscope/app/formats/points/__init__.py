@@ -60,7 +60,7 @@ def read_points(file: File, watch: Watch = silent) -> PointFile:
     source = open_source(file)
     path = source.path
     if path.suffix.casefold() in _TABLES:
-        from raterscope.app.formats.napari import read_points_layer
+        from raterscope.app.formats.points.tables import read_points_layer
 
         return read_points_layer(source.table(watch, may_be_empty=True))
     document = source.document()
@@ -74,6 +74,6 @@ def read_points(file: File, watch: Watch = silent) -> PointFile:
 
 
 def _is_layer(source: Source) -> bool:
-    from raterscope.app.formats.napari import is_points_layer
+    from raterscope.app.formats.points.tables import is_points_layer
 
     return is_points_layer(source.head().table.header)

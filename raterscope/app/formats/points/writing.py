@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from raterscope.app.formats.export import replacing, write_table
-from raterscope.app.formats.napari import CENTRE
 from raterscope.app.formats.points.collector import STATES
+from raterscope.app.formats.points.tables import CENTRE
 
 __all__ = ["Detection", "OnImage", "write_coco", "write_geojson", "write_layer"]
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.formats.photographs import kind_of_file, sentences
-from raterscope.app.formats.pyramids.cache import PyramidCache
-from raterscope.app.formats.pyramids.container import DamagedError, write_pyramid
+from raterscope.app.formats.images import kind_of_file, sentences
+from raterscope.app.formats.pyramids.container import DamagedError, PyramidCache, write_pyramid
 from raterscope.app.formats.pyramids.pyramid import Pixels, Pyramid, PyramidReader, Source
 
 __all__ = [
@@ -95,10 +94,9 @@ def load_overview(path: Path, longest: int, digest: str | None = None) -> Pixels
 def _by_its_own_tiles(path: Path) -> Source | None:
     import tifffile
 
-    from raterscope.app.formats.channels import channels_of
+    from raterscope.app.formats.channels import channels_of, tiff_levels
     from raterscope.app.formats.pyramids.slide_source import SlideSource, is_slide
     from raterscope.app.formats.pyramids.tiff_source import ChannelSource, TiffSource, channel_pages
-    from raterscope.app.formats.tiff_levels import tiff_levels
 
     with sentences(path):
         kind = kind_of_file(path)

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.errors import InputError
-from raterscope.app.formats.channels import Channel, channels_of, mixed
-from raterscope.app.formats.photographs import (
+from raterscope.app.formats.channels import Channel, channels_of, mixed, tiff_orientation
+from raterscope.app.formats.images import (
     LARGEST,
     as_shown,
     contrast,
@@ -35,7 +35,6 @@ from raterscope.app.formats.photographs import (
     turned,
 )
 from raterscope.app.formats.pyramids.pyramid import Pixels
-from raterscope.app.formats.tiff_levels import tiff_orientation
 
 __all__ = [
     "Flat",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from raterscope.app.errors import InputError
-from raterscope.app.formats.photographs import sentences
+from raterscope.app.formats.images import sentences
 from raterscope.app.formats.pyramids.pyramid import Pixels, Pyramid
 
 __all__ = ["SlideSource", "is_slide"]

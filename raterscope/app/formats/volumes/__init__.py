@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.records import STUDY_SUFFIX
-from raterscope.app.formats.signatures import IMAGES, VOXELS, Format
-from raterscope.app.formats.sources import File, Source, Sources, open_source
-from raterscope.app.formats.volumes.records import Volume, VolumeFile
+from raterscope.app.formats.records import STUDY_SUFFIX, Volume, VolumeFile
+from raterscope.app.formats.sources import IMAGES, VOXELS, File, Format, Source, Sources, open_source
 
 if TYPE_CHECKING:
     from raterscope.app.formats.volumes.voxel_files import VoxelHead
@@ -82,7 +80,7 @@ def load_volume(file: VolumeFile, watch: Watch = silent) -> Volume:
         volume = read_volume(head, file.frames[0] if file.frames else 0, watch)
         return replace(volume, modality=file.modality, window=file.window)
     if source.format == "DICOM" or Source(file.files[0]).format == "DICOM":
-        from raterscope.app.formats.volumes.dicom_pixels import load_series
+        from raterscope.app.formats.volumes.dicom import load_series
 
         return load_series(file, watch)
     from raterscope.app.formats.volumes.stacks import load_stack

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.records import Volume, VolumeFile
 from raterscope.app.formats.untrusted import MOST_VOXELS, most_unpacked, sentences
-from raterscope.app.formats.volumes.records import Volume, VolumeFile
 
 __all__ = [
     "VoxelHead",

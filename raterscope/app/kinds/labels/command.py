@@ -32,8 +32,7 @@ from raterscope.app.command_line.output import (
 from raterscope.app.command_line.selection import asked_for, by_option, chosen
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.labels import read_labels
-from raterscope.app.formats.labels.records import LabelTable, TrueLabels
-from raterscope.app.formats.records import STUDY_SUFFIX
+from raterscope.app.formats.records import STUDY_SUFFIX, LabelTable, TrueLabels
 from raterscope.app.formats.tables import UnknownColumns
 from raterscope.app.kinds.kind import Summary
 from raterscope.app.kinds.labels.answers import advice_on, groups_of, judgements, plan_of, read_answer

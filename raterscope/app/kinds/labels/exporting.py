@@ -16,7 +16,7 @@ from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.exports import Request, files_for
 from raterscope.app.formats.export import write_table
-from raterscope.app.formats.labels.write_label_studio import write_label_studio
+from raterscope.app.formats.label_studio import write_label_studio
 from raterscope.app.formats.labels.writing import (
     DecidedLabel,
     write_confusion,

@@ -16,8 +16,8 @@ from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats.labels import FIELDS, read_labels
-from raterscope.app.formats.labels.records import LabelTable, TrueLabels
 from raterscope.app.formats.pairs import read_pairs
+from raterscope.app.formats.records import LabelTable, TrueLabels
 from raterscope.app.formats.sources import Sources
 from raterscope.app.formats.tables import UnknownColumns
 from raterscope.app.kinds.labels.running import Question

@@ -28,7 +28,7 @@ from raterscope.app.command_line.output import (
 )
 from raterscope.app.command_line.selection import by_option
 from raterscope.app.errors import InputError, counted, plain
-from raterscope.app.formats.volumes.records import MaskTable, VolumeFile
+from raterscope.app.formats.records import MaskTable, VolumeFile
 from raterscope.app.formats.volumes.resampling import why_not_regular
 from raterscope.app.import_candidates import ClassifiedFiles, sort_files
 from raterscope.app.kinds.kind import Summary

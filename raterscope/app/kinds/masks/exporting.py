@@ -19,7 +19,7 @@ from raterscope.app.formats.masks.deidentify import Deidentifier, identifying_wo
 from raterscope.app.formats.masks.export import write_masks
 from raterscope.app.formats.masks.naming import bare
 from raterscope.app.formats.masks.terminology import Structure, file_names, suggested
-from raterscope.app.formats.volumes.records import VolumeFile
+from raterscope.app.formats.records import VolumeFile
 from raterscope.app.kinds.masks.result_files import (
     AGREEMENT,
     DISPUTES,

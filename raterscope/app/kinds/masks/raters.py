@@ -8,7 +8,7 @@ from pathlib import Path
 
 from raterscope.app.annotator_names import TRUTH_WORD, UnknownAnnotators, is_truth, names_by
 from raterscope.app.formats.masks.naming import Named, bare
-from raterscope.app.formats.volumes.records import MaskTable, RaterMask
+from raterscope.app.formats.records import MaskTable, RaterMask
 
 NAMELESS = "structure"
 """What a structure is called that nobody named."""

@@ -10,9 +10,8 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.masks import read_masks
 from raterscope.app.formats.masks.label_maps import is_plain_image, is_voxel_file
-from raterscope.app.formats.records import ImageFile
+from raterscope.app.formats.records import ImageFile, MaskTable, VolumeFile
 from raterscope.app.formats.sources import Sources
-from raterscope.app.formats.volumes.records import MaskTable, VolumeFile
 from raterscope.app.kinds.masks.placing import Site
 from raterscope.app.study import ImageEntry
 from raterscope.app.study.records import Item

@@ -32,8 +32,8 @@ from raterscope.app.command_line.output import (
 from raterscope.app.command_line.selection import asked_for, by_option
 from raterscope.app.errors import InputError, counted, plain, refuse_unknown
 from raterscope.app.formats.pairs import read_pairs
-from raterscope.app.formats.pairs.records import PairTable
-from raterscope.app.formats.pairs.true_rankings import RankingTable, read_ranking
+from raterscope.app.formats.pairs.table import RankingTable, read_ranking
+from raterscope.app.formats.records import PairTable
 from raterscope.app.kinds.kind import Summary
 from raterscope.app.kinds.pairs.answers import Agreements, Beside, agreements, beside, not_promised
 from raterscope.app.kinds.pairs.reading import Asked, by_question, joined

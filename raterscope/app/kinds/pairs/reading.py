@@ -12,7 +12,7 @@ from raterscope.algorithms.pairs import Pairs
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.pairs import read_pairs
-from raterscope.app.formats.pairs.records import PairTable
+from raterscope.app.formats.records import PairTable
 from raterscope.app.formats.sources import Sources
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import add_pairs

@@ -13,8 +13,8 @@ from raterscope.algorithms.masks.data import OPEN, BoolArray, Float32Array, Mask
 from raterscope.algorithms.masks.report import CaseResult, Report
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.errors import InputError, plain
+from raterscope.app.formats.records import Volume
 from raterscope.app.formats.volumes import find_volumes, load_volume
-from raterscope.app.formats.volumes.records import Volume
 from raterscope.app.review import Region, fold
 from raterscope.app.session import Session
 from raterscope.app.study import ImageEntry, RunEntry, Study, StudyError

@@ -9,7 +9,7 @@ import pytest
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
 from raterscope.app.formats import UnknownColumns, read
-from raterscope.app.formats.growing_files import Position, look, reading, source
+from raterscope.app.formats.growing_files import Position, look, source
 from tests.app.formats.growing_files.following import Follower, looks_of, rows_of
 
 HEADER = "annotator,image,x,y\n"
@@ -253,7 +253,7 @@ def test_a_file_that_is_rewritten_under_the_look_is_left_for_the_next(
     grow(file, HEADER + "ann,a.png,1,2\n")
     follower.catch_up()
     grow(file, "ann,a.png,5,6\n")
-    really_opened = reading.opened
+    really_opened = source.opened
 
     class Rewritten(io.FileIO):
         def read(self, size=-1, /):
@@ -266,7 +266,7 @@ def test_a_file_that_is_rewritten_under_the_look_is_left_for_the_next(
         really_opened(path).close()
         return Rewritten(path)
 
-    monkeypatch.setattr(reading, "opened", rewritten)
+    monkeypatch.setattr(source, "opened", rewritten)
     assert follower.catch_up() == []
     assert follower.catch_up() == [BOB]
 
@@ -324,7 +324,7 @@ def test_of_a_file_that_grew_only_the_end_is_read(
     file: Path, follower: Follower, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read_bytes: list[int] = []
-    really_opened = reading.opened
+    really_opened = source.opened
 
     class Counting(io.FileIO):
         def read(self, size=-1, /):
@@ -340,7 +340,7 @@ def test_of_a_file_that_grew_only_the_end_is_read(
     follower.catch_up()
     os.utime(file, ns=(1, 1))
     follower.catch_up()
-    monkeypatch.setattr(reading, "opened", counting)
+    monkeypatch.setattr(source, "opened", counting)
     grow(file, "bob,a.png,3,4\n")
     assert follower.catch_up() == [BOB]
     assert 0 < sum(read_bytes) < 200_000

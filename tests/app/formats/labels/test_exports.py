@@ -10,7 +10,7 @@ import pytest
 
 from raterscope.app.errors import InputError
 from raterscope.app.formats.labels import find_labels, read_labels
-from raterscope.app.formats.labels.records import LabelTable, TrueLabels
+from raterscope.app.formats.records import LabelTable, TrueLabels
 
 HEADER = [
     "classification_id",

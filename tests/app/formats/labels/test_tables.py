@@ -13,7 +13,7 @@ from raterscope.app.errors import InputError
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.formats.labels import find_labels, read_labels
 from raterscope.app.formats.labels.collector import outputs_of
-from raterscope.app.formats.labels.records import LabelTable, TrueLabels
+from raterscope.app.formats.records import LabelTable, TrueLabels
 
 PLAIN = "task,worker,label\nt1,ann,cat\nt1,bob,dog\nt2,ann,Zoë\n"
 VOTES = [("t1", "ann", "cat"), ("t1", "bob", "dog"), ("t2", "ann", "Zoë")]

@@ -12,7 +12,7 @@ from raterscope.algorithms.labels.data import Drift, Labels
 from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
-from raterscope.app.formats.labels.write_label_studio import write_label_studio
+from raterscope.app.formats.label_studio import write_label_studio
 from raterscope.app.formats.labels.writing import (
     DecidedLabel,
     write_annotators,

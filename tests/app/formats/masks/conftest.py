@@ -8,8 +8,8 @@ import pytest
 from pydicom.dataset import Dataset, FileMetaDataset
 from pydicom.uid import CTImageStorage, ExplicitVRLittleEndian, generate_uid
 
+from raterscope.app.formats.records import VolumeFile
 from raterscope.app.formats.volumes import find_volumes
-from raterscope.app.formats.volumes.records import VolumeFile
 
 OBLIQUE = (0.9541666, -0.2080757, 0.2151061, 0.2785886, 0.880128, -0.3843997)
 STRAIGHT = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)

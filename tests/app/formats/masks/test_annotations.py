@@ -12,7 +12,7 @@ from PIL import Image
 
 from raterscope.app.errors import InputError
 from raterscope.app.formats.masks import holds_masks, read_masks
-from raterscope.app.formats.volumes.records import MaskTable
+from raterscope.app.formats.records import MaskTable
 from tests.app.formats.masks.test_polygons import brush, packed, runs
 
 MASK = np.zeros((10, 20), dtype=bool)

@@ -14,7 +14,7 @@ from raterscope.app.formats.masks import read_masks
 from raterscope.app.formats.masks.deidentify import Deidentifier, deidentified
 from raterscope.app.formats.masks.export import write_masks
 from raterscope.app.formats.masks.terminology import Structure
-from raterscope.app.formats.volumes.records import VolumeFile
+from raterscope.app.formats.records import VolumeFile
 
 SHAPE = (3, 12, 14)
 BY = Deidentifier(b"k" * 32, {"Mary Miller": "rater-1"})

@@ -15,8 +15,8 @@ from raterscope.app.errors import InputError
 from raterscope.app.formats.masks import holds_masks, read_masks
 from raterscope.app.formats.masks.export import write_masks
 from raterscope.app.formats.masks.terminology import Structure
+from raterscope.app.formats.records import VolumeFile
 from raterscope.app.formats.volumes import find_volumes
-from raterscope.app.formats.volumes.records import VolumeFile
 
 SHAPE = (4, 20, 30)
 Edit = Callable[[pydicom.Dataset], None]

@@ -12,7 +12,7 @@ from PIL import Image
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.errors import InputError
 from raterscope.app.formats.masks import holds_masks, read_masks
-from raterscope.app.formats.volumes.records import VolumeFile
+from raterscope.app.formats.records import VolumeFile
 
 AFFINE = np.array([[-0.8, 0, 0, 10], [0, -0.7, 0, 20], [0, 0, 2.5, -30], [0, 0, 0, 1.0]])
 

@@ -8,7 +8,7 @@ import pytest
 
 from raterscope.app.errors import InputError
 from raterscope.app.formats.masks import holds_masks, read_masks
-from raterscope.app.formats.volumes.records import VolumeFile
+from raterscope.app.formats.records import VolumeFile
 
 HEAD = (
     '<LidcReadMessage xmlns="http://www.nih.gov"><ResponseHeader><SeriesInstanceUid>{uid}</SeriesInstanceUid>'

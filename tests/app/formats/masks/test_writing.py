@@ -15,8 +15,8 @@ from raterscope.app.errors import InputError
 from raterscope.app.formats.masks import read_masks
 from raterscope.app.formats.masks.export import write_masks
 from raterscope.app.formats.masks.terminology import Structure
+from raterscope.app.formats.records import VolumeFile
 from raterscope.app.formats.volumes import find_volumes
-from raterscope.app.formats.volumes.records import VolumeFile
 from tests.app.formats.masks.conftest import OBLIQUE, STRAIGHT
 
 SHAPE = (4, 20, 30)

@@ -13,7 +13,7 @@ from raterscope.app.errors import InputError
 from raterscope.app.formats import UnknownColumns
 from raterscope.app.formats.labels import read_labels
 from raterscope.app.formats.pairs import FIELDS, has_pairs, read_pairs, taken_for
-from raterscope.app.formats.pairs.records import PairTable
+from raterscope.app.formats.records import PairTable
 
 PLAIN = "annotator,left,right,choice\nann,x,y,left\nZoë,y,z,right\nann,z,x,tie\n"
 ROWS = [("ann", "x", "y", 1.0), ("Zoë", "y", "z", -1.0), ("ann", "z", "x", 0.0)]

@@ -9,20 +9,20 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.progress import Cancelled
-from raterscope.app.formats.volumes import gzip_writer
-from raterscope.app.formats.volumes.gzip_writer import blocks_of, write_gzip
+from raterscope.app.formats.volumes import nifti
+from raterscope.app.formats.volumes.nifti import blocks_of, write_gzip
 
 RNG = np.random.default_rng(0)
 
 
 @pytest.fixture(params=[64, 512, 1 << 18])
 def block(request, monkeypatch):
-    gzip_writer._packed_zeros.cache_clear()
-    gzip_writer._columns_of_zeros.cache_clear()
-    monkeypatch.setattr(gzip_writer, "_BLOCK", request.param)
+    nifti._packed_zeros.cache_clear()
+    nifti._columns_of_zeros.cache_clear()
+    monkeypatch.setattr(nifti, "_BLOCK", request.param)
     yield
-    gzip_writer._packed_zeros.cache_clear()
-    gzip_writer._columns_of_zeros.cache_clear()
+    nifti._packed_zeros.cache_clear()
+    nifti._columns_of_zeros.cache_clear()
 
 
 @pytest.mark.usefixtures("block")

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from raterscope.app.formats.labels import read_labels
-from raterscope.app.formats.labels.records import LabelTable
+from raterscope.app.formats.records import LabelTable
 from raterscope.app.study import Study
 from raterscope.app.study.labels import add_true_labels, add_votes
 from tests.app.tables import write

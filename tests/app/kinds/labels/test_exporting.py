@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from raterscope.app.formats.labels import read_labels
-from raterscope.app.formats.labels.records import LabelTable, TrueLabels
+from raterscope.app.formats.records import LabelTable, TrueLabels
 from raterscope.app.review import Decision, TaskSubject
 from raterscope.app.study import Study
 from tests.app.commands import run

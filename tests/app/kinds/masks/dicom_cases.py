@@ -8,8 +8,8 @@ from pydicom.sr.coding import Code as Concept
 from raterscope.app.coding import Code, Coding
 from raterscope.app.formats.masks.export import write_masks
 from raterscope.app.formats.masks.terminology import Structure
+from raterscope.app.formats.records import VolumeFile
 from raterscope.app.formats.volumes import find_volumes
-from raterscope.app.formats.volumes.records import VolumeFile
 from tests.app.formats.dicom_builder import write_series
 
 SHAPE = (6, 24, 30)

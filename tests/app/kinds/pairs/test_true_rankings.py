@@ -9,7 +9,7 @@ from raterscope.algorithms.pairs.knockoffs import sort_draws
 from raterscope.algorithms.progress import silent
 from raterscope.app.cli import main
 from raterscope.app.errors import InputError
-from raterscope.app.formats.pairs.true_rankings import holds_ranking, read_ranking
+from raterscope.app.formats.pairs.table import holds_ranking, read_ranking
 from raterscope.app.report import write_report
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import true_ranking_of

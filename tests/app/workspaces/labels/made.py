@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from raterscope.app.formats.labels.records import LabelTable
+from raterscope.app.formats.records import LabelTable
 
 CLASSES = ("healthy", "infected")
 TASKS, PEOPLE = 60, 12

@@ -13,7 +13,7 @@ from raterscope.algorithms.annotators.communities import CommunitySettings, comm
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.progress import silent
-from raterscope.app.formats.labels.records import LabelTable
+from raterscope.app.formats.records import LabelTable
 from raterscope.app.kinds.labels.answers import described
 from raterscope.app.kinds.labels.running import fuse_inputs, gather, keep
 from raterscope.app.outcome import Outcome

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 
-from raterscope.app.formats.labels.records import LabelTable
+from raterscope.app.formats.records import LabelTable
 from raterscope.app.review import Decision
 from raterscope.app.study import Study
 from raterscope.app.study.labels import add_votes

@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 
 from raterscope.algorithms.pairs.fusion import PairPlan, fuse
-from raterscope.app.formats.pairs.records import PairTable
+from raterscope.app.formats.records import PairTable
 from raterscope.app.study import Study
 from raterscope.app.study.pairs import add_pairs
 from tests.app.driving import LONG, idle, open_study

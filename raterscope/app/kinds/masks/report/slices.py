@@ -15,7 +15,7 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.report import Report
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError
-from raterscope.app.formats.volumes.records import Volume
+from raterscope.app.formats.records import Volume
 from raterscope.app.page.contents import Picture
 from raterscope.app.page.pictures import photograph, scale_bar
 from raterscope.app.study import ImageEntry, Study
