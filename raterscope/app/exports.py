@@ -194,7 +194,7 @@ def files_for(
     InputError
         When the folder cannot be made.
     """
-    from raterscope.app.formats.export import distinct, make_folder, safe
+    from raterscope.app.formats.output_files import distinct, make_folder, safe
 
     form = FORMATS[request.format]
     folder = _folder_of(request)
@@ -252,9 +252,8 @@ def write_export(export: Export, study: Study, request: Request, watch: Watch = 
     InputError
         When there is nothing to write yet, or a file cannot be written, or is a study.
     """
-    from raterscope.app.formats.export import write_record
+    from raterscope.app.formats.output_files import removing_new_files, write_record
     from raterscope.app.formats.records import STUDY_SUFFIX
-    from raterscope.app.formats.whole_files import removing_new_files
     from raterscope.app.provenance import record_of_export
 
     path = request.path
@@ -290,7 +289,7 @@ def write_export(export: Export, study: Study, request: Request, watch: Watch = 
 
 def write_decisions(study: Study, request: Request, watch: Watch) -> list[Path]:
     """Write the expert's decisions as a table. See `Writer`."""
-    from raterscope.app.formats.export import DECISIONS, decision_rows, write_table
+    from raterscope.app.formats.output_files import DECISIONS, decision_rows, write_table
 
     watch(0.0, "writing decisions")
     return [write_table(request.path, DECISIONS, decision_rows(study.decisions(), study.names()))]

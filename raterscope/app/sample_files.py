@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.formats.whole_files import draft_for
+from raterscope.app.formats.output_files import draft_for
 from raterscope.app.outcome import Answer, Outcome, versions
 from raterscope.app.study import Study
 from raterscope.app.study.new_study import new_study

@@ -14,7 +14,7 @@ from typing import Any, Generic, TextIO, TypeVar
 
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.errors import InputError, counted, plain
-from raterscope.app.formats.export import distinct, safe
+from raterscope.app.formats.output_files import distinct, safe
 from raterscope.app.outcome import Answer, Outcome
 from raterscope.app.study.digests import digest_of_file
 

@@ -82,16 +82,17 @@ def read(
 def _read_marks(
     table: Table, kind: str | None, mapping: Mapping[str, str] | None, watch: Watch
 ) -> ClickTable | PointTable:
-    from raterscope.app.formats import clicks, zooniverse
+    from raterscope.app.formats import zooniverse
+    from raterscope.app.formats.points import tables
     from raterscope.app.formats.points.collector import take_points
 
     if zooniverse.is_export(table) and not set(mapping or ()) & set(table.header):
         return take_points(table.path, zooniverse.ZooniverseDocument(table), watch).clicks
     try:
-        return clicks.clicks_of(table, mapping, watch)
+        return tables.clicks_of(table, mapping, watch)
     except UnknownColumns as unknown:
-        if mapping is None and {"x", "y"} <= set(unknown.missing) and assigned(table, clicks.SIZES):
-            return clicks.sizes_of(table)
+        if mapping is None and {"x", "y"} <= set(unknown.missing) and assigned(table, tables.SIZES):
+            return tables.sizes_of(table)
         if kind is None and unknown.missing == ("annotator",):
             if mapping is None and are_scores(table) and not _is_called_truth(table):
                 return scores_of(table)

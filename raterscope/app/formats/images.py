@@ -19,16 +19,16 @@ from PIL.JpegImagePlugin import JpegImageFile
 from PIL.PngImagePlugin import PngImageFile
 
 from raterscope.app.errors import InputError
-from raterscope.app.formats.channels import channels_of, mixed, tiff_levels, tiff_orientation
 from raterscope.app.formats.records import ImageFile, refuse_special
 from raterscope.app.formats.sources import IMAGES, SNIFFED, File, Source, image_kind, open_source
+from raterscope.app.formats.tiff_pages import channels_of, mixed, tiff_levels, tiff_orientation
 from raterscope.app.formats.untrusted import in_a_sentence, opened
 
 __all__ = [
-    "ImageHead",
     "JPEG_COMPRESSIONS",
     "LARGEST",
     "MOST_PIXELS",
+    "ImageHead",
     "Pages",
     "as_shown",
     "contrast",

@@ -34,8 +34,8 @@ from raterscope.app.formats.annotations import (
     Remarks,
     Shape,
 )
-from raterscope.app.formats.export import replacing
 from raterscope.app.formats.labels.writing import DecidedLabel
+from raterscope.app.formats.output_files import replacing
 from raterscope.app.formats.points.collector import size_of
 from raterscope.app.formats.untrusted import answer_text, entries, is_number, text_of
 

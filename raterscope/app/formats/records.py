@@ -18,6 +18,7 @@ from raterscope.app.coding import NOTHING_CODED, Coding
 from raterscope.app.errors import InputError
 
 __all__ = [
+    "STUDY_SUFFIX",
     "ClickTable",
     "ImageFile",
     "LabelTable",
@@ -25,7 +26,6 @@ __all__ = [
     "PairTable",
     "PointTable",
     "RaterMask",
-    "STUDY_SUFFIX",
     "TrueLabels",
     "Volume",
     "VolumeFile",

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from raterscope.app.formats.volumes.dicom_headers import DicomFile
     from raterscope.app.formats.volumes.voxel_files import VoxelHead
 __all__ = [
-    "File",
-    "Format",
     "IMAGES",
     "SNIFFED",
     "SUFFIXES",
+    "VOXELS",
+    "File",
+    "Format",
     "Source",
     "Sources",
-    "VOXELS",
     "format_of",
     "image_kind",
     "is_dicom_start",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -30,7 +32,7 @@ from raterscope.app.formats.dialects import (
 from raterscope.app.formats.untrusted import most_unpacked, opened
 
 __all__ = [
-    "FIELDS",
+    "COLUMN_NAMES",
     "Faults",
     "Table",
     "UnknownColumns",
@@ -41,6 +43,9 @@ __all__ = [
     "names",
     "numbers",
     "read_table",
+    "scale_of",
+    "seconds_of",
+    "seconds_or_nan",
 ]
 
 LONGEST_NAME = 500
@@ -48,7 +53,7 @@ FARTHEST = 1e7
 
 _IMAGES = "image filename imagefile file picture photo subject slide img"
 _ENDINGS = ("", "name", "id", "key", "number", "no")
-FIELDS = {
+COLUMN_NAMES = {
     "annotator": "annotator worker rater user judge volunteer participant player observer reader labeler "
     "labeller contributor coder crowdworker turker assessor respondent grader expert",
     "task": f"task item object unit document example question {_IMAGES}",
@@ -348,7 +353,7 @@ def names(table: Table, column: str, faults: Faults) -> list[str]:
 
 def _keys(field: str) -> list[str]:
     """List the usual names of a field's column: the plain word before a name, a name before an id."""
-    words = FIELDS[field].split()
+    words = COLUMN_NAMES[field].split()
     if field not in _NAMED:
         return words
     return [word + ending for word in words for ending in _ENDINGS]
@@ -431,3 +436,28 @@ def _parsed(path: Path, file: BinaryIO | None) -> Iterator[Any]:
             yield parquet
         except (pyarrow.ArrowException, OSError) as error:
             raise InputError("is damaged or cut short; expected a Parquet table", file=path) from error
+
+
+def scale_of(column: str) -> float:
+    """Tell how many seconds the numbers of a column of times count in, by its name."""
+    return 0.001 if column.casefold().endswith(("ms", "milliseconds")) else 1.0
+
+
+def seconds_of(text: str) -> float:
+    """Turn a date and time, "2024-01-02 03:04:05 UTC", into seconds since 1970.
+
+    Raises
+    ------
+    ValueError
+        For a text that is none.
+    """
+    moment = datetime.fromisoformat(text.strip().removesuffix(" UTC"))
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def seconds_or_nan(text: str) -> float:
+    """Give a date and time in seconds, NaN for what is none."""
+    try:
+        return seconds_of(text)
+    except ValueError:
+        return math.nan

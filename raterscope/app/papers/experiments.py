@@ -24,8 +24,8 @@ from raterscope.algorithms.labels.data import Labels
 from raterscope.algorithms.pairs.data import Pairs
 from raterscope.algorithms.progress import Watch
 from raterscope.app.errors import InputError
+from raterscope.app.formats.output_files import draft_for
 from raterscope.app.formats.pairs import read_pairs
-from raterscope.app.formats.whole_files import draft_for
 
 Measures = Mapping[str, float]
 Measure = Callable[[str, int, Path], Measures]

@@ -14,7 +14,7 @@ from scipy.special import stdtrit
 from raterscope import __version__
 from raterscope.algorithms.progress import Watch
 from raterscope.app.errors import InputError, counted
-from raterscope.app.formats.whole_files import write_whole
+from raterscope.app.formats.output_files import write_whole
 from raterscope.app.page.charts import LINES, draw_lines, paper_line
 from raterscope.app.page.contents import (
     Block,

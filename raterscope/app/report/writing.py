@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from raterscope import __version__
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, counted, plain
+from raterscope.app.formats.output_files import check_place, write_whole
 from raterscope.app.formats.records import STUDY_SUFFIX
-from raterscope.app.formats.whole_files import check_place, write_whole
 from raterscope.app.kinds.kind import Kind, ReportRequest
 from raterscope.app.kinds.registry import KINDS
 from raterscope.app.page.contents import Contents, Notices, Section

@@ -34,7 +34,7 @@ from raterscope.algorithms.simulation.mask_crowds import gather_raters, simulate
 from raterscope.algorithms.simulation.pair_crowds import study_crowd
 from raterscope.app.errors import InputError
 from raterscope.app.formats.masks.export import write_array
-from raterscope.app.formats.whole_files import draft_for
+from raterscope.app.formats.output_files import draft_for
 from raterscope.app.importing import read_files, store
 from raterscope.app.kinds.masks.reading import MaskReading
 from raterscope.app.sample_files import BEGUN, write_rows

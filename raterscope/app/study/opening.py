@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Protocol
 
 from raterscope.algorithms.progress import Watch
+from raterscope.app.formats.output_files import draft_for
 from raterscope.app.formats.records import STUDY_SUFFIX
-from raterscope.app.formats.whole_files import draft_for
 from raterscope.app.study.locking import Lock, in_use
 from raterscope.app.study.records import InUseError, StudyError, UnwrittenError
 from raterscope.app.study.schema import (

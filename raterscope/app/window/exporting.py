@@ -21,9 +21,9 @@ from raterscope.app.exports import (
     usual_format,
     write_export,
 )
-from raterscope.app.formats.export import safe
 from raterscope.app.formats.masks.export import REGULAR
 from raterscope.app.formats.masks.naming import bare
+from raterscope.app.formats.output_files import safe
 from raterscope.app.formats.volumes.resampling import why_not_regular
 from raterscope.app.kinds.masks.exporting import case_pseudonym
 from raterscope.app.kinds.registry import exports

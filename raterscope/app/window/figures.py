@@ -14,8 +14,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
 from raterscope.app.errors import InputError
-from raterscope.app.formats.export import safe, write_table
-from raterscope.app.formats.whole_files import write_whole
+from raterscope.app.formats.output_files import safe, write_table, write_whole
 from raterscope.app.jobs import Jobs
 from raterscope.app.study import RunEntry
 from raterscope.app.study.runs import run_name

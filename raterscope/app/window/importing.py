@@ -17,10 +17,10 @@ from raterscope.app.contents import Contents
 from raterscope.app.document import Document, Unsaved
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats import UnknownColumns
-from raterscope.app.formats.clicks import FIELDS as CLICK_FIELDS
 from raterscope.app.formats.labels import FIELDS as LABEL_FIELDS
 from raterscope.app.formats.masks.naming import bare, by_path
 from raterscope.app.formats.pairs import FIELDS as PAIR_FIELDS
+from raterscope.app.formats.points.tables import FIELDS as CLICK_FIELDS
 from raterscope.app.formats.sources import Sources
 from raterscope.app.formats.tables import Table, assign
 from raterscope.app.formats.volumes.resampling import OtherGrid

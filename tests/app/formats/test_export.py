@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from raterscope.app.errors import InputError
-from raterscope.app.formats.export import DECISIONS, decision_rows, harmless, replacing, write_table
+from raterscope.app.formats.output_files import DECISIONS, decision_rows, harmless, replacing, write_table
 from raterscope.app.review import Decision, SpotOf, SpotsSubject, SpotSubject, WeightSubject
 
 

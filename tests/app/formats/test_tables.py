@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from raterscope.algorithms.progress import Cancelled
 from raterscope.app.errors import InputError
 from raterscope.app.formats import ClickTable, PointTable, UnknownColumns, dialects, read
-from raterscope.app.formats.export import write_table
 from raterscope.app.formats.labels import read_labels
+from raterscope.app.formats.output_files import write_table
 
 PLAIN = "annotator,image,x,y\nann,a.png,1.5,2.5\nbob,b.png,3,-4\nann,b.png,1e1,0\n"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from raterscope.app.formats.whole_files import draft_for, remove_stray_drafts
+from raterscope.app.formats.output_files import draft_for, remove_stray_drafts
 from raterscope.app.review import Decision
 from raterscope.app.study import Study, StudyError
 from tests.app.commands import run
@@ -234,7 +234,7 @@ def test_a_killed_export_leaves_a_draft_that_the_next_one_removes(tmp_path: Path
     code = """
 import os, signal, sys
 from pathlib import Path
-from raterscope.app.formats.whole_files import whole
+from raterscope.app.formats.output_files import whole
 with whole(Path(sys.argv[1])) as file:
     file.write(b"half")
     file.flush()

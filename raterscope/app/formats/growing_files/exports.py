@@ -16,10 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raterscope.app.formats.clicks import seconds_or_nan
 from raterscope.app.formats.growing_files.records import Refusals, Rows, mended_table
 from raterscope.app.formats.growing_files.state import ExportState, Waiting, added, contains, identity_of
-from raterscope.app.formats.tables import LONGEST_NAME, Table
+from raterscope.app.formats.tables import LONGEST_NAME, Table, seconds_or_nan
 from raterscope.app.formats.zooniverse import classifications_of, sizes_in, subject_name
 
 __all__ = ["Classification", "Exports", "classifications"]

@@ -18,8 +18,8 @@ from raterscope.app.formats.dialects import decoded, encodings_of, no_text
 from raterscope.app.formats.records import refuse_special
 
 __all__ = [
-    "Hash",
     "LONGEST",
+    "Hash",
     "Stamp",
     "Text",
     "begin",

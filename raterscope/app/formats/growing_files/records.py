@@ -15,7 +15,6 @@ import numpy as np
 
 from raterscope.algorithms.clicks.data import FloatArray, IntArray
 from raterscope.app.errors import InputError, counted, plain
-from raterscope.app.formats.clicks import NEEDED, WANTED, scale_of, seconds_of
 from raterscope.app.formats.dialects import (
     delimiter_of,
     distinct,
@@ -26,8 +25,18 @@ from raterscope.app.formats.dialects import (
     rows_of,
 )
 from raterscope.app.formats.growing_files.lines import LONGEST, mended, size_of
+from raterscope.app.formats.points.tables import NEEDED, WANTED
 from raterscope.app.formats.records import ClickTable, first_seen
-from raterscope.app.formats.tables import Faults, Table, UnknownColumns, assign, names, numbers
+from raterscope.app.formats.tables import (
+    Faults,
+    Table,
+    UnknownColumns,
+    assign,
+    names,
+    numbers,
+    scale_of,
+    seconds_of,
+)
 from raterscope.app.formats.untrusted import decode_json, is_number
 
 __all__ = [

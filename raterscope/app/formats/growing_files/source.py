@@ -17,7 +17,6 @@ import numpy as np
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, counted, plain
 from raterscope.app.formats import zooniverse
-from raterscope.app.formats.clicks import NEEDED, WANTED
 from raterscope.app.formats.growing_files.exports import Classification, Exports, classifications
 from raterscope.app.formats.growing_files.lines import (
     LONGEST,
@@ -53,6 +52,7 @@ from raterscope.app.formats.growing_files.state import (
     Position,
     identities,
 )
+from raterscope.app.formats.points.tables import NEEDED, WANTED
 from raterscope.app.formats.records import ClickTable
 from raterscope.app.formats.tables import Table, assign
 

@@ -49,8 +49,7 @@ def find_labels(file: File, *, alone: bool = True) -> Literal["labels", "truth"]
     try:
         if path.suffix.casefold() in _DOCUMENTS:
             return _labels_beside(source.contents("labels") or frozenset(), alone)
-        from raterscope.app.formats.labels.table import tells_table
-        from raterscope.app.formats.labels.wide import annotators_of
+        from raterscope.app.formats.labels.table import annotators_of, tells_table
         from raterscope.app.formats.zooniverse import ZooniverseDocument, is_export
 
         table = source.head().table
@@ -117,8 +116,7 @@ def read_labels(
                 file=path,
             )
         return take_labels(path, document, annotator or path.stem, watch)
-    from raterscope.app.formats.labels.table import labels_of, tells_table, truth_of
-    from raterscope.app.formats.labels.wide import annotators_of, votes_of
+    from raterscope.app.formats.labels.table import annotators_of, labels_of, tells_table, truth_of, votes_of
     from raterscope.app.formats.zooniverse import ZooniverseDocument, is_export
 
     watch(0.0, f"reading {path.name}")

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.annotations import Document, Remarks
-from raterscope.app.formats.clicks import seconds_or_nan
 from raterscope.app.formats.records import LabelTable, TrueLabels
+from raterscope.app.formats.tables import seconds_or_nan
 from raterscope.app.natural import natural
 
 __all__ = [

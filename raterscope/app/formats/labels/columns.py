@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.errors import plain
 from raterscope.app.formats import dialects, tables
-from raterscope.app.formats.clicks import seconds_of
-from raterscope.app.formats.tables import Table
+from raterscope.app.formats.tables import Table, seconds_of
 
 __all__ = ["Coded", "Columns", "Head", "head_of", "read_columns"]
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.labels.data import ClassArray, Confusion, Drift, FloatArray, Labels
 from raterscope.algorithms.labels.rates import Rates, credible
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.formats.export import harmless, replacing, write_table
+from raterscope.app.formats.output_files import harmless, replacing, write_table
 
 __all__ = [
     "ANNOTATORS",

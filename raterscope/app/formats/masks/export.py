@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Look, Watch, no_look, part, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.export import make_folder
 from raterscope.app.formats.masks.deidentify import Deidentifier, burned_in, deidentified
 from raterscope.app.formats.masks.terminology import Structure, file_names
+from raterscope.app.formats.output_files import drafting, make_folder
 from raterscope.app.formats.records import VolumeFile
 from raterscope.app.formats.sources import Source
 from raterscope.app.formats.untrusted import sentences
@@ -25,7 +25,6 @@ from raterscope.app.formats.volumes.dicom_headers import read_dataset
 from raterscope.app.formats.volumes.nifti import RAS_TO_LPS, blocks_of, write_gzip
 from raterscope.app.formats.volumes.resampling import regular_grid, why_not_regular
 from raterscope.app.formats.volumes.resampling import resample as resampled
-from raterscope.app.formats.whole_files import drafting
 
 __all__ = [
     "INSTEAD",

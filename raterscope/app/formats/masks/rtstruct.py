@@ -35,10 +35,10 @@ from raterscope.app.formats.masks.terminology import (
     required_source,
     roi_coding,
 )
+from raterscope.app.formats.output_files import drafting
 from raterscope.app.formats.records import MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.untrusted import sentences, text_of
 from raterscope.app.formats.volumes.dicom_headers import read_dataset
-from raterscope.app.formats.whole_files import drafting
 
 __all__ = [
     "read_rtstruct",

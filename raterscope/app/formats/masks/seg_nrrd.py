@@ -23,10 +23,10 @@ from raterscope.app.formats.masks.terminology import (
     terminology_coding,
     terminology_tag,
 )
+from raterscope.app.formats.output_files import drafting
 from raterscope.app.formats.records import MaskTable, RaterMask, VolumeFile
 from raterscope.app.formats.untrusted import text_of
 from raterscope.app.formats.volumes.voxel_files import VoxelHead, read_all
-from raterscope.app.formats.whole_files import drafting
 
 __all__ = [
     "has_segments",

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.app.coding import NOTHING_CODED, ROLES, Code, Coding, Colour
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.export import distinct, safe
+from raterscope.app.formats.output_files import distinct, safe
 from raterscope.app.formats.records import VolumeFile
 from raterscope.app.formats.untrusted import text_of
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.pairs.data import BEHAVIOURS, FloatArray, PairFusion, Pairs
 from raterscope.algorithms.pairs.ranking import ranks
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.formats.export import write_table
+from raterscope.app.formats.output_files import write_table
 
 __all__ = [
     "ANNOTATORS", "PAIRS", "PATH", "RANKING",

@@ -14,9 +14,8 @@ from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.annotations import Annotation, Document, Points, Remarks
-from raterscope.app.formats.clicks import seconds_or_nan
 from raterscope.app.formats.records import ClickTable, PointTable
-from raterscope.app.formats.tables import FARTHEST
+from raterscope.app.formats.tables import FARTHEST, seconds_or_nan
 from raterscope.app.formats.untrusted import is_number
 
 __all__ = [

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from raterscope.app.formats.export import replacing, write_table
+from raterscope.app.formats.output_files import replacing, write_table
 from raterscope.app.formats.points.collector import STATES
 from raterscope.app.formats.points.tables import CENTRE
 

@@ -94,9 +94,9 @@ def load_overview(path: Path, longest: int, digest: str | None = None) -> Pixels
 def _by_its_own_tiles(path: Path) -> Source | None:
     import tifffile
 
-    from raterscope.app.formats.channels import channels_of, tiff_levels
     from raterscope.app.formats.pyramids.slide_source import SlideSource, is_slide
     from raterscope.app.formats.pyramids.tiff_source import ChannelSource, TiffSource, channel_pages
+    from raterscope.app.formats.tiff_pages import channels_of, tiff_levels
 
     with sentences(path):
         kind = kind_of_file(path)

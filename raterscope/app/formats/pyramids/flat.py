@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.errors import InputError
-from raterscope.app.formats.channels import Channel, channels_of, mixed, tiff_orientation
 from raterscope.app.formats.images import (
     LARGEST,
     as_shown,
@@ -35,6 +34,7 @@ from raterscope.app.formats.images import (
     turned,
 )
 from raterscope.app.formats.pyramids.pyramid import Pixels
+from raterscope.app.formats.tiff_pages import Channel, channels_of, mixed, tiff_orientation
 
 __all__ = [
     "Flat",
@@ -69,7 +69,7 @@ def png_rows(file: IO[bytes], width: int, height: int) -> Iterator[NDArray[Any]]
     ValueError
         For what is damaged or cut short.
     """
-    from raterscope.app.formats.pyramids._png_kernels import unfilter
+    from raterscope.app.formats.pyramids._kernels import unfilter
 
     form = png_form(file)
     if form is None:

@@ -43,7 +43,7 @@ def halve(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
     -------
     (ceil(height / 2), ceil(width / 2)[, 3]) uint8
     """
-    from raterscope.app.formats.pyramids import _png_kernels as kernels
+    from raterscope.app.formats.pyramids import _kernels as kernels
 
     if not pixels.size:
         return pixels[::2, ::2]

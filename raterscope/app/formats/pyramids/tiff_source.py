@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.app.errors import InputError
-from raterscope.app.formats.channels import Channel, channels_of, mixed, tiff_levels
 from raterscope.app.formats.images import JPEG_COMPRESSIONS, as_shown, contrast, sentences, stretched
 from raterscope.app.formats.pyramids.pyramid import Pixels, Pyramid
+from raterscope.app.formats.tiff_pages import Channel, channels_of, mixed, tiff_levels
 
 __all__ = ["ChannelSource", "TiffSource", "channel_pages"]
 

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.channels import channels_of
 from raterscope.app.formats.images import Pages, kind_of_file, load_image, read_image
 from raterscope.app.formats.records import Volume, VolumeFile
 from raterscope.app.formats.sources import File, Source, open_source
+from raterscope.app.formats.tiff_pages import channels_of
 from raterscope.app.formats.untrusted import checked_shape, refuse_packed, sentences
 from raterscope.app.formats.volumes.voxel_files import shown
 

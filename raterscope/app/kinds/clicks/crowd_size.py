@@ -21,7 +21,7 @@ from raterscope.algorithms.clicks.data import Clicks, FloatArray
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, counted
-from raterscope.app.formats.export import shortest, take_away, write_table
+from raterscope.app.formats.output_files import shortest, take_away, write_table
 from raterscope.app.kinds.clicks.accuracy import truths_of
 from raterscope.app.outcome import finite_or_none
 from raterscope.app.review import fold

@@ -15,8 +15,8 @@ from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import Request, files_for
-from raterscope.app.formats.export import write_table
 from raterscope.app.formats.masks.naming import bare
+from raterscope.app.formats.output_files import write_table
 from raterscope.app.formats.points.writing import Detection, OnImage, write_coco, write_geojson, write_layer
 from raterscope.app.kinds.clicks.result_files import (
     ANNOTATORS,

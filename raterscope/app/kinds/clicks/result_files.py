@@ -16,7 +16,7 @@ from raterscope.algorithms.clicks.fusion import FusionPlan, pool_rates
 from raterscope.algorithms.clicks.result import AnnotatorRates, Fusion
 from raterscope.algorithms.clicks.robustness import run_notices
 from raterscope.algorithms.evaluation import Evaluation, compare
-from raterscope.app.formats.export import shortest, take_away, write_record, write_table
+from raterscope.app.formats.output_files import shortest, take_away, write_record, write_table
 from raterscope.app.outcome import Outcome, finite_or_none, record_of
 
 Row = Sequence[object]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.labels.data import ClassArray, Drift, FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.drift import Constancy, row_over_time
 from raterscope.app.errors import plain
-from raterscope.app.formats.export import shortest
+from raterscope.app.formats.output_files import shortest
 from raterscope.app.kinds.labels.community_course import CommunityCourse
 from raterscope.figures.description import Key
 from raterscope.figures.layout import Style

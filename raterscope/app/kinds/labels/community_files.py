@@ -12,8 +12,7 @@ from raterscope.algorithms.labels.drift import constancy
 from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError
-from raterscope.app.formats.export import write_table
-from raterscope.app.formats.whole_files import write_whole
+from raterscope.app.formats.output_files import write_table, write_whole
 from raterscope.app.kinds.labels.answers import Groups
 from raterscope.app.kinds.labels.community_charts import (
     COURSE,

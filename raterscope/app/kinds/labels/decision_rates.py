@@ -21,8 +21,7 @@ from raterscope.algorithms.clicks.decision_course import (
 from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, Labels
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError, plain
-from raterscope.app.formats.export import shortest, write_table
-from raterscope.app.formats.whole_files import write_whole
+from raterscope.app.formats.output_files import shortest, write_table, write_whole
 from raterscope.app.kinds.labels.running import Question
 from raterscope.figures.description import Key
 from raterscope.figures.paper import DASHES, LINES, PaperChart, line_chart, paper_line

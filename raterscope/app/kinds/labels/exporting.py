@@ -15,7 +15,6 @@ from raterscope.algorithms.labels.roc_curves import FoldedSettings
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.app.errors import InputError
 from raterscope.app.exports import Request, files_for
-from raterscope.app.formats.export import write_table
 from raterscope.app.formats.label_studio import write_label_studio
 from raterscope.app.formats.labels.writing import (
     DecidedLabel,
@@ -28,6 +27,7 @@ from raterscope.app.formats.labels.writing import (
     write_labels,
     write_votes,
 )
+from raterscope.app.formats.output_files import write_table
 from raterscope.app.kinds.labels.answers import Answered, groups_of, plan_of, read_answer
 from raterscope.app.kinds.labels.community_files import GroupedAnswer
 from raterscope.app.kinds.labels.decision_rates import follow_question, write_rates, write_rates_chart

@@ -23,8 +23,7 @@ from raterscope.algorithms.labels.roc_curves import (
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.errors import InputError, counted, plain
-from raterscope.app.formats.export import shortest, write_table
-from raterscope.app.formats.whole_files import write_whole
+from raterscope.app.formats.output_files import shortest, write_table, write_whole
 from raterscope.app.kinds.labels.running import Question
 from raterscope.app.study import Study
 from raterscope.figures.description import Key

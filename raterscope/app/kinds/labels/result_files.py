@@ -20,8 +20,8 @@ from raterscope.algorithms.labels.rates import Rates
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.roc_curves import FoldedCurves
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.formats.export import shortest, take_away, write_record, write_table
 from raterscope.app.formats.labels.writing import write_annotators, write_confusion, write_labels
+from raterscope.app.formats.output_files import shortest, take_away, write_record, write_table
 from raterscope.app.kinds.labels.answers import Groups, groups_of
 from raterscope.app.kinds.labels.community_files import CHART_FILES, GroupedAnswer, write_all
 from raterscope.app.kinds.labels.decision_rates import RATES_FILES, DecisionRates, write_rates_files

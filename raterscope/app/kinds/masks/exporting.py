@@ -14,11 +14,11 @@ from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.coding import NOTHING_CODED, Coding, merged
 from raterscope.app.errors import InputError, plain
 from raterscope.app.exports import Request, files_for
-from raterscope.app.formats.export import write_table
 from raterscope.app.formats.masks.deidentify import Deidentifier, identifying_words
 from raterscope.app.formats.masks.export import write_masks
 from raterscope.app.formats.masks.naming import bare
 from raterscope.app.formats.masks.terminology import Structure, file_names, suggested
+from raterscope.app.formats.output_files import write_table
 from raterscope.app.formats.records import VolumeFile
 from raterscope.app.kinds.masks.result_files import (
     AGREEMENT,

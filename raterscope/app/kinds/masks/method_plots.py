@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from raterscope.app.formats.whole_files import write_whole
+from raterscope.app.formats.output_files import write_whole
 from raterscope.app.kinds.masks.methods import BASELINE, FIGURES, REFERENCES, ComparedMethods, boxes
 from raterscope.figures.evaluation import BoxView, box_chart
 from raterscope.figures.layout import SCREEN

@@ -25,7 +25,7 @@ from raterscope.algorithms.masks.method_comparison import (
 from raterscope.algorithms.masks.metrics import RaterAgreement
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError, counted, plain
-from raterscope.app.formats.export import shortest, take_away, write_table
+from raterscope.app.formats.output_files import shortest, take_away, write_table
 from raterscope.app.kinds.masks.running import MARGIN, Case, Inputs
 from raterscope.app.outcome import attempt
 from raterscope.app.study import Study

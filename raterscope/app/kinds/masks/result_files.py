@@ -16,8 +16,15 @@ from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.metrics import Comparison, compare
 from raterscope.algorithms.masks.report import CaseResult, Report
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.app.formats.export import distinct, safe, shortest, take_away, write_record, write_table
-from raterscope.app.formats.whole_files import drafting
+from raterscope.app.formats.output_files import (
+    distinct,
+    drafting,
+    safe,
+    shortest,
+    take_away,
+    write_record,
+    write_table,
+)
 from raterscope.app.kinds.masks.running import Answer, case_record, digest_of
 from raterscope.app.outcome import record_of
 from raterscope.app.study.records import MaskRecord

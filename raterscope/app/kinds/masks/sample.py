@@ -16,10 +16,10 @@ from raterscope.algorithms.masks.metrics import dice
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.simulation.mask_crowds import SimulatedCase, SimulatedRater, simulate_case
 from raterscope.app.errors import counted, plain
-from raterscope.app.formats.export import safe
 from raterscope.app.formats.masks.collector import cropped
 from raterscope.app.formats.masks.export import write_array
 from raterscope.app.formats.masks.naming import bare
+from raterscope.app.formats.output_files import safe
 from raterscope.app.kinds.kind import Sample
 from raterscope.app.kinds.masks.lidc_package import Nodule, find_database, read_nodules
 from raterscope.app.kinds.masks.result_files import CaseOutput, run_record, whole, whole_record, write_case

@@ -12,7 +12,7 @@ from raterscope.algorithms.pairs.evidence import match
 from raterscope.algorithms.pairs.fusion import PairPlan
 from raterscope.algorithms.pairs.selection import draw_shares
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.app.formats.export import take_away, write_record
+from raterscope.app.formats.output_files import take_away, write_record
 from raterscope.app.formats.pairs.writing import write_annotators, write_path, write_ranking
 from raterscope.app.kinds.pairs.answers import Beside, not_promised
 from raterscope.app.kinds.pairs.running import Answer, digest_of, question_record

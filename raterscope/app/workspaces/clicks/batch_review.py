@@ -19,7 +19,7 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app import review
 from raterscope.app.document import Document
 from raterscope.app.errors import InputError
-from raterscope.app.formats.export import harmless
+from raterscope.app.formats.output_files import harmless
 from raterscope.app.jobs import Jobs
 from raterscope.app.review import Decision, ReviewState, SpotOf, SpotsSubject, SpotSubject
 from raterscope.app.session import LatestTask

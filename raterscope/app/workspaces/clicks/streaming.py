@@ -19,7 +19,7 @@ from raterscope.algorithms.progress import Watch
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.errors import counted, plain
 from raterscope.app.formats import UnknownColumns
-from raterscope.app.formats.clicks import FIELDS
+from raterscope.app.formats.points.tables import FIELDS
 from raterscope.app.kinds.clicks.following import Following, Wish
 from raterscope.app.kinds.clicks.replaying import Order
 from raterscope.app.kinds.clicks.watching import Watched, WatchPlan
