@@ -1,4 +1,4 @@
-"""Progress and cancellation of algorithms."""
+"""Progress, cancellation and refusal of algorithms."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 __all__ = [
     "Cancelled",
     "Look",
+    "RefusedError",
     "Watch",
     "no_look",
     "part",
@@ -28,6 +29,10 @@ Look = Callable[[], object]
 
 class Cancelled(Exception):  # noqa: N818 - it is no error
     """Raised by a watch when the work is no longer wanted. Algorithms let it pass."""
+
+
+class RefusedError(ValueError):
+    """Data or settings that cannot be used. Its message is one sentence, shown to the user as it is."""
 
 
 class Watch(Protocol):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from raterscope.algorithms.catalogue import Algorithm
 from raterscope.algorithms.clicks.catalogue import CLUSTERERS, DETECTORS
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.data import LabelFusion
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import MaskFusion
+from raterscope.algorithms.settings import Algorithm
 from raterscope.app.errors import counted
 
 _LIMITS = ("iterations", "max_iterations", "detection_iterations", "samples")

@@ -16,8 +16,7 @@ from typing import Any, Literal
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from shiboken6 import isValid
 
-from raterscope.algorithms.errors import RefusedError
-from raterscope.algorithms.progress import Cancelled, Watch
+from raterscope.algorithms.progress import Cancelled, RefusedError, Watch
 from raterscope.app.errors import InputError
 
 State = Literal["running", "cancelling", "done", "failed", "cancelled"]

@@ -14,8 +14,7 @@ from importlib import metadata
 from typing import Any, Generic, Protocol, TypeVar
 
 from raterscope import __version__
-from raterscope.algorithms.errors import RefusedError
-from raterscope.algorithms.progress import Cancelled, Watch, part, silent, wrapping
+from raterscope.algorithms.progress import Cancelled, RefusedError, Watch, part, silent, wrapping
 from raterscope.resources.bibliography import cite, cited_keys, references_text
 
 Given = TypeVar("Given")

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from raterscope.algorithms.clicks.baseline_clustering import dbscan, hdbscan, kmeans
 from raterscope.algorithms.clicks.data import Clicks, FloatArray
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
-from raterscope.algorithms.clicks.hard_clustering import dbscan, hdbscan, kmeans
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
 from raterscope.algorithms.clicks.result import Clustering
 from raterscope.algorithms.evaluation import calibration, evaluate, match, true_detections

@@ -11,9 +11,9 @@ import time
 import numpy as np
 
 from raterscope.algorithms.clicks import FusionPlan, fuse
+from raterscope.algorithms.clicks.baseline_clustering import hdbscan
 from raterscope.algorithms.clicks.data import Clicks, FloatArray
 from raterscope.algorithms.clicks.dem import dem
-from raterscope.algorithms.clicks.hard_clustering import hdbscan
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.clicks.stopping import outlook
 from raterscope.algorithms.evaluation import evaluate

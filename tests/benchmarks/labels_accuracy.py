@@ -17,13 +17,13 @@ from pathlib import Path
 
 import numpy as np
 
-from raterscope.algorithms.catalogue import Algorithm
 from raterscope.algorithms.labels.assessment import Assessment, advice, assess
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.data import OPEN, FloatArray, Labels
 from raterscope.algorithms.labels.fusion import LabelPlan, run
 from raterscope.algorithms.labels.tempering import choose_tempering
 from raterscope.algorithms.labels.voting import majority
+from raterscope.algorithms.settings import Algorithm
 from raterscope.app.papers.experiments import labelled
 from raterscope.app.papers.labels import matrices_of
 

@@ -18,11 +18,10 @@ from pathlib import Path
 import numpy as np
 
 from raterscope.algorithms.clicks import FusionPlan, fuse
-from raterscope.algorithms.clicks.active_learning import whom_to_ask
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.experience import Experience, experience_of
 from raterscope.algorithms.clicks.result import Fusion
-from raterscope.algorithms.clicks.stopping import Outlook, StoppingSettings, changed, outlook
+from raterscope.algorithms.clicks.stopping import Outlook, StoppingSettings, changed, outlook, whom_to_ask
 from raterscope.algorithms.clicks.stream import advance, begin
 from raterscope.algorithms.evaluation import calibration, evaluate, true_detections
 from tests.algorithms.clicks.crowds import RealImage, iguanas, in_order, quantius, until

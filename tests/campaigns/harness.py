@@ -25,7 +25,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from raterscope.algorithms.errors import RefusedError
+from raterscope.algorithms.progress import RefusedError
 from raterscope.app.errors import InputError
 
 __all__ = [

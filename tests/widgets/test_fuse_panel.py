@@ -4,8 +4,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QLineEdit, QRadioButton
 
-from raterscope.algorithms.catalogue import Algorithm
-from raterscope.algorithms.settings import Settings, SettingsError, choice, integer, number, switch
+from raterscope.algorithms.settings import Algorithm, Settings, SettingsError, choice, integer, number, switch
 from raterscope.widgets.panels.fuse_panel import FusePanel, RunLine, RunRequest
 from raterscope.widgets.panels.settings_form import SettingsForm
 

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QApplication, QLineEdit
 from scipy.stats import beta
 
 from raterscope.algorithms.labels import Labels
-from raterscope.algorithms.labels.prior import PriorSettings, prior_of
+from raterscope.algorithms.labels.data import PriorSettings, prior_of
 from raterscope.widgets.panels.prior_form import PriorForm
 from tests.reading import visible_words
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from raterscope.algorithms.catalogue import Algorithm
-from raterscope.algorithms.clicks.cem import CEMSettings, cem
-from raterscope.algorithms.clicks.dem import DEMSettings, dem
-from raterscope.algorithms.clicks.hard_clustering import (
+from raterscope.algorithms.clicks.baseline_clustering import (
+    CEMSettings,
     DBSCANSettings,
     HACSettings,
     HDBSCANSettings,
     KMeansSettings,
+    cem,
     dbscan,
     hac,
     hdbscan,
     kmeans,
 )
+from raterscope.algorithms.clicks.dem import DEMSettings, RecursiveSettings, dem, recursive
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
-from raterscope.algorithms.clicks.recursive import RecursiveSettings, recursive
 from raterscope.algorithms.clicks.voting import MajoritySettings, ShareSettings, majority, share
+from raterscope.algorithms.settings import Algorithm
 
 __all__ = ["CLUSTERERS", "DETECTORS"]
 

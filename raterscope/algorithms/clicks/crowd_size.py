@@ -12,17 +12,15 @@ from functools import partial
 
 import numpy as np
 
-from raterscope.algorithms.clicks.assignment import AssignmentSettings
+from raterscope.algorithms.clicks.baseline_clustering import CEMSettings, HACSettings, KMeansSettings
 from raterscope.algorithms.clicks.catalogue import CLUSTERERS, DETECTORS
-from raterscope.algorithms.clicks.cem import CEMSettings
 from raterscope.algorithms.clicks.data import Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.dem import DEMSettings
 from raterscope.algorithms.clicks.fusion import FusionPlan, conclude
-from raterscope.algorithms.clicks.hard_clustering import HACSettings, KMeansSettings
 from raterscope.algorithms.clicks.oem import OEMSettings
 from raterscope.algorithms.clicks.result import Clustering, Fusion
 from raterscope.algorithms.clicks.stream import StreamPlan, StreamSettings, advance, begin
-from raterscope.algorithms.clicks.voting import MajoritySettings
+from raterscope.algorithms.clicks.voting import AssignmentSettings, MajoritySettings
 from raterscope.algorithms.evaluation import evaluate
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, integer, switch

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.errors import RefusedError
+from raterscope.algorithms.progress import RefusedError
 
 __all__ = [
     "PROGRAM",

@@ -9,18 +9,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.catalogue import Algorithm
-from raterscope.algorithms.clicks.assignment import (
-    AssignmentSettings,
-    assign,
-    cluster_scores,
-    settle_known,
-    stray_chance,
-    viewed_clusters,
-    votes_of,
-)
+from raterscope.algorithms.clicks.baseline_clustering import CEMSettings
 from raterscope.algorithms.clicks.catalogue import CLUSTERERS, DETECTORS
-from raterscope.algorithms.clicks.cem import CEMSettings
 from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray
 from raterscope.algorithms.clicks.dem import DEMSettings, decide, problem_of
 from raterscope.algorithms.clicks.experience import Experience, informed
@@ -35,8 +25,17 @@ from raterscope.algorithms.clicks.result import (
     interval,
     precision_of,
 )
+from raterscope.algorithms.clicks.voting import (
+    AssignmentSettings,
+    assign,
+    cluster_scores,
+    settle_known,
+    stray_chance,
+    viewed_clusters,
+    votes_of,
+)
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.algorithms.settings import Settings, SettingsError
+from raterscope.algorithms.settings import Algorithm, Settings, SettingsError
 
 __all__ = [
     "FusionPlan",

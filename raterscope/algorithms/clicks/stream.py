@@ -17,7 +17,6 @@ import numpy as np
 
 from raterscope.algorithms.clicks._streaming import CrowdMemory, fit_anew, follow, go_on
 from raterscope.algorithms.clicks._vote_model import Problem, State, carried, climb
-from raterscope.algorithms.clicks.assignment import AssignmentSettings
 from raterscope.algorithms.clicks.data import Clicks, ClicksError, FloatArray, IntArray
 from raterscope.algorithms.clicks.dem import DEMSettings, highest, judge_alone, problem_of, starts_of
 from raterscope.algorithms.clicks.experience import Experience, informed
@@ -26,6 +25,7 @@ from raterscope.algorithms.clicks.learning import can_learn
 from raterscope.algorithms.clicks.oem import OEMSettings, oem, weighs_evidence
 from raterscope.algorithms.clicks.result import Clustering, Detection, Fusion, Votes
 from raterscope.algorithms.clicks.stopping import votes_on
+from raterscope.algorithms.clicks.voting import AssignmentSettings
 from raterscope.algorithms.evaluation import match
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import Settings, SettingsError, choice, number

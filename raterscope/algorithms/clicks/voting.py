@@ -1,17 +1,294 @@
-"""Majority vote and share of votes."""
+"""Votes: annotators' clicks assigned to clusters (section 4), and detection by majority or share of votes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from raterscope.algorithms.clicks.data import BoolArray, FloatArray
-from raterscope.algorithms.clicks.result import Detection, Votes
+from raterscope.algorithms.clicks.baseline_clustering import floored
+from raterscope.algorithms.clicks.data import BoolArray, Clicks, FloatArray, IntArray, KnownSpots
+from raterscope.algorithms.clicks.result import Clustering, Detection, Votes
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import Settings, number, switch
 
-__all__ = ["MajoritySettings", "ShareSettings", "majority", "share"]
+__all__ = [
+    "AssignmentSettings",
+    "MajoritySettings",
+    "ShareSettings",
+    "assign",
+    "cluster_scores",
+    "majority",
+    "settle_known",
+    "share",
+    "stray_chance",
+    "viewed_clusters",
+    "votes_of",
+]
+
+REACH = 9.21
+"""Squared Mahalanobis distance within which a cluster explains a known spot: holds 99 % of a Gaussian."""
+
+
+@dataclass(frozen=True)
+class AssignmentSettings(Settings):
+    """Settings of `assign`."""
+
+    outlier_threshold: float = number(
+        0.5, "Inlier threshold", "A click is a vote when the probability that it is no outlier reaches this.",
+        minimum=0.0, maximum=1.0,
+    )  # fmt: skip
+    vote_coverage: float = number(
+        0.975, "Vote coverage", "A click is a vote within the ellipse that holds this share of its cluster's "
+        "clicks; 1 asks for nothing, as the paper.", minimum=0.1, maximum=1.0, advanced=True,
+    )  # fmt: skip
+
+    def departures(self) -> tuple[str, ...]:
+        """List in what votes differ from section 4 of the OEM-DEM paper.
+
+        Returns
+        -------
+        tuple of str
+            Clauses for the methods text of a report.
+        """
+        merged = "an annotator's clicks at the very same place count once"
+        if self.vote_coverage < 1:
+            return merged, "a vote lies within its cluster's ellipse, for which the paper has no bound"
+        return (merged,)
+
+
+def votes_of(
+    clicks: Clicks, clustering: Clustering, threshold: float = 0.5, coverage: float = 1.0
+) -> BoolArray:
+    """Return which clicks are votes for their nearest cluster (OEM-DEM paper, section 4).
+
+    Parameters
+    ----------
+    clicks : Clicks
+        The N clicks that were clustered.
+    clustering : Clustering
+    threshold : float
+        Clicks less probably inliers than this are no votes.
+    coverage : float
+        Neither are clicks outside the ellipse that holds this share of the cluster's clicks. The paper has no
+        such bound; without it, whoever clicks wide of the mark looks as able as whoever hits it.
+
+    Returns
+    -------
+    (N,) bool
+    """
+    votes: BoolArray = (clustering.inlier >= threshold) & (clustering.nearest >= 0)
+    if coverage < 1 and votes.any():
+        cluster = clustering.nearest[votes]
+        offset = clicks.points[votes] - clustering.mean[cluster]
+        inverse = np.linalg.inv(clustering.covariance)[cluster]
+        distance = np.einsum("ni,nij,nj->n", offset, inverse, offset)
+        votes[votes] = distance <= -2 * np.log1p(-coverage)
+    return votes
+
+
+def assign(
+    clicks: Clicks, clustering: Clustering, threshold: float = 0.5, coverage: float = 1.0
+) -> BoolArray:
+    """Return which annotator marked which cluster (OEM-DEM paper, eq. 20).
+
+    Parameters
+    ----------
+    clicks : Clicks
+        The N clicks that were clustered, of R annotators.
+    clustering : Clustering
+    threshold, coverage : float
+        Which clicks are votes, as for `votes_of`.
+
+    Returns
+    -------
+    (R, M) bool
+    """
+    marked = np.zeros((len(clicks.annotators), len(clustering)), dtype=bool)
+    votes = votes_of(clicks, clustering, threshold, coverage)
+    marked[clicks.annotator[votes], clustering.nearest[votes]] = True
+    return marked
+
+
+def settle_known(
+    clicks: Clicks, clustering: Clustering, known: KnownSpots, votes: BoolArray
+) -> tuple[Clustering, NDArray[np.int8]]:
+    """Find the clusters whose truth is known, and append known structures that no cluster explains.
+
+    A known spot belongs to the nearest cluster, as its covariance measures, within 99 % of its probability;
+    each cluster to one spot, the nearest pairs first. A structure that is known to be there and has no
+    cluster becomes one, at its place, with the click scatter for its covariance; clicks near it that were no
+    votes before are its inliers. On an image that is known to hold no structure, all other clusters are known
+    to be none.
+
+    Parameters
+    ----------
+    clicks : Clicks
+    clustering : Clustering
+    known : KnownSpots
+    votes : (N,) bool
+        As `votes_of` gives them.
+
+    Returns
+    -------
+    clustering : Clustering
+        With the appended clusters last.
+    verdict : (M,) int8
+        1 or 0 where the truth is known, -1 elsewhere.
+    """
+    verdict = np.full(len(clustering), -1 if clicks.control is not False else 0, dtype=np.int8)
+    if not len(known):
+        return clustering, verdict
+    scatter = _scatter(clicks, clustering)
+    spots = np.column_stack([known.x, known.y])
+    spot, cluster, distance = _near(spots, clustering.mean, floored(clustering.covariance, scatter**2))
+    free, open_ = np.ones(len(known), dtype=bool), np.ones(len(clustering), dtype=bool)
+    for row in np.argsort(distance, kind="stable"):
+        if free[spot[row]] and open_[cluster[row]]:
+            free[spot[row]] = open_[cluster[row]] = False
+            verdict[cluster[row]] = known.present[spot[row]]
+    missed = spots[free & known.present]
+    if not len(missed):
+        return clustering, verdict
+    return (
+        _with_appended(clicks, clustering, missed, scatter, votes),
+        np.concatenate([verdict, np.ones(len(missed), dtype=np.int8)]),
+    )
+
+
+def viewed_clusters(clicks: Clicks, clustering: Clustering, verdict: NDArray[np.int8]) -> BoolArray | None:
+    """Find the clusters that the expert looked at and left without a decision.
+
+    Parameters
+    ----------
+    clicks : Clicks
+    clustering : Clustering
+    verdict : (M,) int8
+        As `settle_known` gives it.
+
+    Returns
+    -------
+    (M,) bool or None
+        True for the undecided cluster nearest to a viewed spot, within 99 % of its probability; None without
+        a record.
+    """
+    if clicks.viewed is None:
+        return None
+    found = np.zeros(len(clustering), dtype=np.bool_)
+    if len(clicks.viewed) and len(clustering):
+        covariance = floored(clustering.covariance, _scatter(clicks, clustering) ** 2)
+        spot, cluster, distance = _near(clicks.viewed, clustering.mean, covariance)
+        taken = np.zeros(len(clicks.viewed), dtype=np.bool_)
+        for row in np.argsort(distance, kind="stable"):
+            if not taken[spot[row]]:
+                taken[spot[row]] = True
+                found[cluster[row]] = True
+    return found & (verdict < 0)
+
+
+def cluster_scores(clicks: Clicks, clustering: Clustering) -> FloatArray | None:
+    """Find the score of a program's detection on each cluster.
+
+    A detection belongs to the nearest cluster within 99 % of the probability of two observers of the same
+    place; each cluster to one detection, the nearest pairs first.
+
+    Parameters
+    ----------
+    clicks : Clicks
+    clustering : Clustering
+
+    Returns
+    -------
+    (M,) float64 or None
+        NaN without a detection; None where the program did not search the image.
+    """
+    if clicks.scores is None:
+        return None
+    found = np.full(len(clustering), np.nan)
+    taken = np.zeros(len(clicks.scores), dtype=np.bool_)
+    scatter = _scatter(clicks, clustering)
+    covariance = 2 * floored(clustering.covariance, scatter**2)
+    detection, cluster, distance = _near(clicks.scores[:, :2], clustering.mean, covariance)
+    for row in np.argsort(distance, kind="stable"):
+        if not taken[detection[row]] and np.isnan(found[cluster[row]]):
+            taken[detection[row]] = True
+            found[cluster[row]] = clicks.scores[detection[row], 2]
+    return found
+
+
+def stray_chance(clicks: Clicks, clustering: Clustering) -> tuple[FloatArray | None, float]:
+    """Describe how probably an outlier of each annotator falls on a given place, were outliers uniform.
+
+    Parameters
+    ----------
+    clicks : Clicks
+    clustering : Clustering
+
+    Returns
+    -------
+    stray : (R,) float64 or None
+        From the expected number of outliers, half a click added, and the share of the image that the usual
+        cluster covers. None where clustering knows no outliers, or found no cluster.
+    places : float
+        How often the usual cluster would fit into the image, at least once; 0 with None.
+    """
+    if not len(clustering) or (clustering.inlier == 1).all():
+        return None, 0.0
+    outliers = np.bincount(clicks.annotator, 1 - clustering.inlier, minlength=len(clicks.annotators))
+    size = float(np.pi * REACH * np.sqrt(np.median(np.linalg.det(clustering.covariance))))
+    places = max(clicks.area / size, 1.0)
+    return np.asarray(1 - np.exp(-(outliers + 0.5) / places), dtype=np.float64), places
+
+
+def _with_appended(
+    clicks: Clicks, clustering: Clustering, spots: FloatArray, scatter: float, votes: BoolArray
+) -> Clustering:
+    covariance = np.tile(np.eye(2) * scatter**2, (len(spots), 1, 1))
+    loose = np.flatnonzero(~votes)
+    click, spot, distance = _near(clicks.points[loose], spots, covariance)
+    nearest, inlier = clustering.nearest.copy(), clustering.inlier.copy()
+    order = np.argsort(-distance, kind="stable")  # the nearest spot is written last
+    nearest[loose[click[order]]] = len(clustering) + spot[order]
+    inlier[loose[click]] = 1.0
+    won = np.bincount(nearest[loose[np.unique(click)]] - len(clustering), minlength=len(spots))
+    weight = won / max(len(clicks), 1)
+    return replace(
+        clustering,
+        mean=np.vstack([clustering.mean, spots]),
+        covariance=np.concatenate([clustering.covariance, covariance]),
+        weight=np.concatenate([clustering.weight * (1 - weight.sum()), weight]),
+        inlier=inlier,
+        nearest=nearest,
+    )
+
+
+def _scatter(clicks: Clicks, clustering: Clustering) -> float:
+    """Return the click scatter; without one, the clusters' usual size; without clusters, from the image's."""
+    if np.isfinite(clustering.scatter) and clustering.scatter > 0:
+        return clustering.scatter
+    if len(clustering):
+        return float(np.sqrt(np.median(np.trace(clustering.covariance, axis1=1, axis2=2)) / 2))
+    return 0.005 * float(np.sqrt(clicks.area))
+
+
+def _near(
+    points: FloatArray, mean: FloatArray, covariance: FloatArray
+) -> tuple[IntArray, IntArray, FloatArray]:
+    """Find pairs of a point and a component within reach: rows of both and squared Mahalanobis distances."""
+    from scipy.spatial import cKDTree
+
+    if not len(points) or not len(mean):
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
+    radius = np.sqrt(REACH * np.linalg.eigvalsh(covariance)[:, -1])
+    near = cKDTree(points).query_ball_point(mean, radius)
+    component = np.repeat(np.arange(len(mean)), [len(rows) for rows in near])
+    point = np.concatenate([np.asarray(rows, dtype=np.int64) for rows in near])
+    offset = points[point] - mean[component]
+    distance = np.einsum("ni,nij,nj->n", offset, np.linalg.inv(covariance)[component], offset)
+    within = distance <= REACH
+    return point[within], component[within], distance[within]
+
 
 EVEN = 1e-9
 """Votes by which sums of weights may miss a bound that they reach."""

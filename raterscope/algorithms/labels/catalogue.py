@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from raterscope.algorithms.catalogue import Algorithm
+from raterscope.algorithms.labels.data import LabelSettings
 from raterscope.algorithms.labels.dynamic import DynamicSettings, dynibcc
 from raterscope.algorithms.labels.ebcc import EBCCSettings, ebcc
 from raterscope.algorithms.labels.gibbs import GibbsSettings, gibbs
 from raterscope.algorithms.labels.ibcc import DawidSkeneSettings, IBCCSettings, dawid_skene, ibcc
 from raterscope.algorithms.labels.pooled import PooledSettings, pooled
-from raterscope.algorithms.labels.prior import LabelSettings
 from raterscope.algorithms.labels.voting import (
     WeightedSettings,
     majority,
@@ -16,6 +15,7 @@ from raterscope.algorithms.labels.voting import (
     weighted_majority,
     weighted_sum,
 )
+from raterscope.algorithms.settings import Algorithm
 
 __all__ = ["LABELLERS", "labeller_title"]
 

@@ -28,9 +28,11 @@ from raterscope.algorithms.labels.data import (
     Labels,
     LabelsError,
     LabelTrace,
+    PriorSettings,
+    prior_of,
+    standing,
 )
 from raterscope.algorithms.labels.drift import moved
-from raterscope.algorithms.labels.prior import PriorSettings, prior_of, standing
 from raterscope.algorithms.labels.result import counted, fused
 from raterscope.algorithms.progress import Watch, silent
 from raterscope.algorithms.settings import choice, integer, number

@@ -21,14 +21,12 @@ from raterscope.algorithms.labels.data import (
     LabelFusion,
     Labels,
     LabelsError,
-    LabelTrace,
-    default_prior,
-)
-from raterscope.algorithms.labels.prior import (
     LabelSettings,
+    LabelTrace,
     TaskVotes,
     by_span,
     by_task,
+    default_prior,
     standing,
     task_spans,
 )

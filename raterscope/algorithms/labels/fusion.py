@@ -22,19 +22,17 @@ from raterscope.algorithms.annotators.communities import (
     CommunitySettings,
     communities,
 )
-from raterscope.algorithms.catalogue import Plan
 from raterscope.algorithms.labels.catalogue import LABELLERS
 from raterscope.algorithms.labels.copying import copies, copying_in_words
 from raterscope.algorithms.labels.cross_validation import cross_validate
-from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels
+from raterscope.algorithms.labels.data import OPEN, ClassArray, FloatArray, LabelFusion, Labels, PriorSettings
 from raterscope.algorithms.labels.drift import changes_in_words, constancy
 from raterscope.algorithms.labels.pooled import PooledSettings
-from raterscope.algorithms.labels.prior import PriorSettings
 from raterscope.algorithms.labels.rates import rates_of
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.labels.tempering import choose_tempering, is_modelled, tempered
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.algorithms.settings import Settings, SettingsError, choice, integer, number, switch
+from raterscope.algorithms.settings import Plan, Settings, SettingsError, choice, integer, number, switch
 
 __all__ = [
     "BASES",

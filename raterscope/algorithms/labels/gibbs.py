@@ -25,9 +25,13 @@ from raterscope.algorithms.labels.data import (
     IndexArray,
     LabelFusion,
     Labels,
+    LabelSettings,
     LabelTrace,
+    PriorSettings,
+    by_task,
+    prior_of,
+    task_spans,
 )
-from raterscope.algorithms.labels.prior import LabelSettings, PriorSettings, by_task, prior_of, task_spans
 from raterscope.algorithms.labels.result import counted, fused
 from raterscope.algorithms.labels.voting import shares_of_votes
 from raterscope.algorithms.progress import Watch, part, silent

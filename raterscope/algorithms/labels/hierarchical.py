@@ -37,9 +37,12 @@ from raterscope.algorithms.labels.data import (
     IndexArray,
     Labels,
     LabelTrace,
+    by_span,
+    by_task,
     default_prior,
+    standing,
+    task_spans,
 )
-from raterscope.algorithms.labels.prior import by_span, by_task, standing, task_spans
 from raterscope.algorithms.progress import Watch
 
 __all__ = [

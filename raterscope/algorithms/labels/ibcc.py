@@ -24,14 +24,12 @@ from raterscope.algorithms.labels.data import (
     FloatArray,
     LabelFusion,
     Labels,
-    LabelTrace,
-    default_prior,
-)
-from raterscope.algorithms.labels.prior import (
     LabelSettings,
+    LabelTrace,
     PriorSettings,
     TaskVotes,
     by_task,
+    default_prior,
     prior_of,
     standing,
 )

@@ -64,7 +64,9 @@ from raterscope.algorithms.labels.data import (
     FloatArray,
     LabelFusion,
     Labels,
+    LabelSettings,
     LabelTrace,
+    by_span,
     default_prior,
 )
 from raterscope.algorithms.labels.ebcc import tempered_subtypes
@@ -79,7 +81,6 @@ from raterscope.algorithms.labels.hierarchical import (
     sort_votes,
     tempered,
 )
-from raterscope.algorithms.labels.prior import LabelSettings, by_span
 from raterscope.algorithms.labels.result import counted, fused, unsettled
 from raterscope.algorithms.progress import Cancelled, Watch, part, silent
 from raterscope.algorithms.settings import integer, number

@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.labels.catalogue import LABELLERS
-from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels
-from raterscope.algorithms.labels.prior import PriorSettings, task_spans
+from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels, PriorSettings, task_spans
 from raterscope.algorithms.progress import Watch, silent
 
 __all__ = ["POWERS", "Tempering", "choose_tempering", "is_modelled", "tempered"]

@@ -20,8 +20,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.labels.data import OPEN, FloatArray, LabelFusion, Labels, LabelTrace, default_prior
-from raterscope.algorithms.labels.prior import LabelSettings
+from raterscope.algorithms.labels.data import (
+    OPEN,
+    FloatArray,
+    LabelFusion,
+    Labels,
+    LabelSettings,
+    LabelTrace,
+    default_prior,
+)
 from raterscope.algorithms.labels.result import counted, fused
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.algorithms.settings import choice, number

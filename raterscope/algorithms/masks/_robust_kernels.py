@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from raterscope.algorithms.compiling import Array, compiled
-from raterscope.algorithms.masks import _double_pareto
+from raterscope.algorithms.masks.robust import EDGES
 
 __all__ = [
     "BINS",
@@ -33,7 +33,7 @@ BLOCK = 512
 BINS, LOWEST_BIN = 1 << 16, (127 - 24) << 10
 """Of `spectrum`: 64 powers of two from 2^-24 on, a thousand bins each."""
 
-FIRST, LAST = _double_pareto.EDGES
+FIRST, LAST = EDGES
 
 _MATH = {"contract", "reassoc", "nsz", "arcp"}
 _FAR_TAIL = 12.0

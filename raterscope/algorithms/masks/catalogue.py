@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from raterscope.algorithms.catalogue import Algorithm
 from raterscope.algorithms.masks.continuous_staple import ContinuousSTAPLESettings, continuous_staple
 from raterscope.algorithms.masks.mixture import MixtureSettings, mixture
 from raterscope.algorithms.masks.robust import (
@@ -17,6 +16,7 @@ from raterscope.algorithms.masks.robust import (
 )
 from raterscope.algorithms.masks.staple import PSTAPLESettings, STAPLESettings, pstaple, staple
 from raterscope.algorithms.masks.voting import MajoritySettings, majority
+from raterscope.algorithms.settings import Algorithm
 
 __all__ = ["FUSERS"]
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.errors import RefusedError
 from raterscope.algorithms.masks.grid import slab_bounds
+from raterscope.algorithms.progress import RefusedError
 
 __all__ = [
     "OPEN",

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.errors import RefusedError
+from raterscope.algorithms.progress import RefusedError
 
 __all__ = ["Grid", "GridError", "describe_slices", "gaps_between", "slab_bounds"]
 

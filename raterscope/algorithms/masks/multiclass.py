@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.masks._double_pareto import lookup
 from raterscope.algorithms.masks._robust_fit import (
     Columns,
     Likelihood,
@@ -41,6 +40,7 @@ from raterscope.algorithms.masks.robust import (
     StudentSettings,
     bump_sizes,
     gdp_likelihood,
+    lookup,
     side_length,
 )
 from raterscope.algorithms.progress import Look, Watch, no_look, part, repeating, silent

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from raterscope.algorithms.catalogue import Algorithm
 from raterscope.algorithms.pairs import paths
 from raterscope.algorithms.pairs.data import LBISettings, PairFusion, Pairs, PairSettings
 from raterscope.algorithms.pairs.fitting import fit
 from raterscope.algorithms.progress import Watch, silent
+from raterscope.algorithms.settings import Algorithm
 
 __all__ = ["PATHS", "path_title"]
 

@@ -21,7 +21,6 @@ from raterscope.algorithms.pairs.data import (
 )
 from raterscope.algorithms.pairs.evidence import behaviours, match, one_sided
 from raterscope.algorithms.pairs.flip_test import FlipTest, flip_test
-from raterscope.algorithms.pairs.grams import Biases, Grams, Scaled, grams, least_squares, scaled
 from raterscope.algorithms.pairs.knockoffs import (
     UNTESTED,
     construct,
@@ -32,7 +31,7 @@ from raterscope.algorithms.pairs.knockoffs import (
     sphere,
     statistic,
 )
-from raterscope.algorithms.pairs.paths import Path, Way
+from raterscope.algorithms.pairs.paths import Biases, Grams, Path, Scaled, Way, grams, least_squares, scaled
 from raterscope.algorithms.pairs.ranking import components, inconsistency, link, scores_of
 from raterscope.algorithms.pairs.selection import (
     benjamini_hochberg,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from raterscope.algorithms.catalogue import Plan
 from raterscope.algorithms.pairs.catalogue import PATHS
 from raterscope.algorithms.pairs.data import PairFusion, Pairs, PairSettings
 from raterscope.algorithms.progress import Watch, silent
-from raterscope.algorithms.settings import Settings
+from raterscope.algorithms.settings import Plan, Settings
 
 __all__ = ["PairPlan", "fuse"]
 

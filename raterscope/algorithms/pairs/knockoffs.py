@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.pairs.data import HIGHEST_RATE, BoolArray, FloatArray, IndexArray, Pairs
-from raterscope.algorithms.pairs.grams import Biases, Scaled, factors, item_sums
+from raterscope.algorithms.pairs.paths import Biases, Scaled, factors, item_sums
 from raterscope.algorithms.progress import Watch, part, silent, wait_watching
 
 __all__ = [

@@ -20,7 +20,7 @@ from raterscope.algorithms.pairs.data import (
     PairSettings,
 )
 from raterscope.algorithms.pairs.flip_test import FlipTest, flip_test
-from raterscope.algorithms.pairs.grams import Biases, Scaled
+from raterscope.algorithms.pairs.paths import Biases, Scaled
 from raterscope.algorithms.progress import Watch, part, silent
 
 __all__ = [

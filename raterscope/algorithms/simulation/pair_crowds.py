@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from raterscope.algorithms.pairs.data import BoolArray, FloatArray, IndexArray, Pairs
-from raterscope.algorithms.simulation.cell_pictures import STAGES, draw_cell
+from raterscope.algorithms.simulation.smears import STAGES, draw_cell
 
 __all__ = ["WAYS", "PairCrowd", "SimulatedPairs", "draw_item", "simulate_pairs", "study_crowd"]
 

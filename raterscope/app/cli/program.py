@@ -162,7 +162,7 @@ def _window(names: list[str]) -> int:
 
 def _sentence(problem: Exception) -> str:
     """Describe a failure in one printable line."""
-    from raterscope.algorithms.errors import RefusedError
+    from raterscope.algorithms.progress import RefusedError
     from raterscope.app.command_line.output import one_line
     from raterscope.app.errors import InputError
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable
 
-from raterscope.algorithms.catalogue import Algorithm
 from raterscope.algorithms.clicks.stopping import StoppingSettings
 from raterscope.algorithms.clicks.stream import StreamSettings
-from raterscope.algorithms.settings import Settings, Spec
+from raterscope.algorithms.settings import Algorithm, Settings, Spec
 from raterscope.app.kinds.clicks.watching import StepSettings
 from raterscope.app.kinds.kind import Kind
 

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from raterscope.algorithms.catalogue import Algorithm
     from raterscope.algorithms.progress import Watch
-    from raterscope.algorithms.settings import Settings
+    from raterscope.algorithms.settings import Algorithm, Settings
     from raterscope.app.command_line.arguments import Parser
     from raterscope.app.comparison import ComparedItem, Differences
     from raterscope.app.exports import Export, Writer

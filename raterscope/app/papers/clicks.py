@@ -13,11 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from raterscope.algorithms.clicks.cem import CEMSettings, cem
+from raterscope.algorithms.clicks.baseline_clustering import CEMSettings, HACSettings, cem, hac, kmeans
 from raterscope.algorithms.clicks.crowd_size import first_annotators
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
-from raterscope.algorithms.clicks.hard_clustering import HACSettings, hac, kmeans
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
 from raterscope.algorithms.clicks.result import Clustering, Fusion
 from raterscope.algorithms.clicks.stream import StreamPlan, advance, begin

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from raterscope.algorithms.clicks.cem import CEMSettings, cem
+from raterscope.algorithms.clicks.baseline_clustering import CEMSettings, cem, kmeans
 from raterscope.algorithms.clicks.crowd_size import first_annotators
 from raterscope.algorithms.clicks.data import BoolArray, FloatArray
 from raterscope.algorithms.clicks.decision_streams import (
@@ -21,7 +21,6 @@ from raterscope.algorithms.clicks.decision_streams import (
 )
 from raterscope.algorithms.clicks.dem import DEMSettings, dem
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
-from raterscope.algorithms.clicks.hard_clustering import kmeans
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
 from raterscope.algorithms.clicks.voting import majority
 from raterscope.algorithms.evaluation import evaluate

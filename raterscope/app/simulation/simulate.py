@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from raterscope import __version__
-from raterscope.algorithms.errors import RefusedError
 from raterscope.algorithms.labels.data import Labels
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.algorithms.progress import Watch, part, repeating, silent
+from raterscope.algorithms.progress import RefusedError, Watch, part, repeating, silent
 from raterscope.algorithms.settings import Settings
 from raterscope.algorithms.simulation.click_crowds import (
     JOINING,

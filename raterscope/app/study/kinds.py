@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.algorithms.labels.result import LabelResult
-from raterscope.algorithms.masks.report import CaseResult
+from raterscope.algorithms.masks.fusion import CaseResult
 from raterscope.algorithms.pairs.data import PairFusion
 from raterscope.app.review import REVIEWED, ReviewedKind, reviewed
 from raterscope.app.study.records import ImageEntry, Item, MaskLog, RunEntry

@@ -18,7 +18,7 @@ from raterscope.algorithms.labels.data import OPEN
 from raterscope.algorithms.labels.result import LabelResult
 from raterscope.algorithms.masks.calibration import Calibration
 from raterscope.algorithms.masks.data import MaskFusion, Settled
-from raterscope.algorithms.masks.report import CaseResult, Report
+from raterscope.algorithms.masks.fusion import CaseResult, Report
 from raterscope.algorithms.pairs.data import BEHAVIOURS, HIGHEST_RATE, RULES, PairFusion
 from raterscope.app.errors import plain
 from raterscope.app.formats.tables import FARTHEST

@@ -23,8 +23,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from raterscope.algorithms.labels.data import OPEN, Labels
-from raterscope.algorithms.labels.prior import PriorSettings, prior_of
+from raterscope.algorithms.labels.data import OPEN, Labels, PriorSettings, prior_of
 from raterscope.algorithms.settings import Settings
 from raterscope.widgets import theme
 from raterscope.widgets.panels.prior_form import PriorForm

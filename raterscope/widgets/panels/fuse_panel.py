@@ -18,8 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from raterscope.algorithms.catalogue import Algorithm
-from raterscope.algorithms.settings import Settings
+from raterscope.algorithms.settings import Algorithm, Settings
 from raterscope.resources.bibliography import cite
 from raterscope.text.numbers import time_left
 from raterscope.widgets import theme

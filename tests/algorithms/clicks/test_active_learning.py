@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.clicks import FusionPlan, fuse
-from raterscope.algorithms.clicks.active_learning import next_images, whom_to_ask
 from raterscope.algorithms.clicks.experience import Experience, experience_of
+from raterscope.algorithms.clicks.stopping import next_images, whom_to_ask
 from raterscope.algorithms.evaluation import evaluate
 from raterscope.algorithms.progress import Cancelled
 from tests.algorithms.clicks.crowds import in_order, made, quantius, until

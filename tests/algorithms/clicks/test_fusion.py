@@ -18,7 +18,7 @@ from raterscope.algorithms.clicks import (
     fuse,
     pool_rates,
 )
-from raterscope.algorithms.clicks.hard_clustering import HACSettings
+from raterscope.algorithms.clicks.baseline_clustering import HACSettings
 from raterscope.algorithms.clicks.result import AnnotatorRates, precision_of
 from raterscope.algorithms.evaluation import evaluate
 from raterscope.algorithms.settings import SettingsError

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from raterscope.algorithms.clicks.cem import CEMSettings, cem
+from raterscope.algorithms.clicks.baseline_clustering import CEMSettings, cem
 from raterscope.algorithms.clicks.fusion import FusionPlan
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
 from raterscope.algorithms.evaluation import evaluate

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from raterscope.algorithms.clicks.cem import CEMSettings, cem
+from raterscope.algorithms.clicks.baseline_clustering import CEMSettings, cem
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
 from raterscope.algorithms.clicks.result import Clustering

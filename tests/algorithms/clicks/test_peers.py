@@ -8,7 +8,7 @@ from scipy.cluster.hierarchy import fclusterdata
 from sklearn.cluster import DBSCAN, HDBSCAN, KMeans
 
 from raterscope.algorithms.clicks import CLUSTERERS, ClicksError
-from raterscope.algorithms.clicks.hard_clustering import (
+from raterscope.algorithms.clicks.baseline_clustering import (
     LARGEST,
     DBSCANSettings,
     HACSettings,

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.clicks import Clicks, Votes
-from raterscope.algorithms.clicks.assignment import cluster_scores
 from raterscope.algorithms.clicks.data import ClicksError
 from raterscope.algorithms.clicks.dem import DEMSettings
 from raterscope.algorithms.clicks.dem import dem as detect
 from raterscope.algorithms.clicks.fusion import fuse
 from raterscope.algorithms.clicks.result import Detection
 from raterscope.algorithms.clicks.robustness import score_notice
+from raterscope.algorithms.clicks.voting import cluster_scores
 from tests.algorithms.clicks.crowds import made
 
 

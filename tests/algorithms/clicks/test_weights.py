@@ -15,14 +15,12 @@ import pytest
 from raterscope.algorithms.clicks import Clicks, FusionPlan, Votes, fuse, learn_from_each_other
 from raterscope.algorithms.clicks._crowd import sort_into_cells
 from raterscope.algorithms.clicks._path import Path, walk
-from raterscope.algorithms.clicks.active_learning import next_images, whom_to_ask
-from raterscope.algorithms.clicks.dem import DEMSettings, dem
+from raterscope.algorithms.clicks.dem import DEMSettings, dem, recursive
 from raterscope.algorithms.clicks.experience import experience_of
 from raterscope.algorithms.clicks.learning import learn
 from raterscope.algorithms.clicks.oem import OEMSettings, oem
-from raterscope.algorithms.clicks.recursive import recursive
 from raterscope.algorithms.clicks.robustness import same_clusters
-from raterscope.algorithms.clicks.stopping import outlook
+from raterscope.algorithms.clicks.stopping import next_images, outlook, whom_to_ask
 from raterscope.algorithms.clicks.stream import advance, begin
 from raterscope.algorithms.clicks.voting import MajoritySettings, ShareSettings, majority, share
 from raterscope.algorithms.evaluation import match

@@ -5,8 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from raterscope.algorithms.labels.data import OPEN, Confusion, Labels, LabelsError, LabelTrace, default_prior
-from raterscope.algorithms.labels.prior import PriorSettings, prior_of
+from raterscope.algorithms.labels.data import (
+    OPEN,
+    Confusion,
+    Labels,
+    LabelsError,
+    LabelTrace,
+    PriorSettings,
+    default_prior,
+    prior_of,
+)
 from raterscope.algorithms.labels.result import counted, fused
 from tests.algorithms.labels.test_voting import crowd, names
 

@@ -8,9 +8,8 @@ import pytest
 from scipy.special import gammaln, psi
 
 from raterscope.algorithms.labels import ibcc as ibcc_module
-from raterscope.algorithms.labels.data import OPEN, Labels, LabelsError
+from raterscope.algorithms.labels.data import OPEN, Labels, LabelsError, prior_of
 from raterscope.algorithms.labels.ibcc import IBCCSettings, ibcc
-from raterscope.algorithms.labels.prior import prior_of
 from raterscope.algorithms.progress import Cancelled
 from tests.algorithms.labels.test_gibbs import TINY, exact
 from tests.algorithms.labels.test_voting import crowd, names, read

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.labels.assessment import assess
-from raterscope.algorithms.labels.data import OPEN, Labels
-from raterscope.algorithms.labels.prior import LabelSettings
+from raterscope.algorithms.labels.data import OPEN, Labels, LabelSettings
 from raterscope.algorithms.labels.voting import (
     WeightedSettings,
     majority,

@@ -16,8 +16,7 @@ from raterscope.algorithms.masks.calibration import (
 )
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import OPEN, Masks
-from raterscope.algorithms.masks.fusion import MaskPlan, fuse
-from raterscope.algorithms.masks.report import report_on
+from raterscope.algorithms.masks.fusion import MaskPlan, fuse, report_on
 from tests.benchmarks.calibration.masks import beyond, calibration_error, log_loss, whole
 
 

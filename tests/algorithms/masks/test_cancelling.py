@@ -16,9 +16,8 @@ from raterscope.algorithms import progress
 from raterscope.algorithms.masks.calibration import calibrate
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.disputes import disputes
-from raterscope.algorithms.masks.fusion import MaskPlan, fuse
+from raterscope.algorithms.masks.fusion import MaskPlan, fuse, report_on
 from raterscope.algorithms.masks.metrics import against, pairwise
-from raterscope.algorithms.masks.report import report_on
 from raterscope.algorithms.masks.voting import majority
 from raterscope.algorithms.progress import Cancelled
 from tests.algorithms.masks.staple_cases import ball, named

@@ -8,8 +8,7 @@ import pytest
 
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import OPEN, Masks
-from raterscope.algorithms.masks.fusion import MaskPlan, fuse, stack
-from raterscope.algorithms.masks.report import report_on
+from raterscope.algorithms.masks.fusion import MaskPlan, fuse, report_on, stack
 from raterscope.algorithms.progress import Cancelled
 from raterscope.algorithms.settings import SettingsError
 

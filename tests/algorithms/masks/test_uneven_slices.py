@@ -8,12 +8,10 @@ import pytest
 from raterscope.algorithms.masks.catalogue import FUSERS
 from raterscope.algorithms.masks.data import Masks, MasksError, volumes_of
 from raterscope.algorithms.masks.disputes import dispute_by_slice, disputes
-from raterscope.algorithms.masks.distance import domain, signed_distance
-from raterscope.algorithms.masks.fusion import MaskPlan, fuse
+from raterscope.algorithms.masks.distance import domain, interpolate, signed_distance
+from raterscope.algorithms.masks.fusion import MaskPlan, fuse, report_on
 from raterscope.algorithms.masks.metrics import against, compare, distance_to, pairwise
-from raterscope.algorithms.masks.report import report_on
 from raterscope.algorithms.masks.robust import GaussianSettings, gaussian
-from raterscope.algorithms.masks.slice_interpolation import interpolate
 
 RNG = np.random.default_rng(4)
 SPACING = (2.5, 0.8, 0.6)

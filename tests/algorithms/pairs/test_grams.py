@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.pairs import Pairs, PairsError
-from raterscope.algorithms.pairs import grams as grams_module
-from raterscope.algorithms.pairs.grams import grams, least_squares, scaled
+from raterscope.algorithms.pairs import paths as grams_module
+from raterscope.algorithms.pairs.paths import grams, least_squares, scaled
 
 
 def read(root: Path, name: str) -> Pairs:

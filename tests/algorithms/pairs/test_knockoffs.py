@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.pairs.data import CONSTRUCTIONS, HIGHEST_RATE
-from raterscope.algorithms.pairs.grams import grams, least_squares, scaled
 from raterscope.algorithms.pairs.knockoffs import construct, cuts, gaps, shares, sphere, statistic
-from raterscope.algorithms.pairs.paths import iss, lasso
+from raterscope.algorithms.pairs.paths import grams, iss, lasso, least_squares, scaled
 from tests.algorithms.pairs.test_grams import full, read, scattered
 
 

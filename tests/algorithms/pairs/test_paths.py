@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from raterscope.algorithms.pairs.grams import grams, scaled
 from raterscope.algorithms.pairs.knockoffs import cuts, gaps, statistic
-from raterscope.algorithms.pairs.paths import Path, iss, lasso, lbi
+from raterscope.algorithms.pairs.paths import Path, grams, iss, lasso, lbi, scaled
 from raterscope.algorithms.progress import Cancelled
 from tests.algorithms.pairs.test_grams import read, scattered
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from raterscope.algorithms.pairs.grams import grams, least_squares, scaled
+from raterscope.algorithms.pairs.paths import grams, least_squares, scaled
 from raterscope.algorithms.pairs.selection import (
     benjamini_hochberg,
     bias_probabilities,

@@ -10,9 +10,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.catalogue import Algorithm, Plan
 from raterscope.algorithms.progress import silent
-from raterscope.algorithms.settings import Settings
+from raterscope.algorithms.settings import Algorithm, Plan, Settings
 from raterscope.app import outcome, running
 from raterscope.app.exports import Export
 from raterscope.app.kinds.kind import (

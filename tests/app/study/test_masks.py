@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.masks.data import OPEN, Masks, Settled
+from raterscope.algorithms.masks.fusion import CaseResult, report_on
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.algorithms.masks.report import CaseResult, report_on
 from raterscope.algorithms.masks.voting import MajoritySettings, majority
 from raterscope.app.formats.records import VolumeFile
 from raterscope.app.formats.volumes import find_volumes

@@ -5,16 +5,16 @@ import pytest
 
 from raterscope.algorithms.clicks.decision_streams import DecisionState, recursive_em
 from raterscope.algorithms.clicks.decision_streams import begin as begin_deciding
+from raterscope.algorithms.clicks.dem import detect_online
 from raterscope.algorithms.clicks.experience import Experience, experience_of
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse
-from raterscope.algorithms.clicks.recursive import detect_online
 from raterscope.algorithms.clicks.stopping import Outlook, outlook
 from raterscope.algorithms.clicks.stream import StreamPlan, StreamState, advance, begin
 from raterscope.algorithms.simulation.click_crowds import separated_crowd
 from raterscope.app.study.arrays import pack, unpack
 from tests.algorithms.clicks.crowds import until
-from tests.algorithms.clicks.test_recursive import found_votes
-from tests.algorithms.clicks.test_recursive import until as first_votes
+from tests.algorithms.clicks.test_dem import found_votes
+from tests.algorithms.clicks.test_dem import until as first_votes
 from tests.app.study.test_arrays import same
 
 

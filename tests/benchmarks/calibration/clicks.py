@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from raterscope.algorithms.clicks.assignment import stray_chance
 from raterscope.algorithms.clicks.data import Clicks, FloatArray
 from raterscope.algorithms.clicks.dem import DEMSettings
 from raterscope.algorithms.clicks.fusion import FusionPlan, fuse, learn_from_each_other, pool_rates
 from raterscope.algorithms.clicks.learning import learn
 from raterscope.algorithms.clicks.result import Fusion, Votes
+from raterscope.algorithms.clicks.voting import stray_chance
 from raterscope.algorithms.evaluation import Evaluation, calibration, evaluate, true_detections
 from raterscope.algorithms.progress import silent
 from raterscope.algorithms.simulation.click_crowds import click_on, gather

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from raterscope.algorithms.clicks.active_learning import NextAnnotators, next_images, whom_to_ask
 from raterscope.algorithms.clicks.data import Clicks
 from raterscope.algorithms.clicks.experience import Experience, experience_of
 from raterscope.algorithms.clicks.result import Fusion
+from raterscope.algorithms.clicks.stopping import NextAnnotators, next_images, whom_to_ask
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import running
 from raterscope.app.formats.growing_files import Growth, Position, look

@@ -65,7 +65,7 @@ def _title(algorithm: str) -> str:
 
 def _catalogues() -> Catalogues:
     from raterscope.algorithms.clicks import CLUSTERERS, DETECTORS
-    from raterscope.algorithms.clicks.assignment import AssignmentSettings
+    from raterscope.algorithms.clicks.voting import AssignmentSettings
 
     lists = (
         Catalogue("algorithms for clicks (--algorithm, with run: ALGORITHM)", CLUSTERERS),

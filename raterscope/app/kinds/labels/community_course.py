@@ -9,9 +9,13 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.annotators.common_tasks import CommonTaskSettings, common_task_communities
+from raterscope.algorithms.annotators.common_tasks import (
+    CommonTaskSettings,
+    CommunitiesOverTime,
+    common_task_communities,
+    follow,
+)
 from raterscope.algorithms.annotators.communities import Communities, CommunitySettings, communities
-from raterscope.algorithms.annotators.community_changes import CommunitiesOverTime, follow
 from raterscope.algorithms.labels import Confusion
 from raterscope.algorithms.labels.data import FloatArray, LabelFusion, Labels
 from raterscope.algorithms.labels.drift import at

@@ -12,13 +12,13 @@ from raterscope.algorithms.labels.assessment import Assessment
 from raterscope.algorithms.labels.fusion import LabelPlan
 from raterscope.algorithms.labels.ibcc import ibcc
 from raterscope.algorithms.progress import Watch, part, silent
-from raterscope.algorithms.simulation.cell_pictures import draw_cell
 from raterscope.algorithms.simulation.label_crowds import (
     CHANGES,
     SimulatedLabels,
     scoring_crowd,
     simulate_labels,
 )
+from raterscope.algorithms.simulation.smears import draw_cell
 from raterscope.app.command_line.output import make_folder
 from raterscope.app.kinds.kind import Sample
 from raterscope.app.kinds.labels.answers import assessed

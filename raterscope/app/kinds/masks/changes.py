@@ -10,8 +10,8 @@ from scipy import ndimage
 from raterscope.algorithms.masks.data import OPEN as UNSETTLED
 from raterscope.algorithms.masks.data import MaskFusion
 from raterscope.algorithms.masks.disputes import least_volume, tolerance_of
+from raterscope.algorithms.masks.fusion import CaseResult
 from raterscope.algorithms.masks.metrics import placed
-from raterscope.algorithms.masks.report import CaseResult
 from raterscope.app.comparison import Box, ComparedItem, Differences
 from raterscope.app.errors import counted, plain
 from raterscope.app.review import Region, known_voxels

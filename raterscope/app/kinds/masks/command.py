@@ -11,8 +11,7 @@ from pathlib import Path
 
 from raterscope.algorithms.annotators.similarity import CaseAgreement, cluster_raters
 from raterscope.algorithms.masks.catalogue import FUSERS
-from raterscope.algorithms.masks.fusion import MaskPlan
-from raterscope.algorithms.masks.report import CaseResult
+from raterscope.algorithms.masks.fusion import CaseResult, MaskPlan
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.annotator_names import TRUTH_WORD
 from raterscope.app.command_line.output import (

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from raterscope.algorithms.masks.data import OPEN, BoolArray, MaskFusion
-from raterscope.algorithms.masks.report import CaseResult, Report
+from raterscope.algorithms.masks.fusion import CaseResult, Report
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.coding import NOTHING_CODED, Coding, merged
 from raterscope.app.errors import InputError, plain

@@ -17,8 +17,8 @@ from raterscope.algorithms.annotators.similarity import (
     same_consensus,
 )
 from raterscope.algorithms.masks.data import MaskFusion
+from raterscope.algorithms.masks.fusion import CaseResult
 from raterscope.algorithms.masks.mixture import MixtureSettings, mixture
-from raterscope.algorithms.masks.report import CaseResult
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import plain
 from raterscope.app.formats.output_files import shortest, write_table

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.data import BoolArray, Box, Float32Array, MaskFusion
+from raterscope.algorithms.masks.fusion import CaseResult, Report
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.metrics import Comparison, compare
-from raterscope.algorithms.masks.report import CaseResult, Report
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.formats.output_files import (
     distinct,

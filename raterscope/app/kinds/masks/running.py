@@ -12,10 +12,9 @@ import numpy as np
 
 from raterscope.algorithms.masks.calibration import LEVELS, Calibration, check_left_out, pooled, with_gold
 from raterscope.algorithms.masks.data import BoolArray, FloatArray, MaskFusion, Masks, MasksError, Settled
-from raterscope.algorithms.masks.fusion import MaskPlan, fuse
+from raterscope.algorithms.masks.distance import skipped_slices
+from raterscope.algorithms.masks.fusion import CaseResult, MaskPlan, Report, fuse, report_on
 from raterscope.algorithms.masks.grid import Grid, describe_slices
-from raterscope.algorithms.masks.report import CaseResult, Report, report_on
-from raterscope.algorithms.masks.slice_interpolation import skipped_slices
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app import outcome, running
 from raterscope.app.outcome import Outcome

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from raterscope.algorithms.clicks.active_learning import NextAnnotators, whom_to_ask
 from raterscope.algorithms.clicks.experience import experience_of
 from raterscope.algorithms.clicks.fusion import FusionPlan
+from raterscope.algorithms.clicks.stopping import NextAnnotators, whom_to_ask
 from raterscope.algorithms.progress import Watch
 from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.clicks.annotators import alias

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QStackedWidget, QTabWidget, QWidget
 
 from raterscope.algorithms.clicks import CLUSTERERS, DETECTORS
-from raterscope.algorithms.clicks.assignment import AssignmentSettings
+from raterscope.algorithms.clicks.voting import AssignmentSettings
 from raterscope.app.workspaces.clicks.scene import ClicksSession
 from raterscope.app.workspaces.core import WorkspaceCore, WorkspacePanel, WorkspacePart
 from raterscope.app.workspaces.screen import WorkspaceScreen

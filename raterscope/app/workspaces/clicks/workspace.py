@@ -9,7 +9,7 @@ from typing import Any
 from PySide6.QtWidgets import QMenu, QWidget
 
 from raterscope.algorithms.clicks import FusionPlan
-from raterscope.algorithms.clicks.assignment import AssignmentSettings
+from raterscope.algorithms.clicks.voting import AssignmentSettings
 from raterscope.algorithms.progress import Watch
 from raterscope.app.comparison import Change
 from raterscope.app.contents import Contents

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from raterscope.algorithms.annotators.common_tasks import common_tasks
+from raterscope.algorithms.annotators.common_tasks import EVENTS, CommunitiesOverTime, common_tasks
 from raterscope.algorithms.annotators.communities import CommunitySettings, communities
-from raterscope.algorithms.annotators.community_changes import EVENTS, CommunitiesOverTime
 from raterscope.algorithms.annotators.similarity import fitting_scale, roots_of, similarity_of_roots
 from raterscope.algorithms.labels.data import FloatArray, Labels
 from raterscope.algorithms.progress import Watch

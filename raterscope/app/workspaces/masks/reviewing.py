@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QObject, Signal
 
 from raterscope.algorithms.masks.data import OPEN, Settled
+from raterscope.algorithms.masks.distance import interpolate
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.algorithms.masks.slice_interpolation import interpolate
 from raterscope.algorithms.progress import Watch
 from raterscope.app.contents import Written
 from raterscope.app.document import Document

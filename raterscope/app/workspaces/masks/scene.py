@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raterscope.algorithms.masks.data import OPEN, BoolArray, Float32Array, MaskFusion, Settled
-from raterscope.algorithms.masks.report import CaseResult, Report
+from raterscope.algorithms.masks.fusion import CaseResult, Report
 from raterscope.algorithms.progress import Watch, part
 from raterscope.app.errors import InputError, plain
 from raterscope.app.formats.records import Volume

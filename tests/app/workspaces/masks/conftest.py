@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from raterscope.algorithms.masks import Masks
-from raterscope.algorithms.masks.fusion import MaskPlan, fuse
+from raterscope.algorithms.masks.fusion import MaskPlan, fuse, report_on
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.algorithms.masks.report import report_on
 from raterscope.app.formats.volumes import find_volumes
 from raterscope.app.kinds.masks.running import fuse_inputs, gather, keep
 from raterscope.app.study import Study

@@ -11,9 +11,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from raterscope.algorithms.masks.data import Masks, MaskTrace, fused
+from raterscope.algorithms.masks.fusion import CaseResult, report_on
 from raterscope.algorithms.masks.grid import Grid
 from raterscope.algorithms.masks.metrics import Comparison
-from raterscope.algorithms.masks.report import CaseResult, report_on
 from raterscope.app.review import Decision
 from raterscope.app.study import RunRecord, Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks

@@ -18,8 +18,8 @@ from raterscope.algorithms.masks.data import (
     Masks,
     volumes_of,
 )
+from raterscope.algorithms.masks.fusion import Report
 from raterscope.algorithms.masks.metrics import Comparison, against, compare, placed
-from raterscope.algorithms.masks.report import Report
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import plain
 from raterscope.app.kinds.masks.running import MARGIN

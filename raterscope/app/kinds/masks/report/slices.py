@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from raterscope.algorithms.masks.data import BoolArray
+from raterscope.algorithms.masks.fusion import Report
 from raterscope.algorithms.masks.grid import Grid
-from raterscope.algorithms.masks.report import Report
 from raterscope.algorithms.progress import Watch, part, silent
 from raterscope.app.errors import InputError
 from raterscope.app.formats.records import Volume
