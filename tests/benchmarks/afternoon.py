@@ -65,16 +65,16 @@ QUIET = 0.01
 
 WHEN_SHOWN = """
 import os, time
-from raterscope.app.window import starting
+from raterscope.app.window import startup
 
-class Shown(starting.MainWindow):
+class Shown(startup.MainWindow):
     def paintEvent(self, event):
         super().paintEvent(event)
         print(time.time(), flush=True)
         os._exit(0)
 
-starting.MainWindow = Shown
-starting.main()
+startup.MainWindow = Shown
+startup.main()
 """
 
 

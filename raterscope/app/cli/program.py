@@ -154,7 +154,7 @@ def _window(names: list[str]) -> int:
             "there is no display to open the window on; `raterscope --help` lists what works without one"
         )
     try:
-        from raterscope.app.window.starting import main as open_window
+        from raterscope.app.window.startup import main as open_window
     except ImportError as error:  # a machine without Qt, or without the libraries that Qt needs
         raise InputError(f"the window's libraries cannot be loaded: {error}") from error
     return open_window(paths)

@@ -5,21 +5,97 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, QUrl, Signal
+from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog, QWidget
 
-from raterscope.algorithms.progress import Watch
+from raterscope.algorithms.progress import Watch, part
 from raterscope.app.contents import Contents
 from raterscope.app.document import Document
+from raterscope.app.jobs import Job, Jobs
 from raterscope.app.provenance import Provenance, provenance_of_report
+from raterscope.app.simulation.setups import SETUPS, Setup
 from raterscope.app.study import Study
-from raterscope.app.window.asking import ask
+from raterscope.app.window import preferences
+from raterscope.app.window.bars import ask
 from raterscope.app.window.importing import STUDIES, Importing
-from raterscope.app.window.leaving import Leaving
-from raterscope.app.window.recent import Recent
+from raterscope.app.window.unsaved_results import Leaving
+from raterscope.widgets.dialogs.output_dialogs import PapersDialog, SetupOffer, SimulationDialog
 
-__all__ = ["Files"]
+if TYPE_CHECKING:
+    from raterscope.algorithms.settings import Settings
+__all__ = ["LOOK_MS", "Files", "Recent", "Reproducing", "wait_no_longer"]
+
+
+LOOK_MS = 2000
+"""How long an answer is waited for; a drive that gives none by then is not asked again until it does."""
+
+
+class Recent(QObject):
+    """Lists the studies that were opened lately.
+
+    Parameters
+    ----------
+    jobs : Jobs
+    parent : QObject
+
+    Signals
+    -------
+    changed
+        `offered` may be another list.
+    """
+
+    changed = Signal()
+
+    def __init__(self, jobs: Jobs, parent: QObject) -> None:
+        super().__init__(parent)
+        self._jobs = jobs
+        self._looking: Job | None = None
+        self._there: dict[Path, bool] = {}
+
+    @property
+    def offered(self) -> tuple[Path, ...]:
+        """Those that may be there, the last one first."""
+        return tuple(path for path in preferences.recent_studies() if self._there.get(path, True))
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of the last one that is there; None where nothing is known to be."""
+        return next((path.parent for path in self.offered if path in self._there), None)
+
+    def look(self) -> None:
+        """Look which of them are there."""
+        if self._looking is not None and not self._looking.left:
+            return
+        job = self._jobs.start(
+            "Looking for studies", partial(_look, preferences.recent_studies()), quiet=True
+        )
+        self._looking = job
+        job.finished.connect(self._on_found)
+        wait_no_longer(job, LOOK_MS)
+
+    def _on_found(self, there: dict[Path, bool]) -> None:
+        self._there = there
+        self.changed.emit()
+
+
+def wait_no_longer(job: Job, milliseconds: int) -> None:
+    """Cancel a job that asks a drive, if it has no answer by then."""
+    timer = QTimer(job)
+    timer.setSingleShot(True)
+    timer.timeout.connect(job.cancel)
+    timer.start(milliseconds)
+
+
+def _look(paths: Sequence[Path], watch: Watch) -> dict[Path, bool]:
+    found = {}
+    for done, path in enumerate(paths):
+        watch(done / len(paths), "looking for studies")
+        found[path] = path.is_file()
+    return found
+
 
 REPORTS = "Web page (*.html);;PDF (*.pdf)"
 INPUTS = (
@@ -172,3 +248,79 @@ def _provenance(study: Study, watch: Watch) -> Provenance:
 def _find_images(folder: Path, study: Study, _watch: Watch) -> str:
     found = study.relocate_all(folder)
     return f"{len(found)} image{'' if len(found) == 1 else 's'} found in {folder}."
+
+
+class Reproducing(QObject):
+    """Asks what is to be simulated or measured again, and does it in a thread.
+
+    Signals
+    -------
+    begun(Job)
+        A simulation, which is shown with Cancel wherever one is.
+    message(str), refused(str)
+        What was made, and what could not be.
+    """
+
+    begun = Signal(object)
+    message = Signal(str)
+    refused = Signal(str)
+
+    def __init__(self, files: Files, jobs: Jobs, window: QWidget) -> None:
+        super().__init__(window)
+        self._files = files
+        self._jobs = jobs
+        self._window = window
+
+    def ask_simulation(self) -> None:
+        """Ask for a set-up, its parameters and a folder."""
+        offers = [SetupOffer(one.name, one.title, one.summary, one.settings) for one in SETUPS.values()]
+        dialog = SimulationDialog(offers, self._place(), self._window)
+        dialog.accepted.connect(partial(self._simulate, dialog))
+        dialog.open()
+
+    def _simulate(self, dialog: SimulationDialog) -> None:
+        setup = SETUPS[dialog.name]
+        folder = Path(dialog.folder).expanduser()
+        work = partial(_simulated, setup, dialog.settings, folder)
+        job = self._jobs.start(f"Simulating {setup.title.lower()}", work, costly=True)
+        job.finished.connect(self._on_simulated)
+        job.failed.connect(self.refused)
+        self.begun.emit(job)
+
+    def _on_simulated(self, study: Path) -> None:
+        self._files.open_study(study)
+        self.message.emit(f"Simulated data saved to {study.parent}.")
+
+    def ask_papers(self) -> None:
+        """Ask for the form of the page and its folder."""
+        dialog = PapersDialog(f"{self._place()}/papers", self._window)
+        dialog.accepted.connect(partial(self._measure, dialog))
+        dialog.open()
+
+    def _measure(self, dialog: PapersDialog) -> None:
+        data = Path(dialog.data).expanduser() if dialog.data else None
+        work = partial(_measured, Path(dialog.folder).expanduser(), data, dialog.full)
+        job = self._jobs.start("Reproducing the papers", work, costly=True)
+        job.finished.connect(self._on_measured)
+        job.failed.connect(self.refused)
+        self.message.emit("Reproducing the papers. The Jobs tab shows progress and can cancel it.")
+
+    def _on_measured(self, page: Path) -> None:
+        self.message.emit(f"Saved the page of the papers to {page}.")
+        QDesktopServices.openUrl(QUrl.fromLocalFile(str(page)))
+
+    def _place(self) -> str:
+        return self._files.folder() or str(Path.home())
+
+
+def _simulated(setup: Setup, settings: Settings, folder: Path, watch: Watch) -> Path:
+    from raterscope.app.simulation.simulate import simulate, study_in
+
+    drawn = simulate(setup, settings, folder, part(watch, 0.0, 0.8))
+    return study_in(setup, drawn, part(watch, 0.8, 1.0))
+
+
+def _measured(folder: Path, data: Path | None, full: bool, watch: Watch) -> Path:
+    from raterscope.app.papers.page import make_page
+
+    return make_page(folder, watch, data=data, full=full)

@@ -39,7 +39,7 @@ from raterscope.app.kinds.masks.reading import (
 from raterscope.app.kinds.pairs.reading import items_of
 from raterscope.app.study import Study
 from raterscope.app.study.kinds import question_kinds
-from raterscope.app.window.asking import ask
+from raterscope.app.window.bars import ask
 from raterscope.widgets.dialogs.import_dialogs import (
     ColumnMappingDialog,
     MappingField,

@@ -16,20 +16,21 @@ from raterscope.app.document import Document
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.review import Decision
 from raterscope.app.study import RunEntry
-from raterscope.app.window import memory
-from raterscope.app.window.exporting import Exporting
-from raterscope.app.window.figures import Figures
-from raterscope.app.window.files import Files
-from raterscope.app.window.habits import Habits
+from raterscope.app.window import preferences
+from raterscope.app.window.bars import NoticeBar, StatusLine, TopBar
+from raterscope.app.window.exporting import Exporting, Figures
+from raterscope.app.window.files import Files, Recent, Reproducing
 from raterscope.app.window.importing import Importing
-from raterscope.app.window.keeping import Keeping, UnsavedBar
-from raterscope.app.window.leaving import Leaving
-from raterscope.app.window.menus import Menus
-from raterscope.app.window.moving import MovedBar, Moving, saved_in_words
-from raterscope.app.window.parts import NoticeBar, StatusLine, TopBar
-from raterscope.app.window.recent import Recent
-from raterscope.app.window.reopening import OfferBar, Reopening
-from raterscope.app.window.reproducing import Reproducing
+from raterscope.app.window.menus import Habits, Menus
+from raterscope.app.window.session_restore import OfferBar, Reopening
+from raterscope.app.window.unsaved_results import (
+    Keeping,
+    Leaving,
+    MovedBar,
+    Moving,
+    UnsavedBar,
+    saved_in_words,
+)
 from raterscope.app.workspaces.catalogue import WORKSPACES, WorkspaceKind
 from raterscope.app.workspaces.screen import TABS, WorkspaceScreen
 from raterscope.widgets.notes import EmptyState
@@ -128,7 +129,7 @@ class MainWindow(QMainWindow):
         self.files.searched.connect(self.notice.hide)
         self._restore()
         self._on_replaced()
-        kept = memory.folder() / "whereabouts" if remembers else None
+        kept = preferences.folder() / "whereabouts" if remembers else None
         self.reopening = Reopening(self.document, self.offer, kept, self)
 
     def open_paths(self, paths: Sequence[Path]) -> None:
@@ -154,7 +155,7 @@ class MainWindow(QMainWindow):
             self.status.set_news("")
         else:
             if self._remembers:
-                memory.remember_recent(contents.path)
+                preferences.remember_recent(contents.path)
             self.bar.set_study(contents.path)
         self.setWindowTitle(f"{contents.path.name} - Raterscope" if contents else "Raterscope")
         self._on_changed()
@@ -240,13 +241,13 @@ class MainWindow(QMainWindow):
         workspace.escaped.connect(self.habits.leave_full_screen)
         self.figures.listen_to(workspace)
         for name in (*workspace.PARTS, TABS) if self._remembers else ():
-            state = memory.recall(f"{kind.kind}/{name}")
+            state = preferences.recall(f"{kind.kind}/{name}")
             if state is not None:
                 workspace.restore_layout(name, state)
         if self._remembers:
             hidden = f"{kind.kind}/hidden"
-            workspace.blind_mode.set(memory.is_on(hidden))
-            workspace.blind_mode.changed.connect(partial(memory.remember, hidden))
+            workspace.blind_mode.set(preferences.is_on(hidden))
+            workspace.blind_mode.changed.connect(partial(preferences.remember, hidden))
         self._workspaces[kind.kind] = workspace
         self._pages.addWidget(workspace)
         return workspace
@@ -340,13 +341,13 @@ class MainWindow(QMainWindow):
         super().closeEvent(event)
 
     def _remember(self) -> None:
-        memory.remember("window", self.saveGeometry())
+        preferences.remember("window", self.saveGeometry())
         for kind, workspace in self._workspaces.items():
             for name, state in workspace.layout_state().items():
-                memory.remember(f"{kind}/{name}", state)
+                preferences.remember(f"{kind}/{name}", state)
 
     def _restore(self) -> None:
-        geometry = memory.recall("window") if self._remembers else None
+        geometry = preferences.recall("window") if self._remembers else None
         if geometry is None or not self.restoreGeometry(geometry):
             self.resize(QSize(1440, 900).boundedTo(self.screen().availableSize() - FRAME))
 

@@ -24,8 +24,8 @@ def take(study: Path, picture: Path) -> None:
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
     from PySide6.QtWidgets import QApplication
 
-    from raterscope.app.window.look import apply_look
     from raterscope.app.window.main_window import MainWindow
+    from raterscope.app.window.preferences import apply_look
     from raterscope.app.workspaces.labels.workspace import LabelsWorkspace
     from raterscope.app.workspaces.pairs.workspace import PairsWorkspace
 

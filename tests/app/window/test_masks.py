@@ -16,7 +16,7 @@ from raterscope.app.kinds.masks.running import fuse_inputs, gather, keep
 from raterscope.app.review import described_structures
 from raterscope.app.study import Study
 from raterscope.app.study.masks import mask_entries
-from raterscope.app.window.palette import Palette
+from raterscope.app.window.command_palette import Palette
 from raterscope.widgets.dialogs.import_dialogs import WhoMarkedDialog
 from raterscope.widgets.dialogs.output_dialogs import DeidentifiedExportDialog
 from raterscope.widgets.dialogs.structure import StructureDialog

@@ -5,9 +5,9 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QLabel, QScrollArea, QTableView
 
-from raterscope.app.window import memory
-from raterscope.app.window.keys import KeySheet
-from raterscope.app.window.look import apply_look, change_text_size
+from raterscope.app.window import preferences
+from raterscope.app.window.command_palette import KeySheet
+from raterscope.app.window.preferences import apply_look, change_text_size
 from raterscope.widgets import theme
 from raterscope.widgets.panels.lists import LineList
 from raterscope.widgets.parts import ScrollRegion
@@ -68,12 +68,12 @@ def test_the_size_has_ends_and_is_remembered(qapp):
     assert [change_text_size(1) for _ in range(12)][-2:] == [200, 200]
     assert text_size() == 2
     set_text_size(1.0)
-    apply_look(memory.look())  # as the program does when it starts
+    apply_look(preferences.look())  # as the program does when it starts
     assert text_size() == 2
     assert qapp.font().pixelSize() == 2 * theme.BODY
     assert [change_text_size(-1) for _ in range(14)][-2:] == [80, 80]
-    memory.remember("text_percent", "large")
-    assert memory.text_percent() == 100
+    preferences.remember("text_percent", "large")
+    assert preferences.text_percent() == 100
 
 
 def test_the_smallest_window_holds_text_twice_as_large_and_scrolls_what_does_not_fit(fused, qtbot):

@@ -5,10 +5,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QScrollArea
 
+from raterscope.app.window.command_palette import KeySheet, Palette
 from raterscope.app.window.guide import pages
-from raterscope.app.window.keys import KeySheet
 from raterscope.app.window.main_window import MainWindow
-from raterscope.app.window.palette import Palette
 from raterscope.widgets.guide_view import GuideView
 from raterscope.widgets.key_help import KeyHelp
 from tests.app.driving import LONG, idle, press

@@ -1,8 +1,8 @@
-"""The bar at the top of the window, the notice beneath it and the line at the bottom."""
+"""Bars of the window (top, notices, actions, status) and its confirmation box."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QMenu,
+    QMessageBox,
     QProgressBar,
     QPushButton,
     QToolButton,
@@ -21,10 +22,11 @@ from PySide6.QtWidgets import (
 from raterscope.app.jobs import Job
 from raterscope.text.numbers import time_left
 from raterscope.widgets import theme
-from raterscope.widgets.parts import ElidedLabel
+from raterscope.widgets.parts import ElidedLabel, plain_label
 from raterscope.widgets.text_size import set_lengths
 
-__all__ = ["NoticeBar", "StatusLine", "TopBar"]
+__all__ = ["ActionBar", "NoticeBar", "StatusLine", "TopBar", "ask"]
+
 
 TOP_BAR_HEIGHT = 44
 STATUS_HEIGHT = 24
@@ -239,3 +241,74 @@ def _plain_label(name: str) -> QLabel:
     label.setObjectName(name)
     label.setTextFormat(Qt.TextFormat.PlainText)
     return label
+
+
+class ActionBar(QWidget):
+    """Hidden until there is something to say; the first button is the recommended one.
+
+    Parameters
+    ----------
+    title : str
+    actions : sequence of str
+        The buttons' words.
+    parent : QWidget, optional
+    """
+
+    def __init__(self, title: str, actions: Sequence[str], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("noticeBar")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        tone = plain_label(title)
+        tone.setObjectName("noticeTone")
+        tone.setProperty("tone", "error")
+        self.words = plain_label(wrap=True, selectable=True)
+        self.buttons = [QPushButton(words) for words in actions]
+        theme.set_role(self.buttons[0], "primary")
+        row = QHBoxLayout(self)
+        row.setContentsMargins(12, 6, 12, 6)
+        row.setSpacing(8)
+        row.addWidget(tone)
+        row.addWidget(self.words, 1)
+        for button in self.buttons:
+            button.setAutoDefault(True)  # Return presses it, as in a dialog
+            row.addWidget(button)
+        self.hide()
+
+
+def ask(
+    window: QWidget,
+    title: str,
+    question: str,
+    more: str,
+    act: str,
+    stay: str,
+    then: Callable[[], object],
+    otherwise: Callable[[], object] | None = None,
+) -> QMessageBox:
+    """Ask something, while all behind goes on.
+
+    Parameters
+    ----------
+    window : QWidget
+    title, question, more : str
+        The question, and what there is to know for the answer.
+    act, stay : str
+        The buttons; the second is the safe answer.
+    then, otherwise : callable
+        Called when the first was pressed, and when not.
+    """
+    box = QMessageBox(window)
+    box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    box.setWindowTitle(title)
+    box.setTextFormat(Qt.TextFormat.PlainText)
+    box.setText(question)
+    box.setInformativeText(more)
+    box.addButton(act, QMessageBox.ButtonRole.AcceptRole)
+    safe = box.addButton(stay, QMessageBox.ButtonRole.RejectRole)
+    box.setDefaultButton(safe)
+    box.setEscapeButton(safe)
+    box.accepted.connect(then)
+    if otherwise is not None:
+        box.rejected.connect(otherwise)
+    box.open()
+    return box

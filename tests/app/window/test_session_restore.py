@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 
-from raterscope.app.window import memory
+from raterscope.app.window import preferences
 from raterscope.app.window.main_window import MainWindow
-from raterscope.app.window.whereabouts import Place, Whereabouts, left_by_crash
+from raterscope.app.window.session_restore import Place, Whereabouts, left_by_crash
 from tests.app.driving import LONG, idle
 
 AT_WORK = """
@@ -45,7 +45,7 @@ until(lambda: False)
 AT_A_SPOT = (
     AT_WORK.split("second =")[0]
     + """
-from raterscope.app.window import memory
+from raterscope.app.window import preferences
 workspace = window.workspace
 workspace.fuse_again()
 until(lambda: window.document.contents.runs and not window.jobs.busy)
@@ -53,7 +53,7 @@ workspace.reviewing.next_disputed()
 workspace.annotators.choose(3)
 workspace.canvas.look_from(120.0, 60.0, 6.0)
 workspace.left_tabs.setCurrentWidget(workspace.stream)
-(note,) = (memory.folder() / "whereabouts").glob("*.json")
+(note,) = (preferences.folder() / "whereabouts").glob("*.json")
 until(lambda: "Stream" in note.read_text())
 until(lambda: '"spot": null' not in note.read_text() and '"view": null' not in note.read_text())
 print(workspace.reviewing.spot.number, flush=True)
@@ -141,13 +141,13 @@ def test_who_declines_is_not_asked_again(killed, window, qtbot):
 
 
 def test_a_window_that_was_closed_offers_nothing(opened, qtbot):
-    assert list((memory.folder() / "whereabouts").glob("*.json"))
+    assert list((preferences.folder() / "whereabouts").glob("*.json"))
     opened.close()
     again = MainWindow()
     qtbot.addWidget(again)
     offered(again, qtbot)
     assert not again.offer.isVisibleTo(again)
-    assert not list((memory.folder() / "whereabouts").iterdir())
+    assert not list((preferences.folder() / "whereabouts").iterdir())
 
 
 def test_a_window_that_is_still_open_is_no_crash(opened, qtbot):
@@ -185,13 +185,13 @@ def test_a_drive_that_does_not_answer_holds_no_window_up(qtbot, monkeypatch):
         return False
 
     place = Path("/unplugged/drive/s.rscope")
-    memory.remember_recent(place)
-    folder = memory.folder() / "whereabouts"
+    preferences.remember_recent(place)
+    folder = preferences.folder() / "whereabouts"
     folder.mkdir(parents=True)
     (folder / "1-1.json").write_text(json.dumps({"study": str(place), "kind": "clicks", "item": 1}))
     monkeypatch.setattr(Path, "is_file", hangs)
-    monkeypatch.setattr("raterscope.app.window.reopening.LOOK_MS", 50)
-    monkeypatch.setattr("raterscope.app.window.recent.LOOK_MS", 50)
+    monkeypatch.setattr("raterscope.app.window.session_restore.LOOK_MS", 50)
+    monkeypatch.setattr("raterscope.app.window.files.LOOK_MS", 50)
     window = MainWindow()
     qtbot.addWidget(window)
     window.reopening.offer()
@@ -207,7 +207,7 @@ def test_a_drive_that_does_not_answer_holds_no_window_up(qtbot, monkeypatch):
 
 def test_a_recent_study_that_has_gone_is_not_offered(opened, qtbot, tmp_path):
     gone = tmp_path / "gone.rscope"
-    memory.remember_recent(gone)
+    preferences.remember_recent(gone)
     opened.menus.menu.aboutToShow.emit()
     idle(opened, qtbot)
     offered = [action.text() for action in opened.menus.recent_menu.actions()]

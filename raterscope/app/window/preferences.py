@@ -1,14 +1,20 @@
-"""What the window remembers from day to day: places, sizes, recent studies. Never the work itself."""
+"""Preferences kept between sessions: layout, recent studies, theme, text size. Never the work itself."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QByteArray, QSettings
+from PySide6.QtCore import QByteArray, QObject, QSettings
+from PySide6.QtWidgets import QApplication
+
+from raterscope.widgets import text_size, theme
 
 __all__ = [
     "USUAL_PERCENT",
+    "FollowSystem",
+    "apply_look",
+    "change_text_size",
     "folder",
     "is_on",
     "look",
@@ -18,6 +24,7 @@ __all__ = [
     "remember_recent",
     "text_percent",
 ]
+
 
 RECENT_STUDIES = 10
 USUAL_PERCENT = 100
@@ -72,3 +79,44 @@ def text_percent() -> int:
     """Give how large the interface's text was chosen, in percent of the usual size."""
     value = str(_settings().value("text_percent"))
     return int(value) if value.isdecimal() and len(value) <= LONGEST_PERCENT else USUAL_PERCENT
+
+
+STEP = 10
+"""Between two sizes of the text, in percent of the usual one."""
+
+
+def apply_look(name: str) -> None:
+    """Draw everything dark, light, or as the system is, its text as large as was chosen last."""
+    application = QApplication.instance()
+    if not isinstance(application, QApplication):
+        raise RuntimeError("there is no application to draw")
+    text_size.set_text_size(text_percent() / 100)
+    chosen = {"dark": theme.DARK, "light": theme.LIGHT}.get(name) or theme.system_theme(application)
+    theme.apply_theme(application, chosen)
+
+
+def change_text_size(steps: int) -> int:
+    """Make the interface's text larger, by negative steps smaller, by 0 of the usual size, and remember it.
+
+    Returns
+    -------
+    percent : int
+        How large it is now.
+    """
+    percent = USUAL_PERCENT if not steps else text_percent() + steps * STEP
+    percent = round(100 * min(max(percent / 100, text_size.SMALLEST), text_size.LARGEST))
+    remember("text_percent", percent)
+    apply_look(look())
+    return percent
+
+
+class FollowSystem(QObject):
+    """Change with the system's colour scheme while the look is the system's."""
+
+    def __init__(self, application: QApplication) -> None:
+        super().__init__(application)
+        application.styleHints().colorSchemeChanged.connect(self._on_changed)
+
+    def _on_changed(self) -> None:
+        if look() == "system":
+            apply_look("system")

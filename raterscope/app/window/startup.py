@@ -1,4 +1,4 @@
-"""The program with a window, from its start until the window is closed."""
+"""Start of the program with a window: from its application until the window is closed."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from raterscope import __version__, resources
 from raterscope.algorithms.progress import Watch
 from raterscope.app.errors import InputError
 from raterscope.app.jobs import Job, Jobs
-from raterscope.app.window import memory
-from raterscope.app.window.look import FollowSystem, apply_look
+from raterscope.app.window import preferences
 from raterscope.app.window.main_window import MainWindow
+from raterscope.app.window.preferences import FollowSystem, apply_look
 from raterscope.app.workspaces.catalogue import WORKSPACES
 
 __all__ = ["SWITCH_SECONDS", "main", "prepare_algorithms", "share_heaps"]
+
 
 SWITCH_SECONDS = 0.0005
 HEAPS = 2
@@ -45,7 +46,7 @@ def main(paths: Sequence[Path] = ()) -> int:
     application.setApplicationName("Raterscope")
     application.setApplicationVersion(__version__)
     application.setWindowIcon(QIcon(str(Path(resources.__path__[0]) / "icons" / "raterscope.svg")))
-    apply_look(memory.look())
+    apply_look(preferences.look())
     FollowSystem(application)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     window = MainWindow()

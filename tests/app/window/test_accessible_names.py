@@ -5,9 +5,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QAbstractSpinBox, QComboBox, QMenu, QTabWidget, QWidget
 
+from raterscope.app.window.command_palette import KeySheet, Palette
 from raterscope.app.window.guide import pages
-from raterscope.app.window.keys import KeySheet
-from raterscope.app.window.palette import Palette
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.widgets.guide_view import GuideView
 from raterscope.widgets.key_help import KeyHelp

@@ -1,0 +1,416 @@
+"""Commands from the menus, the command palette, and the sheet of keyboard shortcuts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from textwrap import shorten
+
+from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt
+from PySide6.QtGui import (
+    QAction,
+    QColor,
+    QFocusEvent,
+    QFontMetrics,
+    QKeyEvent,
+    QKeySequence,
+    QPainter,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import (
+    QApplication,
+    QDialog,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QMenu,
+    QScrollArea,
+    QStyle,
+    QVBoxLayout,
+    QWidget,
+)
+
+from raterscope.app.contents import Contents
+from raterscope.app.workspaces.catalogue import WORKSPACES
+from raterscope.app.workspaces.history_lines import run_lines
+from raterscope.app.workspaces.screen import WorkspaceScreen
+from raterscope.widgets import theme
+from raterscope.widgets.key_help import KeyButton, KeyHelp, cap_width, key_help_in, paint_key
+from raterscope.widgets.names import Typed
+from raterscope.widgets.painting import paint_words
+from raterscope.widgets.panels.lists import LineKind, LineList
+from raterscope.widgets.parts import plain_label
+from raterscope.widgets.text_size import pixels, set_lengths
+
+__all__ = ["Command", "KeySheet", "Palette", "actions_of", "groups_of", "keys_of", "of_actions", "of_study"]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One thing to do.
+
+    Attributes
+    ----------
+    words : str
+        What it does, or where it goes.
+    where : str
+        The menu in which it stands, or the kind of place it goes to.
+    do : callable
+    keys : str
+        As they are printed; empty without any.
+    possible : bool
+        Whether it can be done now.
+    """
+
+    words: str
+    where: str
+    do: Callable[[], object]
+    keys: str = ""
+    possible: bool = True
+
+
+def keys_of(action: QAction) -> str:
+    """Print an action's keys."""
+    form = QKeySequence.SequenceFormat.NativeText
+    return ", ".join(keys.toString(form) for keys in action.shortcuts() if not keys.isEmpty())
+
+
+def actions_of(menu: QMenu, where: str) -> Iterator[tuple[str, QAction]]:
+    """List the actions of a menu and of those in it that can be opened, each with the menu it stands in."""
+    for action in menu.actions():
+        inner = _opened_by(action)
+        if inner is not None:
+            if action.isEnabled():
+                yield from actions_of(inner, action.text())
+        elif not action.isSeparator():
+            yield where, action
+
+
+def _opened_by(action: QAction) -> QMenu | None:
+    """Give the menu that an action opens. Asked of the action itself, it would die with what is returned."""
+    menu = action.parent()
+    return menu if isinstance(menu, QMenu) and menu.menuAction() is action else None
+
+
+def of_actions(menu: QMenu, where: str) -> Iterator[Command]:
+    """Make commands of all actions of a menu and of the menus in it."""
+    for place, action in actions_of(menu, where):
+        yield Command(action.text(), place, action.trigger, keys_of(action), action.isEnabled())
+
+
+def of_study(contents: Contents, workspace: WorkspaceScreen, kind: str) -> Iterator[Command]:
+    """Make commands of where one can go in a workspace: its items, its runs, its annotators."""
+    title = WORKSPACES[kind].item
+    for one in contents.of(kind):
+        yield Command(one.name, title, partial(workspace.go_to, one.id))
+    for run in run_lines(contents, kind, None):
+        if isinstance(run.key, int):
+            yield Command(f"{run.title}, {run.words}", "Run", partial(workspace.runs.choose, run.key))
+    if not contents.hidden:
+        yield from _annotators(workspace.annotators_on_screen(), workspace)
+
+
+def _annotators(names: Sequence[str], workspace: WorkspaceScreen) -> Iterator[Command]:
+    for name in names:
+        yield Command(name, "Annotator", partial(workspace.choose_annotator, name))
+
+
+WIDTH, ROWS, FROM_TOP = 640, 12, 64
+MOST = 100
+"""Lines shown at once: whoever wants others types another letter."""
+STEPS = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1, Qt.Key.Key_PageDown: ROWS, Qt.Key.Key_PageUp: -ROWS}
+
+
+class Palette(QFrame):
+    """A line to type in above what it finds, over the middle of a window; it goes when it is left.
+
+    Parameters
+    ----------
+    commands : sequence of Command
+    window : QWidget
+    """
+
+    def __init__(self, commands: Sequence[Command], window: QWidget) -> None:
+        super().__init__(window)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setAccessibleName("Commands")
+        theme.set_role(self, "popover")
+        self._window = window
+        self._commands = [one for one in commands if one.possible]
+        self._texts = [f"{one.words} {one.where}".casefold() for one in self._commands]
+        self._came_from = QApplication.focusWidget()
+        self.line = QLineEdit()
+        self.line.setPlaceholderText("A command, an image, an annotator, a run, a page of the guide")
+        self.line.setAccessibleName("Search commands, images, annotators, runs and guide pages")
+        self._kind = _CommandKind()
+        self.view: LineList[Command] = LineList(self._kind, "Matches")
+        self.view.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._nothing = plain_label("No matches", "second")
+        self._nothing.setContentsMargins(8, 4, 8, 4)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(8, 8, 8, 8)
+        column.setSpacing(8)
+        for part in (self.line, self.view, self._nothing):
+            column.addWidget(part)
+        self.line.textChanged.connect(self._find)
+        self.line.installEventFilter(self)
+        self.view.clicked.connect(self._do)
+        self._find("")
+        window.installEventFilter(self)
+        self._place()
+        self.show()
+        self.raise_()
+        self.line.setFocus()
+
+    @property
+    def chosen(self) -> Command | None:
+        """What Return would do."""
+        row = self.view.currentIndex().row()
+        return self.view.lines[row] if row >= 0 else None
+
+    def _find(self, text: str) -> None:
+        typed = Typed(text)
+        found = typed.best(self._texts, MOST)
+        self._kind.typed = typed
+        self.view.viewport().update()
+        self.view.set_lines([self._commands[place] for place in found])
+        self.view.setVisible(bool(found))
+        self._nothing.setVisible(not found)
+        if found:
+            self.view.setCurrentIndex(self.view.model().index(0, 0))
+            self.view.scrollToTop()
+        self._place()
+
+    def _place(self) -> None:
+        window = self._window
+        rows = min(ROWS, len(self.view.lines))
+        set_lengths(self.view, height=rows * self._kind.height + 2 * self.view.frameWidth())
+        width = min(pixels(WIDTH), window.width() - 32)
+        self.setGeometry((window.width() - width) // 2, FROM_TOP, width, self.sizeHint().height())
+
+    def _do(self) -> None:
+        chosen = self.chosen
+        self.leave()
+        if chosen is not None:
+            chosen.do()
+
+    def leave(self) -> None:
+        """Go, and give the keys back to where they were."""
+        came_from, self._came_from = self._came_from, None
+        self.line.removeEventFilter(self)
+        self.close()
+        if came_from is not None and came_from.isVisible():
+            came_from.setFocus()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Walk with the arrows while one types; go when the line is left; stay in the middle."""
+        if watched is self.line and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
+            return self._on_key(Qt.Key(event.key()))
+        if watched is self.line and isinstance(event, QFocusEvent) and event.lostFocus():
+            if event.reason() not in (
+                Qt.FocusReason.PopupFocusReason,
+                Qt.FocusReason.ActiveWindowFocusReason,
+            ):
+                self._came_from = None
+                self.leave()
+        elif watched is self._window and isinstance(event, QResizeEvent):
+            self._place()
+        return super().eventFilter(watched, event)
+
+    def _on_key(self, key: Qt.Key) -> bool:
+        if key in STEPS:
+            last = len(self.view.lines) - 1
+            row = min(max(self.view.currentIndex().row() + STEPS[key], 0), last)
+            self.view.setCurrentIndex(self.view.model().index(row, 0))
+        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self._do()
+        elif key == Qt.Key.Key_Escape:
+            self.leave()
+        else:
+            return key in (Qt.Key.Key_Tab, Qt.Key.Key_Backtab)
+        return True
+
+
+class _CommandKind(LineKind[Command]):
+    height = 30
+    typed = Typed("")
+
+    def words(self, line: Command) -> str:
+        keys = f", {line.keys}" if line.keys else ""
+        return f"{line.words}, {line.where}{keys}"
+
+    def paint_ground(self, painter: QPainter, box: QRectF, state: QStyle.StateFlag) -> None:
+        super().paint_ground(painter, box, state)
+        if state & QStyle.StateFlag.State_Selected:
+            painter.fillRect(QRectF(box.left(), box.top(), 3, box.height()), QColor(theme.current().accent))
+
+    def paint_line(self, painter: QPainter, box: QRectF, line: Command) -> None:
+        look, right = theme.current(), box.right() - 8
+        for key in reversed(line.keys.split(", ") if line.keys else []):
+            width = cap_width(key)
+            paint_key(painter, QRectF(right - width, box.center().y() - 11, width, 22), key)
+            right -= width + 6
+        painter.setFont(theme.font(theme.CAPTION))
+        where = QFontMetrics(painter.font()).horizontalAdvance(line.where) + 12
+        side = QRectF(right - where, box.top(), where, box.height())
+        painter.setPen(QColor(look.third))
+        painter.drawText(side, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignHCenter, line.where)
+        painter.setFont(theme.font())
+        room = box.adjusted(12, 0, side.left() - box.right() - 8, 0)
+        paint_words(painter, room, line.words, look.text)
+        self._underline(painter, room, line.words)
+
+    def _underline(self, painter: QPainter, room: QRectF, words: str) -> None:
+        """Underline the letters that were typed, as far as they are in sight."""
+        metrics = QFontMetrics(theme.font())
+        under = room.center().y() + metrics.ascent() / 2 + 3
+        painter.setPen(QColor(theme.current().accent))
+        for place in self.typed.places(words):
+            left = room.left() + metrics.horizontalAdvance(words[:place])
+            right = room.left() + metrics.horizontalAdvance(words[: place + 1])
+            if right <= room.right():
+                painter.drawLine(round(left), round(under), round(right) - 1, round(under))
+
+
+COLUMNS = 3
+LONGEST = 40
+"""Letters of what a key does: what was done last and can be undone may be told at length."""
+CAPTION_ROWS = 2  # what a caption takes, in rows
+SIZE = QSize(1080, 680)
+EDGE, BETWEEN, SCROLL_BAR = 20, 32, 12
+
+
+def groups_of(commands: Sequence[Command], workspace: WorkspaceScreen | None) -> tuple[KeyHelp, ...]:
+    """Group the keys of the commands by their menus, then those of a workspace's widgets."""
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for one in commands:
+        if one.keys:
+            groups.setdefault(one.where, []).append((one.keys, one.words))
+    if workspace is not None:
+        if workspace.digits is not None:
+            groups.setdefault("Review", []).extend(workspace.digits.keys)
+        for told in key_help_in(workspace):
+            groups.setdefault(told.where, []).extend(told.keys)
+    return tuple(KeyHelp(title, tuple(keys)) for title, keys in groups.items())
+
+
+class KeySheet(QDialog):
+    """Every key that works here and what it does, in columns, with a line to look for one."""
+
+    def __init__(self, groups: Sequence[KeyHelp], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle("Keyboard shortcuts")
+        self.line = QLineEdit()
+        self.line.setPlaceholderText("Find a key or an action")
+        self.line.setAccessibleName("Find a key or an action")
+        self.line.setClearButtonEnabled(True)
+        self._groups = [_Group(group) for group in groups]
+        self._nothing = plain_label("No matches", "second")
+        self._nothing.hide()
+        sheet = QWidget()
+        sheet.setAccessibleName("Keyboard shortcuts")
+        columns = QHBoxLayout(sheet)
+        columns.setContentsMargins(EDGE, 4, EDGE, 16)
+        columns.setSpacing(BETWEEN)
+        room = QSize(pixels(SIZE.width()), pixels(SIZE.height()))
+        if parent is not None:
+            room = room.boundedTo(parent.size() - QSize(24, 48))
+        for part in _fitting(self._groups, room.width()):
+            column = QVBoxLayout()
+            column.setSpacing(16)
+            for group in part:
+                column.addWidget(group)
+            column.addStretch(1)
+            columns.addLayout(column, 1)
+        area = QScrollArea()
+        area.setWidget(sheet)
+        area.setWidgetResizable(True)
+        area.setFrameShape(QFrame.Shape.NoFrame)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setAccessibleName("Keyboard shortcuts")
+        top = QVBoxLayout()
+        top.setContentsMargins(20, 16, 20, 4)
+        top.addWidget(self.line)
+        top.addWidget(self._nothing)
+        whole = QVBoxLayout(self)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.addLayout(top)
+        whole.addWidget(area, 1)
+        self.resize(room)
+        self.line.textChanged.connect(self._find)
+        self.line.setFocus()
+
+    def shown(self) -> tuple[tuple[str, str], ...]:
+        """Give the keys in sight and what they do."""
+        return tuple(key for group in self._groups for key in group.shown())
+
+    def _find(self, text: str) -> None:
+        typed = Typed(text)
+        left = [group.narrow(typed) for group in self._groups]
+        self._nothing.setVisible(not any(left))
+
+
+class _Group(QWidget):
+    def __init__(self, group: KeyHelp) -> None:
+        super().__init__()
+        self._title = group.where.casefold()
+        self._rows = [(_Row(keys, words), keys, words) for keys, words in group.keys]
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(4)
+        caption: QLabel = plain_label(group.where.upper(), "caption")
+        column.addWidget(caption)
+        for row, _, _ in self._rows:
+            column.addWidget(row)
+
+    @property
+    def height_in_rows(self) -> int:
+        return len(self._rows) + CAPTION_ROWS
+
+    def shown(self) -> Iterator[tuple[str, str]]:
+        return ((keys, words) for row, keys, words in self._rows if not row.isHidden())
+
+    def narrow(self, typed: Typed) -> bool:
+        found = False
+        for row, keys, words in self._rows:
+            fits = typed.fit(f"{words} {keys} {self._title}".casefold()) is not None
+            row.setVisible(fits)
+            found = found or fits
+        self.setVisible(found)
+        return found
+
+
+class _Row(KeyButton):
+    """A key that is told, not pressed."""
+
+    def __init__(self, keys: str, words: str) -> None:
+        super().__init__(keys, shorten(words, LONGEST, placeholder=" …"))
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+
+
+def _fitting(groups: Sequence[_Group], room: int) -> list[list[_Group]]:
+    """Part groups into as many columns as fit beside each other."""
+    for most in range(COLUMNS, 1, -1):
+        columns = _in_columns(groups, most)
+        wide = [max((group.minimumSizeHint().width() for group in column), default=0) for column in columns]
+        if sum(wide) + BETWEEN * (len(columns) - 1) + 2 * EDGE + SCROLL_BAR <= room:
+            return columns
+    return _in_columns(groups, 1)
+
+
+def _in_columns(groups: Sequence[_Group], most: int) -> list[list[_Group]]:
+    """Part groups into columns of about one height, in their order."""
+    whole = sum(group.height_in_rows for group in groups)
+    columns: list[list[_Group]] = [[]]
+    filled = 0
+    for group in groups:
+        if columns[-1] and len(columns) < most and filled + group.height_in_rows / 2 > whole / most:
+            columns.append([])
+            filled = 0
+        columns[-1].append(group)
+        filled += group.height_in_rows
+    return columns
