@@ -25,7 +25,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QWidget
 
 from raterscope.app.window.main_window import MainWindow
-from raterscope.app.window.preferences import apply_look
+from raterscope.app.window.preferences import apply_chosen_theme
 from raterscope.app.window.startup import SWITCH_SECONDS, share_heaps
 from raterscope.app.workspaces.catalogue import WORKSPACES
 
@@ -44,7 +44,7 @@ def dark_application() -> QApplication:
     """Start the program's application, with all that it would load later loaded already."""
     share_heaps()
     application = QApplication([])
-    apply_look("dark")
+    apply_chosen_theme("dark")
     for workspace in WORKSPACES.values():
         workspace.load()
     gc.collect()

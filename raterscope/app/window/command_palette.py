@@ -44,7 +44,7 @@ from raterscope.widgets.panels.lists import LineKind, LineList
 from raterscope.widgets.parts import plain_label
 from raterscope.widgets.text_size import pixels, set_lengths
 
-__all__ = ["Command", "KeySheet", "Palette", "actions_of", "groups_of", "keys_of", "of_actions", "of_study"]
+__all__ = ["Command", "CommandPalette", "ShortcutSheet", "menu_commands", "shortcut_groups", "study_commands"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +71,19 @@ class Command:
     possible: bool = True
 
 
-def keys_of(action: QAction) -> str:
+def shortcut_text(action: QAction) -> str:
     """Print an action's keys."""
     form = QKeySequence.SequenceFormat.NativeText
     return ", ".join(keys.toString(form) for keys in action.shortcuts() if not keys.isEmpty())
 
 
-def actions_of(menu: QMenu, where: str) -> Iterator[tuple[str, QAction]]:
+def menu_actions(menu: QMenu, where: str) -> Iterator[tuple[str, QAction]]:
     """List the actions of a menu and of those in it that can be opened, each with the menu it stands in."""
     for action in menu.actions():
         inner = _opened_by(action)
         if inner is not None:
             if action.isEnabled():
-                yield from actions_of(inner, action.text())
+                yield from menu_actions(inner, action.text())
         elif not action.isSeparator():
             yield where, action
 
@@ -94,13 +94,13 @@ def _opened_by(action: QAction) -> QMenu | None:
     return menu if isinstance(menu, QMenu) and menu.menuAction() is action else None
 
 
-def of_actions(menu: QMenu, where: str) -> Iterator[Command]:
+def menu_commands(menu: QMenu, where: str) -> Iterator[Command]:
     """Make commands of all actions of a menu and of the menus in it."""
-    for place, action in actions_of(menu, where):
-        yield Command(action.text(), place, action.trigger, keys_of(action), action.isEnabled())
+    for place, action in menu_actions(menu, where):
+        yield Command(action.text(), place, action.trigger, shortcut_text(action), action.isEnabled())
 
 
-def of_study(contents: Contents, workspace: WorkspaceScreen, kind: str) -> Iterator[Command]:
+def study_commands(contents: Contents, workspace: WorkspaceScreen, kind: str) -> Iterator[Command]:
     """Make commands of where one can go in a workspace: its items, its runs, its annotators."""
     title = WORKSPACES[kind].item
     for one in contents.of(kind):
@@ -123,7 +123,7 @@ MOST = 100
 STEPS = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1, Qt.Key.Key_PageDown: ROWS, Qt.Key.Key_PageUp: -ROWS}
 
 
-class Palette(QFrame):
+class CommandPalette(QFrame):
     """A line to type in above what it finds, over the middle of a window; it goes when it is left.
 
     Parameters
@@ -282,7 +282,7 @@ SIZE = QSize(1080, 680)
 EDGE, BETWEEN, SCROLL_BAR = 20, 32, 12
 
 
-def groups_of(commands: Sequence[Command], workspace: WorkspaceScreen | None) -> tuple[KeyHelp, ...]:
+def shortcut_groups(commands: Sequence[Command], workspace: WorkspaceScreen | None) -> tuple[KeyHelp, ...]:
     """Group the keys of the commands by their menus, then those of a workspace's widgets."""
     groups: dict[str, list[tuple[str, str]]] = {}
     for one in commands:
@@ -296,7 +296,7 @@ def groups_of(commands: Sequence[Command], workspace: WorkspaceScreen | None) ->
     return tuple(KeyHelp(title, tuple(keys)) for title, keys in groups.items())
 
 
-class KeySheet(QDialog):
+class ShortcutSheet(QDialog):
     """Every key that works here and what it does, in columns, with a line to look for one."""
 
     def __init__(self, groups: Sequence[KeyHelp], parent: QWidget | None = None) -> None:

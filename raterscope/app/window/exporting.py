@@ -39,10 +39,10 @@ from raterscope.figures.table import PlotTable
 from raterscope.widgets.dialogs.output_dialogs import DeidentifiedExportDialog
 from raterscope.widgets.figure_menu import Leaving, PictureMenu
 
-__all__ = ["Exporting", "Figures", "entries_of"]
+__all__ = ["FigureExporter", "StudyExporter", "menu_entries"]
 
 
-def entries_of(kind: str) -> Iterator[tuple[str, Export, bool]]:
+def menu_entries(kind: str) -> Iterator[tuple[str, Export, bool]]:
     """List the entries of a kind's menu: words, what, and whether it is de-identified."""
     for export in exports():
         if kind in export.kinds:
@@ -51,7 +51,7 @@ def entries_of(kind: str) -> Iterator[tuple[str, Export, bool]]:
                 yield f"{export.title}, de-identified…", export, True
 
 
-class Exporting(QObject):
+class StudyExporter(QObject):
     """Asks where something of the study goes, and writes it in the study's thread.
 
     Signals
@@ -232,7 +232,7 @@ AT_ONCE = 10_000
 """Rows between two looks whether to go on."""
 
 
-class Figures(QObject):
+class FigureExporter(QObject):
     """Listens to the menus of figures.
 
     Parameters

@@ -20,20 +20,20 @@ from raterscope.app.simulation.setups import SETUPS, Setup
 from raterscope.app.study import Study
 from raterscope.app.window import preferences
 from raterscope.app.window.bars import ask
-from raterscope.app.window.importing import STUDIES, Importing
-from raterscope.app.window.unsaved_results import Leaving
+from raterscope.app.window.importer import STUDIES, Importer
+from raterscope.app.window.unsaved_results import LeaveGuard
 from raterscope.widgets.dialogs.output_dialogs import PapersDialog, SetupOffer, SimulationDialog
 
 if TYPE_CHECKING:
     from raterscope.algorithms.settings import Settings
-__all__ = ["LOOK_MS", "Files", "Recent", "Reproducing", "wait_no_longer"]
+__all__ = ["LOOK_MS", "FileActions", "RecentStudies", "Reproduction", "cancel_after"]
 
 
 LOOK_MS = 2000
 """How long an answer is waited for; a drive that gives none by then is not asked again until it does."""
 
 
-class Recent(QObject):
+class RecentStudies(QObject):
     """Lists the studies that were opened lately.
 
     Parameters
@@ -74,14 +74,14 @@ class Recent(QObject):
         )
         self._looking = job
         job.finished.connect(self._on_found)
-        wait_no_longer(job, LOOK_MS)
+        cancel_after(job, LOOK_MS)
 
     def _on_found(self, there: dict[Path, bool]) -> None:
         self._there = there
         self.changed.emit()
 
 
-def wait_no_longer(job: Job, milliseconds: int) -> None:
+def cancel_after(job: Job, milliseconds: int) -> None:
     """Cancel a job that asks a drive, if it has no answer by then."""
     timer = QTimer(job)
     timer.setSingleShot(True)
@@ -104,7 +104,7 @@ INPUTS = (
 )
 
 
-class Files(QObject):
+class FileActions(QObject):
     """Asks for files and folders, and does with them what was wanted.
 
     Signals
@@ -119,13 +119,18 @@ class Files(QObject):
     searched = Signal()
 
     def __init__(
-        self, document: Document, importing: Importing, leaving: Leaving, recent: Recent, window: QWidget
+        self,
+        document: Document,
+        importer: Importer,
+        leave_guard: LeaveGuard,
+        recent: RecentStudies,
+        window: QWidget,
     ) -> None:
         super().__init__(window)
         self._recent = recent
-        self._leaving = leaving
+        self._leave_guard = leave_guard
         self._document = document
-        self._importing = importing
+        self._importer = importer
         self._window = window
 
     def open_paths(self, paths: Sequence[Path]) -> None:
@@ -146,11 +151,11 @@ class Files(QObject):
             self.message.emit(f"{path.name} is already open.")
             self._bring(others)
         else:
-            self._leaving.leave_study(partial(self._open, path, others))
+            self._leave_guard.leave_study(partial(self._open, path, others))
 
     def close_study(self) -> None:
         """Close the study."""
-        self._leaving.leave_study(self._document.leave)
+        self._leave_guard.leave_study(self._document.leave)
 
     def _open(self, path: Path, others: Sequence[Path]) -> None:
         self.message.emit("")  # it is of the study before
@@ -159,7 +164,7 @@ class Files(QObject):
 
     def _bring(self, others: Sequence[Path]) -> None:
         if others:
-            self._importing.start(others)
+            self._importer.start(others)
 
     def choose_study(self) -> None:
         """Ask which study to open."""
@@ -173,13 +178,13 @@ class Files(QObject):
         if name:
             path = Path(name)
             path = path if path.suffix else path.with_suffix(".rscope")
-            self._leaving.leave_study(partial(self._document.open, path, create=True))
+            self._leave_guard.leave_study(partial(self._document.open, path, create=True))
 
     def choose_files(self) -> None:
         """Ask which files to bring into the study; without one, it is made beside the first of them."""
         names, _ = QFileDialog.getOpenFileNames(self._window, "Import", self.folder(), INPUTS)
         if names:
-            self._importing.start([Path(name) for name in names])
+            self._importer.start([Path(name) for name in names])
 
     def write_report(self) -> None:
         """Ask for a file and write the report of the study to it."""
@@ -250,7 +255,7 @@ def _find_images(folder: Path, study: Study, _watch: Watch) -> str:
     return f"{len(found)} image{'' if len(found) == 1 else 's'} found in {folder}."
 
 
-class Reproducing(QObject):
+class Reproduction(QObject):
     """Asks what is to be simulated or measured again, and does it in a thread.
 
     Signals
@@ -265,7 +270,7 @@ class Reproducing(QObject):
     message = Signal(str)
     refused = Signal(str)
 
-    def __init__(self, files: Files, jobs: Jobs, window: QWidget) -> None:
+    def __init__(self, files: FileActions, jobs: Jobs, window: QWidget) -> None:
         super().__init__(window)
         self._files = files
         self._jobs = jobs

@@ -47,7 +47,7 @@ from raterscope.widgets.dialogs.import_dialogs import (
     WhoMarkedDialog,
 )
 
-__all__ = ["STUDIES", "Importing", "new_study_path"]
+__all__ = ["STUDIES", "Importer", "new_study_path"]
 
 STUDIES = "Raterscope studies (*.rscope)"
 
@@ -89,7 +89,7 @@ _Question = UnknownColumns | UnknownAnnotators | OtherGrid
 """What only a person can answer."""
 
 
-class Importing(QObject):
+class Importer(QObject):
     """Imports files one lot after the other. Without a study, one is made once the files could be read.
 
     Signals

@@ -18,18 +18,18 @@ from raterscope.app.review import Decision
 from raterscope.app.study import RunEntry
 from raterscope.app.window import preferences
 from raterscope.app.window.bars import NoticeBar, StatusLine, TopBar
-from raterscope.app.window.exporting import Exporting, Figures
-from raterscope.app.window.files import Files, Recent, Reproducing
-from raterscope.app.window.importing import Importing
-from raterscope.app.window.menus import Habits, Menus
-from raterscope.app.window.session_restore import OfferBar, Reopening
+from raterscope.app.window.exporting import FigureExporter, StudyExporter
+from raterscope.app.window.files import FileActions, RecentStudies, Reproduction
+from raterscope.app.window.importing import Importer
+from raterscope.app.window.menus import Menus, WindowActions
+from raterscope.app.window.session_restore import ReopenBar, SessionRestore
 from raterscope.app.window.unsaved_results import (
-    Keeping,
-    Leaving,
+    LeaveGuard,
     MovedBar,
-    Moving,
+    MovedStudy,
     UnsavedBar,
-    saved_in_words,
+    UnsavedResults,
+    describe_saved,
 )
 from raterscope.app.workspaces.catalogue import WORKSPACES, WorkspaceKind
 from raterscope.app.workspaces.screen import TABS, WorkspaceScreen
@@ -66,23 +66,25 @@ class MainWindow(QMainWindow):
         self._refused = ""
         """What the study refused last."""
         self._arriving: Job | None = None
-        importing = Importing(self.document, self.jobs, self)
-        exporting = Exporting(self.document, self._current_item, self)
-        self.figures = Figures(self.document, self.jobs, self._current_item, self._run_on_screen, self)
-        self.moved = MovedBar(self)
-        self.moving = Moving(self.document, self.moved, self)
-        self.unsaved = UnsavedBar(self)
-        self.keeping = Keeping(self.document, self.jobs, self.unsaved, self)
-        self.leaving = Leaving(self.document, self.jobs, self.keeping, self)
-        recent = Recent(self.jobs, self)
-        self.files = Files(self.document, importing, self.leaving, recent, self)
-        self.reproducing = Reproducing(self.files, self.jobs, self)
-        self.menus = Menus(self.document, self.files, recent, exporting, self.reproducing, self)
-        self.habits = Habits(self.document, self.menus, self)
+        importing = Importer(self.document, self.jobs, self)
+        exporting = StudyExporter(self.document, self._current_item, self)
+        self.figure_exporter = FigureExporter(
+            self.document, self.jobs, self._current_item, self._run_on_screen, self
+        )
+        self.moved_bar = MovedBar(self)
+        self.moved_study = MovedStudy(self.document, self.moved_bar, self)
+        self.unsaved_bar = UnsavedBar(self)
+        self.unsaved_results = UnsavedResults(self.document, self.jobs, self.unsaved_bar, self)
+        self.leave_guard = LeaveGuard(self.document, self.jobs, self.unsaved_results, self)
+        recent = RecentStudies(self.jobs, self)
+        self.files = FileActions(self.document, importing, self.leave_guard, recent, self)
+        self.reproduction = Reproduction(self.files, self.jobs, self)
+        self.menus = Menus(self.document, self.files, recent, exporting, self.reproduction, self)
+        self.window_actions = WindowActions(self.document, self.menus, self)
 
         self.bar = TopBar([(one.kind, one.title) for one in WORKSPACES.values()], self)
         self.notice = NoticeBar(self)
-        self.offer = OfferBar(self)
+        self.reopen_bar = ReopenBar(self)
         self.status = StatusLine(self)
         self._empty = EmptyState(
             "Review your annotators' work",
@@ -97,15 +99,23 @@ class MainWindow(QMainWindow):
         column = QVBoxLayout(centre)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        for piece in (self.bar, self.moved, self.unsaved, self.notice, self.offer, self._pages, self.status):
+        for piece in (
+            self.bar,
+            self.moved_bar,
+            self.unsaved_bar,
+            self.notice,
+            self.reopen_bar,
+            self._pages,
+            self.status,
+        ):
             column.addWidget(piece, 1 if piece is self._pages else 0)
         self.setCentralWidget(centre)
 
         self.bar.set_menu(self.menus.menu)
         for place in (self.bar, self.menus):
             place.workspace_chosen.connect(self.show_workspace)
-        self.bar.help_requested.connect(self.habits.show_keys)
-        self.habits.message.connect(self.status.set_news)
+        self.bar.help_requested.connect(self.window_actions.show_keys)
+        self.window_actions.message.connect(self.status.set_news)
         self.menus.message.connect(self.status.set_news)
         self.bar.fuse_requested.connect(self._fuse)
         self.bar.cancel_requested.connect(self._cancel)
@@ -118,19 +128,19 @@ class MainWindow(QMainWindow):
         self.document.names_changed.connect(self._on_decided)
         self.document.refused.connect(self._on_refused)
         self.document.kept.connect(self._on_kept)
-        for bringing in (importing, exporting, self.figures, self.keeping, self.reproducing):
+        for bringing in (importing, exporting, self.figure_exporter, self.unsaved_results, self.reproduction):
             bringing.message.connect(self._on_brought)
-        for bringing in (importing, self.figures, self.keeping, self.reproducing):
+        for bringing in (importing, self.figure_exporter, self.unsaved_results, self.reproduction):
             bringing.refused.connect(self.notice.show_error)
-        self.reproducing.begun.connect(self._on_arriving)
+        self.reproduction.begun.connect(self._on_arriving)
         self.document.rested.connect(self._show_kept)
-        for one in (self.files, self.leaving, self.moving):
+        for one in (self.files, self.leave_guard, self.moved_study):
             one.message.connect(self.status.set_news)
         self.files.searched.connect(self.notice.hide)
         self._restore()
         self._on_replaced()
         kept = preferences.folder() / "whereabouts" if remembers else None
-        self.reopening = Reopening(self.document, self.offer, kept, self)
+        self.session_restore = SessionRestore(self.document, self.reopen_bar, kept, self)
 
     def open_paths(self, paths: Sequence[Path]) -> None:
         """Open what was dropped or named on the command line: a study, images, tables."""
@@ -149,7 +159,7 @@ class MainWindow(QMainWindow):
         if contents is None:
             self._pages.setCurrentWidget(self._empty)
             self._empty.setFocus()
-            self.habits.follow(None, "")
+            self.window_actions.follow(None, "")
             self.bar.set_study(None)
             self.status.set_text("No study is open")
             self.status.set_news("")
@@ -192,7 +202,7 @@ class MainWindow(QMainWindow):
 
     def _show_kept(self) -> None:
         """Say whether the study has everything: only what its thread has seen on the disk."""
-        self.status.set_kept(saved_in_words(self.document.standing) if self.document.contents else "")
+        self.status.set_kept(describe_saved(self.document.standing) if self.document.contents else "")
 
     def _follow(self, decision: Decision) -> None:
         """Go where an undo or redo changes something, should that be in another workspace."""
@@ -221,8 +231,8 @@ class MainWindow(QMainWindow):
             self.status.set_text(self._statuses.get(kind, ""))
             self.menus.follow_workspace(kind, self.workspace.actions_made if self.workspace else ())
         self.bar.set_fusing_possible(self.workspace is not None)
-        self.habits.follow(self.workspace, kind)
-        self.be_here()
+        self.window_actions.follow(self.workspace, kind)
+        self.note_position()
         if page is not self._pages.currentWidget():
             self._pages.setCurrentWidget(page)
             page.setFocus()
@@ -238,8 +248,8 @@ class MainWindow(QMainWindow):
         workspace.refused.connect(self.notice.show_error)
         workspace.stale_changed.connect(partial(self._on_stale, kind.kind))
         workspace.fusing_changed.connect(self._on_fusing)
-        workspace.escaped.connect(self.habits.leave_full_screen)
-        self.figures.listen_to(workspace)
+        workspace.escaped.connect(self.window_actions.leave_full_screen)
+        self.figure_exporter.listen_to(workspace)
         for name in (*workspace.PARTS, TABS) if self._remembers else ():
             state = preferences.recall(f"{kind.kind}/{name}")
             if state is not None:
@@ -263,11 +273,11 @@ class MainWindow(QMainWindow):
         self._statuses[kind] = words
         if kind == self._kind:
             self.status.set_text(words)
-            self.be_here()
+            self.note_position()
 
-    def be_here(self) -> None:
+    def note_position(self) -> None:
         """Keep in mind where one is, for the case of a crash."""
-        self.reopening.be_at(self._kind, self._current_item())
+        self.session_restore.note_position(self._kind, self._current_item())
 
     def _on_stale(self, kind: str, words: str) -> None:
         if kind == self._kind:
@@ -310,7 +320,7 @@ class MainWindow(QMainWindow):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Leave the full screen with Esc, from wherever nobody else has a use for it."""
-        if event.key() != Qt.Key.Key_Escape or not self.habits.leave_full_screen():
+        if event.key() != Qt.Key.Key_Escape or not self.window_actions.leave_full_screen():
             super().keyPressEvent(event)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
@@ -329,7 +339,7 @@ class MainWindow(QMainWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Stop the jobs, let what was decided reach the disk, remember the window; ask first what is lost."""
-        if not self.leaving.may_close():
+        if not self.leave_guard.may_close():
             event.ignore()
             return
         if self._remembers:
@@ -337,7 +347,7 @@ class MainWindow(QMainWindow):
         self.hide()  # what follows may take its time
         self.jobs.close()
         self.document.close()
-        self.reopening.end()
+        self.session_restore.end()
         super().closeEvent(event)
 
     def _remember(self) -> None:

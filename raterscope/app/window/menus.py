@@ -13,9 +13,9 @@ from PySide6.QtWidgets import QMainWindow, QWidget
 from raterscope import __version__
 from raterscope.app.document import Document
 from raterscope.app.window import preferences
-from raterscope.app.window.exporting import Exporting, entries_of
-from raterscope.app.window.files import Files, Recent, Reproducing
-from raterscope.app.window.preferences import apply_look, change_text_size
+from raterscope.app.window.exporter import StudyExporter, menu_entries
+from raterscope.app.window.files import FileActions, RecentStudies, Reproduction
+from raterscope.app.window.preferences import apply_chosen_theme, change_text_size
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets.parts import Menu, without_checked
@@ -23,7 +23,7 @@ from raterscope.widgets.parts import Menu, without_checked
 if TYPE_CHECKING:
     from raterscope.app.window.command_palette import Command
     from raterscope.widgets.guide_view import GuideView
-__all__ = ["Habits", "Menus"]
+__all__ = ["Menus", "WindowActions"]
 
 Keys = QKeySequence | QKeySequence.StandardKey
 
@@ -52,17 +52,17 @@ class Menus(QObject):
     def __init__(
         self,
         document: Document,
-        files: Files,
-        recent: Recent,
-        exporting: Exporting,
-        reproducing: Reproducing,
+        files: FileActions,
+        recent: RecentStudies,
+        exporter: StudyExporter,
+        reproduction: Reproduction,
         window: QMainWindow,
     ) -> None:
         super().__init__(window)
         self._recent = recent
         self._document = document
         self._files = files
-        self._exporting = exporting
+        self._exporter = exporter
         self._window = window
         standard = QKeySequence.StandardKey
         self.menu = menu = Menu(window)
@@ -73,7 +73,7 @@ class Menus(QObject):
         menu.aboutToShow.connect(recent.look)
         menu.addSeparator()
         self._action(menu, "Import files…", QKeySequence("Ctrl+I"), files.choose_files)
-        self._action(menu, "Simulate…", None, reproducing.ask_simulation)
+        self._action(menu, "Simulate…", None, reproduction.ask_simulation)
         self.export_menu = menu.branch("Export")
         self.deidentified_menu = Menu("De-identified", self.export_menu)
         report = self._action(menu, "Report…", None, files.write_report)
@@ -107,7 +107,7 @@ class Menus(QObject):
         self._action(aid, "Guide to this view", QKeySequence("F1"), self.guide_requested.emit)
         self._action(aid, "References", None, self.references_requested.emit)
         self._action(aid, "Keyboard shortcuts", QKeySequence("?"), self.keys_requested.emit)
-        self._action(aid, "Reproduce the papers…", None, reproducing.ask_papers)
+        self._action(aid, "Reproduce the papers…", None, reproduction.ask_papers)
         every = self._action(aid, "Command palette", QKeySequence("Ctrl+K"), self.palette_requested.emit)
         every.setShortcuts([QKeySequence("Ctrl+K"), QKeySequence("Ctrl+Shift+P")])
         menu.addSeparator()
@@ -152,9 +152,9 @@ class Menus(QObject):
         self.review_menu.addActions(review)
         self.export_menu.clear()
         self.deidentified_menu.clear()
-        for words, export, deidentify in entries_of(kind):
+        for words, export, deidentify in menu_entries(kind):
             action = (self.deidentified_menu if deidentify else self.export_menu).addAction(words)
-            action.triggered.connect(without_checked(partial(self._exporting.start, export, deidentify)))
+            action.triggered.connect(without_checked(partial(self._exporter.start, export, deidentify)))
         if not self.deidentified_menu.isEmpty():
             self.export_menu.addSeparator()
             self.export_menu.addMenu(self.deidentified_menu)
@@ -170,10 +170,10 @@ class Menus(QObject):
 
 def _set_look(name: str) -> None:
     preferences.remember("look", name)
-    apply_look(name)
+    apply_chosen_theme(name)
 
 
-class Habits(QObject):
+class WindowActions(QObject):
     """Opens what helps, made only when it is wanted.
 
     Signals
@@ -205,35 +205,35 @@ class Habits(QObject):
 
     def commands(self) -> list[Command]:
         """List what can be done now, from the menus: first of what is looked at."""
-        from raterscope.app.window.command_palette import of_actions
+        from raterscope.app.window.command_palette import menu_commands
 
-        every = list(of_actions(self._menus.menu, "Study"))
+        every = list(menu_commands(self._menus.menu, "Study"))
         return sorted(every, key=lambda one: one.where != "Review")
 
     # What is shown
 
     def show_keys(self) -> None:
         """Show what every key does here."""
-        from raterscope.app.window.command_palette import KeySheet, groups_of
+        from raterscope.app.window.command_palette import ShortcutSheet, shortcut_groups
 
-        KeySheet(groups_of(self.commands(), self._workspace), self._window).open()
+        ShortcutSheet(shortcut_groups(self.commands(), self._workspace), self._window).open()
 
     def show_palette(self) -> None:
         """Let a few letters find what to do or where to go; a second time, let it be."""
-        from raterscope.app.window.command_palette import Command, Palette, of_study
+        from raterscope.app.window.command_palette import Command, CommandPalette, study_commands
         from raterscope.app.window.guide import pages
 
-        there = [one for one in self._window.findChildren(Palette) if one.isVisible()]
+        there = [one for one in self._window.findChildren(CommandPalette) if one.isVisible()]
         if there:
             there[0].leave()
             return
         commands = self.commands()
         if self._document.contents is not None and self._workspace is not None:
-            commands += of_study(self._document.contents, self._workspace, self._kind)
+            commands += study_commands(self._document.contents, self._workspace, self._kind)
         for page in pages().values():
             open_page = partial(self.show_page, page.topic)
             commands.append(Command(page.title, f"Guide: {page.chapter}", open_page))
-        Palette(commands, self._window)
+        CommandPalette(commands, self._window)
 
     def show_guide(self) -> None:
         """Open the guide at the page of what has the keys."""

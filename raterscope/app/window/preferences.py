@@ -12,12 +12,12 @@ from raterscope.widgets import text_size, theme
 
 __all__ = [
     "USUAL_PERCENT",
-    "FollowSystem",
-    "apply_look",
+    "SystemThemeFollower",
+    "apply_chosen_theme",
     "change_text_size",
+    "chosen_theme",
     "folder",
     "is_on",
-    "look",
     "recall",
     "recent_studies",
     "remember",
@@ -69,7 +69,7 @@ def remember_recent(path: Path) -> None:
     _settings().setValue("recent", [str(path), *others][:RECENT_STUDIES])
 
 
-def look() -> str:
+def chosen_theme() -> str:
     """Give the look that was chosen: dark, light, or system."""
     value = _settings().value("look")
     return value if value in ("dark", "light") else "system"
@@ -85,7 +85,7 @@ STEP = 10
 """Between two sizes of the text, in percent of the usual one."""
 
 
-def apply_look(name: str) -> None:
+def apply_chosen_theme(name: str) -> None:
     """Draw everything dark, light, or as the system is, its text as large as was chosen last."""
     application = QApplication.instance()
     if not isinstance(application, QApplication):
@@ -106,11 +106,11 @@ def change_text_size(steps: int) -> int:
     percent = USUAL_PERCENT if not steps else text_percent() + steps * STEP
     percent = round(100 * min(max(percent / 100, text_size.SMALLEST), text_size.LARGEST))
     remember("text_percent", percent)
-    apply_look(look())
+    apply_chosen_theme(chosen_theme())
     return percent
 
 
-class FollowSystem(QObject):
+class SystemThemeFollower(QObject):
     """Change with the system's colour scheme while the look is the system's."""
 
     def __init__(self, application: QApplication) -> None:
@@ -118,5 +118,5 @@ class FollowSystem(QObject):
         application.styleHints().colorSchemeChanged.connect(self._on_changed)
 
     def _on_changed(self) -> None:
-        if look() == "system":
-            apply_look("system")
+        if chosen_theme() == "system":
+            apply_chosen_theme("system")

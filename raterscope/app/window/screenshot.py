@@ -25,12 +25,12 @@ def take(study: Path, picture: Path) -> None:
     from PySide6.QtWidgets import QApplication
 
     from raterscope.app.window.main_window import MainWindow
-    from raterscope.app.window.preferences import apply_look
+    from raterscope.app.window.preferences import apply_chosen_theme
     from raterscope.app.workspaces.labels.workspace import LabelsWorkspace
     from raterscope.app.workspaces.pairs.workspace import PairsWorkspace
 
     application = QApplication.instance() or QApplication(["raterscope"])
-    apply_look("dark")
+    apply_chosen_theme("dark")
     window = MainWindow(remembers=False)
     window.resize(WIDTH, HEIGHT)
     window.show()

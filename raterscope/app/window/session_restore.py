@@ -16,14 +16,21 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
 from raterscope.algorithms.progress import Watch
 from raterscope.app.document import Document
-from raterscope.app.window.files import LOOK_MS, wait_no_longer
+from raterscope.app.window.files import LOOK_MS, cancel_after
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.widgets import theme
 from raterscope.widgets.parts import plain_label
 
 if TYPE_CHECKING:
     from raterscope.app.window.main_window import MainWindow
-__all__ = ["OfferBar", "Place", "Reopening", "Whereabouts", "forget_crashed", "left_by_crash"]
+__all__ = [
+    "Position",
+    "ReopenBar",
+    "SessionNote",
+    "SessionRestore",
+    "crashed_session",
+    "forget_crashed_sessions",
+]
 
 
 LONGEST = 65_536
@@ -33,7 +40,7 @@ _numbers = count(1)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Position:
     """Where one is.
 
     Attributes
@@ -53,7 +60,7 @@ class Place:
     within: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Whereabouts:
+class SessionNote:
     """One window's note of where one is, with a lock that dies with the program.
 
     Parameters
@@ -65,9 +72,9 @@ class Whereabouts:
     def __init__(self, folder: Path) -> None:
         self._note = folder / f"{os.getpid()}-{next(_numbers)}.json"
         self._lock: QLockFile | None = None
-        self._place: Place | None = None
+        self._place: Position | None = None
 
-    def be_at(self, place: Place) -> None:
+    def note_position(self, place: Position) -> None:
         """Write down where one is now. Where that cannot be written, nobody is bothered."""
         if place == self._place:
             return
@@ -93,7 +100,7 @@ class Whereabouts:
             self._lock = None
 
 
-def left_by_crash(folder: Path) -> Place | None:
+def crashed_session(folder: Path) -> Position | None:
     """Tell where a window was that did not end as it should; of several the last one."""
     for note in reversed(_crashed(folder)):
         place = _read(note)
@@ -102,7 +109,7 @@ def left_by_crash(folder: Path) -> Place | None:
     return None
 
 
-def forget_crashed(folder: Path) -> None:
+def forget_crashed_sessions(folder: Path) -> None:
     """Remove what windows left that did not end as they should."""
     for note in _crashed(folder):
         _remove(note)
@@ -132,7 +139,7 @@ def _lock_of(note: Path) -> QLockFile:
     return lock
 
 
-def _read(note: Path) -> Place | None:
+def _read(note: Path) -> Position | None:
     try:
         with note.open(encoding="utf-8") as file:
             told = json.loads(file.read(LONGEST))
@@ -144,7 +151,7 @@ def _read(note: Path) -> Place | None:
     if not isinstance(study, str) or not isinstance(kind, str) or not study:
         return None
     within = told.get("within")
-    return Place(
+    return Position(
         Path(study), kind, item if isinstance(item, int) else None, within if isinstance(within, dict) else {}
     )
 
@@ -160,7 +167,7 @@ EVERY_MS, AGAIN_MS = 2000, 100
 """Between two looks where one is, and whether what was asked for is there."""
 
 
-class OfferBar(QWidget):
+class ReopenBar(QWidget):
     """One sentence under the top bar, with a button that does what it offers and one that does not."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -188,7 +195,7 @@ class OfferBar(QWidget):
         self.accept.setFocus()
 
 
-class Reopening(QObject):
+class SessionRestore(QObject):
     """Writes down where one is, and after a crash offers to go there.
 
     Parameters
@@ -200,12 +207,12 @@ class Reopening(QObject):
     window : MainWindow
     """
 
-    def __init__(self, document: Document, bar: OfferBar, folder: Path | None, window: MainWindow) -> None:
+    def __init__(self, document: Document, bar: ReopenBar, folder: Path | None, window: MainWindow) -> None:
         super().__init__(window)
         self._document, self._bar, self._folder, self._window = document, bar, folder, window
-        self._whereabouts = None if folder is None else Whereabouts(folder)
-        self._place: Place | None = None
-        self._returning: Place | None = None
+        self._whereabouts = None if folder is None else SessionNote(folder)
+        self._place: Position | None = None
+        self._returning: Position | None = None
         """Where in what is on screen one was, until that is there."""
         looking = QTimer(self)
         looking.timeout.connect(self._look)
@@ -224,9 +231,9 @@ class Reopening(QObject):
             looking = partial(_look, self._folder)
             job = self._window.jobs.start("Looking for the last session", looking, quiet=True)
             job.finished.connect(self._on_found)
-            wait_no_longer(job, LOOK_MS)
+            cancel_after(job, LOOK_MS)
 
-    def _on_found(self, place: Place | None) -> None:
+    def _on_found(self, place: Position | None) -> None:
         self._place = place if self._document.contents is None else None
         if self._place is not None:
             workspace = WORKSPACES.get(self._place.kind)
@@ -236,17 +243,17 @@ class Reopening(QObject):
                 f"Reopen {self._place.study.name}{where}?"
             )
 
-    def be_at(self, kind: str, item: int | None) -> None:
+    def note_position(self, kind: str, item: int | None) -> None:
         """Write down where one is now."""
         contents = self._document.contents
         if self._whereabouts is not None and contents is not None and kind and self._returning is None:
             workspace = self._window.workspace
             within = {} if workspace is None else workspace.view_state()
-            self._whereabouts.be_at(Place(contents.path, kind, item, within))
+            self._whereabouts.note_position(Position(contents.path, kind, item, within))
 
     def _look(self) -> None:
         """Write down too where one is within what is on screen: of that nobody tells."""
-        self._window.be_here()
+        self._window.note_position()
 
     def end(self) -> None:
         """Leave nothing behind: all ended as it should."""
@@ -256,7 +263,7 @@ class Reopening(QObject):
     def _forget(self) -> None:
         self._bar.hide()
         if self._folder is not None:
-            forget_crashed(self._folder)
+            forget_crashed_sessions(self._folder)
 
     def _on_accepted(self) -> None:
         self._forget()
@@ -297,6 +304,6 @@ class Reopening(QObject):
             workspace.restore_view(place.within)
 
 
-def _look(folder: Path, watch: Watch) -> Place | None:
+def _look(folder: Path, watch: Watch) -> Position | None:
     watch(0.0, "looking")
-    return left_by_crash(folder)
+    return crashed_session(folder)

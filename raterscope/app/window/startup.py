@@ -21,7 +21,7 @@ from raterscope.app.errors import InputError
 from raterscope.app.jobs import Job, Jobs
 from raterscope.app.window import preferences
 from raterscope.app.window.main_window import MainWindow
-from raterscope.app.window.preferences import FollowSystem, apply_look
+from raterscope.app.window.preferences import SystemThemeFollower, apply_chosen_theme
 from raterscope.app.workspaces.catalogue import WORKSPACES
 
 __all__ = ["SWITCH_SECONDS", "main", "prepare_algorithms", "share_heaps"]
@@ -46,8 +46,8 @@ def main(paths: Sequence[Path] = ()) -> int:
     application.setApplicationName("Raterscope")
     application.setApplicationVersion(__version__)
     application.setWindowIcon(QIcon(str(Path(resources.__path__[0]) / "icons" / "raterscope.svg")))
-    apply_look(preferences.look())
-    FollowSystem(application)
+    apply_chosen_theme(preferences.chosen_theme())
+    SystemThemeFollower(application)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     window = MainWindow()
     # Beside a thread at work, Qt's own calls would each wait ten times as long to come back to Python.
@@ -125,7 +125,7 @@ def _begin(window: MainWindow, paths: Sequence[Path], _loaded: object) -> None:
     if paths:
         window.open_paths(paths)
     else:
-        window.reopening.offer()
+        window.session_restore.offer()
     if QApplication.platformName() != "offscreen":  # tests and pictures end before it would be of use
         prepare_algorithms(window.jobs)
 

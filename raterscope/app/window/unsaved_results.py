@@ -20,10 +20,10 @@ from raterscope.app.window.bars import ActionBar, ask
 from raterscope.app.window.importing import STUDIES
 from raterscope.text.numbers import time_left
 
-__all__ = ["Keeping", "Leaving", "MovedBar", "Moving", "UnsavedBar", "saved_in_words"]
+__all__ = ["LeaveGuard", "MovedBar", "MovedStudy", "UnsavedBar", "UnsavedResults", "describe_saved"]
 
 
-def saved_in_words(standing: Standing) -> str:
+def describe_saved(standing: Standing) -> str:
     """Say in the status line what is saved, and where."""
     if standing.log is not None:
         return f"last decisions saved only in {standing.log.name}"
@@ -42,7 +42,7 @@ class MovedBar(ActionBar):
         self.there, self.copy = self.buttons
 
 
-class Moving(QObject):
+class MovedStudy(QObject):
     """Lets you go on with a study whose file has gone, where it is now or in a copy of it.
 
     Parameters
@@ -135,7 +135,7 @@ class UnsavedBar(ActionBar):
         self.elsewhere.setToolTip("Save a complete copy of the study elsewhere and continue there")
 
 
-class Keeping(QObject):
+class UnsavedResults(QObject):
     """Holds what was not saved, whichever study it is of, until it is saved or discarded.
 
     Parameters
@@ -310,7 +310,7 @@ HARDLY_BEGUN = 2.0
 """Seconds: what has not run for longer is stopped without a question."""
 
 
-class Leaving(QObject):
+class LeaveGuard(QObject):
     """Lets the study be left and the window be closed, at once or when a question was answered so.
 
     Parameters
@@ -328,12 +328,19 @@ class Leaving(QObject):
 
     message = Signal(str)
 
-    def __init__(self, document: Document, jobs: Jobs, keeping: Keeping, window: QWidget) -> None:
+    def __init__(
+        self, document: Document, jobs: Jobs, unsaved_results: UnsavedResults, window: QWidget
+    ) -> None:
         super().__init__(window)
-        self._document, self._jobs, self._keeping, self._window = document, jobs, keeping, window
+        self._document, self._jobs, self._unsaved_results, self._window = (
+            document,
+            jobs,
+            unsaved_results,
+            window,
+        )
         self._box: QMessageBox | None = None
         self._waits = False
-        keeping.changed.connect(self._on_changed)
+        unsaved_results.changed.connect(self._on_changed)
 
     def leave_study(self, then: Callable[[], object]) -> None:
         """Do something that leaves the study; what is made of it then stops, unless it leaves a file."""
@@ -350,10 +357,10 @@ class Leaving(QObject):
         stopped = self._jobs.at_stake(HARDLY_BEGUN)
         if stopped:
             self._ask_to_stop(stopped, "Closing the window", "Close", self._window.close)
-        elif self._keeping.writing:
+        elif self._unsaved_results.writing:
             self._waits = True
             self.message.emit("The window closes when everything is saved.")
-        elif self._keeping.held:
+        elif self._unsaved_results.held:
             self._box = ask(
                 self._window,
                 "Not saved yet",
@@ -394,7 +401,7 @@ class Leaving(QObject):
 
     def _lose(self) -> None:
         self._box = None
-        self._keeping.discard()
+        self._unsaved_results.discard()
         self._window.close()
 
     def _on_answered(self) -> None:
@@ -406,7 +413,7 @@ class Leaving(QObject):
             box.accept()
 
     def _on_changed(self) -> None:
-        if self._waits and not self._keeping.writing:
+        if self._waits and not self._unsaved_results.writing:
             self._waits = False
             self._window.close()
 

@@ -5,7 +5,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QAbstractSpinBox, QComboBox, QMenu, QTabWidget, QWidget
 
-from raterscope.app.window.command_palette import KeySheet, Palette
+from raterscope.app.window.command_palette import CommandPalette, ShortcutSheet
 from raterscope.app.window.guide import pages
 from raterscope.app.workspaces.catalogue import WORKSPACES
 from raterscope.widgets.guide_view import GuideView
@@ -37,12 +37,12 @@ def test_everything_that_takes_the_keys_in_a_workspace_has_a_name(bare_workspace
 
 
 def test_everything_that_takes_the_keys_in_the_window_has_a_name(fused, qtbot):
-    Palette([], fused)
+    CommandPalette([], fused)
     assert nameless(fused) == []
 
 
 def test_sheet_and_guide_have_names(qtbot):
-    for made in (KeySheet((KeyHelp("Review", (("A", "Accept"),)),)), GuideView(pages())):
+    for made in (ShortcutSheet((KeyHelp("Review", (("A", "Accept"),)),)), GuideView(pages())):
         qtbot.addWidget(made)
         assert nameless(made) == []
 

@@ -39,10 +39,10 @@ def saved(monkeypatch, tmp_path):
 
 def save(window, qtbot, action):
     said = []
-    window.figures.message.connect(said.append)
+    window.figure_exporter.message.connect(said.append)
     action.trigger()
     qtbot.waitUntil(lambda: bool(said), timeout=LONG)
-    window.figures.message.disconnect(said.append)
+    window.figure_exporter.message.disconnect(said.append)
     return said[0]
 
 

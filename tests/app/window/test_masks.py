@@ -16,7 +16,7 @@ from raterscope.app.kinds.masks.running import fuse_inputs, gather, keep
 from raterscope.app.review import described_structures
 from raterscope.app.study import Study
 from raterscope.app.study.masks import mask_entries
-from raterscope.app.window.command_palette import Palette
+from raterscope.app.window.command_palette import CommandPalette
 from raterscope.widgets.dialogs.import_dialogs import WhoMarkedDialog
 from raterscope.widgets.dialogs.output_dialogs import DeidentifiedExportDialog
 from raterscope.widgets.dialogs.structure import StructureDialog
@@ -214,8 +214,8 @@ def test_the_palette_goes_to_another_case_and_to_a_rater(fused_masks, qtbot):
     here = fused_masks.workspace.current_item()
     there = next(one for one in fused_masks.document.contents.of("masks") if one.id != here)
     for typed in (there.name, "carl annotator"):
-        fused_masks.habits.show_palette()
-        palette = next(one for one in fused_masks.findChildren(Palette) if one.isVisible())
+        fused_masks.window_actions.show_palette()
+        palette = next(one for one in fused_masks.findChildren(CommandPalette) if one.isVisible())
         qtbot.keyClicks(palette.line, typed)
         qtbot.keyClick(palette.line, Qt.Key.Key_Return)
         idle(fused_masks, qtbot)

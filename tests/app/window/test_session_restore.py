@@ -12,7 +12,7 @@ from PySide6.QtCore import Qt
 
 from raterscope.app.window import preferences
 from raterscope.app.window.main_window import MainWindow
-from raterscope.app.window.session_restore import Place, Whereabouts, left_by_crash
+from raterscope.app.window.session_restore import Position, SessionNote, crashed_session
 from tests.app.driving import LONG, idle
 
 AT_WORK = """
@@ -81,7 +81,7 @@ def killed(study_file, tmp_path):
 
 def offered(window, qtbot):
     """Let a window look where one was, and offer to go there if it has to."""
-    window.reopening.offer()
+    window.session_restore.offer()
     idle(window, qtbot)
 
 
@@ -91,20 +91,20 @@ def _is_at(window, name):
 
 def test_a_killed_window_is_reopened_at_the_image_it_showed(killed, window, qtbot):
     offered(window, qtbot)
-    assert window.offer.isVisible()
-    assert "Reopen small.rscope, workspace Clicks" in window.offer.words.text()
+    assert window.reopen_bar.isVisible()
+    assert "Reopen small.rscope, workspace Clicks" in window.reopen_bar.words.text()
     qtbot.keyClick(window.focusWidget(), Qt.Key.Key_Space)
     qtbot.waitUntil(lambda: _is_at(window, "two.png"), timeout=LONG)
     idle(window, qtbot)
     assert _is_at(window, "two.png")
     assert window.workspace.review_queue.current == window.document.contents.images[1].id
-    assert not window.offer.isVisible()
+    assert not window.reopen_bar.isVisible()
 
 
 def test_a_killed_window_is_reopened_at_the_spot_as_it_was_looked_at(study_file, tmp_path, window, qtbot):
     number = _killed(AT_A_SPOT, study_file, tmp_path / "settings")
     offered(window, qtbot)
-    window.offer.accept.click()
+    window.reopen_bar.accept.click()
     qtbot.waitUntil(
         lambda: window.workspace is not None and window.workspace.reviewing.spot is not None, timeout=LONG
     )
@@ -134,10 +134,10 @@ def test_what_a_note_tells_of_places_that_are_not_there_is_passed_over(fused, wi
 
 def test_who_declines_is_not_asked_again(killed, window, qtbot):
     offered(window, qtbot)
-    qtbot.mouseClick(window.offer.decline, Qt.MouseButton.LeftButton)
-    assert not window.offer.isVisible()
+    qtbot.mouseClick(window.reopen_bar.decline, Qt.MouseButton.LeftButton)
+    assert not window.reopen_bar.isVisible()
     offered(window, qtbot)
-    assert not window.offer.isVisible()
+    assert not window.reopen_bar.isVisible()
 
 
 def test_a_window_that_was_closed_offers_nothing(opened, qtbot):
@@ -146,7 +146,7 @@ def test_a_window_that_was_closed_offers_nothing(opened, qtbot):
     again = MainWindow()
     qtbot.addWidget(again)
     offered(again, qtbot)
-    assert not again.offer.isVisibleTo(again)
+    assert not again.reopen_bar.isVisibleTo(again)
     assert not list((preferences.folder() / "whereabouts").iterdir())
 
 
@@ -154,7 +154,7 @@ def test_a_window_that_is_still_open_is_no_crash(opened, qtbot):
     second = MainWindow()
     qtbot.addWidget(second)
     offered(second, qtbot)
-    assert not second.offer.isVisibleTo(second)
+    assert not second.reopen_bar.isVisibleTo(second)
     second.close()
 
 
@@ -164,14 +164,14 @@ def test_a_window_that_is_still_open_is_no_crash(opened, qtbot):
 )
 def test_a_note_that_was_not_written_whole_offers_nothing(tmp_path, note):
     (tmp_path / "1-1.json").write_text(note)
-    assert left_by_crash(tmp_path) is None
+    assert crashed_session(tmp_path) is None
 
 
 def test_a_place_that_cannot_be_written_down_bothers_nobody(tmp_path, study_file):
     blocked = tmp_path / "file"
     blocked.write_text("no folder")
-    whereabouts = Whereabouts(blocked / "whereabouts")
-    whereabouts.be_at(Place(study_file, "clicks", 1))
+    whereabouts = SessionNote(blocked / "whereabouts")
+    whereabouts.note_position(Position(study_file, "clicks", 1))
     whereabouts.end()
 
 
@@ -194,7 +194,7 @@ def test_a_drive_that_does_not_answer_holds_no_window_up(qtbot, monkeypatch):
     monkeypatch.setattr("raterscope.app.window.files.LOOK_MS", 50)
     window = MainWindow()
     qtbot.addWidget(window)
-    window.reopening.offer()
+    window.session_restore.offer()
     window.menus.menu.aboutToShow.emit()
     qtbot.waitUntil(lambda: asked == [place, place], timeout=LONG)
     offered = [action.text() for action in window.menus.recent_menu.actions()]

@@ -6,8 +6,8 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QLabel, QScrollArea, QTableView
 
 from raterscope.app.window import preferences
-from raterscope.app.window.command_palette import KeySheet
-from raterscope.app.window.preferences import apply_look, change_text_size
+from raterscope.app.window.command_palette import ShortcutSheet
+from raterscope.app.window.preferences import apply_chosen_theme, change_text_size
 from raterscope.widgets import theme
 from raterscope.widgets.panels.lists import LineList
 from raterscope.widgets.parts import ScrollRegion
@@ -68,7 +68,7 @@ def test_the_size_has_ends_and_is_remembered(qapp):
     assert [change_text_size(1) for _ in range(12)][-2:] == [200, 200]
     assert text_size() == 2
     set_text_size(1.0)
-    apply_look(preferences.look())  # as the program does when it starts
+    apply_chosen_theme(preferences.chosen_theme())  # as the program does when it starts
     assert text_size() == 2
     assert qapp.font().pixelSize() == 2 * theme.BODY
     assert [change_text_size(-1) for _ in range(14)][-2:] == [80, 80]
@@ -131,8 +131,8 @@ def test_the_window_is_divided_again_as_it_was(fused, qtbot):
 def test_no_key_leaves_the_sheet_with_larger_text(fused, qtbot):
     for steps in (5, 5):
         change_text_size(steps)
-        fused.habits.show_keys()
-        (sheet,) = [one for one in fused.findChildren(KeySheet) if one.isVisible()]
+        fused.window_actions.show_keys()
+        (sheet,) = [one for one in fused.findChildren(ShortcutSheet) if one.isVisible()]
         (area,) = sheet.findChildren(QScrollArea)
         assert area.widget().width() <= area.viewport().width()
         assert area.widget().minimumSizeHint().width() <= area.viewport().width()

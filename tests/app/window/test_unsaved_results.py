@@ -55,16 +55,16 @@ def test_a_study_is_complete_in_its_own_file_soon_after_a_decision(decided, qtbo
 
 def test_a_study_that_is_renamed_is_followed_to_its_new_name(decided, qtbot, study_file):
     new = study_file.rename(study_file.with_name("renamed.rscope"))
-    qtbot.waitUntil(decided.moved.isVisible, timeout=LONG)
+    qtbot.waitUntil(decided.moved_bar.isVisible, timeout=LONG)
     assert kept(decided) == "not saving: the study was moved to renamed.rscope"
-    assert f"It is now {new}. All decisions up to now are saved" in decided.moved.words.text()
+    assert f"It is now {new}. All decisions up to now are saved" in decided.moved_bar.words.text()
     with qtbot.waitSignal(decided.document.refused, timeout=LONG):
         decided.document.record(Decision(verb="exclude", annotators=("kim",), reason="late"))
     with qtbot.waitSignals([decided.document.replaced] * 2, timeout=LONG):
-        click_button(qtbot, decided.moved.there)
+        click_button(qtbot, decided.moved_bar.there)
     idle(decided, qtbot)
     assert decided.document.contents.path == new
-    assert not decided.moved.isVisible()
+    assert not decided.moved_bar.isVisible()
     assert kept(decided) == "every decision saved"
     decide(decided, qtbot)
     assert [one.verb for one in decided.document.contents.decisions] == ["add", "add"]
@@ -73,9 +73,9 @@ def test_a_study_that_is_renamed_is_followed_to_its_new_name(decided, qtbot, stu
 
 def test_a_study_that_is_put_back_goes_on(decided, qtbot, study_file):
     new = study_file.rename(study_file.with_name("renamed.rscope"))
-    qtbot.waitUntil(decided.moved.isVisible, timeout=LONG)
+    qtbot.waitUntil(decided.moved_bar.isVisible, timeout=LONG)
     new.rename(study_file)
-    qtbot.waitUntil(lambda: not decided.moved.isVisible(), timeout=LONG)
+    qtbot.waitUntil(lambda: not decided.moved_bar.isVisible(), timeout=LONG)
     assert kept(decided) == "every decision saved"
     decide(decided, qtbot)
     assert len(decided.document.contents.decisions) == 2
@@ -83,15 +83,15 @@ def test_a_study_that_is_put_back_goes_on(decided, qtbot, study_file):
 
 def test_a_study_that_is_deleted_is_saved_again_at_its_place(decided, qtbot, study_file, monkeypatch):
     study_file.unlink()
-    qtbot.waitUntil(decided.moved.isVisible, timeout=LONG)
+    qtbot.waitUntil(decided.moved_bar.isVisible, timeout=LONG)
     assert kept(decided) == "not saving: the study file is missing"
-    assert not decided.moved.there.isVisible()
+    assert not decided.moved_bar.there.isVisible()
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *given: (given[2], ""))
     with qtbot.waitSignals([decided.document.replaced] * 2, timeout=LONG):
-        click_button(qtbot, decided.moved.copy)
+        click_button(qtbot, decided.moved_bar.copy)
     idle(decided, qtbot)
     assert decided.document.contents.path == study_file
-    assert not decided.moved.isVisible()
+    assert not decided.moved_bar.isVisible()
     assert [one.verb for one in decided.document.contents.decisions] == ["add"]
     assert "is now open" in decided.status.news
 
@@ -241,9 +241,9 @@ def unsaved(opened, qtbot):
     """Give the window with a fusion that did not fit on the disk, and what makes room there."""
     make_room = fill_disk(opened)
     press(opened, qtbot, Qt.Key.Key_F5)
-    qtbot.waitUntil(opened.unsaved.isVisible, timeout=LONG)
+    qtbot.waitUntil(opened.unsaved_bar.isVisible, timeout=LONG)
     yield opened, make_room
-    opened.keeping.discard()
+    opened.unsaved_results.discard()
 
 
 def answer(window, qtbot, words):
@@ -258,19 +258,19 @@ def answer(window, qtbot, words):
 
 def test_a_run_that_the_disk_has_no_room_for_is_held_and_written_when_it_has(unsaved, qtbot):
     window, make_room = unsaved
-    assert window.unsaved.words.text() == (
+    assert window.unsaved_bar.words.text() == (
         "The finished fusion of 2 images is not saved yet. Keep this window open. "
         "small.rscope: cannot be written: the disk is full; nothing was changed."
     )
     assert window.document.contents.runs == ()
-    qtbot.mouseClick(window.unsaved.again, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(window.unsaved_bar.again, Qt.MouseButton.LeftButton)
     idle(window, qtbot)
-    assert window.unsaved.isVisible()  # there is no room yet
+    assert window.unsaved_bar.isVisible()  # there is no room yet
     make_room()
-    qtbot.mouseClick(window.unsaved.again, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(window.unsaved_bar.again, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: len(window.document.contents.runs) == 1, timeout=LONG)
     idle(window, qtbot)
-    assert not window.unsaved.isVisible()
+    assert not window.unsaved_bar.isVisible()
     assert window.status.news == "The finished fusion of 2 images is saved in small.rscope."
     assert len(window.workspace.reviewing.spots) > 3
 
@@ -284,7 +284,7 @@ def test_while_a_run_is_held_one_goes_on_deciding(unsaved, qtbot):
     window.workspace.reviewing.select(0)
     press(window, qtbot, Qt.Key.Key_R)
     assert [one.verb for one in window.document.contents.decisions] == ["reject"]
-    assert window.unsaved.isVisible()
+    assert window.unsaved_bar.isVisible()
 
 
 def test_a_held_run_is_saved_with_a_copy_of_the_study_where_one_goes_on(
@@ -295,11 +295,11 @@ def test_a_held_run_is_saved_with_a_copy_of_the_study_where_one_goes_on(
     place.parent.mkdir()
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(place), ""))
     with qtbot.waitSignal(window.document.replaced, timeout=LONG):
-        qtbot.mouseClick(window.unsaved.elsewhere, Qt.MouseButton.LeftButton)
+        qtbot.mouseClick(window.unsaved_bar.elsewhere, Qt.MouseButton.LeftButton)
     idle(window, qtbot)
     assert window.document.contents.path == place
     assert len(window.document.contents.runs) == 1
-    assert not window.unsaved.isVisible()
+    assert not window.unsaved_bar.isVisible()
     assert window.workspace.reviewing.session.scene.path is not None
     with Study.open(study_file) as study:
         assert study.runs.all() == []
@@ -307,11 +307,11 @@ def test_a_held_run_is_saved_with_a_copy_of_the_study_where_one_goes_on(
 
 def test_saving_it_where_that_is_not_possible_either_loses_nothing(unsaved, qtbot, tmp_path):
     window, _ = unsaved
-    window.keeping.save_elsewhere(tmp_path / "nowhere" / "copy.rscope")
+    window.unsaved_results.save_elsewhere(tmp_path / "nowhere" / "copy.rscope")
     qtbot.waitUntil(window.notice.isVisible, timeout=LONG)
     idle(window, qtbot)
     assert "there is no folder" in window.notice.text
-    assert window.unsaved.isVisible()
+    assert window.unsaved_bar.isVisible()
 
 
 def test_a_held_run_is_written_into_its_own_study_when_another_is_open(unsaved, qtbot, tmp_path, study_file):
@@ -319,9 +319,9 @@ def test_a_held_run_is_written_into_its_own_study_when_another_is_open(unsaved, 
     Study.create(tmp_path / "other.rscope").close()
     with qtbot.waitSignal(window.document.replaced, timeout=LONG):
         window.open_paths([tmp_path / "other.rscope"])
-    assert window.unsaved.isVisible()
+    assert window.unsaved_bar.isVisible()
     idle(window, qtbot)
-    qtbot.mouseClick(window.unsaved.again, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(window.unsaved_bar.again, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: "saved in small.rscope" in window.status.news, timeout=LONG)
     idle(window, qtbot)
     assert window.document.contents.runs == ()
@@ -334,7 +334,7 @@ def test_the_window_does_not_close_over_a_held_run_unasked(unsaved, qtbot):
     window.close()
     assert answer(window, qtbot, "Cancel") == "Closing the window discards the finished fusion of 2 images."
     assert window.isVisible()
-    assert window.unsaved.isVisible()
+    assert window.unsaved_bar.isVisible()
     window.close()
     answer(window, qtbot, "Close and discard")
     assert not window.isVisible()
@@ -342,12 +342,12 @@ def test_the_window_does_not_close_over_a_held_run_unasked(unsaved, qtbot):
 
 def test_what_is_discarded_is_asked_about(unsaved, qtbot):
     window, _ = unsaved
-    qtbot.mouseClick(window.unsaved.discard, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(window.unsaved_bar.discard, Qt.MouseButton.LeftButton)
     answer(window, qtbot, "Cancel")
-    assert window.unsaved.isVisible()
-    qtbot.mouseClick(window.unsaved.discard, Qt.MouseButton.LeftButton)
+    assert window.unsaved_bar.isVisible()
+    qtbot.mouseClick(window.unsaved_bar.discard, Qt.MouseButton.LeftButton)
     assert answer(window, qtbot, "Discard") == "Discard the finished fusion of 2 images?"
-    assert not window.unsaved.isVisible()
+    assert not window.unsaved_bar.isVisible()
 
 
 def test_what_was_read_and_has_no_room_is_held_too(opened, qtbot, tmp_path):
@@ -356,15 +356,15 @@ def test_what_was_read_and_has_no_room_is_held_too(opened, qtbot, tmp_path):
     more.write_text("\n".join(["annotator,image,x,y", *lines]) + "\n")
     make_room = fill_disk(opened)
     opened.open_paths([more])
-    qtbot.waitUntil(opened.unsaved.isVisible, timeout=LONG)
+    qtbot.waitUntil(opened.unsaved_bar.isVisible, timeout=LONG)
     idle(opened, qtbot)
-    assert opened.unsaved.words.text().startswith("The import of more.csv is not saved yet")
+    assert opened.unsaved_bar.words.text().startswith("The import of more.csv is not saved yet")
     assert len(opened.document.contents.annotators) == 13
     make_room()
-    qtbot.mouseClick(opened.unsaved.again, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(opened.unsaved_bar.again, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: len(opened.document.contents.annotators) == 53, timeout=LONG)
     idle(opened, qtbot)
-    assert not opened.unsaved.isVisible()
+    assert not opened.unsaved_bar.isVisible()
 
 
 def test_a_decision_that_has_no_room_is_said_and_the_next_one_takes_the_word_back(fused, qtbot):
@@ -389,7 +389,7 @@ def test_what_the_study_refuses_for_good_is_said_and_not_held(opened, qtbot):
     idle(opened, qtbot)
     assert opened.notice.isVisible()
     assert opened.notice.text == "the result for one.png does not fit its clicks; fuse again."
-    assert not opened.unsaved.isVisible()
+    assert not opened.unsaved_bar.isVisible()
 
 
 def test_where_no_study_can_be_made_another_place_is_asked_for_and_nothing_read_anew(

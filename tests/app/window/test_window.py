@@ -58,7 +58,9 @@ def test_dropped_files_become_a_study_beside_them(window, qtbot, crowd_files):
     shown = window.workspace.reviewing.session.scene
     assert shown.image.name == "one.png"
     assert len(shown.clicks.annotators) == 13
-    assert "Next disputed spot" in {one.words for one in window.habits.commands() if one.where == "Review"}
+    assert "Next disputed spot" in {
+        one.words for one in window.window_actions.commands() if one.where == "Review"
+    }
 
 
 def test_what_is_read_before_there_is_a_study_is_told_and_can_be_stopped(window, qtbot, crowd_files):

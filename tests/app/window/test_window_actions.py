@@ -5,7 +5,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QScrollArea
 
-from raterscope.app.window.command_palette import KeySheet, Palette
+from raterscope.app.window.command_palette import CommandPalette, ShortcutSheet
 from raterscope.app.window.guide import pages
 from raterscope.app.window.main_window import MainWindow
 from raterscope.widgets.guide_view import GuideView
@@ -19,7 +19,7 @@ def _type(qtbot, widget, key, modifiers=Qt.KeyboardModifier.NoModifier):
 
 def _open_palette(window, qtbot):
     press(window, qtbot, Qt.Key.Key_K, Qt.KeyboardModifier.ControlModifier)
-    return next(one for one in window.findChildren(Palette) if one.isVisible())
+    return next(one for one in window.findChildren(CommandPalette) if one.isVisible())
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_the_palette_goes_to_images_annotators_and_runs(fused, palette, qtbot):
     qtbot.waitUntil(lambda: fused.workspace.reviewing.session.scene.image.id == second, timeout=LONG)
     idle(fused, qtbot)
     press(fused, qtbot, Qt.Key.Key_P, Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier)
-    line = fused.findChild(Palette).line
+    line = fused.findChild(CommandPalette).line
     qtbot.keyClicks(line, "volunteer 7")
     _type(qtbot, line, Qt.Key.Key_Return)
     chosen = fused.workspace.table.model.at(fused.workspace.table.view.currentIndex().row())
@@ -78,7 +78,7 @@ def test_arrows_walk_the_palette_and_escape_leaves_it_as_it_was(fused, palette, 
     assert palette.chosen.words == first
     _type(qtbot, palette.line, Qt.Key.Key_Escape)
     assert fused.focusWidget() is fused.workspace.canvas
-    qtbot.waitUntil(lambda: fused.findChild(Palette) is None)
+    qtbot.waitUntil(lambda: fused.findChild(CommandPalette) is None)
 
 
 def test_what_nothing_is_called_is_said_and_does_nothing(fused, palette, qtbot):
@@ -96,7 +96,7 @@ def test_names_that_are_hidden_are_not_in_the_palette(fused, qtbot):
 
 def test_the_sheet_shows_every_key_of_the_workspace_and_finds_one(fused, qtbot):
     press(fused, qtbot, Qt.Key.Key_Question)
-    sheet = fused.findChild(KeySheet)
+    sheet = fused.findChild(ShortcutSheet)
     shown = dict(sheet.shown())
     for action in fused.workspace.actions_made:
         if not action.shortcut().isEmpty():
@@ -112,7 +112,7 @@ def test_the_sheet_shows_every_key_of_the_workspace_and_finds_one(fused, qtbot):
 def test_what_can_be_undone_at_length_pushes_no_key_out_of_the_sheet(qtbot):
     keys = [(f"F{number}", "Undo count 200 leukocytes, 5,000 red cells, all images") for number in range(9)]
     groups = [KeyHelp(f"Group {number}", (*keys, ("Z", "x" * 400))) for number in range(3)]
-    sheet = KeySheet(groups)
+    sheet = ShortcutSheet(groups)
     qtbot.addWidget(sheet)
     (area,) = sheet.findChildren(QScrollArea)
     assert area.widget().minimumSizeHint().width() <= sheet.width()
@@ -120,7 +120,7 @@ def test_what_can_be_undone_at_length_pushes_no_key_out_of_the_sheet(qtbot):
 
 def test_no_key_of_a_sheet_means_two_things_in_one_place(fused, qtbot):
     press(fused, qtbot, Qt.Key.Key_Question)
-    sheet = fused.findChild(KeySheet)
+    sheet = fused.findChild(ShortcutSheet)
     assert len(sheet._groups) > 1
     for group in sheet._groups:
         keys = [keys for keys, _ in group.shown()]
@@ -207,9 +207,9 @@ def test_the_palette_opens_a_page_of_the_guide(fused, palette, qtbot):
 def test_without_a_study_palette_sheet_and_guide_open_too(window, qtbot):
     window.setFocus()
     qtbot.keyClick(window, Qt.Key.Key_K, Qt.KeyboardModifier.ControlModifier)
-    offered = _words(window.findChild(Palette))
+    offered = _words(window.findChild(CommandPalette))
     assert "Open study…" in offered
     assert "Close study" not in offered
-    _type(qtbot, window.findChild(Palette).line, Qt.Key.Key_Escape)
+    _type(qtbot, window.findChild(CommandPalette).line, Qt.Key.Key_Escape)
     qtbot.keyClick(window, Qt.Key.Key_F1)
     assert window.findChild(GuideView).topic == "window/start"

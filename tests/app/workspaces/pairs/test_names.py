@@ -16,7 +16,7 @@ def said(window) -> str:
     workspace = window.workspace
     words = [window.windowTitle(), window.status.news, window.status._text.text()]
     words += [action.text() for action in window.findChildren(QAction)]
-    words += [f"{command.words} {command.where}" for command in window.habits.commands()]
+    words += [f"{command.words} {command.where}" for command in window.window_actions.commands()]
     for widget in [window, *window.findChildren(QWidget)]:
         words += [widget.toolTip(), widget.accessibleName(), widget.accessibleDescription()]
         if isinstance(widget, QLabel):
