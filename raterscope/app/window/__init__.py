@@ -1,1 +1,1 @@
-"""The one window: its bars, menus, keys and palette, and what comes in and leaves by it."""
+"""Main window: bars, menus, keyboard shortcuts, command palette, import, export and session restore."""

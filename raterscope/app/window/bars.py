@@ -32,11 +32,11 @@ TOP_BAR_HEIGHT = 44
 STATUS_HEIGHT = 24
 BUTTON_WIDTH = 112
 TAB_AROUND = 30
-"""What a tab's frame and padding take at both sides of its word."""
+"""Width of a tab's frame and padding on both sides of its title, in pixels."""
 
 
 class TopBar(QWidget):
-    """Menu, study, workspaces, Fuse; while something is fused, its progress and Cancel stand for Fuse.
+    """Menu, study name, workspace tabs and Fuse; progress and Cancel replace Fuse while a job runs.
 
     Parameters
     ----------
@@ -104,11 +104,11 @@ class TopBar(QWidget):
         self.set_study(None)
 
     def set_menu(self, menu: QMenu) -> None:
-        """Give the menu that the program's name opens."""
+        """Set the menu that the program's name opens."""
         self._menu_button.setMenu(menu)
 
     def set_study(self, path: Path | None) -> None:
-        """Name the study."""
+        """Show the name of the study, and the tabs if one is open."""
         self._study.setText(path.name if path else "")
         self._study.setToolTip(str(path) if path else "")
         for tab in self._tabs.values():
@@ -116,31 +116,31 @@ class TopBar(QWidget):
         self.set_fusing_possible(False)
 
     def set_fusing_possible(self, possible: bool) -> None:
-        """Offer Fuse where there is something to fuse."""
+        """Show or hide Fuse."""
         self._possible = possible
         self.fuse.setVisible(possible and self._cancel.isHidden())
 
     def set_workspace(self, kind: str, fuse_words: str) -> None:
-        """Mark the workspace that is on screen; the words are Fuse's tooltip there."""
+        """Mark the tab of the workspace on screen, and set the tooltip of Fuse."""
         self._tabs[kind].setChecked(True)
         self._fuse_words = fuse_words
         self.set_stale("")
 
     def set_stale(self, words: str) -> None:
-        """Ask for a new fusion, and say why; with no words, ask for none."""
+        """Label the button Fuse again, with the reason as its tooltip; without words, Fuse."""
         self.fuse.setText("Fuse again" if words else "Fuse")
         self.fuse.setToolTip(words or self._fuse_words)
 
     def set_fusing(self, job: Job | None) -> None:
-        """Show a job in the place of the Fuse button, or the button."""
+        """Show the progress of a job instead of the Fuse button, or the button without a job."""
         busy = job is not None
         for widget in (self._progress_words, self._progress, self._cancel):
             widget.setVisible(busy)
         self.fuse.setVisible(not busy and self._possible)
         if job is not None:
             self._progress.setValue(round(1000 * job.fraction))
-            left = time_left(job.seconds_left)
-            self._progress_words.setText(", ".join(part for part in (job.words, left) if part))
+            remaining = time_left(job.seconds_left)
+            self._progress_words.setText(", ".join(part for part in (job.words, remaining) if part))
             self._cancel.setEnabled(job.state == "running")
 
     def _tab(self, kind: str, title: str) -> QPushButton:
@@ -153,7 +153,7 @@ class TopBar(QWidget):
         return tab
 
     def _fit_tabs(self) -> None:
-        """Give every tab room for its word in bold, as when it is chosen: a button reckons with plain."""
+        """Make every tab wide enough for its title in bold, as when it is checked."""
         bold = QFontMetrics(theme.widget_font(bold=True))
         for tab in self._tabs.values():
             tab.setMinimumWidth(bold.horizontalAdvance(tab.text()) + TAB_AROUND)
@@ -163,7 +163,7 @@ class TopBar(QWidget):
 
 
 class NoticeBar(QWidget):
-    """One sentence under the top bar: why something could not be done. It stays until it is dismissed."""
+    """Error message under the top bar. It stays until it is dismissed."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -187,17 +187,17 @@ class NoticeBar(QWidget):
 
     @property
     def text(self) -> str:
-        """The sentence shown."""
+        """The message shown."""
         return self._words.text()
 
     def show_error(self, sentence: str) -> None:
-        """Say what could not be done."""
+        """Show an error message."""
         self._words.setText(sentence)
         self.show()
 
 
 class StatusLine(QWidget):
-    """What is shown, which run, how it ended; then the last news; at the right, that all is kept."""
+    """Status line: item and run on screen, the latest message, and whether everything is saved."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -206,34 +206,34 @@ class StatusLine(QWidget):
         set_lengths(self, height=STATUS_HEIGHT)
         self._text = ElidedLabel()
         self._text.setObjectName("statusText")
-        self._news = ElidedLabel("", "accent")
-        self._news.setObjectName("statusNews")
-        self._news.hide()
-        self._kept = _plain_label("statusKept")
+        self._message = ElidedLabel("", "accent")
+        self._message.setObjectName("statusMessage")
+        self._message.hide()
+        self._saved = _plain_label("statusSaved")
         row = QHBoxLayout(self)
         row.setContentsMargins(12, 0, 12, 0)
         row.setSpacing(16)
         row.addWidget(self._text, 3)
-        row.addWidget(self._news, 2)
-        row.addWidget(self._kept)
+        row.addWidget(self._message, 2)
+        row.addWidget(self._saved)
 
     def set_text(self, text: str) -> None:
-        """Say what is shown."""
+        """Describe the item and run on screen."""
         self._text.setText(text)
 
     @property
-    def news(self) -> str:
-        """The last news."""
-        return self._news.text()
+    def message(self) -> str:
+        """The latest message."""
+        return self._message.text()
 
-    def set_news(self, sentence: str) -> None:
-        """Say what was done."""
-        self._news.setText(sentence)
-        self._news.setVisible(bool(sentence))
+    def show_message(self, sentence: str) -> None:
+        """Show a message about what was done; an empty one hides it."""
+        self._message.setText(sentence)
+        self._message.setVisible(bool(sentence))
 
-    def set_kept(self, text: str) -> None:
-        """Say whether all is on disk."""
-        self._kept.setText(text)
+    def set_saved(self, text: str) -> None:
+        """Show whether everything is saved."""
+        self._saved.setText(text)
 
 
 def _plain_label(name: str) -> QLabel:
@@ -244,13 +244,13 @@ def _plain_label(name: str) -> QLabel:
 
 
 class ActionBar(QWidget):
-    """Hidden until there is something to say; the first button is the recommended one.
+    """Problem of the study, with buttons for what can be done; the first is the recommended one.
 
     Parameters
     ----------
     title : str
     actions : sequence of str
-        The buttons' words.
+        The buttons' labels.
     parent : QWidget, optional
     """
 
@@ -285,17 +285,17 @@ def ask(
     then: Callable[[], object],
     otherwise: Callable[[], object] | None = None,
 ) -> QMessageBox:
-    """Ask something, while all behind goes on.
+    """Ask for confirmation in a box over the window, without blocking it. Esc and Return cancel.
 
     Parameters
     ----------
     window : QWidget
     title, question, more : str
-        The question, and what there is to know for the answer.
+        The box's title, its question, and details below it.
     act, stay : str
-        The buttons; the second is the safe answer.
+        The labels of the buttons; `stay` is the default.
     then, otherwise : callable
-        Called when the first was pressed, and when not.
+        Called when `act` was pressed, and when it was not.
     """
     box = QMessageBox(window)
     box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)

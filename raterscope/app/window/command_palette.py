@@ -49,19 +49,19 @@ __all__ = ["Command", "CommandPalette", "ShortcutSheet", "menu_commands", "short
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One thing to do.
+    """An entry of the command palette.
 
     Attributes
     ----------
     words : str
-        What it does, or where it goes.
+        What it does, or the item it goes to.
     where : str
-        The menu in which it stands, or the kind of place it goes to.
+        Title of its menu, or the kind of item it goes to.
     do : callable
     keys : str
-        As they are printed; empty without any.
+        Its keyboard shortcuts as text; empty without any.
     possible : bool
-        Whether it can be done now.
+        Whether it is enabled now.
     """
 
     words: str
@@ -72,13 +72,13 @@ class Command:
 
 
 def shortcut_text(action: QAction) -> str:
-    """Print an action's keys."""
+    """Write the keyboard shortcuts of an action."""
     form = QKeySequence.SequenceFormat.NativeText
     return ", ".join(keys.toString(form) for keys in action.shortcuts() if not keys.isEmpty())
 
 
 def menu_actions(menu: QMenu, where: str) -> Iterator[tuple[str, QAction]]:
-    """List the actions of a menu and of those in it that can be opened, each with the menu it stands in."""
+    """List the actions of a menu and its enabled submenus, each with the title of its menu."""
     for action in menu.actions():
         inner = _opened_by(action)
         if inner is not None:
@@ -89,22 +89,22 @@ def menu_actions(menu: QMenu, where: str) -> Iterator[tuple[str, QAction]]:
 
 
 def _opened_by(action: QAction) -> QMenu | None:
-    """Give the menu that an action opens. Asked of the action itself, it would die with what is returned."""
+    """Return the menu that an action opens. ``action.menu()`` would delete it with the returned wrapper."""
     menu = action.parent()
     return menu if isinstance(menu, QMenu) and menu.menuAction() is action else None
 
 
 def menu_commands(menu: QMenu, where: str) -> Iterator[Command]:
-    """Make commands of all actions of a menu and of the menus in it."""
-    for place, action in menu_actions(menu, where):
-        yield Command(action.text(), place, action.trigger, shortcut_text(action), action.isEnabled())
+    """Make commands from all actions of a menu and its submenus."""
+    for menu_title, action in menu_actions(menu, where):
+        yield Command(action.text(), menu_title, action.trigger, shortcut_text(action), action.isEnabled())
 
 
 def study_commands(contents: Contents, workspace: WorkspaceScreen, kind: str) -> Iterator[Command]:
-    """Make commands of where one can go in a workspace: its items, its runs, its annotators."""
+    """Make commands that go to the items, runs and annotators of a workspace."""
     title = WORKSPACES[kind].item
-    for one in contents.of(kind):
-        yield Command(one.name, title, partial(workspace.go_to, one.id))
+    for item in contents.of(kind):
+        yield Command(item.name, title, partial(workspace.go_to, item.id))
     for run in run_lines(contents, kind, None):
         if isinstance(run.key, int):
             yield Command(f"{run.title}, {run.words}", "Run", partial(workspace.runs.choose, run.key))
@@ -119,12 +119,12 @@ def _annotators(names: Sequence[str], workspace: WorkspaceScreen) -> Iterator[Co
 
 WIDTH, ROWS, FROM_TOP = 640, 12, 64
 MOST = 100
-"""Lines shown at once: whoever wants others types another letter."""
+"""Largest number of matches listed."""
 STEPS = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1, Qt.Key.Key_PageDown: ROWS, Qt.Key.Key_PageUp: -ROWS}
 
 
 class CommandPalette(QFrame):
-    """A line to type in above what it finds, over the middle of a window; it goes when it is left.
+    """Search field over the middle of a window, with the matching commands. It closes when it loses focus.
 
     Parameters
     ----------
@@ -138,8 +138,8 @@ class CommandPalette(QFrame):
         self.setAccessibleName("Commands")
         theme.set_role(self, "popover")
         self._window = window
-        self._commands = [one for one in commands if one.possible]
-        self._texts = [f"{one.words} {one.where}".casefold() for one in self._commands]
+        self._commands = [command for command in commands if command.possible]
+        self._texts = [f"{command.words} {command.where}".casefold() for command in self._commands]
         self._came_from = QApplication.focusWidget()
         self.line = QLineEdit()
         self.line.setPlaceholderText("A command, an image, an annotator, a run, a page of the guide")
@@ -147,43 +147,43 @@ class CommandPalette(QFrame):
         self._kind = _CommandKind()
         self.view: LineList[Command] = LineList(self._kind, "Matches")
         self.view.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._nothing = plain_label("No matches", "second")
-        self._nothing.setContentsMargins(8, 4, 8, 4)
+        self._no_matches = plain_label("No matches", "second")
+        self._no_matches.setContentsMargins(8, 4, 8, 4)
         column = QVBoxLayout(self)
         column.setContentsMargins(8, 8, 8, 8)
         column.setSpacing(8)
-        for part in (self.line, self.view, self._nothing):
+        for part in (self.line, self.view, self._no_matches):
             column.addWidget(part)
         self.line.textChanged.connect(self._find)
         self.line.installEventFilter(self)
         self.view.clicked.connect(self._do)
         self._find("")
         window.installEventFilter(self)
-        self._place()
+        self._arrange()
         self.show()
         self.raise_()
         self.line.setFocus()
 
     @property
     def chosen(self) -> Command | None:
-        """What Return would do."""
+        """The command that Return runs."""
         row = self.view.currentIndex().row()
         return self.view.lines[row] if row >= 0 else None
 
     def _find(self, text: str) -> None:
         typed = Typed(text)
-        found = typed.best(self._texts, MOST)
+        matches = typed.best(self._texts, MOST)
         self._kind.typed = typed
         self.view.viewport().update()
-        self.view.set_lines([self._commands[place] for place in found])
-        self.view.setVisible(bool(found))
-        self._nothing.setVisible(not found)
-        if found:
+        self.view.set_lines([self._commands[index] for index in matches])
+        self.view.setVisible(bool(matches))
+        self._no_matches.setVisible(not matches)
+        if matches:
             self.view.setCurrentIndex(self.view.model().index(0, 0))
             self.view.scrollToTop()
-        self._place()
+        self._arrange()
 
-    def _place(self) -> None:
+    def _arrange(self) -> None:
         window = self._window
         rows = min(ROWS, len(self.view.lines))
         set_lengths(self.view, height=rows * self._kind.height + 2 * self.view.frameWidth())
@@ -197,7 +197,7 @@ class CommandPalette(QFrame):
             chosen.do()
 
     def leave(self) -> None:
-        """Go, and give the keys back to where they were."""
+        """Close, and return the focus to the widget that had it."""
         came_from, self._came_from = self._came_from, None
         self.line.removeEventFilter(self)
         self.close()
@@ -205,7 +205,7 @@ class CommandPalette(QFrame):
             came_from.setFocus()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Walk with the arrows while one types; go when the line is left; stay in the middle."""
+        """Handle arrow keys, loss of focus and resizing of the window."""
         if watched is self.line and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
             return self._on_key(Qt.Key(event.key()))
         if watched is self.line and isinstance(event, QFocusEvent) and event.lostFocus():
@@ -216,7 +216,7 @@ class CommandPalette(QFrame):
                 self._came_from = None
                 self.leave()
         elif watched is self._window and isinstance(event, QResizeEvent):
-            self._place()
+            self._arrange()
         return super().eventFilter(watched, event)
 
     def _on_key(self, key: Qt.Key) -> bool:
@@ -247,7 +247,7 @@ class _CommandKind(LineKind[Command]):
             painter.fillRect(QRectF(box.left(), box.top(), 3, box.height()), QColor(theme.current().accent))
 
     def paint_line(self, painter: QPainter, box: QRectF, line: Command) -> None:
-        look, right = theme.current(), box.right() - 8
+        colours, right = theme.current(), box.right() - 8
         for key in reversed(line.keys.split(", ") if line.keys else []):
             width = cap_width(key)
             paint_key(painter, QRectF(right - width, box.center().y() - 11, width, 22), key)
@@ -255,49 +255,49 @@ class _CommandKind(LineKind[Command]):
         painter.setFont(theme.font(theme.CAPTION))
         where = QFontMetrics(painter.font()).horizontalAdvance(line.where) + 12
         side = QRectF(right - where, box.top(), where, box.height())
-        painter.setPen(QColor(look.third))
+        painter.setPen(QColor(colours.third))
         painter.drawText(side, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignHCenter, line.where)
         painter.setFont(theme.font())
         room = box.adjusted(12, 0, side.left() - box.right() - 8, 0)
-        paint_words(painter, room, line.words, look.text)
+        paint_words(painter, room, line.words, colours.text)
         self._underline(painter, room, line.words)
 
     def _underline(self, painter: QPainter, room: QRectF, words: str) -> None:
-        """Underline the letters that were typed, as far as they are in sight."""
+        """Underline the letters that match, as far as they are visible."""
         metrics = QFontMetrics(theme.font())
         under = room.center().y() + metrics.ascent() / 2 + 3
         painter.setPen(QColor(theme.current().accent))
-        for place in self.typed.places(words):
-            left = room.left() + metrics.horizontalAdvance(words[:place])
-            right = room.left() + metrics.horizontalAdvance(words[: place + 1])
+        for index in self.typed.places(words):
+            left = room.left() + metrics.horizontalAdvance(words[:index])
+            right = room.left() + metrics.horizontalAdvance(words[: index + 1])
             if right <= room.right():
                 painter.drawLine(round(left), round(under), round(right) - 1, round(under))
 
 
 COLUMNS = 3
 LONGEST = 40
-"""Letters of what a key does: what was done last and can be undone may be told at length."""
-CAPTION_ROWS = 2  # what a caption takes, in rows
+"""Largest number of letters of a description; that of Undo may be long."""
+CAPTION_ROWS = 2  # height of a caption, in rows
 SIZE = QSize(1080, 680)
 EDGE, BETWEEN, SCROLL_BAR = 20, 32, 12
 
 
 def shortcut_groups(commands: Sequence[Command], workspace: WorkspaceScreen | None) -> tuple[KeyHelp, ...]:
-    """Group the keys of the commands by their menus, then those of a workspace's widgets."""
+    """Group the shortcuts by menu: those of the commands, then those of a workspace's widgets."""
     groups: dict[str, list[tuple[str, str]]] = {}
-    for one in commands:
-        if one.keys:
-            groups.setdefault(one.where, []).append((one.keys, one.words))
+    for command in commands:
+        if command.keys:
+            groups.setdefault(command.where, []).append((command.keys, command.words))
     if workspace is not None:
         if workspace.digits is not None:
             groups.setdefault("Review", []).extend(workspace.digits.keys)
-        for told in key_help_in(workspace):
-            groups.setdefault(told.where, []).extend(told.keys)
+        for key_help in key_help_in(workspace):
+            groups.setdefault(key_help.where, []).extend(key_help.keys)
     return tuple(KeyHelp(title, tuple(keys)) for title, keys in groups.items())
 
 
 class ShortcutSheet(QDialog):
-    """Every key that works here and what it does, in columns, with a line to look for one."""
+    """Keyboard shortcuts available here, in columns, with a search field."""
 
     def __init__(self, groups: Sequence[KeyHelp], parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -308,8 +308,8 @@ class ShortcutSheet(QDialog):
         self.line.setAccessibleName("Find a key or an action")
         self.line.setClearButtonEnabled(True)
         self._groups = [_Group(group) for group in groups]
-        self._nothing = plain_label("No matches", "second")
-        self._nothing.hide()
+        self._no_matches = plain_label("No matches", "second")
+        self._no_matches.hide()
         sheet = QWidget()
         sheet.setAccessibleName("Keyboard shortcuts")
         columns = QHBoxLayout(sheet)
@@ -334,11 +334,11 @@ class ShortcutSheet(QDialog):
         top = QVBoxLayout()
         top.setContentsMargins(20, 16, 20, 4)
         top.addWidget(self.line)
-        top.addWidget(self._nothing)
-        whole = QVBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.addLayout(top)
-        whole.addWidget(area, 1)
+        top.addWidget(self._no_matches)
+        column_of_sheet = QVBoxLayout(self)
+        column_of_sheet.setContentsMargins(0, 0, 0, 0)
+        column_of_sheet.addLayout(top)
+        column_of_sheet.addWidget(area, 1)
         self.resize(room)
         self.line.textChanged.connect(self._find)
         self.line.setFocus()
@@ -349,8 +349,8 @@ class ShortcutSheet(QDialog):
 
     def _find(self, text: str) -> None:
         typed = Typed(text)
-        left = [group.narrow(typed) for group in self._groups]
-        self._nothing.setVisible(not any(left))
+        matches = [group.narrow(typed) for group in self._groups]
+        self._no_matches.setVisible(not any(matches))
 
 
 class _Group(QWidget):
@@ -374,17 +374,17 @@ class _Group(QWidget):
         return ((keys, words) for row, keys, words in self._rows if not row.isHidden())
 
     def narrow(self, typed: Typed) -> bool:
-        found = False
+        matches = False
         for row, keys, words in self._rows:
             fits = typed.fit(f"{words} {keys} {self._title}".casefold()) is not None
             row.setVisible(fits)
-            found = found or fits
-        self.setVisible(found)
-        return found
+            matches = matches or fits
+        self.setVisible(matches)
+        return matches
 
 
 class _Row(KeyButton):
-    """A key that is told, not pressed."""
+    """A key that is shown and cannot be clicked."""
 
     def __init__(self, keys: str, words: str) -> None:
         super().__init__(keys, shorten(words, LONGEST, placeholder=" …"))
@@ -393,22 +393,22 @@ class _Row(KeyButton):
 
 
 def _fitting(groups: Sequence[_Group], room: int) -> list[list[_Group]]:
-    """Part groups into as many columns as fit beside each other."""
-    for most in range(COLUMNS, 1, -1):
-        columns = _in_columns(groups, most)
+    """Distribute groups over as many columns as fit side by side."""
+    for count in range(COLUMNS, 1, -1):
+        columns = _in_columns(groups, count)
         wide = [max((group.minimumSizeHint().width() for group in column), default=0) for column in columns]
         if sum(wide) + BETWEEN * (len(columns) - 1) + 2 * EDGE + SCROLL_BAR <= room:
             return columns
     return _in_columns(groups, 1)
 
 
-def _in_columns(groups: Sequence[_Group], most: int) -> list[list[_Group]]:
-    """Part groups into columns of about one height, in their order."""
-    whole = sum(group.height_in_rows for group in groups)
+def _in_columns(groups: Sequence[_Group], count: int) -> list[list[_Group]]:
+    """Distribute groups, in order, over columns of about the same height."""
+    total = sum(group.height_in_rows for group in groups)
     columns: list[list[_Group]] = [[]]
     filled = 0
     for group in groups:
-        if columns[-1] and len(columns) < most and filled + group.height_in_rows / 2 > whole / most:
+        if columns[-1] and len(columns) < count and filled + group.height_in_rows / 2 > total / count:
             columns.append([])
             filled = 0
         columns[-1].append(group)

@@ -1,4 +1,4 @@
-"""What leaves the study from the window: the Export menu of each kind, and where it goes."""
+"""Export from the window: results through the Export menu of each kind, figures through their own menus."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ __all__ = ["FigureExporter", "StudyExporter", "menu_entries"]
 
 
 def menu_entries(kind: str) -> Iterator[tuple[str, Export, bool]]:
-    """List the entries of a kind's menu: words, what, and whether it is de-identified."""
+    """List the entries of a kind's Export menu: label, export, and whether it is de-identified."""
     for export in exports():
         if kind in export.kinds:
             yield f"{export.title}…", export, False
@@ -52,12 +52,12 @@ def menu_entries(kind: str) -> Iterator[tuple[str, Export, bool]]:
 
 
 class StudyExporter(QObject):
-    """Asks where something of the study goes, and writes it in the study's thread.
+    """Asks for a file or folder, and exports to it in the study's thread.
 
     Signals
     -------
     message(str)
-        What is written.
+        What was exported.
     """
 
     message = Signal(str)
@@ -69,7 +69,7 @@ class StudyExporter(QObject):
         self._window = window
 
     def start(self, export: Export, deidentify: bool = False) -> None:
-        """Find the runs that it is made from; then ask where it goes, and write."""
+        """Find the runs behind an export, ask for a file or folder, and write it."""
         contents = self._document.contents
         if contents is None:
             return
@@ -80,34 +80,34 @@ class StudyExporter(QObject):
         job = self._document.ask("Reading runs", partial(_provenance, export, request))
         job.finished.connect(partial(self._on_found, export, request, folder))
 
-    def _on_found(self, export: Export, request: Request, folder: bool, made: Provenance) -> None:
+    def _on_found(self, export: Export, request: Request, folder: bool, origin: Provenance) -> None:
         contents = self._document.contents
         if contents is None or contents.path != request.path:
             return
         choose = self._choose_folder if folder else self._choose_file
         title = f"Export {export.title.lower()}"
-        if made.runs:
-            title += f" of {made.in_words()}"
+        if origin.runs:
+            title += f" of {origin.in_words()}"
         go_on = partial(choose, contents, export, request, title)
-        if not made.outdated:
+        if not origin.outdated:
             go_on()
             return
         question = f"{title}? The result is outdated."
-        ask(self._window, "Export", question, "\n".join(made.outdated), "Export anyway", "Cancel", go_on)
+        ask(self._window, "Export", question, "\n".join(origin.outdated), "Export anyway", "Cancel", go_on)
 
     def _choose_file(self, contents: Contents, export: Export, request: Request, title: str) -> None:
         item = next(iter(request.items), None)
         if request.deidentify and export.by_case:
-            self._ask_how(contents, export, item, title)
+            self._ask_deidentified(contents, export, item, title)
             return
         formats = _formats(contents, export, item)
-        place = self._file(title, _proposed(contents, export, item, formats[0], request.deidentify), formats)
-        if place is not None:
-            path, format_name = place
+        choice = self._file(title, _proposed(contents, export, item, formats[0], request.deidentify), formats)
+        if choice is not None:
+            path, format_name = choice
             self._check_grid(contents, export, replace(request, format=format_name, path=path), title)
 
-    def _ask_how(self, contents: Contents, export: Export, item: int | None, title: str) -> None:
-        """Ask in which format something leaves de-identified, and whether its images do."""
+    def _ask_deidentified(self, contents: Contents, export: Export, item: int | None, title: str) -> None:
+        """Ask for the format of a de-identified export, and whether to include its images."""
         words = {FORMATS[name].words: name for name in _formats(contents, export, item)}
         image = None if item is None else contents.image(item)
         images = image is not None and image.path is not None
@@ -125,7 +125,7 @@ class StudyExporter(QObject):
         dialog: DeidentifiedExportDialog,
         title: str,
     ) -> None:
-        """Ask where it goes: images and masks together into a folder."""
+        """Ask for a file, or for a folder if images and masks are exported together."""
         format_name, with_images = words[dialog.format], dialog.with_images
         items = () if item is None else (item,)
         path: Path | None
@@ -135,8 +135,8 @@ class StudyExporter(QObject):
             path = Path(name) if name else None
         else:
             proposed = _proposed(contents, export, item, format_name, True)
-            place = self._file(title, proposed, [format_name])
-            path = None if place is None else place[0]
+            choice = self._file(title, proposed, [format_name])
+            path = None if choice is None else choice[0]
         if path is not None:
             request = Request(export.what, format_name, path, items, True, with_images=with_images)
             self._check_grid(contents, export, request, title)
@@ -170,12 +170,12 @@ class StudyExporter(QObject):
     def _choose_folder(self, contents: Contents, export: Export, request: Request, title: str) -> None:
         """Ask for the folder of a file for each question, and for their format where there are several."""
         formats = {FORMATS[name].words: name for name in export.formats}
-        chosen, sure = next(iter(formats)), True
+        chosen, accepted = next(iter(formats)), True
         if len(formats) > 1:
-            chosen, sure = QInputDialog.getItem(self._window, title, "Format", list(formats), 0, False)
+            chosen, accepted = QInputDialog.getItem(self._window, title, "Format", list(formats), 0, False)
         many = len(contents.of(export.kinds[0]))
         words = f"{title}: select a folder for the files of {many:,} questions"
-        folder = sure and QFileDialog.getExistingDirectory(self._window, words, str(contents.path.parent))
+        folder = accepted and QFileDialog.getExistingDirectory(self._window, words, str(contents.path.parent))
         if folder:
             self._write(export, replace(request, format=formats[chosen], path=Path(folder)))
 
@@ -208,11 +208,11 @@ def _proposed(
 
 
 def _ended(path: Path, format_name: str, formats: Sequence[str]) -> Path:
-    """Give the name the ending of the format, in place of another format's."""
+    """Replace the suffix of another format by that of the chosen one."""
     name = path.name
     for other in formats:
         name = name.removesuffix(FORMATS[other].suffix)
-    foreign = name == path.name and path.suffix  # what a person wrote so is meant so
+    foreign = name == path.name and path.suffix  # a suffix that is no format's was typed on purpose
     return path if foreign else path.with_name(name + FORMATS[format_name].suffix)
 
 
@@ -229,26 +229,26 @@ def _write(export: Export, request: Request, study: Study, watch: Watch) -> str:
 
 WORDS = {".svg": "Drawings (*.svg)", ".png": "Pictures (*.png)", ".csv": "Tables (*.csv)"}
 AT_ONCE = 10_000
-"""Rows between two looks whether to go on."""
+"""Rows between two checks for cancellation."""
 
 
 class FigureExporter(QObject):
-    """Listens to the menus of figures.
+    """Writes figures that are saved through their menus.
 
     Parameters
     ----------
     document : Document
     jobs : Jobs
     item : callable
-        Gives the number of the image on screen.
+        Returns the number of the item on screen.
     run : callable
-        Gives the run on screen; None where nothing was fused.
+        Returns the run on screen; None if nothing was fused.
     window : QWidget
 
     Signals
     -------
-    said, refused : str
-        What was done, and what could not be.
+    message(str), refused(str)
+        What was written, and what could not be.
     """
 
     message = Signal(str)
@@ -267,15 +267,15 @@ class FigureExporter(QObject):
         self._item, self._run = item, run
         self._folder: Path | None = None
 
-    def listen_to(self, place: QWidget) -> None:
-        """Write from now on what leaves the figures of a part of the window."""
-        for menu in place.findChildren(PictureMenu):
+    def listen_to(self, widget: QWidget) -> None:
+        """Handle the figure menus of a part of the window from now on."""
+        for menu in widget.findChildren(PictureMenu):
             menu.caption = self._caption
             menu.leaving.connect(self.save)
             menu.said.connect(self.message)
 
     def save(self, leaving: Leaving) -> None:
-        """Ask for a file, and write."""
+        """Ask for a file, and write a figure to it."""
         title = f"Save {leaving.title}"
         words = WORDS[leaving.suffix]
         name, _ = QFileDialog.getSaveFileName(self._window, title, str(self._proposed(leaving)), words)
@@ -304,8 +304,8 @@ class FigureExporter(QObject):
         image = None if contents is None or item is None else contents.image(item)
         of = stem if image is None else safe(Path(image.name).stem)
         run = self._run()
-        which = "" if run is None else f"run-{run.id}"
-        words = "-".join(filter(None, (of, safe(leaving.title.casefold()), which)))
+        run_part = "" if run is None else f"run-{run.id}"
+        words = "-".join(filter(None, (of, safe(leaving.title.casefold()), run_part)))
         return (self._folder or folder) / f"{words}{leaving.suffix}"
 
 

@@ -1,4 +1,4 @@
-"""Which files the window works on: studies opened and made, files brought in, reports, missing images."""
+"""File commands: open and create studies, import, report, find images, simulate, reproduce the papers."""
 
 from __future__ import annotations
 
@@ -30,11 +30,13 @@ __all__ = ["LOOK_MS", "FileActions", "RecentStudies", "Reproduction", "cancel_af
 
 
 LOOK_MS = 2000
-"""How long an answer is waited for; a drive that gives none by then is not asked again until it does."""
+"""Longest wait for a drive. One that does not answer is not asked again until it does."""
 
 
 class RecentStudies(QObject):
-    """Lists the studies that were opened lately.
+    """Lists the recent studies, except those that are known to be missing.
+
+    A thread checks whether they exist: a network drive that does not answer would block the window.
 
     Parameters
     ----------
@@ -44,7 +46,7 @@ class RecentStudies(QObject):
     Signals
     -------
     changed
-        `offered` may be another list.
+        `offered` may have changed.
     """
 
     changed = Signal()
@@ -57,16 +59,16 @@ class RecentStudies(QObject):
 
     @property
     def offered(self) -> tuple[Path, ...]:
-        """Those that may be there, the last one first."""
+        """Recent studies that may exist, the latest first."""
         return tuple(path for path in preferences.recent_studies() if self._there.get(path, True))
 
     @property
     def folder(self) -> Path | None:
-        """The folder of the last one that is there; None where nothing is known to be."""
+        """The folder of the latest study that exists; None if none is known to."""
         return next((path.parent for path in self.offered if path in self._there), None)
 
     def look(self) -> None:
-        """Look which of them are there."""
+        """Check which recent studies exist."""
         if self._looking is not None and not self._looking.left:
             return
         job = self._jobs.start(
@@ -76,13 +78,13 @@ class RecentStudies(QObject):
         job.finished.connect(self._on_found)
         cancel_after(job, LOOK_MS)
 
-    def _on_found(self, there: dict[Path, bool]) -> None:
-        self._there = there
+    def _on_found(self, is_there: dict[Path, bool]) -> None:
+        self._there = is_there
         self.changed.emit()
 
 
 def cancel_after(job: Job, milliseconds: int) -> None:
-    """Cancel a job that asks a drive, if it has no answer by then."""
+    """Cancel a job that waits for a drive, unless it ends in time."""
     timer = QTimer(job)
     timer.setSingleShot(True)
     timer.timeout.connect(job.cancel)
@@ -90,11 +92,11 @@ def cancel_after(job: Job, milliseconds: int) -> None:
 
 
 def _look(paths: Sequence[Path], watch: Watch) -> dict[Path, bool]:
-    found = {}
+    is_there = {}
     for done, path in enumerate(paths):
         watch(done / len(paths), "looking for studies")
-        found[path] = path.is_file()
-    return found
+        is_there[path] = path.is_file()
+    return is_there
 
 
 REPORTS = "Web page (*.html);;PDF (*.pdf)"
@@ -105,14 +107,14 @@ INPUTS = (
 
 
 class FileActions(QObject):
-    """Asks for files and folders, and does with them what was wanted.
+    """Asks for files and folders, and runs the commands of the menu on them.
 
     Signals
     -------
     message(str)
-        What became of it; empty where what was said before is of no study any more.
+        The outcome; empty when the message before was about another study.
     searched
-        Missing images were looked for: what was said of them may hold no more.
+        A search for missing images ended: earlier messages about them may be outdated.
     """
 
     message = Signal(str)
@@ -134,37 +136,37 @@ class FileActions(QObject):
         self._window = window
 
     def open_paths(self, paths: Sequence[Path]) -> None:
-        """Open what was dropped or named on the command line: a study, images, tables."""
+        """Open files that were dropped or named on the command line: a study, images, tables."""
         studies = [path for path in paths if path.suffix.lower() == ".rscope"]
-        others = [path for path in paths if path.suffix.lower() != ".rscope"]
+        files = [path for path in paths if path.suffix.lower() != ".rscope"]
         if studies:
-            self.open_study(studies[0], others)
+            self.open_study(studies[0], files)
         else:
-            self._bring(others)
+            self._import(files)
         if len(studies) > 1:
             self.message.emit(f"Only one study opens at a time: opened {studies[0].name}.")
 
-    def open_study(self, path: Path, others: Sequence[Path] = ()) -> None:
-        """Open a study in place of the present one, and bring other files into it."""
+    def open_study(self, path: Path, files: Sequence[Path] = ()) -> None:
+        """Open a study instead of the current one, and import files into it."""
         contents = self._document.contents
-        if contents is not None and contents.path == path.absolute():  # no disk is asked here
+        if contents is not None and contents.path == path.absolute():  # does not access the disk
             self.message.emit(f"{path.name} is already open.")
-            self._bring(others)
+            self._import(files)
         else:
-            self._leave_guard.leave_study(partial(self._open, path, others))
+            self._leave_guard.leave_study(partial(self._open, path, files))
 
     def close_study(self) -> None:
         """Close the study."""
         self._leave_guard.leave_study(self._document.leave)
 
-    def _open(self, path: Path, others: Sequence[Path]) -> None:
-        self.message.emit("")  # it is of the study before
+    def _open(self, path: Path, files: Sequence[Path]) -> None:
+        self.message.emit("")  # the message was about the study before
         self._document.open(path)
-        self._bring(others)
+        self._import(files)
 
-    def _bring(self, others: Sequence[Path]) -> None:
-        if others:
-            self._importer.start(others)
+    def _import(self, files: Sequence[Path]) -> None:
+        if files:
+            self._importer.start(files)
 
     def choose_study(self) -> None:
         """Ask which study to open."""
@@ -173,7 +175,7 @@ class FileActions(QObject):
             self.open_study(Path(name))
 
     def new_study(self) -> None:
-        """Ask where a new, empty study is to be."""
+        """Ask for the file of a new, empty study."""
         name, _ = QFileDialog.getSaveFileName(self._window, "New study", self.folder(), STUDIES)
         if name:
             path = Path(name)
@@ -181,7 +183,7 @@ class FileActions(QObject):
             self._leave_guard.leave_study(partial(self._document.open, path, create=True))
 
     def choose_files(self) -> None:
-        """Ask which files to bring into the study; without one, it is made beside the first of them."""
+        """Ask which files to import. Without an open study, one is created beside the first of them."""
         names, _ = QFileDialog.getOpenFileNames(self._window, "Import", self.folder(), INPUTS)
         if names:
             self._importer.start([Path(name) for name in names])
@@ -192,17 +194,25 @@ class FileActions(QObject):
             job = self._document.ask("Reading runs", _provenance)
             job.finished.connect(partial(self._on_runs_found, self._document.contents.path))
 
-    def _on_runs_found(self, study: Path, made: Provenance) -> None:
+    def _on_runs_found(self, study: Path, provenance: Provenance) -> None:
         contents = self._document.contents
         if contents is None or contents.path != study:
             return
-        title = f"Report of {made.in_words()}" if made.runs else "Report"
+        title = f"Report of {provenance.in_words()}" if provenance.runs else "Report"
         choose = partial(self._choose_report, contents, title)
-        if not made.outdated:
+        if not provenance.outdated:
             choose()
             return
         question = f"{title}? The result is outdated."
-        ask(self._window, "Report", question, "\n".join(made.outdated), "Report anyway", "Cancel", choose)
+        ask(
+            self._window,
+            "Report",
+            question,
+            "\n".join(provenance.outdated),
+            "Report anyway",
+            "Cancel",
+            choose,
+        )
 
     def _choose_report(self, contents: Contents, title: str) -> None:
         proposed = contents.path.with_name(f"{contents.path.stem}-report.html")
@@ -216,7 +226,7 @@ class FileActions(QObject):
         self.message.emit(words)
 
     def find_images(self) -> None:
-        """Ask for a folder and look in it for the images that are not where they were."""
+        """Ask for a folder, and search it for missing images."""
         name = QFileDialog.getExistingDirectory(
             self._window, "Select the folder with the images", self.folder()
         )
@@ -231,7 +241,7 @@ class FileActions(QObject):
         self.message.emit(words)
 
     def folder(self) -> str:
-        """Give the folder to begin with where one is asked for: that of the study, or of the last one."""
+        """Return the folder in which file dialogs start: that of the study, or of the latest one."""
         contents = self._document.contents
         if contents is not None:
             return str(contents.path.parent)
@@ -241,8 +251,8 @@ class FileActions(QObject):
 def _report(path: Path, study: Study, watch: Watch) -> str:
     from raterscope.app.report import write_report
 
-    made = provenance_of_report(study)
-    return f"Report of {made.in_words()} saved to {write_report(study, path, watch)}."
+    provenance = provenance_of_report(study)
+    return f"Report of {provenance.in_words()} saved to {write_report(study, path, watch)}."
 
 
 def _provenance(study: Study, watch: Watch) -> Provenance:
@@ -251,19 +261,19 @@ def _provenance(study: Study, watch: Watch) -> Provenance:
 
 
 def _find_images(folder: Path, study: Study, _watch: Watch) -> str:
-    found = study.relocate_all(folder)
-    return f"{len(found)} image{'' if len(found) == 1 else 's'} found in {folder}."
+    images = study.relocate_all(folder)
+    return f"{len(images)} image{'' if len(images) == 1 else 's'} found in {folder}."
 
 
 class Reproduction(QObject):
-    """Asks what is to be simulated or measured again, and does it in a thread.
+    """Asks which data to simulate or which papers to reproduce, and does it in a thread.
 
     Signals
     -------
     begun(Job)
-        A simulation, which is shown with Cancel wherever one is.
+        A simulation, which every workspace shows with Cancel.
     message(str), refused(str)
-        What was made, and what could not be.
+        The outcome, and errors.
     """
 
     begun = Signal(object)
@@ -277,9 +287,11 @@ class Reproduction(QObject):
         self._window = window
 
     def ask_simulation(self) -> None:
-        """Ask for a set-up, its parameters and a folder."""
-        offers = [SetupOffer(one.name, one.title, one.summary, one.settings) for one in SETUPS.values()]
-        dialog = SimulationDialog(offers, self._place(), self._window)
+        """Ask for a simulation's set-up, its parameters and a folder."""
+        offers = [
+            SetupOffer(setup.name, setup.title, setup.summary, setup.settings) for setup in SETUPS.values()
+        ]
+        dialog = SimulationDialog(offers, self._start_folder(), self._window)
         dialog.accepted.connect(partial(self._simulate, dialog))
         dialog.open()
 
@@ -297,8 +309,8 @@ class Reproduction(QObject):
         self.message.emit(f"Simulated data saved to {study.parent}.")
 
     def ask_papers(self) -> None:
-        """Ask for the form of the page and its folder."""
-        dialog = PapersDialog(f"{self._place()}/papers", self._window)
+        """Ask how to reproduce the papers, and for the folder of the page."""
+        dialog = PapersDialog(f"{self._start_folder()}/papers", self._window)
         dialog.accepted.connect(partial(self._measure, dialog))
         dialog.open()
 
@@ -314,7 +326,7 @@ class Reproduction(QObject):
         self.message.emit(f"Saved the page of the papers to {page}.")
         QDesktopServices.openUrl(QUrl.fromLocalFile(str(page)))
 
-    def _place(self) -> str:
+    def _start_folder(self) -> str:
         return self._files.folder() or str(Path.home())
 
 

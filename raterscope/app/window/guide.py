@@ -1,4 +1,4 @@
-"""The guide: its pages, and which of them tells of what has the keys."""
+"""Guide: its pages, and the page of each widget."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIRST = "window/start"
 
 CHAPTERS = {
     "window": "The window",
-    **{kind: one.title for kind, one in WORKSPACES.items()},
+    **{kind: workspace.title for kind, workspace in WORKSPACES.items()},
     "papers": "The papers",
 }
 """Titles of the chapters by their folders, in the order of the contents."""
@@ -108,7 +108,7 @@ TOPICS: dict[str, dict[str, str]] = {
         "trust": "pairs/trust",
     },
 }
-"""Of each workspace's widgets, by their names in it, the page that tells of them."""
+"""Guide pages of each workspace's widgets, by the names of the widgets."""
 
 
 @cache
@@ -123,14 +123,14 @@ def pages() -> dict[str, GuidePage]:
 
 
 def mark_topics(workspace: WorkspaceScreen, kind: str) -> None:
-    """Write on the widgets of a workspace which page tells of them."""
+    """Store on the widgets of a workspace which page describes them."""
     for name, topic in TOPICS[kind].items():
         attrgetter(name)(workspace).setProperty(PROPERTY, topic)
     workspace.setProperty(PROPERTY, f"{kind}/start")
 
 
 def topic_of(widget: QWidget | None) -> str:
-    """Tell which page is of a widget: its own, or that of the nearest around it; of tabs, that in sight."""
+    """Return the page of a widget or of its nearest parent that has one; for tabs, of the visible tab."""
     while widget is not None:
         topic = widget.property(PROPERTY)
         if not topic and isinstance(widget, QTabWidget):
@@ -142,6 +142,6 @@ def topic_of(widget: QWidget | None) -> str:
 
 
 def _topic_within(page: QWidget) -> str | None:
-    """Give the first topic that is written on a page or on what is on it."""
-    written = (one.property(PROPERTY) for one in (page, *page.findChildren(QWidget)))
-    return next((str(topic) for topic in written if topic), None)
+    """Return the first topic stored on a widget or its children."""
+    topics = (widget.property(PROPERTY) for widget in (page, *page.findChildren(QWidget)))
+    return next((str(topic) for topic in topics if topic), None)

@@ -1,4 +1,4 @@
-"""Files brought into the study from the window, off the GUI thread; unknown headers are asked about."""
+"""Import from the window, outside the GUI thread, with dialogs for unknown columns, annotators and grids."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ TRUTHS = (MappingField("task", "task"), MappingField("truth", "true label"))
 
 
 def new_study_path(file: Path) -> Path | None:
-    """Choose where a study for a file is made: beside it, under its name; None where it may not be."""
+    """Name a new study beside a file; None if its folder cannot be written."""
     folder = file if file.is_dir() else file.parent
     if not os.access(folder, os.W_OK):
         return None
@@ -71,10 +71,10 @@ def new_study_path(file: Path) -> Path | None:
 
 
 @dataclass(frozen=True)
-class _Lot:
-    """Files that come in together, the study they were brought to, and what a person said of them.
+class _Batch:
+    """Files that are imported together, the study they belong to, and the answers of the user.
 
-    `sources` holds what was read until all questions are answered.
+    `sources` keeps what was read until all questions are answered.
     """
 
     paths: tuple[Path, ...]
@@ -86,16 +86,16 @@ class _Lot:
 
 
 _Question = UnknownColumns | UnknownAnnotators | OtherGrid
-"""What only a person can answer."""
+"""A question to the user."""
 
 
 class Importer(QObject):
-    """Imports files one lot after the other. Without a study, one is made once the files could be read.
+    """Imports files. Without an open study, one is created as soon as the files have been read.
 
     Signals
     -------
     message(str), refused(str)
-        What came in, and what could not.
+        What was imported, and errors.
     """
 
     message = Signal(str)
@@ -106,13 +106,13 @@ class Importer(QObject):
         self._document = document
         self._jobs = jobs
         self._window = window
-        self._waiting: list[tuple[_Lot, Readings]] = []
+        self._waiting: list[tuple[_Batch, Readings]] = []
         document.replaced.connect(self._on_replaced)
         document.refused.connect(self._on_refused)
 
     def start(self, paths: Sequence[Path]) -> None:
-        """Read files, and take them up as soon as that is done and a study is open."""
-        self._read(_Lot(tuple(paths), self._study()))
+        """Read files, and import them as soon as they are read and a study is open."""
+        self._read(_Batch(tuple(paths), self._study()))
 
     def _study(self) -> Path | None:
         contents = self._document.contents
@@ -121,65 +121,65 @@ class Importer(QObject):
     def _on_replaced(self) -> None:
         waiting, self._waiting = self._waiting, []
         if self._document.contents is not None:
-            for lot, readings in waiting:
-                self._store(lot, readings)
+            for batch, readings in waiting:
+                self._store(batch, readings)
 
     def _on_refused(self) -> None:
-        """Ask for another place where the study that was to be made could not be: what was read is here."""
+        """Ask for another file if the new study could not be created. What was read is kept."""
         if self._document.opening:
             return
         waiting, self._waiting = self._waiting, []
         if waiting and self._document.contents is None:
-            QTimer.singleShot(0, self, partial(self._ask_place, waiting))  # once it is said why
+            QTimer.singleShot(0, self, partial(self._ask_place, waiting))  # after the error is shown
 
-    def _read(self, lot: _Lot) -> None:
+    def _read(self, batch: _Batch) -> None:
         contents = self._document.contents
         if contents is None or not any(contents.of(kind) for kind in question_kinds()):
-            self._read_beside(_at_hand(contents), lot)
-        else:  # images may show tasks or items, which the study alone knows
+            self._read_beside(_at_hand(contents), batch)
+        else:  # images may show tasks or items that only the study knows
             job = self._document.ask("Looking for tasks", _tasks)
-            job.finished.connect(partial(self._on_tasks, _at_hand(contents), lot))
+            job.finished.connect(partial(self._on_tasks, _at_hand(contents), batch))
 
-    def _on_tasks(self, at_hand: AtHand, lot: _Lot, tasks: tuple[str, ...]) -> None:
-        self._read_beside(replace(at_hand, tasks=tasks), lot)
+    def _on_tasks(self, at_hand: AtHand, batch: _Batch, tasks: tuple[str, ...]) -> None:
+        self._read_beside(replace(at_hand, tasks=tasks), batch)
 
-    def _read_beside(self, at_hand: AtHand, lot: _Lot) -> None:
-        work = partial(_read_or_ask, lot, at_hand)
-        job = self._jobs.start(f"Reading {_of(lot.paths)}", work, costly=True)
-        job.finished.connect(partial(self._on_read, lot))
-        job.failed.connect(partial(self._on_failed, lot))
+    def _read_beside(self, at_hand: AtHand, batch: _Batch) -> None:
+        work = partial(_read_or_ask, batch, at_hand)
+        job = self._jobs.start(f"Reading {_of(batch.paths)}", work, costly=True)
+        job.finished.connect(partial(self._on_read, batch))
+        job.failed.connect(partial(self._on_failed, batch))
 
-    def _on_failed(self, lot: _Lot, why: str) -> None:
-        lot.sources.close()
+    def _on_failed(self, batch: _Batch, why: str) -> None:
+        batch.sources.close()
         self.refused.emit(why)
 
-    def _on_read(self, lot: _Lot, answer: Readings | _Question) -> None:
+    def _on_read(self, batch: _Batch, answer: Readings | _Question) -> None:
         if isinstance(answer, Readings):
-            lot.sources.close()
+            batch.sources.close()
         if isinstance(answer, UnknownColumns):
-            self._ask_columns(lot, answer)
+            self._ask_columns(batch, answer)
         elif isinstance(answer, UnknownAnnotators):
-            self._ask_annotators(lot, answer)
+            self._ask_annotators(batch, answer)
         elif isinstance(answer, OtherGrid):
-            self._ask_resampling(lot, answer)
-        elif lot.study is not None and lot.study != self._study():
-            self.message.emit(f"Nothing was imported: {lot.study.name} was closed.")
+            self._ask_resampling(batch, answer)
+        elif batch.study is not None and batch.study != self._study():
+            self.message.emit(f"Nothing was imported: {batch.study.name} was closed.")
         elif self._document.opening:
-            self._waiting.append((lot, answer))
+            self._waiting.append((batch, answer))
         elif self._document.contents is not None:
-            self._store(lot, answer)
+            self._store(batch, answer)
         else:
-            self._make_study(lot, answer)
+            self._make_study(batch, answer)
 
-    def _make_study(self, lot: _Lot, readings: Readings) -> None:
-        path = new_study_path(lot.paths[0])
+    def _make_study(self, batch: _Batch, readings: Readings) -> None:
+        path = new_study_path(batch.paths[0])
         if path is None:
-            self._ask_place([(lot, readings)])
+            self._ask_place([(batch, readings)])
         else:
-            self._waiting.append((lot, readings))
+            self._waiting.append((batch, readings))
             self._document.open(path, create=True)
 
-    def _ask_place(self, waiting: Sequence[tuple[_Lot, Readings]]) -> None:
+    def _ask_place(self, waiting: Sequence[tuple[_Batch, Readings]]) -> None:
         name, _ = QFileDialog.getSaveFileName(self._window, "Save the new study as", "", STUDIES)
         if name:
             self._waiting += waiting
@@ -187,18 +187,18 @@ class Importer(QObject):
         else:
             self._on_unanswered("no file was chosen for the new study")
 
-    def _store(self, lot: _Lot, readings: Readings) -> None:
+    def _store(self, batch: _Batch, readings: Readings) -> None:
         contents = self._document.contents
         assert contents is not None
-        work = partial(_store, readings, lot.may_resample)
-        what = f"the import of {_of(lot.paths)}"
-        wanted = Unsaved(contents.path, "Importing", what, work, self._on_stored)
-        self._document.keep(wanted, quiet=False, costly=True)
+        work = partial(_store, readings, batch.may_resample)
+        what = f"the import of {_of(batch.paths)}"
+        unsaved = Unsaved(contents.path, "Importing", what, work, self._on_stored)
+        self._document.keep(unsaved, quiet=False, costly=True)
 
     def _on_stored(self, sentences: Sequence[str]) -> None:
         self.message.emit(" ".join(sentences))
 
-    def _ask_columns(self, lot: _Lot, unknown: UnknownColumns) -> None:
+    def _ask_columns(self, batch: _Batch, unknown: UnknownColumns) -> None:
         file = _file_of(unknown)
         kinds = (
             TableKind("clicks", CLICKS, _guess(unknown, CLICKS)),
@@ -206,43 +206,43 @@ class Importer(QObject):
             TableKind("true labels", TRUTHS, _guess(unknown, TRUTHS)),
             TableKind("pairs", PAIRS, _guess(unknown, PAIRS)),
         )
-        named = {*unknown.missing, *unknown.guess.values()}
-        chosen = 0 if {"x", "y"} & named else 3 if {"left", "right"} & named else 1
+        fields = {*unknown.missing, *unknown.guess.values()}
+        chosen = 0 if {"x", "y"} & fields else 3 if {"left", "right"} & fields else 1
         dialog = ColumnMappingDialog(
             unknown.header, unknown.rows, kinds, chosen, file.name, parent=self._window
         )
-        dialog.accepted.connect(partial(self._on_mapped, lot, file, dialog))
+        dialog.accepted.connect(partial(self._on_mapped, batch, file, dialog))
         dialog.rejected.connect(
-            partial(self._on_unanswered, f"the columns of {file.name} were not assigned", lot)
+            partial(self._on_unanswered, f"the columns of {file.name} were not assigned", batch)
         )
         dialog.open()
 
-    def _on_mapped(self, lot: _Lot, file: Path, dialog: ColumnMappingDialog) -> None:
+    def _on_mapped(self, batch: _Batch, file: Path, dialog: ColumnMappingDialog) -> None:
         mapping = dict.fromkeys(dialog.header, "ignore") | dialog.mapping
-        self._read(replace(lot, mappings={**lot.mappings, file: mapping}))
+        self._read(replace(batch, mappings={**batch.mappings, file: mapping}))
 
-    def _ask_annotators(self, lot: _Lot, unknown: UnknownAnnotators) -> None:
-        shown = [plain(file.name, 200) for file in unknown.files]
+    def _ask_annotators(self, batch: _Batch, unknown: UnknownAnnotators) -> None:
+        names = [plain(file.name, 200) for file in unknown.files]
         guess = [unknown.guess[file] for file in unknown.files]
         left_here = [file in unknown.detections for file in unknown.files]
         dialog = WhoMarkedDialog(
-            shown, guess, partial(_by_pattern, unknown.files), detections=left_here, parent=self._window
+            names, guess, partial(_by_pattern, unknown.files), detections=left_here, parent=self._window
         )
-        dialog.accepted.connect(partial(self._on_named, lot, unknown, dialog))
-        what = f"no annotator was named for {plain(unknown.files[0].name)}"
-        dialog.rejected.connect(partial(self._on_unanswered, what, lot))
+        dialog.accepted.connect(partial(self._on_named, batch, unknown, dialog))
+        problem = f"no annotator was named for {plain(unknown.files[0].name)}"
+        dialog.rejected.connect(partial(self._on_unanswered, problem, batch))
         dialog.open()
 
-    def _on_named(self, lot: _Lot, unknown: UnknownAnnotators, dialog: WhoMarkedDialog) -> None:
-        named = zip(unknown.files, dialog.names, strict=True)
-        names = {file: TRUTH_WORD if name is None else name for file, name in named}
-        by_hand = {**lot.reading.by_hand, **names}
-        reading = replace(lot.reading, naming=dialog.pattern or lot.reading.naming, by_hand=by_hand)
-        self._read(replace(lot, reading=reading))
+    def _on_named(self, batch: _Batch, unknown: UnknownAnnotators, dialog: WhoMarkedDialog) -> None:
+        pairs = zip(unknown.files, dialog.names, strict=True)
+        names = {file: TRUTH_WORD if name is None else name for file, name in pairs}
+        by_hand = {**batch.reading.by_hand, **names}
+        reading = replace(batch.reading, naming=dialog.pattern or batch.reading.naming, by_hand=by_hand)
+        self._read(replace(batch, reading=reading))
 
-    def _ask_resampling(self, lot: _Lot, other: OtherGrid) -> None:
+    def _ask_resampling(self, batch: _Batch, other: OtherGrid) -> None:
         if not other.resamplable:
-            lot.sources.close()
+            batch.sources.close()
             self.refused.emit(str(other))
             return
         ask(
@@ -252,13 +252,13 @@ class Importer(QObject):
             "Masks can be resampled to the grid of their image. Edges may shift slightly.",
             "Resample",
             "Cancel",
-            partial(self._read, replace(lot, may_resample=True)),
-            partial(self._on_unanswered, "the masks were drawn on another grid", lot),
+            partial(self._read, replace(batch, may_resample=True)),
+            partial(self._on_unanswered, "the masks were drawn on another grid", batch),
         )
 
-    def _on_unanswered(self, what: str, lot: _Lot | None = None) -> None:
-        if lot is not None:
-            lot.sources.close()
+    def _on_unanswered(self, what: str, batch: _Batch | None = None) -> None:
+        if batch is not None:
+            batch.sources.close()
         self.message.emit(f"Nothing was imported: {what}.")
 
 
@@ -278,11 +278,11 @@ def _file_of(unknown: UnknownColumns) -> Path:
 
 
 def _guess(unknown: UnknownColumns, fields: Sequence[MappingField]) -> dict[str, str]:
-    """Tell what columns hold, were the table of another kind."""
+    """Guess what the columns hold if the table is of a given kind."""
     cells = tuple(zip(*unknown.rows, strict=True)) or ((),) * len(unknown.header)
     table = Table(_file_of(unknown), unknown.header, cells, range(len(unknown.rows)))
-    found = assign(table, (), [field.name for field in fields], None)
-    return {column: name for name, column in found.items()}
+    assigned = assign(table, (), [field.name for field in fields], None)
+    return {column: name for name, column in assigned.items()}
 
 
 def _tasks(study: Study, _watch: Watch) -> tuple[str, ...]:
@@ -291,21 +291,21 @@ def _tasks(study: Study, _watch: Watch) -> tuple[str, ...]:
 
 def _by_pattern(files: Sequence[Path], number: int, pattern: str) -> str | None:
     try:
-        found = by_path(files[number], pattern)
+        match = by_path(files[number], pattern)
     except InputError as error:
         raise ValueError(str(error)) from error
-    return None if found is None else found.annotator
+    return None if match is None else match.annotator
 
 
-def _read_or_ask(lot: _Lot, at_hand: AtHand, watch: Watch) -> Readings | _Question:
+def _read_or_ask(batch: _Batch, at_hand: AtHand, watch: Watch) -> Readings | _Question:
     try:
         readings = read_files(
-            lot.paths, mappings=lot.mappings, reading=lot.reading, at_hand=at_hand, asks=True,
-            sources=lot.sources, watch=watch,
+            batch.paths, mappings=batch.mappings, reading=batch.reading, at_hand=at_hand, asks=True,
+            sources=batch.sources, watch=watch,
         )  # fmt: skip
-        # Before a study is made: what does not fit its image is asked about first.
+        # Before a study is created: ask about masks that do not fit their image.
         sites = sites_of(at_hand.entries, readings.images, readings.volumes)
-        place(readings.attributed, sites, may_resample=lot.may_resample)
+        place(readings.attributed, sites, may_resample=batch.may_resample)
     except (UnknownAnnotators, OtherGrid) as question:
         return question
     except UnknownColumns as unknown:

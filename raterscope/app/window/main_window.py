@@ -1,4 +1,4 @@
-"""The one window: the bar above, the workspace, the line below; what is shown of a study."""
+"""Main window: top bar, workspace of the study, status line."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ from raterscope.widgets.notes import EmptyState
 __all__ = ["MainWindow"]
 
 FRAME = QSize(12, 42)
-"""What a frame with its title takes at the most, which Qt knows only once there is one."""
+"""Largest size of a frame with its title, which Qt knows only once the window is shown."""
 
 
 class MainWindow(QMainWindow):
-    """The window of one study.
+    """Window of one study.
 
     Parameters
     ----------
     remembers : bool
-        Whether places, sizes and recent studies are taken over from the last time and kept for the next.
+        Whether layout and recent studies are restored from the last session and kept for the next.
     """
 
     def __init__(self, *, remembers: bool = True) -> None:
@@ -59,15 +59,15 @@ class MainWindow(QMainWindow):
         self.jobs = Jobs(self)
         self.document = Document(self.jobs, self)
         self.workspace: Any = None
-        """The workspace on screen, made when it is first wanted."""
+        """The workspace on screen, created when it is first shown."""
         self._workspaces: dict[str, WorkspaceScreen] = {}
         self._statuses: dict[str, str] = {}
         self._kind = ""
-        self._refused = ""
-        """What the study refused last."""
-        self._arriving: Job | None = None
-        importing = Importer(self.document, self.jobs, self)
-        exporting = StudyExporter(self.document, self._current_item, self)
+        self._refusal = ""
+        """Message of the latest refusal by the study."""
+        self._incoming_job: Job | None = None
+        importer = Importer(self.document, self.jobs, self)
+        exporter = StudyExporter(self.document, self._current_item, self)
         self.figure_exporter = FigureExporter(
             self.document, self.jobs, self._current_item, self._run_on_screen, self
         )
@@ -77,12 +77,12 @@ class MainWindow(QMainWindow):
         self.unsaved_results = UnsavedResults(self.document, self.jobs, self.unsaved_bar, self)
         self.leave_guard = LeaveGuard(self.document, self.jobs, self.unsaved_results, self)
         recent = RecentStudies(self.jobs, self)
-        self.files = FileActions(self.document, importing, self.leave_guard, recent, self)
+        self.files = FileActions(self.document, importer, self.leave_guard, recent, self)
         self.reproduction = Reproduction(self.files, self.jobs, self)
-        self.menus = Menus(self.document, self.files, recent, exporting, self.reproduction, self)
+        self.menus = Menus(self.document, self.files, recent, exporter, self.reproduction, self)
         self.window_actions = WindowActions(self.document, self.menus, self)
 
-        self.bar = TopBar([(one.kind, one.title) for one in WORKSPACES.values()], self)
+        self.bar = TopBar([(part.kind, part.title) for part in WORKSPACES.values()], self)
         self.notice = NoticeBar(self)
         self.reopen_bar = ReopenBar(self)
         self.status = StatusLine(self)
@@ -92,7 +92,7 @@ class MainWindow(QMainWindow):
             "or a table of labels or of pairs. Your decisions are saved to one study file.",
             (("Import files…", self.files.choose_files), ("Open study…", self.files.choose_study)),
         )
-        self._nothing: dict[str, EmptyState] = {}
+        self._empty_pages: dict[str, EmptyState] = {}
         self._pages = QStackedWidget()
         self._pages.addWidget(self._empty)
         centre = QWidget()
@@ -112,44 +112,44 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(centre)
 
         self.bar.set_menu(self.menus.menu)
-        for place in (self.bar, self.menus):
-            place.workspace_chosen.connect(self.show_workspace)
+        for source in (self.bar, self.menus):
+            source.workspace_chosen.connect(self.show_workspace)
         self.bar.help_requested.connect(self.window_actions.show_keys)
-        self.window_actions.message.connect(self.status.set_news)
-        self.menus.message.connect(self.status.set_news)
+        self.window_actions.message.connect(self.status.show_message)
+        self.menus.message.connect(self.status.show_message)
         self.bar.fuse_requested.connect(self._fuse)
         self.bar.cancel_requested.connect(self._cancel)
         self.jobs.updated.connect(self._on_job)
         self.document.replaced.connect(self._on_replaced)
         self.document.changed.connect(self._on_changed)
-        self.document.decided.connect(self._forget_news)
+        self.document.decided.connect(self._clear_messages)
         self.document.decided.connect(self._on_decided)
-        self.document.decided.connect(self._follow)
+        self.document.decided.connect(self._follow_decision)
         self.document.names_changed.connect(self._on_decided)
         self.document.refused.connect(self._on_refused)
         self.document.kept.connect(self._on_kept)
-        for bringing in (importing, exporting, self.figure_exporter, self.unsaved_results, self.reproduction):
-            bringing.message.connect(self._on_brought)
-        for bringing in (importing, self.figure_exporter, self.unsaved_results, self.reproduction):
+        for bringing in (importer, exporter, self.figure_exporter, self.unsaved_results, self.reproduction):
+            bringing.message.connect(self._on_transferred)
+        for bringing in (importer, self.figure_exporter, self.unsaved_results, self.reproduction):
             bringing.refused.connect(self.notice.show_error)
-        self.reproduction.begun.connect(self._on_arriving)
-        self.document.rested.connect(self._show_kept)
-        for one in (self.files, self.leave_guard, self.moved_study):
-            one.message.connect(self.status.set_news)
+        self.reproduction.begun.connect(self._on_incoming_job)
+        self.document.rested.connect(self._show_saved)
+        for part in (self.files, self.leave_guard, self.moved_study):
+            part.message.connect(self.status.show_message)
         self.files.searched.connect(self.notice.hide)
         self._restore()
         self._on_replaced()
-        kept = preferences.folder() / "whereabouts" if remembers else None
-        self.session_restore = SessionRestore(self.document, self.reopen_bar, kept, self)
+        notes = preferences.folder() / "whereabouts" if remembers else None
+        self.session_restore = SessionRestore(self.document, self.reopen_bar, notes, self)
 
     def open_paths(self, paths: Sequence[Path]) -> None:
-        """Open what was dropped or named on the command line: a study, images, tables."""
+        """Open files that were dropped or named on the command line: a study, images, tables."""
         self.files.open_paths(paths)
 
-    def _on_brought(self, words: str) -> None:
-        """Say what came in or left; what was refused before is no longer news."""
+    def _on_transferred(self, words: str) -> None:
+        """Show a message, and hide the error before it."""
         self.notice.hide()
-        self.status.set_news(words)
+        self.status.show_message(words)
 
     # What happens to the study
 
@@ -162,7 +162,7 @@ class MainWindow(QMainWindow):
             self.window_actions.follow(None, "")
             self.bar.set_study(None)
             self.status.set_text("No study is open")
-            self.status.set_news("")
+            self.status.show_message("")
         else:
             if self._remembers:
                 preferences.remember_recent(contents.path)
@@ -174,38 +174,38 @@ class MainWindow(QMainWindow):
         self.menus.fill_recent()
         contents = self.document.contents
         if contents is not None:
-            # A study that was empty until now is of no kind yet.
+            # A study that was empty until now has no kind yet.
             kind = "" if self._pages.currentWidget() is self._empty else self._kind
             self.show_workspace(kind or _first_kind(contents))
         self._on_decided()
 
-    def _forget_news(self) -> None:
-        """News are of what was done last: a decision is later, and the study takes what it had refused."""
-        self.status.set_news("")
-        self._forget_refused()
+    def _clear_messages(self) -> None:
+        """Clear messages that a decision makes outdated."""
+        self.status.show_message("")
+        self._clear_refusal()
 
     def _on_refused(self, sentence: str) -> None:
-        self._refused = sentence
+        self._refusal = sentence
         self.notice.show_error(sentence)
 
-    def _on_kept(self, taken: bool) -> None:
-        if taken:
-            self._forget_refused()
+    def _on_kept(self, stored: bool) -> None:
+        if stored:
+            self._clear_refusal()
 
-    def _forget_refused(self) -> None:
-        if self.notice.text == self._refused:
+    def _clear_refusal(self) -> None:
+        if self.notice.text == self._refusal:
             self.notice.hide()
 
     def _on_decided(self) -> None:
         self.menus.follow_study()
-        self._show_kept()
+        self._show_saved()
 
-    def _show_kept(self) -> None:
-        """Say whether the study has everything: only what its thread has seen on the disk."""
-        self.status.set_kept(describe_saved(self.document.standing) if self.document.contents else "")
+    def _show_saved(self) -> None:
+        """Show whether everything is saved, as the study's thread found it on the disk."""
+        self.status.set_saved(describe_saved(self.document.standing) if self.document.contents else "")
 
-    def _follow(self, decision: Decision) -> None:
-        """Go where an undo or redo changes something, should that be in another workspace."""
+    def _follow_decision(self, decision: Decision) -> None:
+        """Show the workspace in which an undo or redo changes something."""
         contents = self.document.contents
         target = contents.target(decision) if contents else None
         kind = target.subject.kind if target is not None and target.subject is not None else self._kind
@@ -213,19 +213,19 @@ class MainWindow(QMainWindow):
             self.show_workspace(kind)
 
     def show_workspace(self, kind: str) -> None:
-        """Go to a workspace; one that the study has nothing for says what belongs there."""
+        """Show a workspace, or its empty page if the study holds nothing for it."""
         contents = self.document.contents
         if contents is None:
             return
-        workspace, before = WORKSPACES[kind], self.workspace
+        workspace, previous = WORKSPACES[kind], self.workspace
         page: QWidget
         if not any(contents.items.values()):
             page, self.workspace = self._empty, None
         elif workspace.holds(contents):
-            page = self.workspace = self._made(workspace)
+            page = self.workspace = self._workspace_of(workspace)
         else:
-            page, self.workspace = self._nothing_of(workspace), None
-        if kind != self._kind or self.workspace is not before:  # as when an empty study gets files
+            page, self.workspace = self._empty_page_of(workspace), None
+        if kind != self._kind or self.workspace is not previous:  # as when an empty study gets files
             self._kind = kind
             self.bar.set_workspace(kind, workspace.fuse)
             self.status.set_text(self._statuses.get(kind, ""))
@@ -239,12 +239,12 @@ class MainWindow(QMainWindow):
         if self.workspace is not None:
             self.workspace.runs.show_outdated()
 
-    def _made(self, kind: WorkspaceKind) -> WorkspaceScreen:
+    def _workspace_of(self, kind: WorkspaceKind) -> WorkspaceScreen:
         if kind.kind in self._workspaces:
             return self._workspaces[kind.kind]
         workspace = kind.make(self.document, self.jobs, self._pages)
         workspace.status_changed.connect(partial(self._on_status, kind.kind))
-        workspace.message.connect(self.status.set_news)
+        workspace.message.connect(self.status.show_message)
         workspace.refused.connect(self.notice.show_error)
         workspace.stale_changed.connect(partial(self._on_stale, kind.kind))
         workspace.fusing_changed.connect(self._on_fusing)
@@ -256,18 +256,18 @@ class MainWindow(QMainWindow):
                 workspace.restore_layout(name, state)
         if self._remembers:
             hidden = f"{kind.kind}/hidden"
-            workspace.blind_mode.set(preferences.is_on(hidden))
+            workspace.blind_mode.set(preferences.is_enabled(hidden))
             workspace.blind_mode.changed.connect(partial(preferences.remember, hidden))
         self._workspaces[kind.kind] = workspace
         self._pages.addWidget(workspace)
         return workspace
 
-    def _nothing_of(self, kind: WorkspaceKind) -> EmptyState:
-        if kind.kind not in self._nothing:
+    def _empty_page_of(self, kind: WorkspaceKind) -> EmptyState:
+        if kind.kind not in self._empty_pages:
             page = EmptyState(kind.belongs, kind.first_step, (("Import files…", self.files.choose_files),))
-            self._nothing[kind.kind] = page
+            self._empty_pages[kind.kind] = page
             self._pages.addWidget(page)
-        return self._nothing[kind.kind]
+        return self._empty_pages[kind.kind]
 
     def _on_status(self, kind: str, words: str) -> None:
         self._statuses[kind] = words
@@ -276,7 +276,7 @@ class MainWindow(QMainWindow):
             self.note_position()
 
     def note_position(self) -> None:
-        """Keep in mind where one is, for the case of a crash."""
+        """Note what is shown, for session restore."""
         self.session_restore.note_position(self._kind, self._current_item())
 
     def _on_stale(self, kind: str, words: str) -> None:
@@ -290,27 +290,27 @@ class MainWindow(QMainWindow):
         if self.workspace is not None:
             self.workspace.toggle_fuse_panel()
 
-    def _on_arriving(self, job: Job) -> None:
-        """Show work that ends with another study in the bar, with Cancel, whatever is on screen."""
-        self._arriving = job
+    def _on_incoming_job(self, job: Job) -> None:
+        """Show a job that opens another study in the bar, with Cancel."""
+        self._incoming_job = job
         self.bar.set_fusing(job)
 
     def _on_job(self, job: Job) -> None:
-        """Where there is no workspace yet, whose panel tells of jobs, show what is read in the bar."""
-        if job is self._arriving or self._pages.currentWidget() is self._empty:
-            self._arriving = None if job.over else job
-            self.bar.set_fusing(self._arriving)
+        """Show an import in the bar as long as there is no workspace with a list of jobs."""
+        if job is self._incoming_job or self._pages.currentWidget() is self._empty:
+            self._incoming_job = None if job.over else job
+            self.bar.set_fusing(self._incoming_job)
 
     def _cancel(self) -> None:
-        if self._arriving is not None:
-            self._arriving.cancel()
+        if self._incoming_job is not None:
+            self._incoming_job.cancel()
         for workspace in self._workspaces.values():
             workspace.fusing.cancel()
         if self.workspace is not None:
-            self.workspace.setFocus()  # before Cancel hides: else Qt hands the keys to whatever comes next
+            self.workspace.setFocus()  # before Cancel hides: otherwise Qt moves the focus to the next widget
 
     def _current_item(self) -> int | None:
-        """Give the number of what is on screen."""
+        """Return the number of the item on screen."""
         return None if self.workspace is None else self.workspace.current_item()
 
     def _run_on_screen(self) -> RunEntry | None:
@@ -319,18 +319,18 @@ class MainWindow(QMainWindow):
     # The window itself
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Leave the full screen with Esc, from wherever nobody else has a use for it."""
+        """Leave full screen with Esc, unless another widget used the key."""
         if event.key() != Qt.Key.Key_Escape or not self.window_actions.leave_full_screen():
             super().keyPressEvent(event)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Take files only, and as copies: of what was moved, whoever gave it may delete its own."""
+        """Accept files only, and as copies: after a move, the sender may delete them."""
         if event.mimeData().hasUrls():
             event.setDropAction(Qt.DropAction.CopyAction)
             event.accept()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        """Open what was dropped."""
+        """Open the files that were dropped."""
         paths = [Path(url.toLocalFile()) for url in event.mimeData().urls() if url.isLocalFile()]
         if paths:
             event.setDropAction(Qt.DropAction.CopyAction)
@@ -338,13 +338,13 @@ class MainWindow(QMainWindow):
             self.open_paths(paths)
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        """Stop the jobs, let what was decided reach the disk, remember the window; ask first what is lost."""
+        """Close after confirmation: stop the jobs, wait for decisions to be saved, store the layout."""
         if not self.leave_guard.may_close():
             event.ignore()
             return
         if self._remembers:
             self._remember()
-        self.hide()  # what follows may take its time
+        self.hide()  # the rest may take a while
         self.jobs.close()
         self.document.close()
         self.session_restore.end()
@@ -363,7 +363,7 @@ class MainWindow(QMainWindow):
 
 
 def _first_kind(contents: Contents) -> str:
-    """Choose the workspace to begin with: that of the last run, else the first that the study is for."""
+    """Choose the first workspace: that of the latest run, else the first with items in the study."""
     kinds = [run.kind for run in reversed(contents.runs) if run.kind in WORKSPACES]
     kinds += [kind for kind, workspace in WORKSPACES.items() if workspace.holds(contents)]
     return next(iter([*kinds, *WORKSPACES]))

@@ -1,4 +1,4 @@
-"""The window's menu and the keys that work wherever one is."""
+"""Menu of the window with its global shortcuts, and the actions that work in every workspace."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Keys = QKeySequence | QKeySequence.StandardKey
 
 
 class Menus(QObject):
-    """What there is to choose at any time: of files, of the study, of what is on screen, of the window.
+    """Menu of files, study, workspace and window.
 
     Signals
     -------
@@ -93,9 +93,9 @@ class Menus(QObject):
         view.addSeparator()
         self._action(view, "Copy as image", QKeySequence("Ctrl+Shift+C"), self.copy_requested.emit)
         self._action(view, "Full screen", QKeySequence("F11"), self.full_screen_requested.emit)
-        look = view.branch("Theme")
+        themes = view.branch("Theme")
         for words, name in (("System", "system"), ("Dark", "dark"), ("Light", "light")):
-            self._action(look, words, None, partial(_set_look, name))
+            self._action(themes, words, None, partial(_set_look, name))
         sizes = view.branch("Text size")
         for words, key, steps in (
             ("Larger text", "Ctrl+Shift+=", 1),
@@ -108,8 +108,8 @@ class Menus(QObject):
         self._action(aid, "References", None, self.references_requested.emit)
         self._action(aid, "Keyboard shortcuts", QKeySequence("?"), self.keys_requested.emit)
         self._action(aid, "Reproduce the papers…", None, reproduction.ask_papers)
-        every = self._action(aid, "Command palette", QKeySequence("Ctrl+K"), self.palette_requested.emit)
-        every.setShortcuts([QKeySequence("Ctrl+K"), QKeySequence("Ctrl+Shift+P")])
+        palette = self._action(aid, "Command palette", QKeySequence("Ctrl+K"), self.palette_requested.emit)
+        palette.setShortcuts([QKeySequence("Ctrl+K"), QKeySequence("Ctrl+Shift+P")])
         menu.addSeparator()
         about = menu.addAction(f"Raterscope {__version__}")
         about.setEnabled(False)
@@ -122,12 +122,12 @@ class Menus(QObject):
             self.review_menu.menuAction(),
         )
 
-    def _action(self, place: QWidget, words: str, keys: Keys | None, slot: Callable[..., object]) -> QAction:
+    def _action(self, menu: QWidget, words: str, keys: Keys | None, slot: Callable[..., object]) -> QAction:
         action = QAction(words, self._window)
         if keys is not None:
             action.setShortcut(keys)
         action.triggered.connect(without_checked(slot))
-        place.addAction(action)
+        menu.addAction(action)
         self._window.addAction(action)
         return action
 
@@ -135,7 +135,7 @@ class Menus(QObject):
         self.message.emit(f"Text size {change_text_size(steps)} %.")
 
     def follow_study(self) -> None:
-        """Offer what can be done to the study as it is now, and what can be undone by its name."""
+        """Enable the actions that the study allows, and name what undo and redo change."""
         contents = self._document.contents
         undoable = contents.review.undoable if contents else None
         redoable = contents.review.redoable if contents else None
@@ -147,7 +147,7 @@ class Menus(QObject):
             action.setEnabled(contents is not None)
 
     def follow_workspace(self, kind: str, review: Sequence[QAction]) -> None:
-        """Offer what can be exported of a kind of study, and the actions of its workspace."""
+        """Fill the Export menu of a kind, and the Review menu of its workspace."""
         self.review_menu.clear()
         self.review_menu.addActions(review)
         self.export_menu.clear()
@@ -160,7 +160,7 @@ class Menus(QObject):
             self.export_menu.addMenu(self.deidentified_menu)
 
     def fill_recent(self) -> None:
-        """Offer the studies that were opened lately."""
+        """Fill the menu of recent studies."""
         self.recent_menu.clear()
         for path in self._recent.offered:
             action = self.recent_menu.addAction(str(path))
@@ -174,7 +174,7 @@ def _set_look(name: str) -> None:
 
 
 class WindowActions(QObject):
-    """Opens what helps, made only when it is wanted.
+    """Actions of every workspace: shortcut sheet, command palette, guide, copy as image, full screen.
 
     Signals
     -------
@@ -200,32 +200,32 @@ class WindowActions(QObject):
         menus.full_screen_requested.connect(self.toggle_full_screen)
 
     def follow(self, workspace: WorkspaceScreen | None, kind: str) -> None:
-        """Know which workspace is on screen; None where the study holds nothing for it."""
+        """Set the workspace on screen; None if the study holds nothing for it."""
         self._workspace, self._kind = workspace, kind
 
     def commands(self) -> list[Command]:
-        """List what can be done now, from the menus: first of what is looked at."""
+        """List the commands of the menus, those of the Review menu first."""
         from raterscope.app.window.command_palette import menu_commands
 
         every = list(menu_commands(self._menus.menu, "Study"))
-        return sorted(every, key=lambda one: one.where != "Review")
+        return sorted(every, key=lambda command: command.where != "Review")
 
-    # What is shown
+    # Help
 
     def show_keys(self) -> None:
-        """Show what every key does here."""
+        """Show the sheet of keyboard shortcuts."""
         from raterscope.app.window.command_palette import ShortcutSheet, shortcut_groups
 
         ShortcutSheet(shortcut_groups(self.commands(), self._workspace), self._window).open()
 
     def show_palette(self) -> None:
-        """Let a few letters find what to do or where to go; a second time, let it be."""
+        """Open the command palette, or close it if it is open."""
         from raterscope.app.window.command_palette import Command, CommandPalette, study_commands
         from raterscope.app.window.guide import pages
 
-        there = [one for one in self._window.findChildren(CommandPalette) if one.isVisible()]
-        if there:
-            there[0].leave()
+        palettes = [palette for palette in self._window.findChildren(CommandPalette) if palette.isVisible()]
+        if palettes:
+            palettes[0].leave()
             return
         commands = self.commands()
         if self._document.contents is not None and self._workspace is not None:
@@ -236,7 +236,7 @@ class WindowActions(QObject):
         CommandPalette(commands, self._window)
 
     def show_guide(self) -> None:
-        """Open the guide at the page of what has the keys."""
+        """Open the guide at the page of the focused widget."""
         from raterscope.app.window.guide import mark_topics, topic_of
 
         if self._workspace is not None:
@@ -260,30 +260,30 @@ class WindowActions(QObject):
         self._guide.show()
         self._guide.activateWindow()
 
-    # What is done
+    # Image and screen
 
     def copy_picture(self) -> None:
-        """Copy the figure that has the keys; without one, the region that has them, as it is seen."""
+        """Copy the focused figure as an image; without one, the focused region or the window."""
         from raterscope.widgets.figure_menu import PictureMenu
 
-        place = self._window.focusWidget() or self._window
-        here: QWidget | None = place
-        while here is not None:
-            menu = here.findChild(PictureMenu, options=Qt.FindChildOption.FindDirectChildrenOnly)
+        focused = self._window.focusWidget() or self._window
+        widget: QWidget | None = focused
+        while widget is not None:
+            menu = widget.findChild(PictureMenu, options=Qt.FindChildOption.FindDirectChildrenOnly)
             if menu is not None:
                 menu.copy.trigger()
                 return
-            here = here.parentWidget()
-        region = self._workspace.region_of(place) if self._workspace is not None else None
+            widget = widget.parentWidget()
+        region = self._workspace.region_of(focused) if self._workspace is not None else None
         QGuiApplication.clipboard().setPixmap((region or self._window).grab())
         self.message.emit("Copied the image.")
 
     def toggle_full_screen(self) -> None:
-        """Fill the screen, or fill it no longer."""
+        """Enter or leave full screen."""
         self._window.setWindowState(self._window.windowState() ^ Qt.WindowState.WindowFullScreen)
 
     def leave_full_screen(self) -> bool:
-        """Fill the screen no longer; tells whether it was filled."""
+        """Leave full screen; returns whether the window was in full screen."""
         full = self._window.isFullScreen()
         if full:
             self.toggle_full_screen()

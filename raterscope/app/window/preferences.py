@@ -17,7 +17,7 @@ __all__ = [
     "change_text_size",
     "chosen_theme",
     "folder",
-    "is_on",
+    "is_enabled",
     "recall",
     "recent_studies",
     "remember",
@@ -36,72 +36,72 @@ def _settings() -> QSettings:
 
 
 def folder() -> Path:
-    """Give the folder in which it is remembered."""
+    """Return the folder of the settings file."""
     return Path(_settings().fileName()).parent
 
 
 def remember(key: str, value: Any) -> None:
-    """Keep a value under a key."""
+    """Store a value under a key."""
     _settings().setValue(key, value)
 
 
 def recall(key: str) -> QByteArray | None:
-    """Give back a window's or splitter's state, or None."""
+    """Read the stored state of a window or splitter, or None."""
     value = _settings().value(key)
     return value if isinstance(value, QByteArray) else None
 
 
-def is_on(key: str) -> bool:
-    """Tell whether what was kept under a key is True."""
+def is_enabled(key: str) -> bool:
+    """Return whether the value stored under a key is True."""
     return str(_settings().value(key)).lower() == "true"
 
 
 def recent_studies() -> tuple[Path, ...]:
-    """Give the studies that were opened lately, be they still there or not, the last one first."""
+    """List the recent studies, the latest first. Some may no longer exist."""
     value = _settings().value("recent")
     names = value if isinstance(value, list) else [value]
     return tuple(Path(name) for name in names if isinstance(name, str) and name)
 
 
 def remember_recent(path: Path) -> None:
-    """Put a study at the head of the recent ones."""
+    """Add a study to the recent ones."""
     others = [str(other) for other in recent_studies() if other != path]
     _settings().setValue("recent", [str(path), *others][:RECENT_STUDIES])
 
 
 def chosen_theme() -> str:
-    """Give the look that was chosen: dark, light, or system."""
+    """Read the chosen theme: dark, light, or system."""
     value = _settings().value("look")
     return value if value in ("dark", "light") else "system"
 
 
 def text_percent() -> int:
-    """Give how large the interface's text was chosen, in percent of the usual size."""
+    """Read the chosen size of the interface's text, in percent."""
     value = str(_settings().value("text_percent"))
     return int(value) if value.isdecimal() and len(value) <= LONGEST_PERCENT else USUAL_PERCENT
 
 
 STEP = 10
-"""Between two sizes of the text, in percent of the usual one."""
+"""Difference between two text sizes, in percent of the normal one."""
 
 
 def apply_chosen_theme(name: str) -> None:
-    """Draw everything dark, light, or as the system is, its text as large as was chosen last."""
+    """Apply a theme (dark, light or system) and the stored text size."""
     application = QApplication.instance()
     if not isinstance(application, QApplication):
-        raise RuntimeError("there is no application to draw")
+        raise RuntimeError("no QApplication exists")
     text_size.set_text_size(text_percent() / 100)
     chosen = {"dark": theme.DARK, "light": theme.LIGHT}.get(name) or theme.system_theme(application)
     theme.apply_theme(application, chosen)
 
 
 def change_text_size(steps: int) -> int:
-    """Make the interface's text larger, by negative steps smaller, by 0 of the usual size, and remember it.
+    """Make the interface's text larger, with negative steps smaller, with 0 normal; store the size.
 
     Returns
     -------
     percent : int
-        How large it is now.
+        The new size.
     """
     percent = USUAL_PERCENT if not steps else text_percent() + steps * STEP
     percent = round(100 * min(max(percent / 100, text_size.SMALLEST), text_size.LARGEST))
@@ -111,7 +111,7 @@ def change_text_size(steps: int) -> int:
 
 
 class SystemThemeFollower(QObject):
-    """Change with the system's colour scheme while the look is the system's."""
+    """Follows the system's colour scheme while the chosen theme is system."""
 
     def __init__(self, application: QApplication) -> None:
         super().__init__(application)

@@ -1,4 +1,4 @@
-"""A picture of the window with a study open, where there is no display to show it on."""
+"""Screenshot of the window with a study, without a display."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from pathlib import Path
 __all__ = ["take"]
 
 WIDTH, HEIGHT = 1440, 900
-PATIENCE = 60.0  # seconds
+PATIENCE = 60.0  # longest wait in seconds
 SETTLED = 0.5  # seconds without work
 
 
 def take(study: Path, picture: Path) -> None:
-    """Open a study in a window that nobody sees, go to what is disputed first, and leave a PNG.
+    """Open a study in an offscreen window, go to the most disputed item, and save a PNG.
 
     Raises
     ------
     RuntimeError
-        When the study does not open or the picture cannot be written.
+        If the study does not open or the picture cannot be written.
     """
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
     from PySide6.QtWidgets import QApplication

@@ -34,24 +34,24 @@ __all__ = [
 
 
 LONGEST = 65_536
-"""Bytes of a note that are read: no honest one is longer."""
+"""Largest size of a note in bytes."""
 
 _numbers = count(1)
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where one is.
+    """What a window shows.
 
     Attributes
     ----------
     study : Path
     kind : str
-        Of the workspace.
+        Kind of the workspace.
     item : int or None
-        The study's number of what is on screen.
+        Number of the item on screen in the study.
     within : mapping
-        Where one is in it, as the workspace tells: what is selected, how it is looked at.
+        Selection and view in it, as the workspace describes them.
     """
 
     study: Path
@@ -61,39 +61,44 @@ class Position:
 
 
 class SessionNote:
-    """One window's note of where one is, with a lock that dies with the program.
+    """Note of one window's position, with a lock that is released when the program ends.
 
     Parameters
     ----------
     folder : Path
-        Where all windows keep their notes.
+        Folder of the notes of all windows.
     """
 
     def __init__(self, folder: Path) -> None:
         self._note = folder / f"{os.getpid()}-{next(_numbers)}.json"
         self._lock: QLockFile | None = None
-        self._place: Position | None = None
+        self._position: Position | None = None
 
-    def note_position(self, place: Position) -> None:
-        """Write down where one is now. Where that cannot be written, nobody is bothered."""
-        if place == self._place:
+    def note_position(self, position: Position) -> None:
+        """Write the current position. Errors are ignored."""
+        if position == self._position:
             return
-        self._place = place
-        told = {"study": str(place.study), "kind": place.kind, "item": place.item, "within": place.within}
+        self._position = position
+        fields = {
+            "study": str(position.study),
+            "kind": position.kind,
+            "item": position.item,
+            "within": position.within,
+        }
         try:
             if self._lock is None:
                 self._note.parent.mkdir(parents=True, exist_ok=True)
                 self._lock = _lock_of(self._note)
                 self._lock.tryLock(0)
-            beside = self._note.with_suffix(".new")
-            beside.write_text(json.dumps(told), encoding="utf-8")
-            beside.replace(self._note)
+            temporary = self._note.with_suffix(".new")
+            temporary.write_text(json.dumps(fields), encoding="utf-8")
+            temporary.replace(self._note)
         except OSError:
-            self._place = None
+            self._position = None
 
     def end(self) -> None:
-        """Leave nothing behind: all ended as it should."""
-        self._place = None
+        """Remove the note: the window was closed properly."""
+        self._position = None
         _remove(self._note)
         if self._lock is not None:
             self._lock.unlock()
@@ -101,22 +106,22 @@ class SessionNote:
 
 
 def crashed_session(folder: Path) -> Position | None:
-    """Tell where a window was that did not end as it should; of several the last one."""
+    """Return the position of the latest window that was not closed properly."""
     for note in reversed(_crashed(folder)):
-        place = _read(note)
-        if place is not None and place.study.is_file():
-            return place
+        position = _read(note)
+        if position is not None and position.study.is_file():
+            return position
     return None
 
 
 def forget_crashed_sessions(folder: Path) -> None:
-    """Remove what windows left that did not end as they should."""
+    """Remove the notes of windows that were not closed properly."""
     for note in _crashed(folder):
         _remove(note)
 
 
 def _crashed(folder: Path) -> list[Path]:
-    """List the notes whose program is gone, the oldest first."""
+    """List the notes of programs that no longer run, the oldest first."""
     dead = []
     for note in folder.glob("*.json"):
         lock = _lock_of(note)
@@ -135,22 +140,22 @@ def _age(note: Path) -> float:
 
 def _lock_of(note: Path) -> QLockFile:
     lock = QLockFile(str(note.with_suffix(".lock")))
-    lock.setStaleLockTime(0)  # it is left over once its program is gone, however long that runs
+    lock.setStaleLockTime(0)  # a lock is stale only when its program has ended
     return lock
 
 
 def _read(note: Path) -> Position | None:
     try:
         with note.open(encoding="utf-8") as file:
-            told = json.loads(file.read(LONGEST))
+            fields = json.loads(file.read(LONGEST))
     except (OSError, ValueError):
         return None
-    if not isinstance(told, dict):
+    if not isinstance(fields, dict):
         return None
-    study, kind, item = (told.get(name) for name in ("study", "kind", "item"))
+    study, kind, item = (fields.get(name) for name in ("study", "kind", "item"))
     if not isinstance(study, str) or not isinstance(kind, str) or not study:
         return None
-    within = told.get("within")
+    within = fields.get("within")
     return Position(
         Path(study), kind, item if isinstance(item, int) else None, within if isinstance(within, dict) else {}
     )
@@ -164,11 +169,11 @@ def _remove(path: Path) -> None:
 
 
 EVERY_MS, AGAIN_MS = 2000, 100
-"""Between two looks where one is, and whether what was asked for is there."""
+"""Interval between two notes, and between two checks whether the item has been loaded."""
 
 
 class ReopenBar(QWidget):
-    """One sentence under the top bar, with a button that does what it offers and one that does not."""
+    """Offer under the top bar to reopen the last session, with buttons to accept and decline."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -188,7 +193,7 @@ class ReopenBar(QWidget):
         self.hide()
 
     def offer(self, sentence: str) -> None:
-        """Say what is offered; Return accepts."""
+        """Show an offer; Return accepts."""
         self.words.setText(sentence)
         self.accept.setAccessibleDescription(sentence)
         self.show()
@@ -196,14 +201,14 @@ class ReopenBar(QWidget):
 
 
 class SessionRestore(QObject):
-    """Writes down where one is, and after a crash offers to go there.
+    """Notes what the window shows, and offers to reopen it after a crash.
 
     Parameters
     ----------
     document : Document
     bar : OfferBar
     folder : Path or None
-        Where that is written; None where nothing is to be remembered.
+        Folder of the notes; None to write none.
     window : MainWindow
     """
 
@@ -211,9 +216,9 @@ class SessionRestore(QObject):
         super().__init__(window)
         self._document, self._bar, self._folder, self._window = document, bar, folder, window
         self._whereabouts = None if folder is None else SessionNote(folder)
-        self._place: Position | None = None
+        self._position: Position | None = None
         self._returning: Position | None = None
-        """Where in what is on screen one was, until that is there."""
+        """Position to restore as soon as the item has been loaded."""
         looking = QTimer(self)
         looking.timeout.connect(self._look)
         if folder is not None:
@@ -223,28 +228,28 @@ class SessionRestore(QObject):
         document.replaced.connect(self._on_replaced)
 
     def offer(self) -> None:
-        """Offer to go back to where one was, if the last time did not end as it should.
+        """Offer to reopen the last session if it was not closed properly.
 
-        A thread looks where that was: the study may be on a drive that does not answer.
+        A thread checks whether the study exists: its drive may not answer.
         """
         if self._folder is not None:
-            looking = partial(_look, self._folder)
-            job = self._window.jobs.start("Looking for the last session", looking, quiet=True)
+            work = partial(_look, self._folder)
+            job = self._window.jobs.start("Looking for the last session", work, quiet=True)
             job.finished.connect(self._on_found)
             cancel_after(job, LOOK_MS)
 
-    def _on_found(self, place: Position | None) -> None:
-        self._place = place if self._document.contents is None else None
-        if self._place is not None:
-            workspace = WORKSPACES.get(self._place.kind)
+    def _on_found(self, position: Position | None) -> None:
+        self._position = position if self._document.contents is None else None
+        if self._position is not None:
+            workspace = WORKSPACES.get(self._position.kind)
             where = f", workspace {workspace.title}" if workspace else ""
             self._bar.offer(
                 "Raterscope was not closed properly last time. Your decisions are saved. "
-                f"Reopen {self._place.study.name}{where}?"
+                f"Reopen {self._position.study.name}{where}?"
             )
 
     def note_position(self, kind: str, item: int | None) -> None:
-        """Write down where one is now."""
+        """Note the item on screen."""
         contents = self._document.contents
         if self._whereabouts is not None and contents is not None and kind and self._returning is None:
             workspace = self._window.workspace
@@ -252,11 +257,11 @@ class SessionRestore(QObject):
             self._whereabouts.note_position(Position(contents.path, kind, item, within))
 
     def _look(self) -> None:
-        """Write down too where one is within what is on screen: of that nobody tells."""
+        """Note the selection and view, of whose changes no signal tells."""
         self._window.note_position()
 
     def end(self) -> None:
-        """Leave nothing behind: all ended as it should."""
+        """Remove the note: the window was closed properly."""
         if self._whereabouts is not None:
             self._whereabouts.end()
 
@@ -267,41 +272,44 @@ class SessionRestore(QObject):
 
     def _on_accepted(self) -> None:
         self._forget()
-        if self._place is not None:
-            self._window.files.open_study(self._place.study)
+        if self._position is not None:
+            self._window.files.open_study(self._position.study)
 
     def _on_declined(self) -> None:
-        self._place = self._returning = None
+        self._position = self._returning = None
         self._forget()
 
     def _on_replaced(self) -> None:
-        """Go to where one was, once the study is open; whoever opens another has no use for that."""
-        contents, place, self._place = self._document.contents, self._place, None
+        """Go to the position once its study is open; forget it if another study is opened."""
+        contents, position, self._position = self._document.contents, self._position, None
         self._returning = None
         if contents is None:
             self.end()
             return
         self._bar.hide()
-        if place is None or contents.path != place.study or place.kind not in WORKSPACES:
+        if position is None or contents.path != position.study or position.kind not in WORKSPACES:
             return
-        if WORKSPACES[place.kind].holds(contents):
-            self._window.show_workspace(place.kind)
-            if place.item in [one.id for one in contents.of(place.kind)] and place.item is not None:
-                self._window.workspace.go_to(place.item)
-                self._returning = place
+        if WORKSPACES[position.kind].holds(contents):
+            self._window.show_workspace(position.kind)
+            if (
+                position.item in [item.id for item in contents.of(position.kind)]
+                and position.item is not None
+            ):
+                self._window.workspace.go_to(position.item)
+                self._returning = position
                 self._return()
 
     def _return(self) -> None:
-        """Go where one was within what is on screen, once it is there."""
-        place, workspace = self._returning, self._window.workspace
-        if place is None:
+        """Restore selection and view once the item has been loaded."""
+        position, workspace = self._returning, self._window.workspace
+        if position is None:
             return
         if self._window.jobs.busy:
             QTimer.singleShot(AGAIN_MS, self, self._return)
             return
         self._returning = None
-        if workspace is not None and workspace.current_item() == place.item:
-            workspace.restore_view(place.within)
+        if workspace is not None and workspace.current_item() == position.item:
+            workspace.restore_view(position.within)
 
 
 def _look(folder: Path, watch: Watch) -> Position | None:

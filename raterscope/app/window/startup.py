@@ -30,16 +30,16 @@ __all__ = ["SWITCH_SECONDS", "main", "prepare_algorithms", "share_heaps"]
 SWITCH_SECONDS = 0.0005
 HEAPS = 2
 _HEAPS_AT_MOST = -8
-"""The parameter's number in glibc's malloc.h."""
+"""Number of the parameter M_ARENA_MAX in glibc's malloc.h."""
 
 
 def main(paths: Sequence[Path] = ()) -> int:
-    """Show the window and work until it is closed; gives the exit status.
+    """Show the window until it is closed, and return the exit status.
 
     Raises
     ------
     InputError
-        When there is no display that Qt can open.
+        If Qt can open no display.
     """
     share_heaps()
     application = _make_application()
@@ -50,7 +50,7 @@ def main(paths: Sequence[Path] = ()) -> int:
     SystemThemeFollower(application)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     window = MainWindow()
-    # Beside a thread at work, Qt's own calls would each wait ten times as long to come back to Python.
+    # While a thread works, each call from Qt would otherwise wait ten times as long to return to Python.
     sys.setswitchinterval(SWITCH_SECONDS)
     _FirstPicture(window, partial(_go_on, window, [path.resolve() for path in paths]))
     window.show()
@@ -58,16 +58,16 @@ def main(paths: Sequence[Path] = ()) -> int:
 
 
 def share_heaps() -> None:
-    """Let all threads share two heaps: of eight for each core, as glibc makes, most is gaps in the end."""
+    """Let all threads share two heaps. With eight per core, the default of glibc, memory fragments."""
     allocator = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if allocator is not None:
         allocator(_HEAPS_AT_MOST, HEAPS)
 
 
 class _FirstPicture(QObject):
-    """Does something as soon as a window has been painted for the first time: what takes long waits so long.
+    """Calls a function after a window has been painted for the first time.
 
-    A timer does not: what it waits for may come before the screen has asked for the picture.
+    A timer does not: it may fire before the screen has asked for the picture.
     """
 
     def __init__(self, window: QWidget, then: Callable[[], object]) -> None:
@@ -76,7 +76,7 @@ class _FirstPicture(QObject):
         window.installEventFilter(self)
 
     def eventFilter(self, window: QObject, event: QEvent) -> bool:
-        """Wait for the picture."""
+        """Wait for the first paint event."""
         if event.type() == QEvent.Type.Paint:
             window.removeEventFilter(self)
             QTimer.singleShot(0, window, self._then)
@@ -84,14 +84,16 @@ class _FirstPicture(QObject):
 
 
 def _make_application() -> QApplication:
-    """Make the application; where Qt can open no display, it would end the program without an error."""
+    """Create the application; if Qt can open no display, raise instead of aborting."""
     chosen = os.environ.get("QT_QPA_PLATFORM", "")
     on_screen = sys.platform == "linux" and chosen in ("", "xcb", "wayland")
     if not on_screen:
         return QApplication(sys.argv[:1])
     first = chosen or ("wayland;xcb" if os.environ.get("WAYLAND_DISPLAY") else "xcb")
     os.environ["QT_QPA_PLATFORM"] = f"{first};offscreen"
-    qInstallMessageHandler(lambda *_: None)  # Qt's own lines about the display: one sentence says it
+    qInstallMessageHandler(
+        lambda *_: None
+    )  # hide Qt's messages about the display: the error below replaces them
     application = QApplication(sys.argv[:1])
     qInstallMessageHandler(None)
     if application.platformName() == "offscreen":
@@ -102,13 +104,12 @@ def _make_application() -> QApplication:
 
 
 def _go_on(window: MainWindow, paths: Sequence[Path]) -> None:
-    """Load what a study needs, and not only when one is opened; then do what was wanted from the start.
+    """Load what a study needs in a thread, then open the paths or offer the last session.
 
-    It takes half a second and more, for which the window would not answer: a thread of its own does it. None
-    of those modules makes an object of Qt when it is loaded.
+    It takes half a second and more. None of those modules creates an object of Qt when it is loaded.
     """
     loading = window.jobs.start("Loading", _load, quiet=True)
-    for over in (loading.finished, loading.failed):  # what cannot be loaded is told when it is wanted
+    for over in (loading.finished, loading.failed):  # a failure is reported when the module is needed
         over.connect(partial(_begin, window, paths))
 
 
@@ -116,17 +117,17 @@ def _load(watch: Watch) -> None:
     for done, workspace in enumerate(WORKSPACES.values()):
         watch(done / len(WORKSPACES), "loading")
         workspace.load()
-    import numpy.ma  # noqa: F401 - which NumPy loads by itself when it first sorts out equal values
+    import numpy.ma  # noqa: F401 - NumPy imports it at the first np.unique
 
 
 def _begin(window: MainWindow, paths: Sequence[Path], _loaded: object) -> None:
-    # All of that stays for good: looking through it for garbage again and again would hold the window up.
+    # These objects stay: searching them for garbage again and again would block the window.
     gc.freeze()
     if paths:
         window.open_paths(paths)
     else:
         window.session_restore.offer()
-    if QApplication.platformName() != "offscreen":  # tests and pictures end before it would be of use
+    if QApplication.platformName() != "offscreen":  # tests and pictures end too early
         prepare_algorithms(window.jobs)
 
 

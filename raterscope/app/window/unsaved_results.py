@@ -1,4 +1,4 @@
-"""Results that a study could not take, a study file that was moved, and what must be saved before leaving."""
+"""Unsaved results, a study file that was moved, and confirmation before leaving a study or closing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["LeaveGuard", "MovedBar", "MovedStudy", "UnsavedBar", "UnsavedResults
 
 
 def describe_saved(standing: Standing) -> str:
-    """Say in the status line what is saved, and where."""
+    """Describe for the status line what is saved, and where."""
     if standing.log is not None:
         return f"last decisions saved only in {standing.log.name}"
     if not standing.moved:
@@ -35,7 +35,7 @@ def describe_saved(standing: Standing) -> str:
 
 
 class MovedBar(ActionBar):
-    """Under the top bar, as long as the study's file is not where it was opened."""
+    """Bar shown while the study's file is not where it was opened."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("Moved", ("Open at new location", "Save a copy…"), parent)
@@ -43,7 +43,7 @@ class MovedBar(ActionBar):
 
 
 class MovedStudy(QObject):
-    """Lets you go on with a study whose file has gone, where it is now or in a copy of it.
+    """Continues with a study whose file was moved, renamed, deleted or replaced: in place or in a copy.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class MovedStudy(QObject):
     Signals
     -------
     message(str)
-        What became of it.
+        The outcome.
     """
 
     message = Signal(str)
@@ -67,13 +67,13 @@ class MovedStudy(QObject):
         bar.copy.clicked.connect(self.choose_copy)
 
     def continue_there(self) -> None:
-        """Open the study where its file is now."""
-        place = self._document.standing.place
-        if place is not None:
-            self._document.follow(place)
+        """Open the study at the new location of its file."""
+        path = self._document.standing.place
+        if path is not None:
+            self._document.follow(path)
 
     def choose_copy(self) -> None:
-        """Ask where a copy of the study is to be, and go on there."""
+        """Ask for the file of a copy of the study, and continue with it."""
         contents = self._document.contents
         if contents is None:
             return
@@ -85,7 +85,7 @@ class MovedStudy(QObject):
             self.save_copy(path if path.suffix else path.with_suffix(".rscope"))
 
     def save_copy(self, path: Path) -> None:
-        """Save a copy of the study, and go on with it."""
+        """Save a copy of the study, and continue with it."""
         job = self._document.ask(f"Saving {path.name}", partial(_save_copy, path), quiet=False)
         job.finished.connect(self._on_saved)
 
@@ -111,12 +111,12 @@ def _sentences(path: Path, standing: Standing) -> str:
             f"{path.name} was deleted, replaced or moved to another disk while open. "
             "New decisions cannot be saved. Put it back, or save a copy of everything on screen."
         )
-    whole = "All decisions up to now are saved. Open it there to save new ones."
+    advice = "All decisions up to now are saved. Open it there to save new ones."
     if standing.log is not None:
-        whole = (
+        advice = (
             f"Your last decisions are only in {standing.log}, at its former location. {standing.why}".strip()
         )
-    return f"{path.name} was moved or renamed while open. It is now {standing.place}. {whole}"
+    return f"{path.name} was moved or renamed while open. It is now {standing.place}. {advice}"
 
 
 def _save_copy(path: Path, study: Study, watch: Watch) -> Path:
@@ -127,7 +127,7 @@ def _save_copy(path: Path, study: Study, watch: Watch) -> Path:
 
 
 class UnsavedBar(ActionBar):
-    """Under the top bar: what is not saved and why, and what can be done. It stays until that is done."""
+    """Bar that names unsaved results and the reason, until they are saved or discarded."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("Not saved", ("Try again", "Save elsewhere…", "Discard…"), parent)
@@ -136,7 +136,7 @@ class UnsavedBar(ActionBar):
 
 
 class UnsavedResults(QObject):
-    """Holds what was not saved, whichever study it is of, until it is saved or discarded.
+    """Keeps results that could not be saved, of any study, until they are saved or discarded.
 
     Parameters
     ----------
@@ -148,9 +148,9 @@ class UnsavedResults(QObject):
     Signals
     -------
     message(str), refused(str)
-        What became of it.
+        The outcome.
     changed
-        Something is held, or no more, or nothing is being written any more.
+        `summary` or `writing` changed.
     """
 
     message = Signal(str)
@@ -160,42 +160,42 @@ class UnsavedResults(QObject):
     def __init__(self, document: Document, jobs: Jobs, bar: UnsavedBar, window: QWidget) -> None:
         super().__init__(window)
         self._document, self._jobs, self._bar, self._window = document, jobs, bar, window
-        self._held: list[Unsaved] = []
+        self._unsaved: list[Unsaved] = []
         self._writing = 0
         document.unsaved.connect(self._hold)
         document.kept.connect(self.changed)
-        document.followed.connect(self._follow)
+        document.followed.connect(self._follow_move)
         bar.again.clicked.connect(self.try_again)
         bar.elsewhere.clicked.connect(self.choose_elsewhere)
         bar.discard.clicked.connect(self._ask_to_discard)
 
     @property
-    def held(self) -> str:
-        """What is held, in words; empty where nothing is."""
-        return _listed(self._held)
+    def summary(self) -> str:
+        """Unsaved results in words; empty without any."""
+        return _listed(self._unsaved)
 
     @property
     def writing(self) -> bool:
-        """Whether something is being written that would have to be held, should that fail."""
+        """Whether a result is being written that would be kept if writing failed."""
         return self._writing > 0 or self._document.keeping
 
     def try_again(self) -> None:
-        """Write what is held, each into its study, be that open or not."""
-        held, self._held = self._held, []
+        """Write every unsaved result into its study, open or not."""
+        results, self._unsaved = self._unsaved, []
         self._show()
         contents = self._document.contents
-        for one in held:
-            if contents is not None and contents.path == one.study:
-                job = self._document.keep(one)
+        for result in results:
+            if contents is not None and contents.path == result.study:
+                job = self._document.keep(result)
             else:
-                job = self._start(one.title, partial(_store_in_file, one))
-                job.failed.connect(partial(self._on_failed, one))
-            job.finished.connect(partial(self._on_written, one))
+                job = self._start(result.title, partial(_store_in_file, result))
+                job.failed.connect(partial(self._on_failed, result))
+            job.finished.connect(partial(self._on_written, result))
 
     def choose_elsewhere(self) -> None:
-        """Ask where a copy of the study is to be that has what is held."""
-        if self._held:
-            proposed = Path.home() / self._held[0].study.name
+        """Ask for the file of a copy of the study that includes the unsaved results."""
+        if self._unsaved:
+            proposed = Path.home() / self._unsaved[0].study.name
             name, _ = QFileDialog.getSaveFileName(
                 self._window, "Save the study elsewhere", str(proposed), STUDIES
             )
@@ -204,73 +204,75 @@ class UnsavedResults(QObject):
                 self.save_elsewhere(path if path.suffix else path.with_suffix(".rscope"))
 
     def save_elsewhere(self, path: Path) -> None:
-        """Save a copy of a study with what is held of it, and go on there where the study is open."""
-        study = self._held[0].study
-        mine = [one for one in self._held if one.study == study]
-        self._held = [one for one in self._held if one.study != study]
+        """Save a copy of a study with its unsaved results, and open it if the study is open."""
+        study = self._unsaved[0].study
+        results = [result for result in self._unsaved if result.study == study]
+        self._unsaved = [result for result in self._unsaved if result.study != study]
         self._show()
         contents, title = self._document.contents, f"Saving {path.name}"
         is_open = contents is not None and contents.path == study
         if is_open:
             self._writing += 1
-            job = self._document.ask(title, partial(_save, path, mine), quiet=False)
+            job = self._document.ask(title, partial(_save, path, results), quiet=False)
         else:
-            job = self._start(title, partial(_save_file, path, mine))
+            job = self._start(title, partial(_save_file, path, results))
             job.failed.connect(self.refused)
-        job.finished.connect(partial(self._on_saved, mine, is_open))
-        job.ended.connect(partial(self._on_saving_ended, job, mine, is_open))
+        job.finished.connect(partial(self._on_saved, results, is_open))
+        job.ended.connect(partial(self._on_saving_ended, job, results, is_open))
 
     def discard(self) -> None:
-        """Let go what is held."""
-        self._held.clear()
+        """Discard the unsaved results."""
+        self._unsaved.clear()
         self._show()
 
-    def _follow(self, before: Path, now: Path) -> None:
-        """Hold what was of a study that was moved for the study where it is now."""
-        self._held = [replace(one, study=now) if one.study == before else one for one in self._held]
+    def _follow_move(self, old: Path, new: Path) -> None:
+        """Assign unsaved results to the new location of a moved study."""
+        self._unsaved = [
+            replace(result, study=new) if result.study == old else result for result in self._unsaved
+        ]
 
     def _start(self, title: str, work: Callable[[Watch], object]) -> Job:
-        """Do something with a study that is not open."""
+        """Start a job on a study that is not open."""
         self._writing += 1
         job = self._jobs.start(title, work)
         job.ended.connect(self._on_ended)
         return job
 
-    def _hold(self, one: Unsaved) -> None:
-        self._held.append(one)
+    def _hold(self, result: Unsaved) -> None:
+        self._unsaved.append(result)
         self._show()
 
     def _show(self) -> None:
-        held = self._held
-        self._bar.setVisible(bool(held))
-        if held:
-            words = f"{held[0].what[:1].upper()}{self.held[1:]}"
-            verb = "is" if len(held) == 1 else "are"
-            self._bar.words.setText(f"{words} {verb} not saved yet. Keep this window open. {held[-1].why}")
+        results = self._unsaved
+        self._bar.setVisible(bool(results))
+        if results:
+            words = f"{results[0].what[:1].upper()}{self.summary[1:]}"
+            verb = "is" if len(results) == 1 else "are"
+            self._bar.words.setText(f"{words} {verb} not saved yet. Keep this window open. {results[-1].why}")
             self._bar.again.setAccessibleDescription(self._bar.words.text())
         self.changed.emit()
 
-    def _on_written(self, one: Unsaved, _answer: object) -> None:
-        self.message.emit(f"{one.what[:1].upper()}{one.what[1:]} is saved in {one.study.name}.")
+    def _on_written(self, result: Unsaved, _answer: object) -> None:
+        self.message.emit(f"{result.what[:1].upper()}{result.what[1:]} is saved in {result.study.name}.")
 
-    def _on_failed(self, one: Unsaved, sentence: str) -> None:
-        self._hold(replace(one, why=sentence))
+    def _on_failed(self, result: Unsaved, sentence: str) -> None:
+        self._hold(replace(result, why=sentence))
 
     def _on_ended(self) -> None:
         self._writing -= 1
         self.changed.emit()
 
-    def _on_saved(self, mine: Sequence[Unsaved], is_open: bool, path: Path) -> None:
+    def _on_saved(self, results: Sequence[Unsaved], is_open: bool, path: Path) -> None:
         contents = self._document.contents
-        goes_on = is_open and contents is not None and contents.path == mine[0].study
+        goes_on = is_open and contents is not None and contents.path == results[0].study
         where = f"{path}, which is now open" if goes_on else str(path)
-        self.message.emit(f"{mine[0].study.name} and {_listed(mine)} are saved as {where}.")
+        self.message.emit(f"{results[0].study.name} and {_listed(results)} are saved as {where}.")
         if goes_on:
             self._document.open(path)
 
-    def _on_saving_ended(self, job: Job, mine: Sequence[Unsaved], counted: bool) -> None:
+    def _on_saving_ended(self, job: Job, results: Sequence[Unsaved], counted: bool) -> None:
         if job.state != "done":
-            self._held = [*mine, *self._held]
+            self._unsaved = [*results, *self._unsaved]
             self._show()
         if counted:
             self._on_ended()
@@ -279,7 +281,7 @@ class UnsavedResults(QObject):
         ask(
             self._window,
             "Discard unsaved results",
-            f"Discard {self.held}?",
+            f"Discard {self.summary}?",
             "This cannot be undone.",
             "Discard",
             "Cancel",
@@ -287,43 +289,43 @@ class UnsavedResults(QObject):
         )
 
 
-def _listed(held: Sequence[Unsaved]) -> str:
-    return " and ".join(one.what for one in held)
+def _listed(results: Sequence[Unsaved]) -> str:
+    return " and ".join(result.what for result in results)
 
 
-def _store_in_file(one: Unsaved, watch: Watch) -> object:
-    with Study.open(one.study) as study:
-        return one.store(study, watch)
+def _store_in_file(result: Unsaved, watch: Watch) -> object:
+    with Study.open(result.study) as study:
+        return result.store(study, watch)
 
 
-def _save(path: Path, held: Sequence[Unsaved], study: Study, watch: Watch) -> Path:
-    save_elsewhere(study, path, [one.store for one in held], watch)
+def _save(path: Path, results: Sequence[Unsaved], study: Study, watch: Watch) -> Path:
+    save_elsewhere(study, path, [result.store for result in results], watch)
     return path.resolve()
 
 
-def _save_file(path: Path, held: Sequence[Unsaved], watch: Watch) -> Path:
-    with Study.open(held[0].study, to_read=True) as study:
-        return _save(path, held, study, watch)
+def _save_file(path: Path, results: Sequence[Unsaved], watch: Watch) -> Path:
+    with Study.open(results[0].study, to_read=True) as study:
+        return _save(path, results, study, watch)
 
 
 HARDLY_BEGUN = 2.0
-"""Seconds: what has not run for longer is stopped without a question."""
+"""Seconds: a job that has not run longer is stopped without confirmation."""
 
 
 class LeaveGuard(QObject):
-    """Lets the study be left and the window be closed, at once or when a question was answered so.
+    """Asks for confirmation before leaving a study or closing the window stops jobs or loses results.
 
     Parameters
     ----------
     document : Document
     jobs : Jobs
-    keeping : Keeping
+    unsaved_results : UnsavedResults
     window : QWidget
 
     Signals
     -------
     message(str)
-        What is waited for.
+        What the window waits for.
     """
 
     message = Signal(str)
@@ -339,11 +341,11 @@ class LeaveGuard(QObject):
             window,
         )
         self._box: QMessageBox | None = None
-        self._waits = False
+        self._closes_when_saved = False
         unsaved_results.changed.connect(self._on_changed)
 
     def leave_study(self, then: Callable[[], object]) -> None:
-        """Do something that leaves the study; what is made of it then stops, unless it leaves a file."""
+        """Call a function that leaves the study; ask first if that stops jobs. Those that write a file go on."""
         stopped = [job for job in self._jobs.at_stake(HARDLY_BEGUN) if not job.binding]
         if self._document.contents is None or not stopped:
             then()
@@ -351,24 +353,24 @@ class LeaveGuard(QObject):
             self._ask_to_stop(stopped, "Leaving the study", "Leave", then)
 
     def may_close(self) -> bool:
-        """Tell whether the window may be closed at once; if not, it is once that is agreed to."""
+        """Return whether the window may close at once; if not, it closes after confirmation."""
         if self._box is not None:
             return False
         stopped = self._jobs.at_stake(HARDLY_BEGUN)
         if stopped:
             self._ask_to_stop(stopped, "Closing the window", "Close", self._window.close)
         elif self._unsaved_results.writing:
-            self._waits = True
+            self._closes_when_saved = True
             self.message.emit("The window closes when everything is saved.")
-        elif self._unsaved_results.held:
+        elif self._unsaved_results.summary:
             self._box = ask(
                 self._window,
                 "Not saved yet",
-                f"Closing the window discards {self._keeping.held}.",
+                f"Closing the window discards {self._unsaved_results.summary}.",
                 "Cancel and choose Save elsewhere to keep it.",
                 "Close and discard",
                 "Cancel",
-                self._lose,
+                self._discard_and_close,
                 self._on_answered,
             )
         else:
@@ -399,7 +401,7 @@ class LeaveGuard(QObject):
             job.cancel()
         then()
 
-    def _lose(self) -> None:
+    def _discard_and_close(self) -> None:
         self._box = None
         self._unsaved_results.discard()
         self._window.close()
@@ -408,16 +410,16 @@ class LeaveGuard(QObject):
         self._box = None
 
     def _on_ended(self, box: QMessageBox, stopped: Sequence[Job]) -> None:
-        """Go on as was wanted when there is nothing to be stopped any more."""
+        """Accept when all jobs in question have ended."""
         if box is self._box and all(job.over for job in stopped):
             box.accept()
 
     def _on_changed(self) -> None:
-        if self._waits and not self._unsaved_results.writing:
-            self._waits = False
+        if self._closes_when_saved and not self._unsaved_results.writing:
+            self._closes_when_saved = False
             self._window.close()
 
 
 def _in_words(job: Job) -> str:
-    left = time_left(job.seconds_left)
-    return f"{job.title} is {job.fraction:.0%} done{f', {left}' if left else ''}"
+    remaining = time_left(job.seconds_left)
+    return f"{job.title} is {job.fraction:.0%} done{f', {remaining}' if remaining else ''}"

@@ -10,7 +10,7 @@ from tests.app.kinds.labels.test_importing import digits, truths, votes, written
 
 def brought(window, qtbot, paths, news):
     window.open_paths(list(paths))
-    qtbot.waitUntil(lambda: news in window.status.news, timeout=LONG)
+    qtbot.waitUntil(lambda: news in window.status.message, timeout=LONG)
     idle(window, qtbot)
     return window.document.contents
 
@@ -26,7 +26,7 @@ def test_votes_truths_and_pictures_dropped_together_become_a_study(window, qtbot
     shown = digits(folder / "cells", ["c0.png", "c3.png"])
     contents = brought(window, qtbot, [*shown, truths(folder / "truth.csv"), votes(folder / "votes.csv")],
                        "2 tasks have a picture now")  # fmt: skip
-    assert "8 votes by 2 annotators on 4 tasks" in window.status.news
+    assert "8 votes by 2 annotators on 4 tasks" in window.status.message
     assert contents.annotators == ("ann", "bob")
     assert window.workspace.current_item() == contents.of("labels")[0].id
     assert not contents.of("clicks")
@@ -54,7 +54,7 @@ def test_an_unknown_header_may_be_of_labels_or_truths(window, qtbot, folder, kin
         choice.setCurrentIndex(choice.findData(field))
     dialog.accept()
     news = {"labels": "2 votes by 1 annotator", "true labels": "the truth of 2 tasks"}[kind]
-    qtbot.waitUntil(lambda: news in window.status.news, timeout=LONG)
+    qtbot.waitUntil(lambda: news in window.status.message, timeout=LONG)
     idle(window, qtbot)
     assert ("eve" in window.document.contents.annotators) is (kind == "labels")
 

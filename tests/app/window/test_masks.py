@@ -28,7 +28,7 @@ from tests.app.kinds.masks.made import a_ball, a_volume, four_raters, write
 def test_a_volume_and_masks_dropped_together_become_a_study(window, qtbot, folder):
     window.open_paths([*four_raters(folder), a_volume(folder / "chest.nii.gz")])
     qtbot.waitUntil(
-        lambda: "4 masks in 4 files on 1 image by 4 annotators" in window.status.news, timeout=LONG
+        lambda: "4 masks in 4 files on 1 image by 4 annotators" in window.status.message, timeout=LONG
     )
     idle(window, qtbot)
     contents = window.document.contents
@@ -39,14 +39,14 @@ def test_a_volume_and_masks_dropped_together_become_a_study(window, qtbot, folde
 
 def test_news_of_one_study_is_not_told_of_the_next(window, qtbot, folder):
     window.open_paths([*four_raters(folder), a_volume(folder / "chest.nii.gz")])
-    qtbot.waitUntil(lambda: "4 masks" in window.status.news, timeout=LONG)
+    qtbot.waitUntil(lambda: "4 masks" in window.status.message, timeout=LONG)
     idle(window, qtbot)
     other = folder / "other.rscope"
     Study.create(other).close()
     window.open_paths([other])
     qtbot.waitUntil(lambda: window.document.contents.path == other, timeout=LONG)
     idle(window, qtbot)
-    assert window.status.news == ""
+    assert window.status.message == ""
 
 
 def test_who_marked_a_file_is_asked(window, qtbot, folder):
@@ -55,7 +55,7 @@ def test_who_marked_a_file_is_asked(window, qtbot, folder):
     dialog = window.findChild(WhoMarkedDialog)
     dialog.table.item(0, 1).setText("Anna")
     dialog.accept()
-    qtbot.waitUntil(lambda: "1 mask on 1 image" in window.status.news, timeout=LONG)
+    qtbot.waitUntil(lambda: "1 mask on 1 image" in window.status.message, timeout=LONG)
     idle(window, qtbot)
     assert window.document.contents.annotators == ("Anna",)
 
@@ -64,7 +64,7 @@ def test_who_does_not_say_imports_nothing(window, qtbot, folder):
     window.open_paths([write(folder / "mask.nii.gz", a_ball())])
     qtbot.waitUntil(lambda: window.findChild(WhoMarkedDialog) is not None, timeout=LONG)
     window.findChild(WhoMarkedDialog).reject()
-    assert "Nothing was imported" in window.status.news
+    assert "Nothing was imported" in window.status.message
     assert window.document.contents is None
 
 
@@ -78,14 +78,14 @@ def test_masks_on_another_grid_are_asked_about_before_a_study_is_made(window, qt
     assert "does not lie on chest.nii.gz" in box.text()
     (box.accept if resample else box.reject)()
     if resample:
-        qtbot.waitUntil(lambda: "taken from another grid" in window.status.news, timeout=LONG)
+        qtbot.waitUntil(lambda: "taken from another grid" in window.status.message, timeout=LONG)
         idle(window, qtbot)
         path = window.document.contents.path
         window.close()
         with Study.open(path) as study:
             assert len(mask_entries(study)) == 1
     else:
-        assert "Nothing was imported" in window.status.news
+        assert "Nothing was imported" in window.status.message
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_the_consensus_of_the_case_on_screen_leaves_in_the_chosen_format(
 
     monkeypatch.setattr(QFileDialog, "getSaveFileName", answer)
     fused_masks.menus.export_menu.actions()[words.index("Consensus…")].trigger()
-    qtbot.waitUntil(lambda: "Exported consensus of run" in fused_masks.status.news, timeout=LONG)
+    qtbot.waitUntil(lambda: "Exported consensus of run" in fused_masks.status.message, timeout=LONG)
     idle(fused_masks, qtbot)
     item = fused_masks.document.contents.image(fused_masks.workspace.current_item())
     assert item.name in asked[0]
@@ -162,7 +162,7 @@ def test_a_series_leaves_with_its_images_and_without_names(window, qtbot, folder
     assert dialog.format == FORMATS["dicom-seg"].words  # of a DICOM case
     dialog.images.click()
     dialog.accepting.click()
-    qtbot.waitUntil(lambda: "6 more." in window.status.news, timeout=LONG)
+    qtbot.waitUntil(lambda: "6 more." in window.status.message, timeout=LONG)
     idle(window, qtbot)
     assert (out / "case-001_consensus_seg.dcm").is_file()
     assert len(list((out / "case-001_images").iterdir())) == volume.grid.shape[0]

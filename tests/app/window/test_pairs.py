@@ -13,7 +13,7 @@ from tests.app.tables import write
 
 def brought(window, qtbot, path, news):
     window.open_paths([path])
-    qtbot.waitUntil(lambda: news in window.status.news, timeout=LONG)
+    qtbot.waitUntil(lambda: news in window.status.message, timeout=LONG)
     idle(window, qtbot)
     return window.document.contents
 
@@ -45,7 +45,7 @@ def test_an_unknown_header_may_be_of_pairs(window, qtbot, folder, header):
     for choice, field in zip(dialog.choices, HEADER, strict=True):
         choice.setCurrentIndex(choice.findData(field))
     dialog.accept()
-    qtbot.waitUntil(lambda: "4 comparisons of 3 items" in window.status.news, timeout=LONG)
+    qtbot.waitUntil(lambda: "4 comparisons of 3 items" in window.status.message, timeout=LONG)
     idle(window, qtbot)
     assert window.document.contents.annotators == ("ann", "bob")
 
@@ -67,7 +67,7 @@ def test_what_leaves_of_several_questions_is_asked_a_folder_for(
     menu = {action.text(): action for action in window.menus.export_menu.actions()}
     menu["Comparisons…"].trigger()
     if sure:
-        qtbot.waitUntil(lambda: "and 1 more." in window.status.news, timeout=LONG)
+        qtbot.waitUntil(lambda: "and 1 more." in window.status.message, timeout=LONG)
     idle(window, qtbot)
     assert asked == ["Export comparisons: select a folder for the files of 2 questions"]
     assert sorted(path.name for path in out.iterdir()) == (

@@ -29,7 +29,7 @@ def test_points_that_are_dropped_become_clicks_of_whom_one_says(window, qtbot, m
     dialog = window.findChild(WhoMarkedDialog)
     dialog.table.item(0, 1).setText("Anna")
     dialog.accept()
-    qtbot.waitUntil(lambda: "2 clicks on 1 image by 1 annotator" in window.status.news, timeout=LONG)
+    qtbot.waitUntil(lambda: "2 clicks on 1 image by 1 annotator" in window.status.message, timeout=LONG)
     idle(window, qtbot)
     assert window.document.contents.annotators == ("Anna",)
     assert [one.name for one in window.document.contents.of("clicks")] == ["smear.png"]
@@ -50,7 +50,7 @@ def test_detections_that_come_back_are_truth_unless_one_says_otherwise(
         qtbot.keyClicks(dialog.pattern_field, "clinic B")
     dialog.accept()
     news = "2 true points on 1 image" if as_truth else "2 clicks on 1 image by 1 annotator"
-    qtbot.waitUntil(lambda: news in window.status.news, timeout=LONG)
+    qtbot.waitUntil(lambda: news in window.status.message, timeout=LONG)
     idle(window, qtbot)
     assert window.document.contents.annotators == (() if as_truth else ("clinic B",))
 
@@ -60,7 +60,7 @@ def test_detections_in_a_file_called_truth_are_not_asked_about(window, qtbot, ma
     file = file.rename(file.with_name("smear_truth.geojson"))
     write_geojson(file, OnImage("smear.png", 120, 90, [Detection(10.0, 20.0, "accepted", 1, 5, 0.9)]))
     window.open_paths([picture, file])
-    qtbot.waitUntil(lambda: "1 true point on 1 image" in window.status.news, timeout=LONG)
+    qtbot.waitUntil(lambda: "1 true point on 1 image" in window.status.message, timeout=LONG)
     idle(window, qtbot)
 
 
@@ -71,7 +71,7 @@ def test_detections_of_several_images_leave_into_a_folder(fused, qtbot, tmp_path
     monkeypatch.setattr(QFileDialog, "getSaveFileName", answer)
     action = next(one for one in fused.menus.export_menu.actions() if one.text() == "Detections…")
     action.trigger()
-    qtbot.waitUntil(lambda: "and 1 more." in fused.status.news, timeout=LONG)
+    qtbot.waitUntil(lambda: "and 1 more." in fused.status.message, timeout=LONG)
     idle(fused, qtbot)
     written = sorted((tmp_path / "found").glob("*.geojson"))
     assert [path.name for path in written] == ["one_detections.geojson", "two_detections.geojson"]

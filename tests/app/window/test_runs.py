@@ -114,7 +114,7 @@ def export(window, qtbot, monkeypatch, title, path, titles=None):
 
     monkeypatch.setattr(QFileDialog, "getSaveFileName", answer)
     next(one for one in window.menus.export_menu.actions() if one.text() == title).trigger()
-    qtbot.waitUntil(lambda: str(path) in window.status.news, timeout=LONG)
+    qtbot.waitUntil(lambda: str(path) in window.status.message, timeout=LONG)
     idle(window, qtbot)
 
 
@@ -136,10 +136,10 @@ def test_the_run_on_screen_is_exported_and_named(
     titles = []
     export(window, qtbot, monkeypatch, case.title, by_window, titles)
     assert f"of run 1 ({case.algorithms[0]}" in titles[0]
-    assert f"of run 1 ({case.algorithms[0]}" in window.status.news
+    assert f"of run 1 ({case.algorithms[0]}" in window.status.message
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(page), ""))
     window.files.write_report()
-    qtbot.waitUntil(lambda: "Report of run 1" in window.status.news, timeout=LONG)
+    qtbot.waitUntil(lambda: "Report of run 1" in window.status.message, timeout=LONG)
     assert f"run 1 ({case.algorithms[0]}" in Page(page.read_text(encoding="utf-8")).text
     window.document.close()
     idle(window, qtbot)
@@ -225,8 +225,8 @@ def test_what_was_undone_after_a_fusion_is_not_exported(
     idle(window, qtbot)
     assert [run.id for run in window.document.contents.runs] == [1, 2, 3]
     window.document.undo()
-    qtbot.waitUntil(lambda: "held to decisions that you have undone" in window.status.news, timeout=LONG)
-    assert "run 2 is shown" in window.status.news
+    qtbot.waitUntil(lambda: "held to decisions that you have undone" in window.status.message, timeout=LONG)
+    assert "run 2 is shown" in window.status.message
     idle(window, qtbot)
     after = tmp_path / f"after{case.suffix}"
     questions = []
@@ -241,7 +241,7 @@ def test_what_was_undone_after_a_fusion_is_not_exported(
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(after), ""))
     next(one for one in window.menus.export_menu.actions() if one.text() == case.title).trigger()
     qtbot.waitUntil(agree, timeout=LONG)
-    qtbot.waitUntil(lambda: str(after) in window.status.news, timeout=LONG)
+    qtbot.waitUntil(lambda: str(after) in window.status.message, timeout=LONG)
     idle(window, qtbot)
     assert "Run 3 was held to decisions that were undone since" in questions[0]
     assert after.read_bytes() == before.read_bytes() or alike(

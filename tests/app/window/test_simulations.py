@@ -98,4 +98,4 @@ def test_the_page_of_the_papers_is_made_and_opened(window, qtbot, tmp_path, monk
     qtbot.waitUntil(lambda: bool(opened), timeout=LONG)
     assert asked == [(tmp_path, None, True)]
     assert opened == [str(tmp_path / "papers.html")]
-    assert "Saved the page of the papers to" in window.status.news
+    assert "Saved the page of the papers to" in window.status.message

@@ -48,14 +48,14 @@ def test_text_rows_and_buttons_grow_by_steps_of_ten_percent_and_go_back(fused, q
     before = _heights(fused)
     assert {"Annotators", "Images"} <= set(before)
     _press(fused, qtbot, Qt.Key.Key_Equal, 3)
-    assert fused.status.news == "Text size 130 %."
+    assert fused.status.message == "Text size 130 %."
     after = _heights(fused)
     same = [name for name in before if name in after]
     assert len(same) > 15
     for name in same:
         assert after[name] > 1.1 * before[name], name
     _press(fused, qtbot, Qt.Key.Key_Minus)
-    assert fused.status.news == "Text size 120 %."
+    assert fused.status.message == "Text size 120 %."
     _press(fused, qtbot, Qt.Key.Key_0)
     assert text_size() == 1
     again = _heights(fused)

@@ -36,7 +36,7 @@ def decide(window, qtbot):
 
 
 def kept(window):
-    return window.status._kept.text()
+    return window.status._saved.text()
 
 
 def click_button(qtbot, button):
@@ -93,7 +93,7 @@ def test_a_study_that_is_deleted_is_saved_again_at_its_place(decided, qtbot, stu
     assert decided.document.contents.path == study_file
     assert not decided.moved_bar.isVisible()
     assert [one.verb for one in decided.document.contents.decisions] == ["add"]
-    assert "is now open" in decided.status.news
+    assert "is now open" in decided.status.message
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ def test_what_is_dropped_together_with_a_study_comes_into_that_study(opened, qtb
     at_work()
     opened.open_paths([tmp_path / "other.rscope", votes])
     answer(opened, qtbot, "Stop it and leave")
-    qtbot.waitUntil(lambda: "2 votes" in opened.status.news, timeout=LONG)
+    qtbot.waitUntil(lambda: "2 votes" in opened.status.message, timeout=LONG)
     idle(opened, qtbot)
     assert opened.document.contents.path.name == "other.rscope"
     assert opened.document.contents.annotators == ("ann", "ben")
@@ -201,7 +201,7 @@ def test_the_window_closes_when_what_is_being_written_is_written(opened, qtbot, 
     qtbot.waitUntil(lambda: opened.document.keeping, timeout=LONG)
     opened.close()
     assert opened.isVisible()
-    assert opened.status.news == "The window closes when everything is saved."
+    assert opened.status.message == "The window closes when everything is saved."
     let_go.set()
     qtbot.waitUntil(lambda: not opened.isVisible(), timeout=LONG)
     with Study.open(study_file) as study:
@@ -271,7 +271,7 @@ def test_a_run_that_the_disk_has_no_room_for_is_held_and_written_when_it_has(uns
     qtbot.waitUntil(lambda: len(window.document.contents.runs) == 1, timeout=LONG)
     idle(window, qtbot)
     assert not window.unsaved_bar.isVisible()
-    assert window.status.news == "The finished fusion of 2 images is saved in small.rscope."
+    assert window.status.message == "The finished fusion of 2 images is saved in small.rscope."
     assert len(window.workspace.reviewing.spots) > 3
 
 
@@ -322,7 +322,7 @@ def test_a_held_run_is_written_into_its_own_study_when_another_is_open(unsaved, 
     assert window.unsaved_bar.isVisible()
     idle(window, qtbot)
     qtbot.mouseClick(window.unsaved_bar.again, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: "saved in small.rscope" in window.status.news, timeout=LONG)
+    qtbot.waitUntil(lambda: "saved in small.rscope" in window.status.message, timeout=LONG)
     idle(window, qtbot)
     assert window.document.contents.runs == ()
     open_study(window, qtbot, study_file)
@@ -405,7 +405,7 @@ def test_where_no_study_can_be_made_another_place_is_asked_for_and_nothing_read_
 
     monkeypatch.setattr(QFileDialog, "getSaveFileName", choose)
     window.open_paths(crowd_files)
-    qtbot.waitUntil(lambda: "truth.csv" in window.status.news, timeout=LONG)
+    qtbot.waitUntil(lambda: "truth.csv" in window.status.message, timeout=LONG)
     idle(window, qtbot)
     assert asked == [f"s.rscope: cannot be made, for there is no folder {gone.parent}."]
     assert window.document.contents.path == place
@@ -416,6 +416,6 @@ def test_who_chooses_no_place_imports_nothing(window, qtbot, crowd_files, monkey
     monkeypatch.setattr(importing, "new_study_path", lambda _file: None)
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: ("", ""))
     window.open_paths(crowd_files)
-    qtbot.waitUntil(lambda: "Nothing was imported" in window.status.news, timeout=LONG)
+    qtbot.waitUntil(lambda: "Nothing was imported" in window.status.message, timeout=LONG)
     idle(window, qtbot)
     assert window.document.contents is None

@@ -49,12 +49,12 @@ def test_dropped_files_become_a_study_beside_them(window, qtbot, crowd_files):
     assert event.proposedAction() == Qt.DropAction.MoveAction
     window.dropEvent(event)
     assert event.dropAction() == Qt.DropAction.CopyAction  # else a file manager deletes what it gave
-    qtbot.waitUntil(lambda: "truth.csv" in window.status.news, timeout=LONG)
+    qtbot.waitUntil(lambda: "truth.csv" in window.status.message, timeout=LONG)
     idle(window, qtbot)
     assert window.document.contents.path == crowd_files[0].with_suffix(".rscope")
     assert [entry.name for entry in window.document.contents.images] == ["one.png", "two.png"]
-    assert "clicks.csv" in window.status.news
-    assert "1 outside the image" in window.status.news
+    assert "clicks.csv" in window.status.message
+    assert "1 outside the image" in window.status.message
     shown = window.workspace.reviewing.session.scene
     assert shown.image.name == "one.png"
     assert len(shown.clicks.annotators) == 13
@@ -93,7 +93,7 @@ def test_an_unknown_header_is_asked_about_and_then_read(window, qtbot, crowd_fil
     for choice, field in zip(dialog.choices, ("annotator", "image", "x", "y"), strict=True):
         choice.setCurrentIndex(choice.findData(field))
     dialog.accept()
-    qtbot.waitUntil(lambda: "2 clicks" in window.status.news, timeout=LONG)
+    qtbot.waitUntil(lambda: "2 clicks" in window.status.message, timeout=LONG)
     idle(window, qtbot)
     assert window.document.contents.annotators == ("anna", "ben")
 
@@ -143,7 +143,7 @@ def test_an_image_that_moved_is_said_and_found_in_another_folder(
     assert "one.png is not where it was" in window.notice.text
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(elsewhere))
     window.files.find_images()
-    qtbot.waitUntil(lambda: "2 images found" in window.status.news, timeout=LONG)
+    qtbot.waitUntil(lambda: "2 images found" in window.status.message, timeout=LONG)
     idle(window, qtbot)
     assert window.workspace.reviewing.session.scene.path == elsewhere / "one.png"
     assert not window.notice.isVisible()
@@ -157,7 +157,7 @@ def test_every_export_in_the_menu_writes_its_table(fused, qtbot, tmp_path, monke
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(out), ""))
     action = next(a for a in fused.menus.export_menu.actions() if a.text() == f"{what.capitalize()}…")
     action.trigger()
-    qtbot.waitUntil(lambda: f"Exported {what}" in fused.status.news, timeout=LONG)
+    qtbot.waitUntil(lambda: f"Exported {what}" in fused.status.message, timeout=LONG)
     idle(fused, qtbot)
     with out.open(newline="", encoding="utf-8") as file:
         assert len(list(csv.reader(file))) > 1
@@ -172,7 +172,7 @@ def test_what_the_window_shows_of_a_strangers_name_is_plain_text(window, qtbot, 
     evil = crowd_files[0].with_name("evil.csv")
     evil.write_text("annotator,image,x,y\n<img src=x><b>bold</b>,one.png,5,6\n")
     window.open_paths([crowd_files[0], evil])
-    qtbot.waitUntil(lambda: "1 click " in window.status.news, timeout=LONG)
+    qtbot.waitUntil(lambda: "1 click " in window.status.message, timeout=LONG)
     idle(window, qtbot)
     for label in window.findChildren(QLabel):
         if "<b>" in label.text():
@@ -198,16 +198,16 @@ def test_columns_left_unnamed_import_nothing_and_say_so(window, qtbot, crowd_fil
     qtbot.waitUntil(lambda: window.findChild(ColumnMappingDialog) is not None, timeout=LONG)
     window.findChild(ColumnMappingDialog).reject()
     idle(window, qtbot)
-    assert "strange.csv" in window.status.news
+    assert "strange.csv" in window.status.message
     assert window.document.contents is None
     assert list(strange.parent.glob("*.rscope*")) == []
 
 
 def test_of_a_folder_the_images_are_read_and_the_tables_named(window, qtbot, crowd_files):
     window.open_paths([crowd_files[0].parent])
-    qtbot.waitUntil(lambda: "2 images" in window.status.news, timeout=LONG)
+    qtbot.waitUntil(lambda: "2 images" in window.status.message, timeout=LONG)
     idle(window, qtbot)
-    assert "clicks.csv" in window.status.news
+    assert "clicks.csv" in window.status.message
     assert len(window.document.contents.images) == 2
 
 

@@ -149,7 +149,7 @@ def test_what_has_the_keys_is_copied_as_a_picture(fused, qtbot, part):
     picture = QGuiApplication.clipboard().image()
     ratio = widget.devicePixelRatioF()
     assert picture.width() >= widget.width() * ratio
-    assert fused.status.news.startswith("Copied the image")
+    assert fused.status.message.startswith("Copied the image")
 
 
 def test_tabs_and_divisions_are_as_they_were_left(fused, qtbot, study_file):

@@ -16,7 +16,7 @@ def left(window) -> int:
 
 
 def nothing_left(window) -> bool:
-    return "Nothing disputed is left" in window.status.news
+    return "Nothing disputed is left" in window.status.message
 
 
 def walk(window, qtbot, keys, place, check=lambda: None) -> list[int]:

@@ -286,7 +286,7 @@ def test_nothing_is_decided_on_what_is_past(fused, qtbot):
     assert fused.document.contents.decisions == ()
     press(fused, qtbot, Qt.Key.Key_Escape)
     assert not replay.on
-    assert fused.status.news == ""
+    assert fused.status.message == ""
 
 
 def test_another_image_ends_the_replay(fused, qtbot):

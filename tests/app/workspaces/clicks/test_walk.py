@@ -77,7 +77,7 @@ def test_accept_and_reject_alone_reach_every_spot_of_every_image_once(walked, qt
     assert seen[-1] == 0
     for which in (Qt.Key.Key_A, Qt.Key.Key_R, Qt.Key.Key_S, Qt.Key.Key_A):
         press(window, qtbot, which)
-        assert "decided already" in window.status.news
+        assert "decided already" in window.status.message
     made = decisions(window, path)
     assert len(made) == 4
     assert max(Counter((one.item, one.subject.number) for one in made).values()) == 1

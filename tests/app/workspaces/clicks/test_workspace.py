@@ -158,7 +158,7 @@ def test_cancelling_a_fusion_leaves_the_study_as_it_was(opened, qtbot):
     qtbot.waitUntil(lambda: opened.workspace.fusing.job is None)
     idle(opened, qtbot)
     assert opened.document.contents.runs == ()
-    assert "cancelled" in opened.status.news
+    assert "cancelled" in opened.status.message
 
 
 def test_runs_are_compared_against_the_imported_truth(fused, qtbot):

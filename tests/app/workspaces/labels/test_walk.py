@@ -58,7 +58,7 @@ def test_digits_alone_reach_every_disputed_task_of_both_questions_once(walked, q
     assert seen[-1] == 0
     for which in (Qt.Key.Key_1, Qt.Key.Key_2, Qt.Key.Key_S):
         press(window, qtbot, which, on=view)
-        assert "decided already" in window.status.news
+        assert "decided already" in window.status.message
     made = decisions(window, path)
     assert len(made) == total
     assert max(Counter((one.item, one.subject.task) for one in made).values()) == 1

@@ -33,12 +33,12 @@ def test_runs_are_called_the_same_everywhere(fused, qtbot):
 
 
 def test_what_an_import_said_goes_when_something_else_is_done(opened, qtbot):
-    opened.status.set_news("votes.csv: 720 votes by 12 annotators on 60 tasks.")
+    opened.status.show_message("votes.csv: 720 votes by 12 annotators on 60 tasks.")
     key(opened, qtbot, Qt.Key.Key_1)
-    assert opened.status.news == ""
-    opened.status.set_news("votes.csv: 720 votes by 12 annotators on 60 tasks.")
+    assert opened.status.message == ""
+    opened.status.show_message("votes.csv: 720 votes by 12 annotators on 60 tasks.")
     fuse(opened, qtbot)
-    assert opened.status.news == ""
+    assert opened.status.message == ""
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_of_a_study_that_is_left_while_it_is_fused_nothing_is_said_in_the_next(f
     fused.open_paths([agreed_path])
     qtbot.waitUntil(lambda: fused.document.contents.path == agreed_path, timeout=LONG)
     idle(fused, qtbot)
-    assert fused.status.news == ""
+    assert fused.status.message == ""
     assert fused.workspace.fusing.job is None
 
 

@@ -87,7 +87,7 @@ def test_a_region_is_settled_as_drawn_and_what_was_hidden_is_shown_when_none_is_
     key(blind, qtbot, Qt.Key.Key_A)
     assert states(blind) == ["mended"]
     assert seen(blind) == {*READERS, "the consensus"}
-    assert "shown now" in blind.status.news
+    assert "shown now" in blind.status.message
     assert blind.menus.undo_action.text() == "Undo paint in region 1, blind"
     mine = np.zeros(SHAPE, dtype=bool)
     mine[8] = MINE[8]
@@ -106,12 +106,12 @@ def test_a_contour_drawn_before_any_fusion_is_settled_as_a_whole_and_held(opened
     key(opened_masks, qtbot, Qt.Key.Key_H)
     assert seen(opened_masks) == set()
     key(opened_masks, qtbot, Qt.Key.Key_A)
-    assert "Draw it first" in opened_masks.status.news
+    assert "Draw it first" in opened_masks.status.message
     key(opened_masks, qtbot, Qt.Key.Key_B)
     draw(opened_masks, qtbot, MINE)
     key(opened_masks, qtbot, Qt.Key.Key_A)
     assert opened_masks.menus.undo_action.text() == "Undo paint all of nodule, blind"
-    assert "shown now" in opened_masks.status.news
+    assert "shown now" in opened_masks.status.message
     assert seen(opened_masks) == {*READERS, "the consensus"}
     key(opened_masks, qtbot, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: bool(opened_masks.document.contents.runs), timeout=LONG)

@@ -82,7 +82,7 @@ def test_a_slice_whose_stroke_was_taken_back_is_not_filled_in_from(fused_masks, 
     before = consensus(fused_masks)
     key(fused_masks, qtbot, Qt.Key.Key_I)
     np.testing.assert_array_equal(consensus(fused_masks), before)
-    assert "Paint on two slices" in fused_masks.status.news
+    assert "Paint on two slices" in fused_masks.status.message
 
 
 def test_a_stroke_that_could_not_be_written_is_not_shown_as_another(fused_masks, qtbot, monkeypatch):

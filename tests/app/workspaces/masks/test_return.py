@@ -35,4 +35,6 @@ def test_what_can_be_undone_is_named_once(fused_masks, qtbot):
     named = [one.words for one in fused_masks.window_actions.commands() if one.words.startswith("Undo")]
     assert len(named) == 1
     assert named[0].startswith("Undo accept region 1")
-    assert len({one.words for one in fused_masks.window_actions.commands()}) == len(fused_masks.window_actions.commands())
+    assert len({one.words for one in fused_masks.window_actions.commands()}) == len(
+        fused_masks.window_actions.commands()
+    )

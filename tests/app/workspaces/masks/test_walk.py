@@ -93,7 +93,7 @@ def test_accept_alone_reaches_every_region_of_every_structure_and_case_once(walk
     assert sorted(seen, reverse=True) == seen
     for _ in range(6):
         key(window, qtbot, Qt.Key.Key_A)
-    assert "settled already" in window.status.news
+    assert "settled already" in window.status.message
     made = decisions(window, path)
     assert [one.verb for one in made] == ["accept"] * total()
     told = Counter((one.item, one.subject.structure, one.subject.number) for one in made)
@@ -137,7 +137,7 @@ def test_no_key_changes_a_settled_region_until_it_is_chosen_by_hand(walked, qtbo
     walk(window, qtbot, [Qt.Key.Key_A], workspace.volume)
     for which in (Qt.Key.Key_A, Qt.Key.Key_S):
         key(window, qtbot, which)
-        assert "settled already" in window.status.news
+        assert "settled already" in window.status.message
     workspace.region_panel.take_requested.emit("dan")
     idle(window, qtbot)
     assert len(window.document.contents.decisions) == total()
@@ -177,7 +177,7 @@ def test_a_case_that_is_not_fused_yet_is_named_when_nothing_else_is_left(window,
     for _ in range(total() + 1):
         key(window, qtbot, Qt.Key.Key_A)
     key(window, qtbot, Qt.Key.Key_Tab)
-    assert "1 case is not fused yet" in window.status.news
+    assert "1 case is not fused yet" in window.status.message
     assert not nothing_left(window)
     go_to(window, qtbot, "fourth")
     assert "not fused yet" in window.workspace.queue._progress.accessibleName()

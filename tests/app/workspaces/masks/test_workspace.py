@@ -271,7 +271,7 @@ def test_a_chosen_run_that_leaves_a_case_out_does_not_hide_its_own(fused_masks, 
     assert workspace.session.scene.run.id == alone.id
     go_to(fused_masks, qtbot, "second")
     assert workspace.session.scene.run.id == fused_masks.document.contents.runs[0].id
-    assert "leaves out second" in fused_masks.status.news
+    assert "leaves out second" in fused_masks.status.message
     go_to(fused_masks, qtbot, "first")
     assert workspace.session.scene.run.id == alone.id
 
@@ -317,7 +317,7 @@ def test_cancelling_a_fusion_leaves_the_study_as_it_was(opened_masks, qtbot, mon
     qtbot.waitUntil(lambda: opened_masks.workspace.fusing.job is None)
     idle(opened_masks, qtbot)
     assert opened_masks.document.contents.runs == ()
-    assert "cancelled" in opened_masks.status.news
+    assert "cancelled" in opened_masks.status.message
 
 
 def in_sight(window) -> set[str]:

@@ -14,7 +14,7 @@ from tests.app.workspaces.pairs.driving import key
 def said(window) -> str:
     """Give every word that can be seen or heard in the window."""
     workspace = window.workspace
-    words = [window.windowTitle(), window.status.news, window.status._text.text()]
+    words = [window.windowTitle(), window.status.message, window.status._text.text()]
     words += [action.text() for action in window.findChildren(QAction)]
     words += [f"{command.words} {command.where}" for command in window.window_actions.commands()]
     for widget in [window, *window.findChildren(QWidget)]:
@@ -58,13 +58,13 @@ def test_while_names_are_hidden_no_name_is_anywhere(fused, qtbot):
     assert "flag annotator ann 05" in said(fused)
     key(fused, qtbot, Qt.Key.Key_H)
     qtbot.waitUntil(lambda: workspace._evidence is not None, timeout=LONG)
-    assert fused.status.news == "Names are hidden."
+    assert fused.status.message == "Names are hidden."
     assert "ann 0" not in said(fused)
     assert "annotator 4" in said(fused)
     assert "flag an annotator" in said(fused)
     assert fused.menus.undo_action.text() == "Undo flag an annotator"
     key(fused, qtbot, Qt.Key.Key_H)
-    assert fused.status.news == "Names are shown."
+    assert fused.status.message == "Names are shown."
     assert said(fused).count("ann 03") >= 5
 
 

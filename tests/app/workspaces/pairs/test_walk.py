@@ -43,7 +43,7 @@ def test_flagging_and_clearing_alone_reach_everybody_once(fused, qtbot):
         assert left(fused) == FEW - step - 1
     assert nothing_left(fused)
     assert not judge(fused, qtbot, Qt.Key.Key_F)
-    assert "by you already" in fused.status.news
+    assert "by you already" in fused.status.message
     made = fused.document.contents.decisions
     assert len({one.subject.annotator for one in made}) == len(made) == PEOPLE
     last = workspace.queue.current

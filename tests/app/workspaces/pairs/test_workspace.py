@@ -194,7 +194,7 @@ def test_setting_the_flagged_aside_is_one_decision_for_every_kind(fused, qtbot):
     assert set(fused.document.contents.review.excluded) == {f"ann {n:02}" for n in range(BIASED)}
     assert len(fused.document.contents.decisions) == 1
     key(fused, qtbot, Qt.Key.Key_X)
-    assert "already excluded" in fused.status.news
+    assert "already excluded" in fused.status.message
     assert "Different annotators are excluded" in fused.workspace.fuse_panel._changes.text()
 
 
