@@ -345,7 +345,7 @@ class LeaveGuard(QObject):
         unsaved_results.changed.connect(self._on_changed)
 
     def leave_study(self, then: Callable[[], object]) -> None:
-        """Call a function that leaves the study; ask first if that stops jobs. Those that write a file go on."""
+        """Call a function that leaves the study. Ask first if that stops jobs that write no file."""
         stopped = [job for job in self._jobs.at_stake(HARDLY_BEGUN) if not job.binding]
         if self._document.contents is None or not stopped:
             then()
