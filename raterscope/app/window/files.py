@@ -20,7 +20,7 @@ from raterscope.app.simulation.setups import SETUPS, Setup
 from raterscope.app.study import Study
 from raterscope.app.window import preferences
 from raterscope.app.window.bars import ask
-from raterscope.app.window.importer import STUDIES, Importer
+from raterscope.app.window.importing import STUDIES, Importer
 from raterscope.app.window.unsaved_results import LeaveGuard
 from raterscope.widgets.dialogs.output_dialogs import PapersDialog, SetupOffer, SimulationDialog
 

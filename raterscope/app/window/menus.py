@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QMainWindow, QWidget
 from raterscope import __version__
 from raterscope.app.document import Document
 from raterscope.app.window import preferences
-from raterscope.app.window.exporter import StudyExporter, menu_entries
+from raterscope.app.window.exporting import StudyExporter, menu_entries
 from raterscope.app.window.files import FileActions, RecentStudies, Reproduction
 from raterscope.app.window.preferences import apply_chosen_theme, change_text_size
 from raterscope.app.workspaces.catalogue import WORKSPACES
