@@ -34,7 +34,7 @@ from PySide6.QtWidgets import (
 
 from raterscope.app.contents import Contents
 from raterscope.app.workspaces.catalogue import WORKSPACES
-from raterscope.app.workspaces.history_lines import run_lines
+from raterscope.app.workspaces.run_history import run_lines
 from raterscope.app.workspaces.screen import WorkspaceScreen
 from raterscope.widgets import theme
 from raterscope.widgets.key_help import KeyButton, KeyHelp, cap_width, key_help_in, paint_key

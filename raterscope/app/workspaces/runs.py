@@ -20,8 +20,8 @@ from raterscope.app.review import Decision
 from raterscope.app.session import LatestTask, Session
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.study.records import Item
-from raterscope.app.workspaces import history_lines
-from raterscope.app.workspaces.run_changes import RunChanges
+from raterscope.app.workspaces import run_history
+from raterscope.app.workspaces.run_history import RunChanges
 from raterscope.widgets.panels.fuse_panel import RunRequest
 from raterscope.widgets.panels.history_panel import HistoryEntry
 
@@ -322,7 +322,7 @@ class RunControl(QObject):
         if contents is not None:
             self._repeat_settings()
             run = None if shown is None else shown.id
-            self._screen.fuse_panel.set_runs(history_lines.run_lines(contents, self.kind, run))
+            self._screen.fuse_panel.set_runs(run_history.run_lines(contents, self.kind, run))
             self._screen.fuse_panel.set_scope(item.name, len(contents.of(self.kind)))
 
     def _repeat_settings(self) -> None:
@@ -342,7 +342,7 @@ class RunControl(QObject):
         if of != self._history_source:
             self._history_lines, self._history_source = {}, of
         self._screen.history.set_entries(
-            history_lines.history(contents, self._history_lines) if contents else ()
+            run_history.history(contents, self._history_lines) if contents else ()
         )
         undoable = contents.review.undoable if contents else None
         redoable = contents.review.redoable if contents else None
@@ -355,7 +355,7 @@ class RunControl(QObject):
     def show_outdated(self) -> None:
         """Say whether it is time to fuse again, and why."""
         contents = self._document.contents
-        words = history_lines.stale_words(contents, self.kind) if contents else ""
+        words = run_history.stale_words(contents, self.kind) if contents else ""
         self._screen.fuse_panel.set_changes(words)
         self._screen.stale_changed.emit(words)
 
@@ -401,7 +401,7 @@ class RunControl(QObject):
             )
 
     def _on_job(self, job: Job) -> None:
-        self._screen.job_list.set_job(history_lines.job_line(job))
+        self._screen.job_list.set_job(run_history.job_line(job))
 
     def _on_delete_requested(self, run: int) -> None:
         job = self._document.ask("Deleting a run", partial(_delete_run, run), changes=True)

@@ -25,9 +25,8 @@ from raterscope.app.review import Decision, ReviewState, SpotOf, SpotsSubject, S
 from raterscope.app.session import LatestTask
 from raterscope.app.study import ImageEntry, Study
 from raterscope.app.workspaces.clicks import view
-from raterscope.app.workspaces.clicks.crops import Crop, crop_of
-from raterscope.app.workspaces.clicks.reviewing import Reviewing
-from raterscope.app.workspaces.clicks.scene import Scene, load_pixels
+from raterscope.app.workspaces.clicks.scene import Crop, Scene, crop_of, load_pixels
+from raterscope.app.workspaces.clicks.spot_review import SpotReview
 from raterscope.app.workspaces.clicks.spots import Known, Spot, spots_of
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.widgets.canvas.tiles import to_picture
@@ -226,7 +225,7 @@ class BatchReview(QObject):
     left_open = Signal(object)
 
     def __init__(
-        self, document: Document, jobs: Jobs, grid: SpotGrid, review_queue: ReviewQueue, reviewing: Reviewing
+        self, document: Document, jobs: Jobs, grid: SpotGrid, review_queue: ReviewQueue, reviewing: SpotReview
     ) -> None:
         super().__init__(grid)
         self._document = document

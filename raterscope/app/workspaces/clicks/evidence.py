@@ -17,11 +17,10 @@ from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.workspaces.clicks import view
 from raterscope.app.workspaces.clicks.batch_review import CropShelf, Listed
-from raterscope.app.workspaces.clicks.crops import Crops
-from raterscope.app.workspaces.clicks.reviewing import Reviewing
-from raterscope.app.workspaces.clicks.scene import ClicksSession, Scene
+from raterscope.app.workspaces.clicks.scene import ClicksSession, Crops, Scene
+from raterscope.app.workspaces.clicks.spot_review import SpotReview
 from raterscope.app.workspaces.clicks.spots import Known, Spot, spots_of
-from raterscope.app.workspaces.history_lines import run_title
+from raterscope.app.workspaces.run_history import run_title
 from raterscope.widgets.panels.evidence_panel import CHOOSE, EvidencePanel
 from raterscope.widgets.panels.spot_details import EvidenceLine
 
@@ -140,7 +139,7 @@ class Evidence(QObject):
     """Fills the evidence panel with the facts about the selected spot."""
 
     def __init__(
-        self, document: Document, crops: Crops, panel: EvidencePanel, reviewing: Reviewing, coverage: float
+        self, document: Document, crops: Crops, panel: EvidencePanel, reviewing: SpotReview, coverage: float
     ) -> None:
         super().__init__(panel)
         self._document = document

@@ -16,9 +16,9 @@ from raterscope.app.kinds.clicks.excluding import ChangedSpot, Recount, RunInput
 from raterscope.app.review import Decision, WeightSubject
 from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.clicks.annotators import alias
-from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
+from raterscope.app.workspaces.clicks.spot_review import SpotReview
 from raterscope.app.workspaces.clicks.spots import spots_of
 from raterscope.text.numbers import part_of_one
 from raterscope.widgets.dialogs.review_dialogs import HALF, ExclusionDialog
@@ -75,7 +75,7 @@ class Exclusion(ClicksPart):
     opened = Signal(int, object)
     message = Signal(str)
 
-    def __init__(self, core: ClicksCore, reviewing: Reviewing) -> None:
+    def __init__(self, core: ClicksCore, reviewing: SpotReview) -> None:
         super().__init__(core)
         self._reviewing = reviewing
         self._dialog: ExclusionDialog | None = None

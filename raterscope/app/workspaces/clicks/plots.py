@@ -13,10 +13,10 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.review import ReviewState, Spot
 from raterscope.app.study import Study
 from raterscope.app.workspaces.clicks.annotators import Annotators
-from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.run_comparison import RunComparison
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
+from raterscope.app.workspaces.clicks.spot_review import SpotReview
 from raterscope.app.workspaces.clicks.spots import Known, spots_of
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.widgets.figures.counts_plot import CountsView
@@ -38,7 +38,7 @@ class Plots(ClicksPart):
         self,
         core: ClicksCore,
         review_queue: ReviewQueue,
-        reviewing: Reviewing,
+        reviewing: SpotReview,
         comparing: RunComparison,
         annotators: Annotators,
     ) -> None:

@@ -19,7 +19,7 @@ from raterscope.app.session import LatestTask
 from raterscope.app.study import Study
 from raterscope.app.study.settings import LARGEST_RADIUS
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPanel
-from raterscope.app.workspaces.history_lines import run_title
+from raterscope.app.workspaces.run_history import run_title
 from raterscope.figures.evaluation import Curve
 from raterscope.text.numbers import count
 from raterscope.widgets.figures.chart_figure import ChartPanel

@@ -25,8 +25,7 @@ from raterscope.app.kinds.clicks.replaying import Order
 from raterscope.app.kinds.clicks.watching import Watched, WatchPlan
 from raterscope.app.review import known_spots
 from raterscope.app.study import Study, streams
-from raterscope.app.workspaces.clicks.live import Live
-from raterscope.app.workspaces.clicks.replay import Replay
+from raterscope.app.workspaces.clicks.click_streams import Live, Replay
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spots import Known, Settling

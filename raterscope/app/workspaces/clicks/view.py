@@ -11,7 +11,7 @@ from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.spots import Spot, says, why
-from raterscope.app.workspaces.history_lines import run_title
+from raterscope.app.workspaces.run_history import run_title
 from raterscope.text.numbers import count
 from raterscope.widgets.canvas.marks import ClickMarks, DetectionMarks
 from raterscope.widgets.panels.evidence_panel import Evidence, EvidenceLine, VoterLine

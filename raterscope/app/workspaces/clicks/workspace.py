@@ -23,33 +23,26 @@ from raterscope.app.review import Decision, SpotSubject
 from raterscope.app.study import RunEntry
 from raterscope.app.workspaces.calibration import Calibration
 from raterscope.app.workspaces.clicks import view
-from raterscope.app.workspaces.clicks.active_learning import ActiveLearning
-from raterscope.app.workspaces.clicks.agreement import Agreement
-from raterscope.app.workspaces.clicks.annotators import Annotators, OverImages
+from raterscope.app.workspaces.clicks.annotators import Agreement, Annotators, OverImages
 from raterscope.app.workspaces.clicks.batch_review import BatchReview, Listed
-from raterscope.app.workspaces.clicks.canvas_view import CanvasView, Viewing
-from raterscope.app.workspaces.clicks.crops import Crops
-from raterscope.app.workspaces.clicks.crowd_size import CrowdSizeMeasuring
+from raterscope.app.workspaces.clicks.canvas_view import CanvasView, SpotMenu, Viewing
+from raterscope.app.workspaces.clicks.crowd_planning import ActiveLearning, CrowdSizeMeasuring
 from raterscope.app.workspaces.clicks.evidence import Evidence
 from raterscope.app.workspaces.clicks.exclusion import Exclusion
-from raterscope.app.workspaces.clicks.image_controls import Controls, Flagging
-from raterscope.app.workspaces.clicks.measuring import Measuring
-from raterscope.app.workspaces.clicks.notices import RunNotices
-from raterscope.app.workspaces.clicks.parasitaemia import Parasitaemia
+from raterscope.app.workspaces.clicks.image_notes import Controls, Flagging, RunNotices
+from raterscope.app.workspaces.clicks.measurements import Measurements, Parasitaemia
 from raterscope.app.workspaces.clicks.plots import Plots
-from raterscope.app.workspaces.clicks.reviewing import Reviewing
 from raterscope.app.workspaces.clicks.run_comparison import RunComparison
-from raterscope.app.workspaces.clicks.scene import ClicksSession, Scene, load_pixels, read_scene
+from raterscope.app.workspaces.clicks.scene import ClicksSession, Crops, Scene, load_pixels, read_scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksScreen
-from raterscope.app.workspaces.clicks.spot_menu import SpotMenu
-from raterscope.app.workspaces.clicks.spots import Spot
+from raterscope.app.workspaces.clicks.spot_review import SpotReview
+from raterscope.app.workspaces.clicks.spots import Spot, read_outlines, read_results, summarize
 from raterscope.app.workspaces.clicks.streaming import Streaming
-from raterscope.app.workspaces.clicks.summaries import read_outlines, read_results, summarize
 from raterscope.app.workspaces.core import BlindTexts, finite_numbers
-from raterscope.app.workspaces.history_lines import run_title
 from raterscope.app.workspaces.navigation import ItemNavigation, PixelLoader
 from raterscope.app.workspaces.review_order import next_unit
 from raterscope.app.workspaces.review_queue import ReviewQueue
+from raterscope.app.workspaces.run_history import run_title
 from raterscope.app.workspaces.runs import FusionWork
 from raterscope.app.workspaces.screen import ActionEntry
 from raterscope.widgets.panels.fuse_panel import RunRequest
@@ -76,7 +69,7 @@ class ClicksWorkspace(ClicksScreen):
         self.core = core = ClicksCore(self, document, jobs, self.session, "clicks", BLIND)
         self._document = document
         self.loader = PixelLoader(document, jobs, load_pixels, self)
-        self.reviewing = Reviewing(document, self.session, self._go_elsewhere, self)
+        self.reviewing = SpotReview(document, self.session, self._go_elsewhere, self)
         self.review_queue = ReviewQueue(
             document, self.queue, "clicks", read_results, summarize, self, outline=read_outlines,
             nouns=("image", "spot"),
@@ -93,7 +86,7 @@ class ClicksWorkspace(ClicksScreen):
         self.asking = ActiveLearning(core, self.review_queue)
         self.flagging = Flagging(core)
         self.controls = Controls(core)
-        self.measuring = Measuring(core)
+        self.measuring = Measurements(core)
         self.parasites = Parasitaemia(core, self.review_queue, self.measuring)
         self.many = BatchReview(document, jobs, self.grid, self.review_queue, self.reviewing)
         self.menu = SpotMenu(core, self.reviewing, self.many, self.measuring, self._decide)

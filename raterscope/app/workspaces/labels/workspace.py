@@ -21,13 +21,12 @@ from raterscope.app.jobs import Jobs
 from raterscope.app.kinds.labels.running import Answer, Draft, Inputs, fuse_inputs, gather, keep
 from raterscope.app.review import Decision, ReviewState, TaskSubject
 from raterscope.app.session import LatestTask, while_shown
-from raterscope.app.study import RunEntry
+from raterscope.app.study import RunEntry, Study
+from raterscope.app.study.labels import set_scheme
+from raterscope.app.study.records import Scheme
 from raterscope.app.workspaces.core import BlindTexts
 from raterscope.app.workspaces.labels import view
-from raterscope.app.workspaces.labels.active_learning import ActiveLearning
 from raterscope.app.workspaces.labels.annotator_detail import AnnotatorDetail
-from raterscope.app.workspaces.labels.answer_scheme import answers_of, store_answers
-from raterscope.app.workspaces.labels.cell_tasks import cell_tasks
 from raterscope.app.workspaces.labels.decision_rates import DecisionRates
 from raterscope.app.workspaces.labels.exclusion import Exclusion
 from raterscope.app.workspaces.labels.method_comparison import CrossValidation, MethodComparison
@@ -40,18 +39,19 @@ from raterscope.app.workspaces.labels.scene import (
     read_scene,
 )
 from raterscope.app.workspaces.labels.screen import LabelsCore, LabelsScreen
-from raterscope.app.workspaces.labels.tasks import Tasks
+from raterscope.app.workspaces.labels.tasks import ActiveLearning, Tasks
+from raterscope.app.workspaces.labels.view import cell_tasks
 from raterscope.app.workspaces.navigation import QuestionNavigation
 from raterscope.app.workspaces.review_order import RemainingQuestions, next_unit
 from raterscope.app.workspaces.runs import FusionWork
 from raterscope.app.workspaces.screen import ActionEntry
 from raterscope.app.workspaces.task_pictures import TaskPictures
-from raterscope.widgets.dialogs.answers import AnswersDialog
+from raterscope.widgets.dialogs.answers import Answers, AnswersDialog
 from raterscope.widgets.panels.fuse_panel import RunRequest
 from raterscope.widgets.panels.task_browser import GridView
 from raterscope.widgets.panels.task_panel import keys_of
 
-__all__ = ["LabelsWorkspace"]
+__all__ = ["LabelsWorkspace", "answers_of", "store_answers"]
 
 BLIND = BlindTexts(
     "Hide names, and votes until you decide",
@@ -349,3 +349,16 @@ def _behind(
 ) -> GridView:
     watch(0.0, "finding the tasks of a cell")
     return cell_tasks(scene, annotators, true, given, blind=blind)
+
+
+def answers_of(scheme: Scheme) -> Answers:
+    """Give a scheme as the dialog shows it."""
+    prior = None if scheme.prior is None else np.array(scheme.prior)
+    return Answers(scheme.outputs, scheme.classes, scheme.meaning, prior)
+
+
+def store_answers(question: int, answers: Answers, study: Study, watch: Watch) -> None:
+    """Keep what the dialog says."""
+    watch(0.0, "keeping the answers")
+    prior = None if answers.prior is None else tuple(tuple(row) for row in answers.prior.tolist())
+    set_scheme(study, question, Scheme(answers.outputs, answers.classes, answers.meaning, prior))

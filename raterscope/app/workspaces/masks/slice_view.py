@@ -13,10 +13,9 @@ from raterscope.algorithms.progress import Watch
 from raterscope.app.session import LatestTask, while_shown
 from raterscope.app.study.records import MaskRecord
 from raterscope.app.workspaces.masks import view
-from raterscope.app.workspaces.masks.maps import heat_map
 from raterscope.app.workspaces.masks.raters import Raters
+from raterscope.app.workspaces.masks.region_review import RegionReview
 from raterscope.app.workspaces.masks.regions import DisputedRegion
-from raterscope.app.workspaces.masks.reviewing import Reviewing
 from raterscope.app.workspaces.masks.scene import LoadedVolume, Piece, Scene
 from raterscope.app.workspaces.masks.screen import MasksCore, MasksPart
 from raterscope.app.workspaces.navigation import PixelLoader
@@ -35,7 +34,7 @@ _RAISED = 100.0
 class SliceView(MasksPart):
     """Keeps the three views in step with the case, its consensus and regions, and the selected rater."""
 
-    def __init__(self, core: MasksCore, reviewing: Reviewing, raters: Raters, loader: PixelLoader) -> None:
+    def __init__(self, core: MasksCore, reviewing: RegionReview, raters: Raters, loader: PixelLoader) -> None:
         super().__init__(core)
         self._reviewing, self._raters = reviewing, raters
         self._volume, self._maps = core.screen.volume, core.screen.maps
@@ -233,7 +232,7 @@ class SliceView(MasksPart):
 def _make_map(
     scene: Scene, structure: str, name: str, rater: str | None, pair: tuple[str, str] | None, _watch: Watch
 ) -> tuple[HeatMap | None, str]:
-    return heat_map(scene, structure, name, rater, pair)
+    return view.heat_map(scene, structure, name, rater, pair)
 
 
 def _middle(piece: Piece | MaskRecord) -> tuple[int, int, int]:

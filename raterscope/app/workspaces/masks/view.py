@@ -27,6 +27,7 @@ __all__ = [
     "difference",
     "drawn_outline",
     "evidence",
+    "heat_map",
     "highest_tau",
     "local_weight",
     "model_rows",
@@ -44,6 +45,8 @@ CONSENSUS, TRUTH, DRAWN = "the consensus", "the truth", "what you drew"
 HIDDEN = "Hidden until you have settled it as you drew it; H shows it."
 DREW_NOTHING = "drew nothing"
 _WHITE, _TRUTH_COLOUR = "#ffffff", "#8a96a2"
+_SAMPLE = 100_000
+"""Voxels from which the scale of a map is found."""
 _ENOUGH, _NEAR = 20_000, 0.5
 """Voxels that tell how far a scale goes, and up to which part of the largest distance from the outline."""
 _CONSENSUS_WIDTH, _RATER_WIDTH, _CHOSEN_WIDTH = 2.2, 1.3, 2.0
@@ -296,6 +299,69 @@ def difference(scene: Scene, structure: str, first: str, second: str) -> HeatMap
         _add(values, one, low, sign)
     origin = int(low[0]), int(low[1]), int(low[2])
     return HeatMap(values, origin, -1.0, 1.0, "difference", f"{first} alone +1, {second} alone −1")
+
+
+def heat_map(
+    scene: Scene, structure: str, name: str, rater: str | None, pair: tuple[str, str] | None
+) -> tuple[HeatMap | None, str]:
+    """Make a map, or say why there is none.
+
+    Returns
+    -------
+    map : HeatMap or None
+    why : str
+        Why there is none, in a sentence; empty where there is one or none was asked for.
+    """
+    fusion = scene.fusion(structure)
+    if name == "none":
+        return None, ""
+    if name == "difference":
+        found = None if pair is None else difference(scene, structure, *pair)
+        return found, "" if found else "Choose two raters in the matrix of agreement to see their difference."
+    if name == "disagreement" and structure in scene.votes:
+        votes = scene.votes[structure]
+        words = "disagreement of the raters"
+        return HeatMap(votes.disagreement, votes.origin, 0.0, 1.0, "doubt", words), ""
+    if fusion is None:
+        return None, "Press Fuse (F5) to show the uncertainty of the consensus."
+    if name == "doubt":
+        return HeatMap(fusion.doubt()[0], fusion.origin, 0.0, 1.0, "doubt", "doubt of the model"), ""
+    if name == "probability":
+        return HeatMap(
+            fusion.probability[0], fusion.origin, 0.0, 1.0, "probability", "probability of the model"
+        ), ""
+    if name in ("another", "truth", "uncertainty"):
+        return _calibrated(scene, structure, name)
+    every = fusion.tau if name == "tau" else fusion.weight
+    if every is None:
+        return None, nothing_local(fusion, name)
+    if rater not in fusion.annotators:
+        return None, "Choose a rater in the table to see where that rater is followed."
+    layer = every[0, fusion.annotators.index(rater)]
+    if name == "tau":
+        top = highest_tau(fusion)
+        return HeatMap(layer.astype(np.float32), fusion.origin, 0.0, top, "weight", f"tau of {rater}"), ""
+    top = min(1.0, 2 / len(fusion.annotators))  # twice what each has where all are followed alike
+    return HeatMap(layer, fusion.origin, 0.0, top, "weight", f"weight of {rater}", 1 / 255), ""
+
+
+def _calibrated(scene: Scene, structure: str, name: str) -> tuple[HeatMap | None, str]:
+    """Make a map from the raters' spread, or say why there is none."""
+    report = scene.report(structure)
+    found = None if report is None else report.calibration
+    if found is None:
+        return None, "This run has no such map: it takes two raters and a mark. Press Fuse (F5) again."
+    if name == "uncertainty":
+        values = found.half_width()
+        some = values.ravel()[:: max(1, values.size // _SAMPLE)]
+        words = f"half-width of another rater's 95 % band, {length_unit(scene.image.lattice)}"
+        return HeatMap(values, found.origin, 0.0, float(np.percentile(some, 99)) or 1.0, "doubt", words), ""
+    values = found.another_rater() if name == "another" else found.true_outline()
+    why = "" if name == "another" else found.notices()[-1] if found.assumed else ""
+    words = "probability that another rater includes it"
+    if name == "truth":
+        words = "probability that the true outline includes it"
+    return HeatMap(values, found.origin, 0.0, 1.0, "probability", words), why
 
 
 def status(scene: Scene, structure: str, regions: Sequence[DisputedRegion]) -> str:

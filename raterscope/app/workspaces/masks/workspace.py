@@ -22,12 +22,11 @@ from raterscope.app.review import Decision, RegionSubject
 from raterscope.app.study import RunEntry
 from raterscope.app.workspaces.calibration import Calibration
 from raterscope.app.workspaces.core import BlindTexts, finite_numbers
-from raterscope.app.workspaces.history_lines import run_title
 from raterscope.app.workspaces.masks import view
 from raterscope.app.workspaces.masks.method_comparison import MethodComparer
 from raterscope.app.workspaces.masks.raters import Alternatives, Raters
+from raterscope.app.workspaces.masks.region_review import RegionReview
 from raterscope.app.workspaces.masks.regions import DisputedRegion, read_summaries, summarize
-from raterscope.app.workspaces.masks.reviewing import Reviewing
 from raterscope.app.workspaces.masks.run_comparison import RunComparison
 from raterscope.app.workspaces.masks.scene import MasksSession, Piece, Scene, load_pixels, read_scene
 from raterscope.app.workspaces.masks.screen import BOUND, MasksCore, MasksScreen
@@ -36,6 +35,7 @@ from raterscope.app.workspaces.masks.structure_coding import StructureCoding
 from raterscope.app.workspaces.navigation import ItemNavigation, PixelLoader
 from raterscope.app.workspaces.review_order import next_unit
 from raterscope.app.workspaces.review_queue import ReviewQueue
+from raterscope.app.workspaces.run_history import run_title
 from raterscope.app.workspaces.runs import FusionWork
 from raterscope.app.workspaces.screen import ActionEntry
 from raterscope.widgets.panels.fuse_panel import RunRequest
@@ -60,7 +60,7 @@ class MasksWorkspace(MasksScreen):
         self.session.scene_changed.connect(self._begin)
         self.core = core = MasksCore(self, document, jobs, self.session, "masks", BLIND)
         self.loader = PixelLoader(document, jobs, load_pixels, self)
-        self.reviewing = Reviewing(document, jobs, self.session, self._go_elsewhere, self)
+        self.reviewing = RegionReview(document, jobs, self.session, self._go_elsewhere, self)
         self.review_queue = ReviewQueue(
             document,
             self.queue,

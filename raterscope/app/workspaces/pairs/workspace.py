@@ -31,8 +31,7 @@ from raterscope.app.workspaces.calibration import Calibration
 from raterscope.app.workspaces.core import BlindTexts
 from raterscope.app.workspaces.navigation import QuestionNavigation
 from raterscope.app.workspaces.pairs import view
-from raterscope.app.workspaces.pairs.bias_review import BiasReview
-from raterscope.app.workspaces.pairs.rate_cut import RateCut
+from raterscope.app.workspaces.pairs.bias_review import BiasReview, RateCut
 from raterscope.app.workspaces.pairs.run_comparison import RunComparison
 from raterscope.app.workspaces.pairs.scene import (
     CLEARED,

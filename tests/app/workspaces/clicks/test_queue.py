@@ -13,8 +13,7 @@ from raterscope.app.review import Decision, SpotSubject, fold
 from raterscope.app.study import Study
 from raterscope.app.study.runs import Outline
 from raterscope.app.workspaces.clicks.scene import read_scene
-from raterscope.app.workspaces.clicks.spots import Known, spots_of
-from raterscope.app.workspaces.clicks.summaries import read_outlines, read_results, summarize
+from raterscope.app.workspaces.clicks.spots import Known, read_outlines, read_results, spots_of, summarize
 from raterscope.app.workspaces.clicks.view import status
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.widgets.panels.queue_panel import QueuePanel

@@ -13,8 +13,7 @@ from raterscope.app import importing
 from raterscope.app.kinds.clicks.following import Following, Wish
 from raterscope.app.kinds.clicks.watching import WatchPlan
 from raterscope.app.study import Study, streams
-from raterscope.app.workspaces.clicks.spots import Settling
-from raterscope.app.workspaces.clicks.summaries import Summary
+from raterscope.app.workspaces.clicks.spots import Settling, Summary
 from raterscope.widgets.dialogs.import_dialogs import ColumnMappingDialog
 from tests.app.conftest import ANNOTATORS, PARASITES
 from tests.app.driving import LONG, idle, press, states
@@ -39,7 +38,7 @@ def images_only(tmp_path) -> Path:
 
 @pytest.fixture
 def waiting(window, qtbot, images_only, monkeypatch):
-    monkeypatch.setattr("raterscope.app.workspaces.clicks.live.EVERY", EVERY)
+    monkeypatch.setattr("raterscope.app.workspaces.clicks.click_streams.EVERY", EVERY)
     window.open_paths([images_only])
     qtbot.waitUntil(lambda: window.workspace is not None and window.document.contents is not None)
     idle(window, qtbot)

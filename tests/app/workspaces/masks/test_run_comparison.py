@@ -17,8 +17,8 @@ from raterscope.algorithms.masks.metrics import Comparison
 from raterscope.app.review import Decision
 from raterscope.app.study import RunRecord, Study
 from raterscope.app.study.masks import PlacedMask, add_case, add_masks
-from raterscope.app.workspaces.masks import run_measures
-from raterscope.app.workspaces.masks.run_measures import Measured, in_words, summarize
+from raterscope.app.workspaces.masks import run_comparison
+from raterscope.app.workspaces.masks.run_comparison import Measured, in_words, summarize
 from tests.app.driving import LONG, idle
 
 SHAPE, SPACING = (12, 24, 24), (2.0, 1.0, 1.0)
@@ -176,7 +176,7 @@ def test_a_decision_is_written_while_a_case_is_measured_and_measuring_can_be_sto
             watch(0.5, "measuring")
         return ()
 
-    monkeypatch.setattr(run_measures, "measure", slow)
+    monkeypatch.setattr(run_comparison, "measure", slow)
     runs = tuple(run.id for run in opened_runs.document.contents.runs[:2])
     opened_runs.workspace.fuse_panel.compare_requested.emit(runs)
     qtbot.waitUntil(at_it.is_set, timeout=LONG)

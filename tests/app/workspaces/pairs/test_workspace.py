@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QCheckBox, QLabel, QMenu
 
 from raterscope.algorithms.pairs.data import BEHAVIOURS
 from raterscope.algorithms.pairs.fusion import PairPlan, fuse
-from raterscope.app.workspaces.history_lines import run_lines
+from raterscope.app.workspaces.run_history import run_lines
 from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
 from tests.app.driving import LONG, idle
 from tests.app.workspaces.pairs.driving import key

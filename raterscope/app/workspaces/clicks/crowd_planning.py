@@ -1,14 +1,18 @@
-"""Accuracy of the methods by number of annotators, measured on images with ground truth."""
+"""Annotators to ask next about an image, and the accuracy of methods by number of annotators."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from PySide6.QtCore import Signal
 
 from raterscope.algorithms.clicks.crowd_size import CrowdSizeCurve, CrowdSizeSettings
+from raterscope.algorithms.clicks.experience import experience_of
 from raterscope.algorithms.clicks.fusion import FusionPlan
+from raterscope.algorithms.clicks.stopping import NextAnnotators, whom_to_ask
 from raterscope.algorithms.evaluation import RADIUS
+from raterscope.algorithms.progress import Watch
 from raterscope.algorithms.settings import SettingsError
 from raterscope.app.jobs import Job
 from raterscope.app.kinds.clicks.crowd_size import (
@@ -20,9 +24,98 @@ from raterscope.app.kinds.clicks.crowd_size import (
     read_crowds,
 )
 from raterscope.app.session import LatestTask
+from raterscope.app.workspaces.clicks.annotators import alias
+from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
+from raterscope.app.workspaces.clicks.spots import Known
+from raterscope.app.workspaces.review_queue import ReviewQueue
+from raterscope.text.numbers import percent
+from raterscope.widgets.panels.lists import AskLine
 
-__all__ = ["CrowdSizeMeasuring"]
+__all__ = ["ActiveLearning", "CrowdSizeMeasuring"]
+
+
+MOST = 200
+
+LOOKING = "Weighing who would set most right."
+NOT_FUSED = "Press Fuse (F5) or watch a source to see which annotator to ask next."
+NOBODY = "Every annotator has seen this image. Ask a new annotator."
+
+
+class ActiveLearning(ClicksPart):
+    """Fills the list of annotators to ask while it is visible."""
+
+    def __init__(self, core: ClicksCore, review_queue: ReviewQueue) -> None:
+        super().__init__(core)
+        self._review_queue = review_queue
+        self._task = LatestTask()
+        self._done = False
+        self._found: NextAnnotators | None = None
+        core.document.names_changed.connect(self._show)
+        core.screen.right_tabs.currentChanged.connect(self._look)
+        core.session.scene_changed.connect(self._on_scene)
+        core.session.cleared.connect(self._on_scene)
+
+    def _on_scene(self) -> None:
+        """Take another image, run or step, or none."""
+        self._task.cancel()
+        self._done = False
+        self._found = None
+        self._look()
+
+    def _look(self) -> None:
+        if self._done or self._screen.right_tabs.currentWidget() is not self._screen.ask:
+            return
+        self._done = True
+        if self._session.shown and self._may_ask(self._session.scene):
+            self._weigh(self._session.scene)
+        else:
+            self._screen.ask.show_lines((), NOT_FUSED)
+
+    def _may_ask(self, scene: Scene) -> bool:
+        return scene.fusion is not None and len(scene.clicks.annotators) > 1
+
+    def _weigh(self, scene: Scene) -> None:
+        others = [one for image, one in self._review_queue.results.items() if image != scene.image.id]
+        if not self._screen.ask.list.lines:
+            self._screen.ask.show_lines((), LOOKING)
+        job = self._jobs.start(
+            "Computing the gain of further annotators", partial(_ask, scene, others), quiet=True
+        )
+        self._task.follow(job, self._on_found)
+
+    def _on_found(self, found: NextAnnotators) -> None:
+        self._found = found
+        self._show()
+
+    def _show(self) -> None:
+        found, contents = self._found, self._document.contents
+        if found is None or contents is None:
+            return
+        numbers = {name: number for number, name in enumerate(contents.annotators)}
+        lines = [
+            AskLine(
+                key=name,
+                name=alias(numbers[name]) if contents.hidden else name,
+                why=f"finds {percent(float(found.sensitivity[row]))}",
+                gain=float(found.gain[row]),
+                more=found.why(row),
+            )
+            for row, name in enumerate(found.annotators[:MOST])
+            if name in numbers
+        ]
+        self._screen.ask.show_lines(lines, NOBODY)
+
+
+def _ask(scene: Scene, others: Sequence[Known], watch: Watch) -> NextAnnotators:
+    assert scene.fusion is not None
+    fused = [one for one in others if one.fusion is not None]
+    experience = experience_of(
+        [one.fusion for one in fused if one.fusion is not None], [one.annotators for one in fused], watch,
+        weights=[one.weights for one in fused],
+    )  # fmt: skip
+    plan = FusionPlan() if scene.run is None else FusionPlan.from_dict(scene.run.settings)
+    return whom_to_ask(scene.clicks, scene.fusion, plan, experience, watch=watch)
 
 
 class CrowdSizeMeasuring(ClicksPart):

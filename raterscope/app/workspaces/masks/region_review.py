@@ -25,13 +25,14 @@ from raterscope.app.workspaces.masks.scene import MasksSession, Piece, Scene, co
 from raterscope.app.workspaces.review_order import ELSEWHERE, Elsewhere, next_item
 from raterscope.widgets.volume.scene import Stroke
 
-__all__ = ["Reviewing"]
+__all__ = ["RegionReview"]
+
 
 DRAW_FIRST = "Draw it first with B; E where nothing belongs to it. A then settles it as you drew it."
 UNCOVERED = "What the raters drew and the model says is shown now; Tab goes on."
 
 
-class Reviewing(QObject):
+class RegionReview(QObject):
     """The disputed regions of the structure on screen, the one selected, and the consensus as it stands.
 
     Parameters

@@ -14,12 +14,13 @@ from raterscope.app.workspaces.clicks.scene import ClicksSession, Scene
 from raterscope.app.workspaces.clicks.spots import Spot, spots_of
 from raterscope.app.workspaces.review_order import ELSEWHERE, Elsewhere, next_item
 
-__all__ = ["Reviewing"]
+__all__ = ["SpotReview"]
+
 
 NEAR = 20.0
 
 
-class Reviewing(QObject):
+class SpotReview(QObject):
     """The spots of the image on screen and the one selected.
 
     Parameters
