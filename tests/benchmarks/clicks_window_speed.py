@@ -92,7 +92,7 @@ def settle_many(driven: Driven) -> None:
         before = len(grid.numbers)
         grid.where_choice.setCurrentIndex(1)
         driven.wait(lambda: len(grid.numbers) > before)
-    acts = cycle((lambda: work.many.decide("reject"), window.document.undo))
+    acts = cycle((lambda: work.batch_review.decide("reject"), window.document.undo))
 
     def act() -> None:
         first = grid.view.model().run(0, TOGETHER - 1)
@@ -102,7 +102,7 @@ def settle_many(driven: Driven) -> None:
     driven.measure(f"{TOGETHER} spots settled at once, or undone", 50, driven.deciding(act), driven.decided)
     with driven.once("all of them settled"):
         grid.view.selectAll()
-        driven.deciding(lambda: work.many.decide("reject"))()
+        driven.deciding(lambda: work.batch_review.decide("reject"))()
         driven.wait(driven.decided)
     driven.key(Qt.Key.Key_G)
 

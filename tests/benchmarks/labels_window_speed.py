@@ -132,10 +132,11 @@ class Session:
         driven.measure("a voter chosen in the task", 100,
                        lambda: work._on_voter(next(votes).annotator))  # fmt: skip
         groups = cycle(range(work.session.analysis.groups.found.count))
-        driven.measure("a community chosen", 100, lambda: work.people.choose_community(next(groups)))
+        driven.measure("a community chosen", 100,
+                       lambda: work.annotator_detail.choose_community(next(groups)))  # fmt: skip
         driven.measure("everybody chosen (Ctrl+A)", 100,
                        lambda: tiles._choose(tiles._order.tolist()))  # fmt: skip
-        work.people.choose_community(None)
+        work.annotator_detail.choose_community(None)
         driven.settle()
         cells = cycle([(j, m) for j in range(2) for m in range(3)])
         with calls_of(work.behind, "show_tasks") as listed:
@@ -148,7 +149,7 @@ class Session:
 
             driven.measure("a cell of everybody's matrix, its tasks listed", 100, ask_cell,
                            lambda: bool(listed))  # fmt: skip
-            work.people.choose(work.wall.shown[:1])
+            work.annotator_detail.choose(work.wall.shown[:1])
             driven.settle()
             driven.measure("a cell of one annotator, its tasks listed", 100, ask_cell, lambda: bool(listed))
         work.middle_tabs.setCurrentIndex(0)
@@ -162,11 +163,11 @@ class Session:
 
             def follow() -> None:
                 drawn.clear()
-                work.people.choose((next(chosen),))
+                work.annotator_detail.choose((next(chosen),))
 
             driven.measure("an annotator's drift drawn", 100, follow, lambda: bool(drawn))
         most = int(np.argmax(work.session.analysis.votes_of))
-        work.people.choose((most,))
+        work.annotator_detail.choose((most,))
         driven.settle()
         slider = work.drift.slider
         steps = cycle(range(0, slider.maximum(), max(1, slider.maximum() // 53)))
@@ -234,7 +235,7 @@ class Session:
         driven, work, document = self.driven, self.driven.work, self.driven.window.document
         work.wall.sort_by("accuracy", falling=False)
         one = work.wall.shown[0]
-        work.people.choose((one,))
+        work.annotator_detail.choose((one,))
         driven.settle()
         with driven.once("what changes without an annotator, shown"):
             driven.key(Qt.Key.Key_X)

@@ -114,7 +114,7 @@ def measure(driven: Driven, slices: int, rows: int) -> None:
     driven.measure("a stroke of the brush, on disk", 50,
                    driven.deciding(lambda: work.volume.painted.emit(stroke)), driven.decided)  # fmt: skip
     raters = count()
-    driven.measure("solo", 50, lambda: work.on_slices.solo(next(raters) % RATERS))
+    driven.measure("solo", 50, lambda: work.slice_view.solo(next(raters) % RATERS))
     maps = cycle(("doubt", "weight", "uncertainty", "none"))
     driven.measure("another map", 50, lambda: work.maps.choose_map(next(maps)))
     driven.measure("rater chosen in the table", 100,

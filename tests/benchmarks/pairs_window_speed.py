@@ -70,7 +70,7 @@ class Session:
         """Open the study and wait until its annotators, its path and its ranking are shown."""
         driven = self.driven
         driven.window.open_paths([self.path])
-        driven.wait(lambda: driven.work is not None and driven.work.cutting.ranking is not None)
+        driven.wait(lambda: driven.work is not None and driven.work.rate_cut.ranking is not None)
 
     def move_cut(self) -> None:
         """Drag the slider of the false discovery rate."""
@@ -125,7 +125,7 @@ class Session:
             def call() -> None:
                 nonlocal before
                 before = work.queue.current
-                work.judging.record(
+                work.bias_review.record(
                     verb, work.session.scene.pairs.annotators[before], "clicks one side always"
                 )
 

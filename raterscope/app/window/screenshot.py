@@ -48,7 +48,7 @@ def take(study: Path, picture: Path) -> None:
     if window.workspace is None:
         raise RuntimeError(window.notice.text or f"{study.name} did not open")
     if isinstance(window.workspace, PairsWorkspace):
-        window.workspace.judging.go(1)
+        window.workspace.bias_review.go(1)
     elif not isinstance(window.workspace, LabelsWorkspace):  # which begins with the most disputed task
         window.workspace.reviewing.next_disputed()
     settle()

@@ -208,16 +208,16 @@ def test_a_click_on_a_count_shows_its_image_and_the_image_on_screen_is_marked(co
 def against_truth(fused, qtbot):
     """The window with the curves of the image on screen."""
     workspace = fused.workspace
-    workspace.right_tabs.setCurrentWidget(workspace.comparing)
-    workspace.comparing.pages.buttons["roc"].click()
-    qtbot.waitUntil(lambda: workspace.comparing.plot.filled, timeout=LONG)
+    workspace.right_tabs.setCurrentWidget(workspace.run_comparison)
+    workspace.run_comparison.pages.buttons["roc"].click()
+    qtbot.waitUntil(lambda: workspace.run_comparison.plot.filled, timeout=LONG)
     idle(fused, qtbot)
     return fused
 
 
 def test_the_curve_marks_the_spot_selected_and_a_click_on_it_selects_a_spot(against_truth, qtbot):
     workspace = against_truth.workspace
-    plot, scene = workspace.comparing.plot, workspace.reviewing.session.scene
+    plot, scene = workspace.run_comparison.plot, workspace.reviewing.session.scene
     posterior = scene.fusion.detection.posterior
     drawn = curves(scene.fusion.clustering.mean, posterior, scene.truth, 10.0)
     at = int(posterior.argmin())
@@ -233,8 +233,8 @@ def test_the_curve_marks_the_spot_selected_and_a_click_on_it_selects_a_spot(agai
 
 def test_precision_recall_is_a_word_of_the_same_switch(against_truth):
     workspace = against_truth.workspace
-    workspace.comparing.pages.buttons["precision-recall"].click()
-    assert workspace.comparing.plot.table().columns == ("curve", "sensitivity", "precision")
+    workspace.run_comparison.pages.buttons["precision-recall"].click()
+    assert workspace.run_comparison.plot.table().columns == ("curve", "sensitivity", "precision")
 
 
 def test_the_calibration_is_that_of_all_images_with_known_places(against_truth, qtbot):
@@ -289,7 +289,7 @@ def test_an_annotator_chosen_in_the_plot_is_marked_everywhere(fused, qtbot):
 
 
 def test_empty_pages_against_truth_say_what_is_missing(opened, qtbot):
-    comparing = opened.workspace.comparing
+    comparing = opened.workspace.run_comparison
     opened.workspace.right_tabs.setCurrentWidget(comparing)
     idle(opened, qtbot)
 

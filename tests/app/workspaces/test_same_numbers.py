@@ -47,10 +47,10 @@ def report_of(path, folder):
 @pytest.mark.usefixtures("compiled")
 def test_clicks_against_truth_within_the_studys_radius(fused, qtbot, crowd_files, tmp_path):
     workspace = fused.workspace
-    workspace.comparing.radius.setValue(RADIUS)
-    workspace.comparing.compare([1])
+    workspace.run_comparison.radius.setValue(RADIUS)
+    workspace.run_comparison.compare([1])
     idle(fused, qtbot)
-    (row,) = workspace.comparing.table.view.model().rows
+    (row,) = workspace.run_comparison.table.view.model().rows
     detections, sensitivity, precision = (figure[0] for figure in row.figures[:3])
     words, path = workspace.trust.words, fused.document.contents.path
     left = re.search(r"(\d+ of \d+) disputed spots matter", workspace.queue._progress.accessibleName())[1]
@@ -76,7 +76,7 @@ def test_labels_against_truth(fused_labels, qtbot, tmp_path):
     words, path = workspace.trust.words, fused_labels.document.contents.path
     left = workspace.queue._progress.accessibleName().rpartition(", ")[2]
     assert left.endswith("tasks matter")
-    shown = workspace.comparing.table.view.model().rows[0].figures
+    shown = workspace.method_table.table.view.model().rows[0].figures
     fused_labels.files.close_study()
     idle(fused_labels, qtbot)
     assert main(["fuse", "labels", str(path), "--run", "1", "-o", str(tmp_path / "files")]) == 0

@@ -20,14 +20,14 @@ from raterscope.app.review import Weighed
 from raterscope.app.session import LatestTask
 from raterscope.app.workspaces.clicks.scene import ClicksSession, Scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
-from raterscope.app.workspaces.clicks.spots import Known
+from raterscope.app.workspaces.clicks.spots import ImageResult
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.widgets.figures.agreement_matrix import AgreementMatrix
 from raterscope.widgets.figures.evaluation_plots import ReliabilityPlot
 from raterscope.widgets.figures.mode_switch import ModeSwitch
 from raterscope.widgets.tables.annotator_table import AnnotatorRow, AnnotatorTable, Course
 
-__all__ = ["Agreement", "Annotators", "OverImages", "alias"]
+__all__ = ["Agreement", "AnnotatorCourses", "Annotators", "pseudonym"]
 
 
 FULLY = Weighed(1.0, "")
@@ -107,10 +107,10 @@ class Annotators(QObject):
             self._plot.set_annotators(np.empty(0, dtype=np.int64), np.empty(0))
             return
         scene, counted = self._session.scene, contents.review.counted
-        rows = rows_of(scene.clicks, scene.fusion, self._document.numbers, counted)
+        rows = annotator_rows(scene.clicks, scene.fusion, self._document.numbers, counted)
         rows = tuple(replace(row, course=self._courses.get(row.name)) for row in rows)
         if self._session.blind:
-            rows = tuple(replace(row, name=alias(row.index)) for row in rows)
+            rows = tuple(replace(row, name=pseudonym(row.index)) for row in rows)
         self._table.set_rows(rows)
         self._plot.set_annotators(
             np.array([row.clicks for row in rows], dtype=np.int64),
@@ -149,12 +149,12 @@ class Annotators(QObject):
         self.chosen.emit(number)
 
 
-def alias(number: int) -> str:
+def pseudonym(number: int) -> str:
     """Call an annotator by number, where names are hidden."""
     return f"no. {number + 1}"
 
 
-def rows_of(
+def annotator_rows(
     clicks: Clicks, fusion: Fusion | None, numbers: Mapping[str, int], counted: Mapping[str, Weighed]
 ) -> tuple[AnnotatorRow, ...]:
     """Say of every annotator who looked, and of the excluded, what the fusion found."""
@@ -190,7 +190,7 @@ def _triples(values: FloatArray) -> list[tuple[float, float, float]]:
     return [(estimate, low, high) for estimate, low, high in values.tolist()]
 
 
-class OverImages(ClicksPart):
+class AnnotatorCourses(ClicksPart):
     """Gives the table of annotators its sparklines, in the study's order of images."""
 
     def __init__(self, core: ClicksCore, review_queue: ReviewQueue, annotators: Annotators) -> None:
@@ -230,7 +230,7 @@ class OverImages(ClicksPart):
         self._task.follow(job, self._annotators.set_courses)
 
 
-def _courses(fused: Sequence[tuple[str, Known]], watch: Watch) -> dict[str, Course]:
+def _courses(fused: Sequence[tuple[str, ImageResult]], watch: Watch) -> dict[str, Course]:
     """Follow everybody who looked at two images or more."""
     rows: dict[str, list[tuple[str, int, float, float]]] = {}
     for done, (image, known) in enumerate(fused):
@@ -301,7 +301,7 @@ class Agreement(ClicksPart):
         for switch in (self.measures, self.scopes):
             self.matrix.header.row.addWidget(switch)
         self._task = LatestTask()
-        self._made_from: Mapping[int, Known] | None = None
+        self._made_from: Mapping[int, ImageResult] | None = None
         self._pages: dict[str, _Page] = {}
         core.screen.middle_tabs.addTab(self.matrix, "Agreement")
         core.screen.middle_tabs.currentChanged.connect(self._look)
@@ -325,13 +325,13 @@ class Agreement(ClicksPart):
         job = self._jobs.start("Comparing annotators", partial(_compare, wanted), quiet=True)
         self._task.follow(job, self._on_compared)
 
-    def _wanted(self) -> Mapping[int, Known]:
+    def _wanted(self) -> Mapping[int, ImageResult]:
         if self.scopes.mode == "study":
             return self._review_queue.results
         if not self._session.shown:
             return {}
         scene = self._session.scene
-        return {scene.image.id: Known(scene.fusion, scene.clicks.annotators)}
+        return {scene.image.id: ImageResult(scene.fusion, scene.clicks.annotators)}
 
     def _on_compared(self, pages: dict[str, _Page]) -> None:
         self._pages = pages
@@ -345,7 +345,7 @@ class Agreement(ClicksPart):
             self.matrix.header.set_aside("")
             return
         here = [numbers[name] for name in page.names]
-        names = [alias(number) for number in here] if contents and contents.hidden else page.names
+        names = [pseudonym(number) for number in here] if contents and contents.hidden else page.names
         self.matrix.set_matrix(names, here, page.values, page.measure, page.words)
         many = len(page.names)
         cut = f"{many} of {page.everybody:,}, the least first" if many < page.everybody else ""
@@ -363,14 +363,14 @@ class Agreement(ClicksPart):
         if contents is None or number is None:
             self.matrix.select(None)
         else:
-            self.matrix.select(alias(number) if contents.hidden else contents.annotators[number])
+            self.matrix.select(pseudonym(number) if contents.hidden else contents.annotators[number])
 
 
-def _same(one: Mapping[int, Known], other: Mapping[int, Known]) -> bool:
+def _same(one: Mapping[int, ImageResult], other: Mapping[int, ImageResult]) -> bool:
     return one.keys() == other.keys() and all(one[key].fusion is other[key].fusion for key in one)
 
 
-def _compare(known: Mapping[int, Known], watch: Watch) -> dict[str, _Page]:
+def _compare(known: Mapping[int, ImageResult], watch: Watch) -> dict[str, _Page]:
     fused = [(one.fusion.marked, one.annotators) for one in known.values() if one.fusion is not None]
     found = click_agreement([marked for marked, _ in fused], [names for _, names in fused], watch)
     return {"Dice": _page("Dice", found, found.dice), "kappa": _page("kappa", found, found.kappa)}

@@ -27,7 +27,7 @@ from raterscope.app.study import ImageEntry, Study
 from raterscope.app.workspaces.clicks import view
 from raterscope.app.workspaces.clicks.scene import Crop, Scene, crop_of, load_pixels
 from raterscope.app.workspaces.clicks.spot_review import SpotReview
-from raterscope.app.workspaces.clicks.spots import Known, Spot, spots_of
+from raterscope.app.workspaces.clicks.spots import ImageResult, Spot, spots_of
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.widgets.canvas.tiles import to_picture
 from raterscope.widgets.panels.cards import Card
@@ -37,8 +37,8 @@ from raterscope.widgets.panels.spot_grid import SpotGrid
 __all__ = [
     "BatchReview",
     "CropShelf",
-    "Listed",
-    "Place",
+    "ListedSpot",
+    "SpotPosition",
 ]
 
 
@@ -51,7 +51,7 @@ AT_LEAST = 12.0
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class SpotPosition:
     """Where a spot lies."""
 
     image: ImageEntry
@@ -74,7 +74,7 @@ class CropShelf(QObject):
         super().__init__(parent)
         self._document = document
         self._jobs = jobs
-        self._places: Mapping[int, Place] = {}
+        self._places: Mapping[int, SpotPosition] = {}
         self._kept: OrderedDict[int, Crop | None] = OrderedDict()
         self._wanted: list[int] = []
         self._task = LatestTask()
@@ -108,7 +108,7 @@ class CropShelf(QObject):
         self._places = places
         return True
 
-    def set_places(self, places: Mapping[int, Place]) -> None:
+    def set_places(self, places: Mapping[int, SpotPosition]) -> None:
         """Say what the numbers stand for."""
         self._places = places
 
@@ -138,7 +138,7 @@ class CropShelf(QObject):
             job, partial(self._on_located, image, here), stopped=partial(self._on_cut, dict.fromkeys(here))
         )
 
-    def _on_located(self, image: ImageEntry, here: Mapping[int, Place], path: Path | None) -> None:
+    def _on_located(self, image: ImageEntry, here: Mapping[int, SpotPosition], path: Path | None) -> None:
         if path is None:
             self._on_cut(dict.fromkeys(here))
             return
@@ -190,7 +190,7 @@ def _cut(
 
 
 @dataclass(frozen=True, eq=False)
-class Listed:
+class ListedSpot:
     """A spot of the list, with its image and the run that says of it what is shown.
 
     `number` is what the grid knows it by.
@@ -233,7 +233,7 @@ class BatchReview(QObject):
         self._grid = grid
         self._review_queue = review_queue
         self._reviewing = reviewing
-        self._listed: dict[int, Listed] = {}
+        self._listed: dict[int, ListedSpot] = {}
         self._number_of: dict[tuple[int, int | None, int], int] = {}
         self._read: dict[int, _Read] = {}
         self._task = LatestTask()
@@ -276,10 +276,10 @@ class BatchReview(QObject):
         job = self._jobs.start("Listing spots", work, quiet=True)
         self._task.follow(job, self._on_listed)
 
-    def _here(self, scene: Scene) -> list[Listed]:
+    def _here(self, scene: Scene) -> list[ListedSpot]:
         run = None if scene.run is None else scene.run.id
         wanted = [spot for spot in self._reviewing.spots if _is(spot, self._grid.kind)]
-        return [Listed(scene.image.id, run, spot) for spot in wanted]
+        return [ListedSpot(scene.image.id, run, spot) for spot in wanted]
 
     def decide(self, verb: str) -> None:
         """Settle all that are chosen by one decision."""
@@ -295,7 +295,7 @@ class BatchReview(QObject):
         others = set(self._grid.in_sight) - set(self._grid.selected)
         self.left_open.emit([self._listed[number] for number in sorted(others) if number in self._listed])
 
-    def listed(self, number: int) -> Listed | None:
+    def listed(self, number: int) -> ListedSpot | None:
         """Give a spot by what the grid knows it by."""
         return self._listed.get(number)
 
@@ -313,11 +313,11 @@ class BatchReview(QObject):
     def _on_written(self) -> None:
         self._writing = False
 
-    def _on_listed(self, found: tuple[dict[int, _Read], list[Listed]]) -> None:
+    def _on_listed(self, found: tuple[dict[int, _Read], list[ListedSpot]]) -> None:
         self._read = found[0]
         self._show(found[1])
 
-    def _show(self, found: Sequence[Listed]) -> None:
+    def _show(self, found: Sequence[ListedSpot]) -> None:
         contents = self._document.contents
         if contents is None:
             return
@@ -337,13 +337,16 @@ class BatchReview(QObject):
         if self.shelf.set_scale([view.radius_of(one.spot) for one in found], size):
             self._grid.forget_pictures()
         self.shelf.set_places(
-            {number: Place(images[one.image], one.spot.x, one.spot.y) for number, one in self._listed.items()}
+            {
+                number: SpotPosition(images[one.image], one.spot.x, one.spot.y)
+                for number, one in self._listed.items()
+            }
         )
         cards = _Cards(np.array(numbers, dtype=np.int64), self._listed, images, self._grid.everywhere, blind)
         self._grid.show_spots(cards, view.length(2 * self.shelf.half, size), reset=self._anew)
         self._anew = False
 
-    def _number(self, one: Listed) -> int:
+    def _number(self, one: ListedSpot) -> int:
         key = (one.image, one.run, one.spot.number)
         return self._number_of.setdefault(key, len(self._number_of))
 
@@ -371,25 +374,25 @@ class BatchReview(QObject):
 class _Read:
     """The spots of an image, and what they were made from."""
 
-    known: Known
+    known: ImageResult
     decided: list[review.Spot]
     spots: tuple[Spot, ...]
 
 
 def _everywhere(
-    results: Mapping[int, Known], read: Mapping[int, _Read], state: ReviewState, kind: str, blind: bool,
+    results: Mapping[int, ImageResult], read: Mapping[int, _Read], state: ReviewState, kind: str, blind: bool,
     watch: Watch,
-) -> tuple[dict[int, _Read], list[Listed]]:  # fmt: skip
+) -> tuple[dict[int, _Read], list[ListedSpot]]:  # fmt: skip
     """List the spots of a kind on all images of which something is known; only what changed is made anew."""
     now: dict[int, _Read] = {}
-    found: list[Listed] = []
+    found: list[ListedSpot] = []
     for done, (image, known) in enumerate(results.items()):
         watch(done / len(results), "listing spots")
         before, decided = read.get(image), state.spots(image)
         if before is None or before.known is not known or before.decided != decided:
             before = _Read(known, decided, spots_of(known.fusion, len(known.annotators), decided))
         now[image] = before
-        found.extend(Listed(image, known.run, spot) for spot in before.spots if _is(spot, kind))
+        found.extend(ListedSpot(image, known.run, spot) for spot in before.spots if _is(spot, kind))
     return now, _in_order(found, blind=blind)
 
 
@@ -397,10 +400,10 @@ def _is(spot: Spot, kind: str) -> bool:
     return spot.decided if kind == "decided" else spot.state == kind
 
 
-def _in_order(listed: Iterable[Listed], *, blind: bool) -> list[Listed]:
+def _in_order(listed: Iterable[ListedSpot], *, blind: bool) -> list[ListedSpot]:
     """Put the most probable first, those passed over last; blind, in an order that tells nothing."""
 
-    def rank(one: Listed) -> tuple[float, ...]:
+    def rank(one: ListedSpot) -> tuple[float, ...]:
         if blind:
             return one.spot.skipped, one.image, one.spot.number
         return one.spot.skipped, -one.spot.posterior if np.isfinite(one.spot.posterior) else -2.0
@@ -408,7 +411,7 @@ def _in_order(listed: Iterable[Listed], *, blind: bool) -> list[Listed]:
     return sorted(listed, key=rank)
 
 
-def _decision(verb: str, chosen: Sequence[Listed], *, blind: bool) -> Decision:
+def _decision(verb: str, chosen: Sequence[ListedSpot], *, blind: bool) -> Decision:
     first = chosen[0]
     hidden = blind and not any(one.spot.decided for one in chosen)
     if len(chosen) == 1:
@@ -430,7 +433,7 @@ class _Cards:
     """Listed spots as cards, each made when it is looked at; blind, without what others say of them."""
 
     numbers: NDArray[np.int64]
-    listed: Mapping[int, Listed]
+    listed: Mapping[int, ListedSpot]
     images: Mapping[int, ImageEntry]
     everywhere: bool
     blind: bool
@@ -459,6 +462,6 @@ class _Cards:
                 words.append(f"{spot.votes} of {spot.looked} marked it")
         return ", ".join(words)
 
-    def _at(self, place: int) -> tuple[Listed, ImageEntry]:
+    def _at(self, place: int) -> tuple[ListedSpot, ImageEntry]:
         one = self.listed[int(self.numbers[place])]
         return one, self.images[one.image]

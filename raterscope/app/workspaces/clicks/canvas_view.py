@@ -18,7 +18,7 @@ from raterscope.app.review import LONG_ENOUGH, View
 from raterscope.app.session import while_shown
 from raterscope.app.study import Study
 from raterscope.app.workspaces.clicks import view
-from raterscope.app.workspaces.clicks.batch_review import BatchReview, Listed
+from raterscope.app.workspaces.clicks.batch_review import BatchReview, ListedSpot
 from raterscope.app.workspaces.clicks.measurements import Measurements
 from raterscope.app.workspaces.clicks.scene import Crops, Image, Scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
@@ -228,7 +228,7 @@ class Viewing(QObject):
     def _on_listed(self) -> None:
         self._listed_since = self.clock()
 
-    def _on_left_open(self, left: Sequence[Listed]) -> None:
+    def _on_left_open(self, left: Sequence[ListedSpot]) -> None:
         """Record the spots of the grid that were in sight while others were decided."""
         seconds = self.clock() - self._listed_since
         if seconds < LONG_ENOUGH:

@@ -24,15 +24,15 @@ from raterscope.app.kinds.clicks.crowd_size import (
     read_crowds,
 )
 from raterscope.app.session import LatestTask
-from raterscope.app.workspaces.clicks.annotators import alias
+from raterscope.app.workspaces.clicks.annotators import pseudonym
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
-from raterscope.app.workspaces.clicks.spots import Known
+from raterscope.app.workspaces.clicks.spots import ImageResult
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.text.numbers import percent
 from raterscope.widgets.panels.lists import AskLine
 
-__all__ = ["ActiveLearning", "CrowdSizeMeasuring"]
+__all__ = ["ActiveLearning", "CrowdSizeCurves"]
 
 
 MOST = 200
@@ -96,7 +96,7 @@ class ActiveLearning(ClicksPart):
         lines = [
             AskLine(
                 key=name,
-                name=alias(numbers[name]) if contents.hidden else name,
+                name=pseudonym(numbers[name]) if contents.hidden else name,
                 why=f"finds {percent(float(found.sensitivity[row]))}",
                 gain=float(found.gain[row]),
                 more=found.why(row),
@@ -107,7 +107,7 @@ class ActiveLearning(ClicksPart):
         self._screen.ask.show_lines(lines, NOBODY)
 
 
-def _ask(scene: Scene, others: Sequence[Known], watch: Watch) -> NextAnnotators:
+def _ask(scene: Scene, others: Sequence[ImageResult], watch: Watch) -> NextAnnotators:
     assert scene.fusion is not None
     fused = [one for one in others if one.fusion is not None]
     experience = experience_of(
@@ -118,7 +118,7 @@ def _ask(scene: Scene, others: Sequence[Known], watch: Watch) -> NextAnnotators:
     return whom_to_ask(scene.clicks, scene.fusion, plan, experience, watch=watch)
 
 
-class CrowdSizeMeasuring(ClicksPart):
+class CrowdSizeCurves(ClicksPart):
     """Measures on request, with the plan of the run on screen as the chosen method; the study keeps curves.
 
     Signals

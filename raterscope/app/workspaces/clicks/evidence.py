@@ -16,10 +16,10 @@ from raterscope.app.review import Decision, SpotSubject
 from raterscope.app.session import LatestTask
 from raterscope.app.study import RunEntry, Study
 from raterscope.app.workspaces.clicks import view
-from raterscope.app.workspaces.clicks.batch_review import CropShelf, Listed
+from raterscope.app.workspaces.clicks.batch_review import CropShelf, ListedSpot
 from raterscope.app.workspaces.clicks.scene import ClicksSession, Crops, Scene
 from raterscope.app.workspaces.clicks.spot_review import SpotReview
-from raterscope.app.workspaces.clicks.spots import Known, Spot, spots_of
+from raterscope.app.workspaces.clicks.spots import ImageResult, Spot, spots_of
 from raterscope.app.workspaces.run_history import run_title
 from raterscope.widgets.panels.evidence_panel import CHOOSE, EvidencePanel
 from raterscope.widgets.panels.spot_details import EvidenceLine
@@ -35,7 +35,7 @@ MOST = 20
 
 
 @dataclass(frozen=True, eq=False)
-class _Said:
+class _RunSpots:
     """What a run says of an image, and where."""
 
     run: RunEntry
@@ -60,7 +60,7 @@ class OtherRuns(QObject):
         self._document = document
         self._of: tuple[int, int | None] | None = None
         self._waiting: list[RunEntry] = []
-        self._said: list[_Said] | None = None
+        self._said: list[_RunSpots] | None = None
         self._task = LatestTask()
         session.scene_changed.connect(self._on_scene)
         session.cleared.connect(self._clear)
@@ -107,10 +107,10 @@ class OtherRuns(QObject):
         job = self._document.ask("Reading another run", partial(_read, run, self._of[0]))
         self._task.follow(job, partial(self._on_read, self._said, run))
 
-    def _on_read(self, said: list[_Said], run: RunEntry, fusion: Fusion | None) -> None:
+    def _on_read(self, said: list[_RunSpots], run: RunEntry, fusion: Fusion | None) -> None:
         if fusion is not None:
             spots = spots_of(fusion, len(fusion.marked), ())
-            said.append(_Said(run, spots, fusion.clustering.mean, fusion.clustering.covariance))
+            said.append(_RunSpots(run, spots, fusion.clustering.mean, fusion.clustering.covariance))
         self._read_on()
 
 
@@ -120,7 +120,7 @@ def _read(run: RunEntry, image: int, study: Study, watch: Watch) -> Fusion | Non
     return fusion
 
 
-def _line(said: _Said, spot: Spot | None) -> EvidenceLine:
+def _line(said: _RunSpots, spot: Spot | None) -> EvidenceLine:
     title = f"{run_title(said.run)}  {said.run.started.astimezone():%d %b %H:%M}"
     if spot is None:
         return EvidenceLine(said.run.id, title, "no spot here", "", "", f"{title}: no spot here")
@@ -191,7 +191,7 @@ class Evidence(QObject):
             view.evidence(spot, scene.fusion, who, numbers, crop, radius, self._coverage, weights, near)
         )
 
-    def show_elsewhere(self, one: Listed, known: Known, shelf: CropShelf) -> None:
+    def show_elsewhere(self, one: ListedSpot, known: ImageResult, shelf: CropShelf) -> None:
         """Show a spot of an image that is not on screen."""
         spot, crop, half = one.spot, shelf.get(one.number), shelf.half
         if self._reviewing.covers(spot):

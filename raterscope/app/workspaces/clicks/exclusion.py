@@ -15,7 +15,7 @@ from raterscope.app.jobs import Job
 from raterscope.app.kinds.clicks.excluding import ChangedSpot, Recount, RunInputs, gather_run, recount
 from raterscope.app.review import Decision, WeightSubject
 from raterscope.app.session import LatestTask
-from raterscope.app.workspaces.clicks.annotators import alias
+from raterscope.app.workspaces.clicks.annotators import pseudonym
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spot_review import SpotReview
@@ -136,7 +136,7 @@ class Exclusion(ClicksPart):
         self._name = contents.annotators[number]
         session = self._reviewing.session
         self._asked_of = session.scene if session.shown else None
-        who = alias(number) if contents.hidden else self._name
+        who = pseudonym(number) if contents.hidden else self._name
         dialog = ExclusionDialog(who, weight, self._screen.window())
         self._dialog, self._inputs, self._changed = dialog, None, ()
         self._found = {}

@@ -26,7 +26,7 @@ from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
 from raterscope.widgets.parts import Menu, without_checked
 
-__all__ = ["Controls", "Flagging", "RunNotices"]
+__all__ = ["ControlMarks", "ImageFlags", "RunNotices"]
 
 
 NOTE = "Perhaps artefacts only"
@@ -97,7 +97,7 @@ REASONS = ("out of focus", "badly stained", "dirt or scratches", "to be discusse
 HINT = "It stays in every count. Use the queue's filter to list flagged images."
 
 
-class Flagging(ClicksPart):
+class ImageFlags(ClicksPart):
     """Flags an image, or takes its flag away; both are decisions."""
 
     def __init__(self, core: ClicksCore) -> None:
@@ -130,7 +130,7 @@ WORDS = {
 }
 
 
-class Controls(ClicksPart):
+class ControlMarks(ClicksPart):
     """Marks images as controls, by key or from the menu of the image list; each mark is a decision.
 
     Signals

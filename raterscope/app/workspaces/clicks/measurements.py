@@ -27,7 +27,7 @@ from raterscope.app.session import while_shown
 from raterscope.app.study import ImageEntry
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
-from raterscope.app.workspaces.clicks.spots import Known
+from raterscope.app.workspaces.clicks.spots import ImageResult
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.widgets.canvas.drawing import Drawing
 from raterscope.widgets.canvas.shape_marks import ShapeMark
@@ -346,7 +346,7 @@ def _figure(value: float, unit: str) -> str:
 
 NOT_HERE = "This image is not fused yet."
 
-Made = tuple[ImageEntry, Known, tuple[Spot, ...], float | None]
+Made = tuple[ImageEntry, ImageResult, tuple[Spot, ...], float | None]
 
 
 class Parasitaemia(ClicksPart):

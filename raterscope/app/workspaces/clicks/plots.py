@@ -17,14 +17,14 @@ from raterscope.app.workspaces.clicks.run_comparison import RunComparison
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
 from raterscope.app.workspaces.clicks.spot_review import SpotReview
-from raterscope.app.workspaces.clicks.spots import Known, spots_of
+from raterscope.app.workspaces.clicks.spots import ImageResult, spots_of
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.widgets.figures.counts_plot import CountsView
 
 __all__ = ["Plots"]
 
 Count = tuple[float, float, float]
-MadeFrom = tuple[Known, tuple[Spot, ...]]
+MadeFrom = tuple[ImageResult, tuple[Spot, ...]]
 UNKNOWN = (float("nan"),) * 3
 
 
@@ -178,7 +178,7 @@ class Plots(ClicksPart):
             self._reviewing.select(next((index for index in inside if index > current), inside[0]))
 
 
-def _count(images: Mapping[int, Known], state: ReviewState, watch: Watch) -> dict[int, Count]:
+def _count(images: Mapping[int, ImageResult], state: ReviewState, watch: Watch) -> dict[int, Count]:
     counts = {}
     for done, (image, known) in enumerate(images.items()):
         watch(done / len(images), "counting")

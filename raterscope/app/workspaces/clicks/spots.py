@@ -22,16 +22,16 @@ from raterscope.app.workspaces.review_order import Part
 from raterscope.text.numbers import figure
 
 __all__ = [
-    "Known",
+    "ImageResult",
     "Settling",
     "Spot",
     "Summary",
+    "describe_sources",
+    "explain_weights",
     "read_outlines",
     "read_results",
-    "says",
     "spots_of",
     "summarize",
-    "why",
 ]
 
 State = Literal["detected", "rejected", "disputed", "accepted", "turned down", "added"]
@@ -117,7 +117,7 @@ class Settling:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class ImageResult:
     """What the queue knows of an image: the latest answer, whom it heard, how it settles, of which run.
 
     `outline` stands for the answer where it is not read yet; `weights` are those of `Clicks`.
@@ -156,7 +156,7 @@ def spots_of(fusion: Fusion | None, looked: int, decided: Sequence[review.Spot])
     return tuple(spots)
 
 
-def says(spot: Spot, fusion: Fusion | None) -> tuple[tuple[str, str], ...]:
+def describe_sources(spot: Spot, fusion: Fusion | None) -> tuple[tuple[str, str], ...]:
     """Give what the expert, the votes and the model say of a spot, as far as they say something."""
     words = {"accepted": "accepted it", "turned down": "rejected it", "added": "added it"}
     said = [("you", words[spot.state])] if spot.decided else []
@@ -169,7 +169,7 @@ def says(spot: Spot, fusion: Fusion | None) -> tuple[tuple[str, str], ...]:
     return tuple(said)
 
 
-def why(spot: Spot, fusion: Fusion | None) -> str:
+def explain_weights(spot: Spot, fusion: Fusion | None) -> str:
     """Say why the model weighs the votes as it does: what they would be, and whose they are."""
     if spot.cluster is None or fusion is None:
         if spot.state == "added":
@@ -344,36 +344,36 @@ class Summary:
         return seen and self.disputed == 0 and (self.settling is None or self.settling.firm)
 
 
-def read_outlines(images: Sequence[int], study: Study, watch: Watch) -> dict[int, Known]:
+def read_outlines(images: Sequence[int], study: Study, watch: Watch) -> dict[int, ImageResult]:
     """Read what the run shown says of images, without its results; of runs without outlines nothing."""
     watch(0.0, "reading answers")
     shown = study.shown.answers()
     outlines = {image: shown.get(image) for image in images}
     return {
-        image: Known(outline=outline)
+        image: ImageResult(outline=outline)
         for image, outline in outlines.items()
         if outline is not None or image not in shown
     }
 
 
-def read_results(images: Sequence[int], study: Study, watch: Watch) -> dict[int, Known]:
+def read_results(images: Sequence[int], study: Study, watch: Watch) -> dict[int, ImageResult]:
     """Read for the queue what the run shown says of images, and whom it heard."""
-    results: dict[int, Known] = {}
+    results: dict[int, ImageResult] = {}
     for done, image in enumerate(images):
         watch(done / len(images), "reading results")
         shown = study.shown.result(image)
         if shown is None:
-            results[image] = Known()
+            results[image] = ImageResult()
         else:
             run, fusion = shown
             clicks = study.clicks(image, run)
-            results[image] = Known(fusion, clicks.annotators, run=run.id, weights=clicks.weights)
+            results[image] = ImageResult(fusion, clicks.annotators, run=run.id, weights=clicks.weights)
     return results
 
 
-def summarize(image: int, known: Known | None, state: review.ReviewState) -> Summary:
+def summarize(image: int, known: ImageResult | None, state: review.ReviewState) -> Summary:
     """Say an image's line of the queue, as `spots_of` would count."""
-    known = known or Known()
+    known = known or ImageResult()
     answers, flag = known.answers, state.flag(image)
     counts = _count(answers, state.spots(image))
     return Summary(

@@ -28,7 +28,7 @@ from raterscope.app.study import Study, streams
 from raterscope.app.workspaces.clicks.click_streams import Live, Replay
 from raterscope.app.workspaces.clicks.scene import Scene
 from raterscope.app.workspaces.clicks.screen import ClicksCore, ClicksPart
-from raterscope.app.workspaces.clicks.spots import Known, Settling
+from raterscope.app.workspaces.clicks.spots import ImageResult, Settling
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.figures.streams import StreamTruth
 from raterscope.widgets.dialogs.import_dialogs import ColumnMappingDialog, MappingField, TableKind
@@ -398,10 +398,10 @@ class Streaming(ClicksPart):
         return StreamTruth(measured[:, 0], measured[:, 1]) if len(measured) else None
 
 
-def _known(following: Following, image: int) -> Known:
+def _known(following: Following, image: int) -> ImageResult:
     watched = following.watched[image]
     settling = Settling(watched.fusion.marked.shape[0], watched.outlook.expected, watched.firm)
-    return Known(watched.fusion, following.annotators(image), settling, weights=watched.weights)
+    return ImageResult(watched.fusion, following.annotators(image), settling, weights=watched.weights)
 
 
 def _why_ended(source: streams.StreamEntry) -> str:

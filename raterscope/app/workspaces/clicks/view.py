@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from raterscope.algorithms.clicks.data import FloatArray
 from raterscope.algorithms.clicks.result import Fusion
 from raterscope.app.workspaces.clicks.scene import Scene
-from raterscope.app.workspaces.clicks.spots import Spot, says, why
+from raterscope.app.workspaces.clicks.spots import Spot, describe_sources, explain_weights
 from raterscope.app.workspaces.run_history import run_title
 from raterscope.text.numbers import count
 from raterscope.widgets.canvas.marks import ClickMarks, DetectionMarks
@@ -114,8 +114,8 @@ def evidence(
         votes=spot.votes,
         annotators=spot.looked,
         lines=tuple(voters),
-        says=says(spot, fusion),
-        why=why(spot, fusion),
+        says=describe_sources(spot, fusion),
+        why=explain_weights(spot, fusion),
         neighbours=tuple(neighbours),
         crop=crop,
         crop_radius=float(np.ceil(radius)),

@@ -23,13 +23,13 @@ from raterscope.app.review import Decision, SpotSubject
 from raterscope.app.study import RunEntry
 from raterscope.app.workspaces.calibration import Calibration
 from raterscope.app.workspaces.clicks import view
-from raterscope.app.workspaces.clicks.annotators import Agreement, Annotators, OverImages
-from raterscope.app.workspaces.clicks.batch_review import BatchReview, Listed
+from raterscope.app.workspaces.clicks.annotators import Agreement, AnnotatorCourses, Annotators
+from raterscope.app.workspaces.clicks.batch_review import BatchReview, ListedSpot
 from raterscope.app.workspaces.clicks.canvas_view import CanvasView, SpotMenu, Viewing
-from raterscope.app.workspaces.clicks.crowd_planning import ActiveLearning, CrowdSizeMeasuring
+from raterscope.app.workspaces.clicks.crowd_planning import ActiveLearning, CrowdSizeCurves
 from raterscope.app.workspaces.clicks.evidence import Evidence
 from raterscope.app.workspaces.clicks.exclusion import Exclusion
-from raterscope.app.workspaces.clicks.image_notes import Controls, Flagging, RunNotices
+from raterscope.app.workspaces.clicks.image_notes import ControlMarks, ImageFlags, RunNotices
 from raterscope.app.workspaces.clicks.measurements import Measurements, Parasitaemia
 from raterscope.app.workspaces.clicks.plots import Plots
 from raterscope.app.workspaces.clicks.run_comparison import RunComparison
@@ -80,29 +80,29 @@ class ClicksWorkspace(ClicksScreen):
             document, jobs, core.runs, "an image", read_scene, self.review_queue, self.loader, self.canvas
         )
         self.annotators = Annotators(document, self.table, self.reliability, self.session, self)
-        self.comparing = RunComparison(core)
-        self.crowd_sizes = CrowdSizeMeasuring(core)
+        self.run_comparison = RunComparison(core)
+        self.crowd_sizes = CrowdSizeCurves(core)
         self.streaming = Streaming(core, self.review_queue)
-        self.asking = ActiveLearning(core, self.review_queue)
-        self.flagging = Flagging(core)
-        self.controls = Controls(core)
-        self.measuring = Measurements(core)
-        self.parasites = Parasitaemia(core, self.review_queue, self.measuring)
-        self.many = BatchReview(document, jobs, self.grid, self.review_queue, self.reviewing)
-        self.menu = SpotMenu(core, self.reviewing, self.many, self.measuring, self._decide)
+        self.active_learning = ActiveLearning(core, self.review_queue)
+        self.flagging = ImageFlags(core)
+        self.controls = ControlMarks(core)
+        self.measurements = Measurements(core)
+        self.parasite_counts = Parasitaemia(core, self.review_queue, self.measurements)
+        self.batch_review = BatchReview(document, jobs, self.grid, self.review_queue, self.reviewing)
+        self.menu = SpotMenu(core, self.reviewing, self.batch_review, self.measurements, self._decide)
         self._to_find: Spot | SpotSubject | None = None
         """The spot to be looked at once its image is on screen."""
         self.crops = Crops(jobs, self)
-        self.on_canvas = CanvasView(document, self.canvas, self.reviewing, self.loader, self.crops)
-        self.viewing = Viewing(document, self.canvas, self.crops, self.reviewing, self.many)
-        self.absence = RunNotices(core, self.review_queue)
-        self.explaining = Evidence(document, self.crops, self.evidence, self.reviewing, COVERAGES[-2])
-        self.right_tabs.addTab(self.comparing, "Truth")
-        self.trusting = Calibration(document, self.trust, self.queue, "clicks")
-        self.agreeing = Agreement(core, self.review_queue, self.annotators)
-        self.excluding = Exclusion(core, self.reviewing)
-        self.over_images = OverImages(core, self.review_queue, self.annotators)
-        self.plotting = Plots(core, self.review_queue, self.reviewing, self.comparing, self.annotators)
+        self.canvas_view = CanvasView(document, self.canvas, self.reviewing, self.loader, self.crops)
+        self.viewing = Viewing(document, self.canvas, self.crops, self.reviewing, self.batch_review)
+        self.run_notices = RunNotices(core, self.review_queue)
+        self.spot_evidence = Evidence(document, self.crops, self.evidence, self.reviewing, COVERAGES[-2])
+        self.right_tabs.addTab(self.run_comparison, "Truth")
+        self.calibration = Calibration(document, self.trust, self.queue, "clicks")
+        self.agreement = Agreement(core, self.review_queue, self.annotators)
+        self.exclusion = Exclusion(core, self.reviewing)
+        self.over_images = AnnotatorCourses(core, self.review_queue, self.annotators)
+        self.plots = Plots(core, self.review_queue, self.reviewing, self.run_comparison, self.annotators)
         self._connect()
         core.connect_screen(self.navigation)
         self._make_actions()
@@ -122,13 +122,13 @@ class ClicksWorkspace(ClicksScreen):
             place.reject_requested.connect(partial(self._decide, "reject"))
             place.skip_requested.connect(partial(self._decide, "skip"))
         self.grid.left.connect(self._toggle_grid)
-        self.many.looked_at.connect(self._on_looked_at)
-        self.many.opened.connect(self._show_spot)
-        self.excluding.opened.connect(self._show_spot)
-        self.excluding.message.connect(self.message)
+        self.batch_review.looked_at.connect(self._on_looked_at)
+        self.batch_review.opened.connect(self._show_spot)
+        self.exclusion.opened.connect(self._show_spot)
+        self.exclusion.message.connect(self.message)
         self.controls.message.connect(self.message)
         self.controls.flag_requested.connect(self._on_flag)
-        self.many.message.connect(self.message)
+        self.batch_review.message.connect(self.message)
         self.evidence.add_requested.connect(partial(self._set_mode, "add"))
         self.evidence.move_requested.connect(partial(self._set_mode, "move"))
         self.evidence.undo_requested.connect(self._document.undo)
@@ -137,8 +137,8 @@ class ClicksWorkspace(ClicksScreen):
         self.runs.ended.connect(self._on_no_fusion)
         self.crowd_sizes.refused.connect(self.refused)
         self.streaming.moved.connect(self._show_again)
-        self.measuring.scale_changed.connect(self._show_again)
-        self.measuring.refused.connect(self.refused)
+        self.measurements.scale_changed.connect(self._show_again)
+        self.measurements.refused.connect(self.refused)
         for tabs in (self.middle_tabs, self.right_tabs):
             tabs.currentChanged.connect(self.annotators.refresh_stale)
         self.reviewing.message.connect(self.message)
@@ -155,11 +155,11 @@ class ClicksWorkspace(ClicksScreen):
             ("Add a spot", "N", partial(self._set_mode, "add")),
             ("Move the spot", "M", partial(self._set_mode, "move")),
             ("Many spots at once", "G", self._toggle_grid),
-            ("Set the scale by a line", "L", partial(self.measuring.begin, "scale")),
-            ("Measure a length", "D", partial(self.measuring.begin, "length")),
-            ("Measure an area", "O", partial(self.measuring.begin, "area")),
-            ("Exclude or down-weight the annotator", "X", self.excluding.exclude_chosen),
-            ("Exclude the scores of the program, or include them", "Shift+X", self.excluding.toggle_program),
+            ("Set the scale by a line", "L", partial(self.measurements.begin, "scale")),
+            ("Measure a length", "D", partial(self.measurements.begin, "length")),
+            ("Measure an area", "O", partial(self.measurements.begin, "area")),
+            ("Exclude or down-weight the annotator", "X", self.exclusion.exclude_chosen),
+            ("Exclude the scores of the program, or include them", "Shift+X", self.exclusion.toggle_program),
             ("Flag the image", "F", partial(self._on_flag, None)),
             ("Mark the image as a positive control, or not", "C", partial(self._on_control, "positive")),
             (
@@ -187,7 +187,7 @@ class ClicksWorkspace(ClicksScreen):
 
     @property
     def _in_a_mode(self) -> bool:
-        drawing = self.canvas.mode != "look" or self.measuring.busy
+        drawing = self.canvas.mode != "look" or self.measurements.busy
         return super().has_to_leave or drawing or self.grid_shown
 
     def show_change(self, change: Change) -> None:
@@ -231,12 +231,12 @@ class ClicksWorkspace(ClicksScreen):
     def set_coverage(self, coverage: float) -> None:
         """Draw ellipses that hold this share of a cluster's clicks."""
         self.canvas.set_coverage(coverage)
-        self.explaining.set_coverage(coverage)
+        self.spot_evidence.set_coverage(coverage)
 
     def forget_study(self) -> None:
         """Drop what belongs to the study that was open."""
-        self.comparing.forget()
-        self.many.forget()
+        self.run_comparison.forget()
+        self.batch_review.forget()
         self.show_grid(False)
         self.crops.set_image(None)
 
@@ -256,19 +256,19 @@ class ClicksWorkspace(ClicksScreen):
             return
         if not self._document.numbers.keys() >= set(scene.clicks.annotators):
             return  # annotators were added meanwhile: it is read again with the study's contents
-        self.session.show(self.measuring.scaled(self.streaming.dressed(scene)))
+        self.session.show(self.measurements.scaled(self.streaming.dressed(scene)))
 
     def on_cleared(self) -> None:
         """Show that there is no image."""
-        self.on_canvas.clear()
+        self.canvas_view.clear()
         self._to_find = None
         if self.grid_shown:
-            self.many.refresh()
-        self.trusting.show(None, ())
+            self.batch_review.refresh()
+        self.calibration.show(None, ())
 
     def _prepare_canvas(self, scene: Scene) -> None:
         """Make way for a scene, before the parts of the screen show theirs."""
-        self.on_canvas.begin(scene)
+        self.canvas_view.begin(scene)
 
     def on_scene(self, scene: Scene) -> None:
         """Show an image, and what its run has to note."""
@@ -276,8 +276,8 @@ class ClicksWorkspace(ClicksScreen):
             self.reviewing.go_to(self.reviewing.find(self._to_find))
             self._to_find = None
         if self.grid_shown:
-            self.many.refresh()
-        self.on_canvas.show()
+            self.batch_review.refresh()
+        self.canvas_view.show()
         if scene.missing:
             self.refused.emit(scene.missing)
         fusion, run = scene.fusion, scene.run
@@ -289,12 +289,12 @@ class ClicksWorkspace(ClicksScreen):
         as_read = self.streaming.as_read
         run = None if as_read is None else as_read.run
         title = "" if run is None else run_title(run)
-        self.trusting.show(run, () if run is None else run.items, title)
+        self.calibration.show(run, () if run is None else run.items, title)
 
     def _on_names_hidden(self) -> None:
-        self.on_canvas.show_clicks()
+        self.canvas_view.show_clicks()
         if self.grid_shown:
-            self.many.list_anew()
+            self.batch_review.list_anew()
 
     def _on_image_refused(self, sentence: str) -> None:
         self.refused.emit(sentence)
@@ -319,7 +319,7 @@ class ClicksWorkspace(ClicksScreen):
 
     def on_decided(self, decision: Decision, contents: Contents) -> None:
         """Show a decision that was stored, and go to what was undone."""
-        self.trusting.set_decided(len(contents.decisions))
+        self.calibration.set_decided(len(contents.decisions))
         images = contents.items_of(decision, "clicks")
         self.review_queue.decided(*images)
         back = contents.brought_back(decision)
@@ -331,14 +331,14 @@ class ClicksWorkspace(ClicksScreen):
                 self._to_find = back_to
                 self.navigation.show(images[0])
         else:
-            self.explaining.remember(decision)
+            self.spot_evidence.remember(decision)
             self.reviewing.refresh()
             added = decision.subject if decision.verb == "add" else None
             to_find = added if isinstance(added, SpotSubject) else back_to
             if to_find is not None and not self.grid_shown:
                 self.reviewing.go_to(self.reviewing.find(to_find))
         if self.grid_shown:
-            self.many.refresh()
+            self.batch_review.refresh()
 
     def _on_place_chosen(self, x: float, y: float) -> None:
         self.canvas.set_mode("look")
@@ -346,7 +346,7 @@ class ClicksWorkspace(ClicksScreen):
 
     def _decide(self, verb: str) -> None:
         if self.grid_shown:
-            self.many.decide(verb)
+            self.batch_review.decide(verb)
         else:
             self.reviewing.decide(verb)
 
@@ -357,17 +357,17 @@ class ClicksWorkspace(ClicksScreen):
     def _toggle_grid(self) -> None:
         self.show_grid(not self.grid_shown)
         if self.grid_shown:
-            self.many.list_anew()
+            self.batch_review.list_anew()
             self.grid.setFocus()
 
-    def _on_looked_at(self, one: Listed) -> None:
+    def _on_looked_at(self, one: ListedSpot) -> None:
         if self.core.item == one.image:
             self.reviewing.select(self.reviewing.find(one.spot))
         else:
             self.reviewing.select(None)
             known = self.review_queue.results.get(one.image)
             if known is not None:
-                self.explaining.show_elsewhere(one, known, self.many.shelf)
+                self.spot_evidence.show_elsewhere(one, known, self.batch_review.shelf)
 
     def _show_spot(self, image: int, spot: Spot | SpotSubject) -> None:
         """Show a spot on its image."""
@@ -390,7 +390,7 @@ class ClicksWorkspace(ClicksScreen):
     def _leave(self) -> None:
         if not self._in_a_mode:
             self.streaming.leave_replay()
-        self.measuring.leave()
+        self.measurements.leave()
         self.canvas.set_mode("look")
         if self.grid_shown and not self.fuse_panel.isVisible():
             self._toggle_grid()
@@ -422,16 +422,16 @@ class ClicksWorkspace(ClicksScreen):
 
     def show_draft(self, draft: Draft) -> None:
         """Draw the clusters found so far."""
-        self.on_canvas.show_draft(draft.clustering)
-        self.plotting.show_trace(draft.clustering)
+        self.canvas_view.show_draft(draft.clustering)
+        self.plots.show_trace(draft.clustering)
 
     def show_comparison(self, runs: Sequence[int]) -> None:
         """Compare runs with each other."""
-        self.right_tabs.setCurrentWidget(self.comparing)
-        self.comparing.compare(runs)
+        self.right_tabs.setCurrentWidget(self.run_comparison)
+        self.run_comparison.compare(runs)
 
     def _on_no_fusion(self) -> None:
-        self.on_canvas.show_draft(None)
+        self.canvas_view.show_draft(None)
 
 
 def _fuse(plan: FusionPlan, inputs: Inputs, watch: Watch) -> Answer:

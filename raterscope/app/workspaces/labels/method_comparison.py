@@ -51,7 +51,7 @@ class MethodComparison(LabelsPart):
 
     def __init__(self, core: LabelsCore) -> None:
         super().__init__(core)
-        self.trusting = Calibration(core.document, core.screen.trust, core.screen.queue, "labels")
+        self.calibration = Calibration(core.document, core.screen.trust, core.screen.queue, "labels")
         self._task = LatestTask()
         self._known: Known = {}
         core.session.scene_changed.connect(self._task.cancel)
@@ -61,16 +61,16 @@ class MethodComparison(LabelsPart):
     def _clear(self) -> None:
         self._task.cancel()
         self._screen.curves.set_curves(())
-        self.trusting.show_beside(())
-        self.trusting.show(None, ())
+        self.calibration.show_beside(())
+        self.calibration.show(None, ())
         self._known.clear()
-        self._screen.comparing.show_runs(())
+        self._screen.method_table.show_runs(())
 
     def _on_scene(self, scene: Scene) -> None:
         self._draw(scene, self._session.analysis)
         run = scene.run
         title = "" if run is None else labeller_title(run.algorithm)
-        self.trusting.show(run, (scene.question.id,), title)
+        self.calibration.show(run, (scene.question.id,), title)
         contents = self._document.contents
         if contents is None:
             return
@@ -83,13 +83,13 @@ class MethodComparison(LabelsPart):
         screen = self._screen
         if analysis.model is None or scene.run is None:
             screen.curves.set_curves(())
-            self.trusting.show_beside(())
+            self.calibration.show_beside(())
             return
         named = [(labeller_title(scene.run.algorithm), analysis.model)]
         if analysis.crowd_vote is not None:
             named.append(("the vote", analysis.crowd_vote))
         screen.curves.set_curves([curve for name, one in named for curve in curves_of(name, one)])
-        self.trusting.show_beside(
+        self.calibration.show_beside(
             [
                 CalibrationLine(
                     name, one.calibration.posterior, one.calibration.share, one.calibration.count,
@@ -101,7 +101,7 @@ class MethodComparison(LabelsPart):
 
     def _on_known(self, wanted: tuple[int, tuple[int | None, ...]], found: list[Measured] | None) -> None:
         if found is not None:
-            self._screen.comparing.show_runs(found)
+            self._screen.method_table.show_runs(found)
             return
         work = partial(_measured, *wanted, dict(self._known))
         job = self._document.read_beside("Measuring runs", work, quiet=True)
@@ -109,7 +109,7 @@ class MethodComparison(LabelsPart):
 
     def _on_measured(self, known: Known) -> None:
         self._known = known
-        self._screen.comparing.show_runs([one for _, one in known.values() if one is not None])
+        self._screen.method_table.show_runs([one for _, one in known.values() if one is not None])
 
 
 def _rests_on(question: int, run: int | None, study: Study) -> object:

@@ -73,7 +73,7 @@ class LabelsScreen(WorkspaceScreen):
         self.trust = TrustPanel(("posterior", "share right"), NO_TRUST)
         self.progress = ConvergencePlot("bound", "Fuse to see how the answer settles.")
         self.decisions = DecisionPlot()
-        self.comparing = MethodTable()
+        self.method_table = MethodTable()
         self.ask = AskList("vote", "expected information", "bit", NO_VOTES)
         people = _split(Qt.Orientation.Vertical, (self.wall, self.cards))
         alike = _split(Qt.Orientation.Horizontal, (self.similarity, self.participation))
@@ -105,7 +105,7 @@ class LabelsScreen(WorkspaceScreen):
         self.queue.add_above(self.question)
         for place, (title, plot) in enumerate(
             (
-                ("Methods", self.comparing),
+                ("Methods", self.method_table),
                 ("ROC", self.curves),
                 ("Trust", self.trust),
                 ("Ask next", self.ask),

@@ -80,16 +80,16 @@ class LabelsWorkspace(LabelsScreen):
         self.tasks = Tasks(
             document, jobs, self.session, self.queue, self.task_panel, self.pictures, self._go_elsewhere
         )
-        self.left = RemainingQuestions(
+        self.remaining = RemainingQuestions(
             document, self.runs, self.queue, "labels", disputed_tasks, _settled, noun="task",
             tip=f"A decision matters where the answer is wrong with a probability of {MATTERS:g} or more.",
         )  # fmt: skip
-        self.people = AnnotatorDetail(core)
-        self.excluding = Exclusion(core)
-        self.asking = ActiveLearning(core)
-        self.measuring = MethodComparison(core)
-        self.folding = CrossValidation(document, jobs, self.folds, self.session, self)
-        self.deciding = DecisionRates(document, self.decisions, self.session, self)
+        self.annotator_detail = AnnotatorDetail(core)
+        self.exclusion_preview = Exclusion(core)
+        self.active_learning = ActiveLearning(core)
+        self.method_comparison = MethodComparison(core)
+        self.cross_validation = CrossValidation(document, jobs, self.folds, self.session, self)
+        self.decision_rates = DecisionRates(document, self.decisions, self.session, self)
         self._connect()
         core.connect_screen(self.navigation)
         self._make_actions()
@@ -102,18 +102,18 @@ class LabelsWorkspace(LabelsScreen):
         self.tasks.exhausted.connect(self._on_exhausted)
         self.tasks.message.connect(self.message)
         self.task_panel.annotator_chosen.connect(self._on_voter)
-        self.people.community_chosen.connect(self._on_community)
-        self.people.cell_chosen.connect(self._on_cell)
+        self.annotator_detail.community_chosen.connect(self._on_community)
+        self.annotator_detail.cell_chosen.connect(self._on_cell)
         self.drift.dynamic_wanted.connect(self._on_dynamic_wanted)
-        self.comparing.part_wanted.connect(self._on_part_wanted)
-        self.excluding.message.connect(self.message)
-        self.folding.refused.connect(self.refused)
+        self.method_table.part_wanted.connect(self._on_part_wanted)
+        self.exclusion_preview.message.connect(self.message)
+        self.cross_validation.refused.connect(self.refused)
         self.behind.chosen.connect(self.tasks.select)
         self.ask.chosen.connect(self.tasks.select)
         self.exclusion.task_chosen.connect(self.tasks.select)
         self.behind.picture_wanted.connect(self._on_picture_wanted)
         self.pictures.ready.connect(self.behind.set_picture)
-        self.comparing.run_chosen.connect(self.runs.choose)
+        self.method_table.run_chosen.connect(self.runs.choose)
 
     def _make_actions(self) -> None:
         described: tuple[ActionEntry, ...] = (
@@ -121,7 +121,7 @@ class LabelsWorkspace(LabelsScreen):
             ("Previous disputed task", "Shift+Tab", partial(self.tasks.go, -1)),
             ("Skip", "S", self.tasks.skip),
             ("Take back what was decided", "C", self.tasks.clear),
-            ("Exclude selected annotators", "X", self.excluding.begin),
+            ("Exclude selected annotators", "X", self.exclusion_preview.begin),
             *self.core.navigation_actions("question"),
             ("Leave the panel", "Esc", self.close_fuse_panel),
         )
@@ -145,11 +145,11 @@ class LabelsWorkspace(LabelsScreen):
 
     def choose_annotator(self, name: str) -> None:
         """Choose an annotator everywhere."""
-        self.people.choose((self.annotators_on_screen().index(name),))
+        self.annotator_detail.choose((self.annotators_on_screen().index(name),))
 
     def view_state(self) -> dict[str, Any]:
         """Return the task and the selected annotators too."""
-        names = self.people.names(self.session.selection[:MOST_STORED])
+        names = self.annotator_detail.names(self.session.selection[:MOST_STORED])
         return {**super().view_state(), "task": self.tasks.current, "annotators": list(names)}
 
     def restore_view(self, state: Mapping[str, Any]) -> None:
@@ -158,7 +158,9 @@ class LabelsWorkspace(LabelsScreen):
         names, task = state.get("annotators"), state.get("task")
         if isinstance(names, list):
             index = {name: number for number, name in enumerate(self.annotators_on_screen())}
-            self.people.choose([index[name] for name in names if isinstance(name, str) and name in index])
+            self.annotator_detail.choose(
+                [index[name] for name in names if isinstance(name, str) and name in index]
+            )
         if self.session.shown and isinstance(task, int) and 0 <= task < len(self.session.scene.labels.tasks):
             self.tasks.go_to(task)
 
@@ -168,26 +170,26 @@ class LabelsWorkspace(LabelsScreen):
 
     def on_study_changed(self) -> None:
         """Count what remains, and offer to describe the answers of the question."""
-        self.left.reread()
+        self.remaining.reread()
         self.describe.setEnabled(self.navigation.current is not None)
 
     def on_cleared(self) -> None:
         """Show that there is no question."""
-        self.left.select(None)
+        self.remaining.select(None)
         self._leave_cell()
         self.status_changed.emit("")
         self._show_trace(None)
-        self.comparing.set_advice(())
+        self.method_table.set_advice(())
 
     def on_scene(self, scene: Scene) -> None:
         """Show a question, and what its run has to note."""
-        self.left.select(scene.question.id)
+        self.remaining.select(scene.question.id)
         self._leave_cell()
         self._show_status()
         fusion, run, analysis = scene.fusion, scene.run, self.session.analysis
         self.show_not_converged(of_labels(fusion, run.settings) if fusion and run else "")
         notices = () if fusion is None else fusion.notices
-        self.comparing.set_advice((*analysis.advice, *notices), err_together=analysis.err_together)
+        self.method_table.set_advice((*analysis.advice, *notices), err_together=analysis.err_together)
 
     def _on_settled(self, scene: Scene) -> None:
         self._show_trace(None if scene.fusion is None else Draft("", scene.fusion))
@@ -220,12 +222,12 @@ class LabelsWorkspace(LabelsScreen):
     # Whom the expert looks at
 
     def _on_community(self) -> None:
-        self.tasks.set_members(frozenset(self.people.members))
+        self.tasks.set_members(frozenset(self.annotator_detail.members))
 
     @while_shown
     def _on_voter(self, number: int) -> None:
         """Go to the annotator of a vote, who is named by the number in the study."""
-        self.people.choose(np.flatnonzero(self.session.scene.people == number).tolist())
+        self.annotator_detail.choose(np.flatnonzero(self.session.scene.people == number).tolist())
 
     @while_shown
     def _on_cell(self, true: int, given: int) -> None:
@@ -251,28 +253,28 @@ class LabelsWorkspace(LabelsScreen):
 
     def on_decided(self, decision: Decision, contents: Contents) -> None:
         """Show a decision that was stored, and go to what was undone."""
-        self.left.recount()
+        self.remaining.recount()
         if self.session.shown:
             decided, _ = _settled(contents.review, self.session.scene.question.id)
-            self.measuring.trusting.set_decided(len(decided))
+            self.method_comparison.calibration.set_decided(len(decided))
         item = contents.item_of(decision, "labels")
         if item is not None:
             back = contents.brought_back(decision)
             self.tasks.refresh(item, back.task if isinstance(back, TaskSubject) else None)
         elif decision.annotators or (target := contents.target(decision)) is None or target.annotators:
-            self.people.refresh()
-            self.excluding.refresh()
+            self.annotator_detail.refresh()
+            self.exclusion_preview.refresh()
 
     @while_shown
     def _on_exhausted(self) -> None:
         if self.session.scene.fusion is not None:
             in_list = "Nothing more in this list waits for a decision."
-            self.message.emit(self.left.nothing_left() if self.tasks.walks_disputed else in_list)
+            self.message.emit(self.remaining.nothing_left() if self.tasks.walks_disputed else in_list)
 
     def _go_elsewhere(self, step: int, skipped: bool, _finish: bool) -> bool:
         """Go on with the next question in which something waits for a decision; tells whether there is."""
         here = self.session.scene.question.id if self.session.shown else None
-        found = next_unit(self.left.units(), here, step, skipped=skipped)
+        found = next_unit(self.remaining.units(), here, step, skipped=skipped)
         if found is not None:
             self.tasks.enter(found, step, skipped)
             self.navigation.show(found)
@@ -333,7 +335,7 @@ class LabelsWorkspace(LabelsScreen):
 
     def show_comparison(self, _runs: Sequence[int]) -> None:
         """Show the table of methods."""
-        self.left_tabs.setCurrentWidget(self.comparing)
+        self.left_tabs.setCurrentWidget(self.method_table)
 
 
 def _settled(review: ReviewState, question: int) -> tuple[Collection[str], Collection[str]]:

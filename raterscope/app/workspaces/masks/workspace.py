@@ -75,17 +75,17 @@ class MasksWorkspace(MasksScreen):
         self.navigation = ItemNavigation(
             document, jobs, core.runs, "a case", read_scene, self.review_queue, self.loader, self.canvas
         )
-        self.comparing = RunComparison(core)
-        self.tabs.addTab(self.comparing, "Runs")
+        self.run_comparison = RunComparison(core)
+        self.tabs.addTab(self.run_comparison, "Runs")
         self.tabs.addTab(self.methods, "Methods")
         self.tabs.addTab(self.trust, "Trust")
-        self.comparing_methods = MethodComparer(core)
-        self.trusting = Calibration(document, self.trust, self.queue, "masks")
+        self.method_comparer = MethodComparer(core)
+        self.calibration = Calibration(document, self.trust, self.queue, "masks")
         self.raters = Raters(core)
-        self.describing = StructureCoding(core)
-        self.consensuses = Alternatives(self.alternatives, self)
-        self.on_slices = SliceView(core, self.reviewing, self.raters, self.loader)
-        self.on_slices.other_outlines = self.comparing_methods.outlines
+        self.structure_coding = StructureCoding(core)
+        self.alternative_view = Alternatives(self.alternatives, self)
+        self.slice_view = SliceView(core, self.reviewing, self.raters, self.loader)
+        self.slice_view.other_outlines = self.method_comparer.outlines
         self._wanted: tuple[int, str] | None = None
         """The structure with which a case that is on its way is to begin."""
         self._connect()
@@ -101,7 +101,7 @@ class MasksWorkspace(MasksScreen):
         review.retold.connect(self._show_region)
         review.message.connect(self.message)
         self.session.view_changed.connect(self._on_view)
-        self.consensuses.shown.connect(self.on_slices.show_outlines)
+        self.alternative_view.shown.connect(self.slice_view.show_outlines)
         self.maps.structure_chosen.connect(self._on_structure)
         self.volume.painted.connect(review.paint)
         self.volume.box_clicked.connect(self._on_box)
@@ -113,11 +113,11 @@ class MasksWorkspace(MasksScreen):
         panel.brush_requested.connect(partial(self._toggle_tool, "brush"))
         panel.erase_requested.connect(partial(self._toggle_tool, "eraser"))
         panel.undo_requested.connect(self._document.undo)
-        self.comparing_methods.refused.connect(self.refused)
-        self.comparing_methods.message.connect(self.message)
-        self.comparing_methods.outlines_changed.connect(self.on_slices.show_consensus)
-        self.describing.refused.connect(self.message)
-        self.runs.ended.connect(self.on_slices.show_consensus)
+        self.method_comparer.refused.connect(self.refused)
+        self.method_comparer.message.connect(self.message)
+        self.method_comparer.outlines_changed.connect(self.slice_view.show_consensus)
+        self.structure_coding.refused.connect(self.message)
+        self.runs.ended.connect(self.slice_view.show_consensus)
 
     def _make_actions(self) -> None:
         review = self.reviewing
@@ -136,7 +136,7 @@ class MasksWorkspace(MasksScreen):
             ("Leave the tool or the panel", "Esc", self._leave),
         )
         self.add_actions(described, (self.volume, self.region_panel, self.queue.view))
-        self.add_digits(self.on_slices.solo, "One rater alone")
+        self.add_digits(self.slice_view.solo, "One rater alone")
 
     # What is shown
 
@@ -189,7 +189,7 @@ class MasksWorkspace(MasksScreen):
 
     def forget_study(self) -> None:
         """Drop what belongs to the study that was open."""
-        self.comparing.forget()
+        self.run_comparison.forget()
         self.table.show_everybody()
 
     def show_undoable(self, words: str) -> None:
@@ -216,9 +216,9 @@ class MasksWorkspace(MasksScreen):
     def _begin(self, scene: Scene) -> None:
         """Make way for a scene, before its parts show theirs."""
         if self._is_another(scene):
-            self.on_slices.begin(scene)
+            self.slice_view.begin(scene)
         run = scene.run
-        self.trusting.show(run, () if run is None else run.items, "" if run is None else run_title(run))
+        self.calibration.show(run, () if run is None else run.items, "" if run is None else run_title(run))
         self.maps.set_structures(scene.structures, self.session.part)
         self.review_queue.select_part(self.session.part)
 
@@ -226,12 +226,12 @@ class MasksWorkspace(MasksScreen):
         """Show that there is no case."""
         self._wanted = None
         self.volume.clear()
-        self.trusting.show(None, ())
+        self.calibration.show(None, ())
         self.maps.set_structures((), "")
         self.review_queue.select_part("")
         self.bound.set_nothing(BOUND)
         self._show_trace(MaskTrace())
-        self.consensuses.show(None, {})
+        self.alternative_view.show(None, {})
         self.region_panel.set_tools_enabled(False, False)
         self.core.show_notices("")
 
@@ -243,7 +243,7 @@ class MasksWorkspace(MasksScreen):
         self._show_trace(fusion.traces[0] if fusion else MaskTrace())
         run = scene.run
         self.show_not_converged(of_masks(fusion, run.settings) if fusion and run else "")
-        self.consensuses.show(None if covered else fusion, self._document.numbers)
+        self.alternative_view.show(None if covered else fusion, self._document.numbers)
         self.region_panel.set_tools_enabled(True, True)
 
     def on_scene(self, scene: Scene) -> None:
@@ -253,7 +253,7 @@ class MasksWorkspace(MasksScreen):
         fusion = scene.fusion(self.session.part)
         self.core.show_notices(" ".join(fusion.notices) if fusion and not self.session.covered else "")
         if self._is_another(scene):
-            self.on_slices.go_to_structure()
+            self.slice_view.go_to_structure()
 
     def _show_trace(self, trace: MaskTrace) -> None:
         self.bound.set_trace(trace.objective, converged=trace.converged)
@@ -261,7 +261,7 @@ class MasksWorkspace(MasksScreen):
     def _on_structure(self, name: str) -> None:
         self.review_queue.select_part(name)
         self.session.set_part(name)
-        self.on_slices.go_to_structure()
+        self.slice_view.go_to_structure()
 
     def _on_regions(self) -> None:
         session = self.session
@@ -295,7 +295,7 @@ class MasksWorkspace(MasksScreen):
 
     def on_decided(self, decision: Decision, contents: Contents) -> None:
         """Show a decision that was stored, and go to what was undone."""
-        self.trusting.set_decided(len(contents.decisions))
+        self.calibration.set_decided(len(contents.decisions))
         image, target = contents.item_of(decision, "masks"), contents.target(decision)
         subject = None if target is None or target is decision else target.subject
         back = subject if isinstance(subject, RegionSubject) and subject.number is not None else None
@@ -344,17 +344,17 @@ class MasksWorkspace(MasksScreen):
         chosen = "look" if self.volume.tool == tool else tool
         self.volume.set_tool(chosen)  # type: ignore[arg-type]
         self.region_panel.set_tool(None if chosen == "look" else chosen)
-        self.on_slices.show_mended()
+        self.slice_view.show_mended()
         if chosen != "look":
             self.volume.setFocus()
 
     def _describe(self) -> None:
-        self.describing.start(self.core.item, self.session.part)
+        self.structure_coding.start(self.core.item, self.session.part)
 
     def _leave(self) -> None:
         self.volume.set_tool("look")
         self.region_panel.set_tool(None)
-        self.on_slices.show_mended()
+        self.slice_view.show_mended()
         self.close_fuse_panel()
 
     # Fusing
@@ -373,13 +373,13 @@ class MasksWorkspace(MasksScreen):
         """Draw the consensus so far, and plot its convergence."""
         fusion = draft.fusion
         if fusion.structures[0] == self.session.part:
-            self.on_slices.show_outlines(Piece(fusion.origin, fusion.mask[0]))
+            self.slice_view.show_outlines(Piece(fusion.origin, fusion.mask[0]))
             self._show_trace(fusion.traces[0])
 
     def show_comparison(self, runs: Sequence[int]) -> None:
         """Compare runs with each other."""
-        self.tabs.setCurrentWidget(self.comparing)
-        self.comparing.compare(runs)
+        self.tabs.setCurrentWidget(self.run_comparison)
+        self.run_comparison.compare(runs)
 
 
 def _fuse(plan: MaskPlan, inputs: Inputs, watch: Watch) -> Answer:

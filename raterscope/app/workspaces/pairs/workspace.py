@@ -73,15 +73,15 @@ class PairsWorkspace(PairsScreen):
         self.navigation = QuestionNavigation(
             document, jobs, core.runs, "comparisons", read_scene, analyse, self.question
         )
-        self.cutting = RateCut(jobs, self.session, self)
-        self.judging = BiasReview(core, self._go_elsewhere)
-        self.left = RemainingQuestions(
+        self.rate_cut = RateCut(jobs, self.session, self)
+        self.bias_review = BiasReview(core, self._go_elsewhere)
+        self.remaining = RemainingQuestions(
             document, self.runs, self.queue, "pairs", annotators_asked, _settled, noun="annotator",
             tip="A decision matters where an annotator is flagged, or not flagged, wrongly with a "
             f"probability of {MATTERS:g} or more, by the p values of all annotators.",
         )  # fmt: skip
-        self.comparing = RunComparison(document, self.methods, self.session, self)
-        self.trusting = Calibration(document, self.trust, self.queue, "pairs", costly=True)
+        self.run_comparison = RunComparison(document, self.methods, self.session, self)
+        self.calibration = Calibration(document, self.trust, self.queue, "pairs", costly=True)
         self.pictures = TaskPictures(document, jobs, self)
         self._connect()
         core.connect_screen(self.navigation)
@@ -93,29 +93,29 @@ class PairsWorkspace(PairsScreen):
         for place in (self.queue, self.path, self.sides, self.bars):
             place.chosen.connect(self.choose)
         self.queue.filter_changed.connect(self._on_filter)
-        self.bars.rate_changed.connect(self.cutting.move)
-        self.cutting.moved.connect(self._flags_changed)
-        self.cutting.rested.connect(self._sort)
-        self.cutting.ranked.connect(self._on_ranked)
-        self.cutting.detected.connect(self._on_detected)
-        self.cutting.refused.connect(self.refused)
-        self.judging.message.connect(self.message)
-        self.judging.exhausted.connect(self._on_exhausted)
+        self.bars.rate_changed.connect(self.rate_cut.move)
+        self.rate_cut.moved.connect(self._flags_changed)
+        self.rate_cut.rested.connect(self._sort)
+        self.rate_cut.ranked.connect(self._on_ranked)
+        self.rate_cut.detected.connect(self._on_detected)
+        self.rate_cut.refused.connect(self.refused)
+        self.bias_review.message.connect(self.message)
+        self.bias_review.exhausted.connect(self._on_exhausted)
         self.ranking.pair_chosen.connect(self._on_pair)
         self.ranking.picture_wanted.connect(partial(self._on_picture_wanted, self.ranking))
         self.between.picture_wanted.connect(partial(self._on_picture_wanted, self.between))
         self.evidence.pairs.picture_wanted.connect(partial(self._on_picture_wanted, self.evidence.pairs))
         self.pictures.ready.connect(self._on_picture)
-        self.comparing.run_chosen.connect(self.runs.choose)
-        self.left_tabs.currentChanged.connect(self.comparing.look)
+        self.run_comparison.run_chosen.connect(self.runs.choose)
+        self.left_tabs.currentChanged.connect(self.run_comparison.look)
 
     def _make_actions(self) -> None:
         described: tuple[ActionEntry, ...] = (
-            ("Next annotator", "Tab", partial(self.judging.go, 1)),
-            ("Previous annotator", "Shift+Tab", partial(self.judging.go, -1)),
-            ("Flag as biased", "F", partial(self.judging.judge, "flag")),
-            ("Clear of bias", "C", partial(self.judging.judge, "clear")),
-            ("Skip", "S", partial(self.judging.judge, "skip")),
+            ("Next annotator", "Tab", partial(self.bias_review.go, 1)),
+            ("Previous annotator", "Shift+Tab", partial(self.bias_review.go, -1)),
+            ("Flag as biased", "F", partial(self.bias_review.judge, "flag")),
+            ("Clear of bias", "C", partial(self.bias_review.judge, "clear")),
+            ("Skip", "S", partial(self.bias_review.judge, "skip")),
             ("Set flagged annotators aside everywhere", "X", self._set_aside),
             *self.core.navigation_actions("question"),
             ("Leave the panel", "Esc", self.close_fuse_panel),
@@ -145,7 +145,7 @@ class PairsWorkspace(PairsScreen):
 
     def view_state(self) -> dict[str, Any]:
         """Return the annotator and the cut too."""
-        chosen, cut = self.queue.current, self.cutting.cut
+        chosen, cut = self.queue.current, self.rate_cut.cut
         name = None if chosen is None else self.annotators_on_screen()[chosen]
         return {**super().view_state(), "annotator": name, "rate": None if cut is None else cut.rate}
 
@@ -161,7 +161,7 @@ class PairsWorkspace(PairsScreen):
     @property
     def flagged(self) -> BoolArray:
         """Who counts as biased: flagged by the run or by the expert, not cleared and not set aside."""
-        cut, decided = self.cutting.cut, self.judging.decided
+        cut, decided = self.rate_cut.cut, self.bias_review.decided
         there = self.session.analysis.took_part if self.session.shown else np.zeros(0, dtype=bool)
         drawn = np.zeros(len(decided), dtype=bool) if cut is None else cut.flagged
         return np.asarray(there & ((drawn & (decided != CLEARED)) | (decided == FLAGGED)), dtype=bool)
@@ -172,13 +172,13 @@ class PairsWorkspace(PairsScreen):
 
     def on_study_changed(self) -> None:
         """Count what remains."""
-        self.left.reread()
+        self.remaining.reread()
 
     def on_cleared(self) -> None:
         """Show that there is no question."""
-        self.left.select(None)
-        self.trusting.set_decided(0)
-        self.trusting.show(None, ())
+        self.remaining.select(None)
+        self.calibration.set_decided(0)
+        self.calibration.show(None, ())
         self._forget_items({})
         self.core.show_notices("")
         self.queue.set_view(None)
@@ -191,12 +191,12 @@ class PairsWorkspace(PairsScreen):
     def on_scene(self, scene: Scene) -> None:
         """Show a question, and what its run has to note."""
         kept = self._kept(scene, self.session.analysis)
-        self.left.select(scene.question.id)
+        self.remaining.select(scene.question.id)
         self._calibrate()
         self._forget_items(scene.pictures)
         self.core.show_notices(" ".join(scene.fusion.notices) if scene.fusion else "")
         self._draw()
-        self.cutting.rank(self.flagged)
+        self.rate_cut.rank(self.flagged)
         self.choose(self.queue.first if kept is None else kept)
 
     def _forget_items(self, pictures: Mapping[int, ImageEntry]) -> None:
@@ -212,10 +212,10 @@ class PairsWorkspace(PairsScreen):
         """Compare the flags of the run shown with what is known."""
         scene = self.session.scene
         fusion = scene.fusion
-        self.trusting.set_decided(int((self.judging.decided != OPEN).sum()))
+        self.calibration.set_decided(int((self.bias_review.decided != OPEN).sum()))
         doubtful = fusion is not None and bool(fusion.sides)
         run = None if fusion is None else scene.run
-        self.trusting.show(run, (scene.question.id,), "flip test", doubtful=doubtful)
+        self.calibration.show(run, (scene.question.id,), "flip test", doubtful=doubtful)
 
     def _kept(self, scene: Scene, analysis: Analysis) -> int | None:
         """Give who is still looked at with another answer; where it is the first one, one begins anew."""
@@ -228,7 +228,7 @@ class PairsWorkspace(PairsScreen):
     @while_shown
     def _draw(self) -> None:
         """Draw everything that is of all annotators."""
-        scene, analysis, cut = self.session.scene, self.session.analysis, self.cutting.cut
+        scene, analysis, cut = self.session.scene, self.session.analysis, self.rate_cut.cut
         self._sort()
         who = self._uncovered(scene)
         self.path.set_nothing(view.why_no_path(scene, who))
@@ -245,20 +245,20 @@ class PairsWorkspace(PairsScreen):
         return flagged, behaviour
 
     def _uncovered(self, scene: Scene) -> NDArray[np.int64]:
-        return view.uncovered(scene, self.judging.decided)
+        return view.uncovered(scene, self.bias_review.decided)
 
     def _behaviour(self, scene: Scene, analysis: Analysis) -> NDArray[np.int8]:
-        return view.behaviour_shown(scene, analysis, self.cutting.cut, self.flagged)
+        return view.behaviour_shown(scene, analysis, self.rate_cut.cut, self.flagged)
 
     def _show_status(self) -> None:
         session = self.session
-        words = view.status(session.scene, session.analysis, self.cutting.cut, self.flagged)
+        words = view.status(session.scene, session.analysis, self.rate_cut.cut, self.flagged)
         self.status_changed.emit(words)
 
     @while_shown
     def _sort(self) -> None:
         scene, analysis = self.session.scene, self.session.analysis
-        cut, decided, flagged = self.cutting.cut, self.judging.decided, self.flagged
+        cut, decided, flagged = self.rate_cut.cut, self.bias_review.decided, self.flagged
         order = view.listed(scene, analysis, cut, decided, flagged, *self._filter)
         self.queue.set_view(view.annotators_view(scene, analysis, cut, decided, flagged, order))
 
@@ -271,7 +271,7 @@ class PairsWorkspace(PairsScreen):
     @while_shown
     def _flags_changed(self) -> None:
         """Show who is flagged now, and have the items ranked anew."""
-        scene, analysis, cut = self.session.scene, self.session.analysis, self.cutting.cut
+        scene, analysis, cut = self.session.scene, self.session.analysis, self.rate_cut.cut
         if cut is None:
             return
         who, behaviour = self._uncovered(scene), self._behaviour(scene, analysis)
@@ -283,7 +283,7 @@ class PairsWorkspace(PairsScreen):
         self._show_status()
         self._show_bias()
         self._show_course()
-        self.cutting.rank(self.flagged)
+        self.rate_cut.rank(self.flagged)
 
     def _on_detected(self) -> None:
         """Show who is decidable at this rate."""
@@ -291,7 +291,7 @@ class PairsWorkspace(PairsScreen):
         self._flags_changed()
 
     def _on_ranked(self) -> None:
-        self.ranking.show_ranking(view.ranking_view(self.session.scene, self.cutting.ranking))
+        self.ranking.show_ranking(view.ranking_view(self.session.scene, self.rate_cut.ranking))
 
     @while_shown
     def _on_pair(self, one: int, other: int) -> None:
@@ -333,13 +333,13 @@ class PairsWorkspace(PairsScreen):
     def _show_speaking(self) -> None:
         found = self._evidence
         if found is not None:
-            decided = int(self.judging.decided[found.annotator])
+            decided = int(self.bias_review.decided[found.annotator])
             self.evidence.pairs.show_pairs(view.speaking_view(self.session.scene, found, decided))
 
     def _covers(self, annotator: int | None) -> bool:
         if annotator is None or not self.session.shown:
             return False
-        return view.covers(self.session.scene, int(self.judging.decided[annotator]))
+        return view.covers(self.session.scene, int(self.bias_review.decided[annotator]))
 
     def _show_course(self) -> None:
         found = self._evidence
@@ -357,8 +357,8 @@ class PairsWorkspace(PairsScreen):
         scene, analysis = self.session.scene, self.session.analysis
         self.evidence.show_annotator(
             view.bias_view(
-                scene, analysis, annotator, self.cutting.cut, bool(self.flagged[annotator]),
-                int(self.judging.decided[annotator]), int(self._behaviour(scene, analysis)[annotator]),
+                scene, analysis, annotator, self.rate_cut.cut, bool(self.flagged[annotator]),
+                int(self.bias_review.decided[annotator]), int(self._behaviour(scene, analysis)[annotator]),
                 self._evidence,
             )
         )  # fmt: skip
@@ -386,16 +386,16 @@ class PairsWorkspace(PairsScreen):
         self.choose(kept)
 
     def _set_aside(self) -> None:
-        self.judging.set_aside(self.flagged)
+        self.bias_review.set_aside(self.flagged)
 
     def on_decided(self, decision: Decision, contents: Contents) -> None:
         """Show a decision that was stored, and go to what was undone."""
-        self.left.recount()
+        self.remaining.recount()
         if contents.item_of(decision, "pairs") is not None:
-            decided, flagged = self.judging.decided, self.flagged
-            self.judging.refresh()
-            self.trusting.set_decided(int((self.judging.decided != OPEN).sum()))
-            if not np.array_equal(decided, self.judging.decided):  # else somebody was passed over
+            decided, flagged = self.bias_review.decided, self.flagged
+            self.bias_review.refresh()
+            self.calibration.set_decided(int((self.bias_review.decided != OPEN).sum()))
+            if not np.array_equal(decided, self.bias_review.decided):  # else somebody was passed over
                 self._judged(ranks=not np.array_equal(flagged, self.flagged))
             back = contents.brought_back(decision)
             if isinstance(back, BiasSubject) and back.annotator in self.annotators_on_screen():
@@ -404,21 +404,21 @@ class PairsWorkspace(PairsScreen):
     def _go_elsewhere(self, step: int, skipped: bool, _finish: bool) -> bool:
         """Go on with the next question in which somebody is left to be judged; tells whether there is."""
         here = self.session.scene.question.id if self.session.shown else None
-        units = self.left.units() if self._filter == ("", "undecided") else []
+        units = self.remaining.units() if self._filter == ("", "undecided") else []
         found = next_unit(units, here, step, skipped=skipped)
         if found is not None:
             self.navigation.show(found)
         return found is not None
 
     def _on_exhausted(self) -> None:
-        self.message.emit(self.left.nothing_left())
+        self.message.emit(self.remaining.nothing_left())
 
     def _judged(self, *, ranks: bool) -> None:
         """Show whom the expert flags and clears, and what follows if others are flagged now than before."""
         if self.session.blind:  # what was decided is uncovered
             self._draw()
             self.choose(self.queue.current)
-            self.cutting.rank(self.flagged)
+            self.rate_cut.rank(self.flagged)
             return
         self._sort()
         if ranks:

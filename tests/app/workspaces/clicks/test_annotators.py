@@ -290,7 +290,7 @@ def test_where_answers_are_hidden_only_how_much_would_change_is_told(voted, qtbo
 
 def test_a_cell_of_the_matrix_of_agreement_chooses_its_two_annotators(voted, qtbot):
     workspace = voted.workspace
-    matrix = workspace.agreeing.matrix
+    matrix = workspace.agreement.matrix
     workspace.middle_tabs.setCurrentWidget(matrix)
     idle(voted, qtbot)
     figure = matrix.figure
@@ -320,7 +320,7 @@ def test_a_cell_of_the_matrix_of_agreement_chooses_its_two_annotators(voted, qtb
 
 def test_agreement_is_of_the_image_or_of_the_study_as_dice_or_as_kappa(voted, qtbot):
     workspace = voted.workspace
-    agreeing, figure = workspace.agreeing, workspace.agreeing.matrix.figure
+    agreeing, figure = workspace.agreement, workspace.agreement.matrix.figure
     workspace.middle_tabs.setCurrentWidget(agreeing.matrix)
     idle(voted, qtbot)
     assert "on 1 image that both saw" in figure.words((1, 2))

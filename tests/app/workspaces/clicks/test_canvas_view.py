@@ -80,7 +80,7 @@ def test_what_is_in_sight_in_the_grid_while_others_are_rejected_is_recorded(fuse
     idle(fused, qtbot)
     numbers = [int(number) for number in grid.numbers]
     qtbot.waitUntil(lambda: set(grid.in_sight) == set(numbers), timeout=LONG)
-    spots = {number: workspace.many.listed(number).spot for number in numbers}
+    spots = {number: workspace.batch_review.listed(number).spot for number in numbers}
     clock.now += 3.0
     grid.view.setCurrentIndex(grid.view.model().at(1))
     press(fused, qtbot, Qt.Key.Key_R)

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QMenu
 from raterscope.algorithms.clicks.robustness import absence_notice, decision_notice, grouping_notice
 from raterscope.app.study import Study
 from raterscope.app.workspaces.clicks.image_notes import DECIDED, GROUPED, NOTE
-from raterscope.app.workspaces.clicks.spots import spots_of, why
+from raterscope.app.workspaces.clicks.spots import explain_weights, spots_of
 from tests.app.driving import LONG, idle, press
 
 
@@ -55,7 +55,7 @@ def test_decisions_that_depend_on_the_grouping_are_noted_and_explained(fused, qt
     assert workspace.notes.notes()[GROUPED] == grouping_notice([one.fusion for one in otherwise.values()])
     fusion = next(iter(otherwise.values())).fusion
     spots = spots_of(fusion, len(fusion.marked), [])
-    assert "Half of the images, fused without the others" in why(spots[0], fusion)
+    assert "Half of the images, fused without the others" in explain_weights(spots[0], fusion)
 
 
 def test_decisions_against_the_votes_are_noted(fused, qtbot):

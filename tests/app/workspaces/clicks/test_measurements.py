@@ -130,7 +130,7 @@ def test_escape_leaves_drawing_and_an_outline_that_crosses_itself_is_refused(ope
     press(opened, qtbot, Qt.Key.Key_O)
     assert workspace.has_to_leave
     press(opened, qtbot, Qt.Key.Key_Escape)
-    assert workspace.measuring.drawing.mode == ""
+    assert workspace.measurements.drawing.mode == ""
     said = []
     workspace.refused.connect(said.append)
     press(opened, qtbot, Qt.Key.Key_O)
@@ -145,7 +145,7 @@ def test_escape_leaves_drawing_and_an_outline_that_crosses_itself_is_refused(ope
 def test_a_shape_is_changed_on_the_image_and_each_change_is_a_decision_that_undo_takes_back(
     opened, qtbot, study_file
 ):
-    workspace, shapes = opened.workspace, opened.workspace.measuring.shapes
+    workspace, shapes = opened.workspace, opened.workspace.measurements.shapes
     panel = workspace.measure
     press(opened, qtbot, Qt.Key.Key_D)
     drag(opened, qtbot, [(40, 150), (80, 150), (120, 150)])
@@ -178,7 +178,7 @@ def test_a_shape_is_changed_on_the_image_and_each_change_is_a_decision_that_undo
 
 
 def test_another_image_or_escape_lets_go_of_the_shape_chosen(opened, qtbot):
-    workspace, shapes = opened.workspace, opened.workspace.measuring.shapes
+    workspace, shapes = opened.workspace, opened.workspace.measurements.shapes
     for _ in range(2):
         press(opened, qtbot, Qt.Key.Key_D)
         drag(opened, qtbot, [(40, 150), (80, 150), (120, 150)])

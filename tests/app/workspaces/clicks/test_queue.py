@@ -13,7 +13,13 @@ from raterscope.app.review import Decision, SpotSubject, fold
 from raterscope.app.study import Study
 from raterscope.app.study.runs import Outline
 from raterscope.app.workspaces.clicks.scene import read_scene
-from raterscope.app.workspaces.clicks.spots import Known, read_outlines, read_results, spots_of, summarize
+from raterscope.app.workspaces.clicks.spots import (
+    ImageResult,
+    read_outlines,
+    read_results,
+    spots_of,
+    summarize,
+)
 from raterscope.app.workspaces.clicks.view import status
 from raterscope.app.workspaces.review_queue import ReviewQueue
 from raterscope.widgets.panels.queue_panel import QueuePanel
@@ -39,7 +45,10 @@ def test_the_line_of_an_image_counts_its_spots(seed, tmp_path):
         made.append(Decision(verb=verb, item=1, subject=subject, id=number + 1))
     state = fold(made)
     spots = spots_of(fusion, len(clicks.annotators), state.spots(1))
-    for known in (Known(fusion, clicks.annotators), Known(outline=Outline.of({1: fusion}).answers()[1])):
+    for known in (
+        ImageResult(fusion, clicks.annotators),
+        ImageResult(outline=Outline.of({1: fusion}).answers()[1]),
+    ):
         line = summarize(1, known, state)
         assert line.fused
         assert line.looked
@@ -107,7 +116,7 @@ def test_what_one_annotator_alone_clicked_is_not_done(tmp_path):
         study.add_clicks(a_table(2, ("alone",), annotators=1))
         for entry in study.images():
             clicks = study.clicks(entry.id)
-            known = Known(a_fusion(clicks, 1, clusters=0), clicks.annotators)
+            known = ImageResult(a_fusion(clicks, 1, clusters=0), clicks.annotators)
             lines[entry.name] = summarize(entry.id, known, fold([]))
     assert (lines["alone"].in_words(), lines["alone"].done) == ("0 detections, 1 annotator", False)
     assert (lines["many"].in_words(), lines["many"].done) == ("0 detections", True)

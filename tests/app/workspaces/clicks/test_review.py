@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QMenu
 
 from raterscope.app.review import SpotSubject
 from raterscope.app.study import Study
-from raterscope.app.workspaces.clicks.batch_review import Place
+from raterscope.app.workspaces.clicks.batch_review import SpotPosition
 from raterscope.widgets.dialogs.review_dialogs import ReasonDialog
 from tests.app.driving import LONG, idle, press, states
 from tests.reading import visible_words
@@ -317,12 +317,12 @@ def test_the_grid_says_where_an_image_is_gone_and_still_decides(fused, qtbot, cr
 
 
 def test_crops_of_images_with_other_pixels_are_as_wide_in_micrometres(qtbot, fused):
-    shelf = fused.workspace.many.shelf
+    shelf = fused.workspace.batch_review.shelf
     wide = {}
 
     def cut(pixel_size):
         (entry,) = [one for one in fused.document.contents.images if one.name == "one.png"]
-        shelf.set_places({7: Place(replace(entry, pixel_size=pixel_size), 120.0, 90.0)})
+        shelf.set_places({7: SpotPosition(replace(entry, pixel_size=pixel_size), 120.0, 90.0)})
         shelf.want(7)
         with qtbot.waitSignal(shelf.ready, timeout=LONG) as given:
             pass

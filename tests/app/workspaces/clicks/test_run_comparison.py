@@ -24,14 +24,14 @@ def compared(fused, qtbot, monkeypatch):
         return evaluate(*arguments)
 
     monkeypatch.setattr(accuracy, "evaluate", slowly)
-    fused.workspace.comparing.compare([1, 2])
+    fused.workspace.run_comparison.compare([1, 2])
     qtbot.waitUntil(begun.is_set, timeout=LONG)
     yield fused, let_go.set
     let_go.set()
 
 
 def rows(window):
-    return window.workspace.comparing.table.view.model().rows
+    return window.workspace.run_comparison.table.view.model().rows
 
 
 def test_a_decision_does_not_wait_until_runs_are_compared(compared, qtbot):
@@ -58,13 +58,13 @@ def test_comparing_ends_when_the_study_is_left(compared, qtbot):
 
 def test_the_radius_is_the_studys(fused, qtbot):
     workspace = fused.workspace
-    workspace.comparing.compare([1])
+    workspace.run_comparison.compare([1])
     idle(fused, qtbot)
-    assert workspace.comparing.radius.value() == 10
-    assert workspace.comparing.table.header.words()[1].endswith("within 10 px")
-    workspace.comparing.radius.setValue(0.1)
+    assert workspace.run_comparison.radius.value() == 10
+    assert workspace.run_comparison.table.header.words()[1].endswith("within 10 px")
+    workspace.run_comparison.radius.setValue(0.1)
     idle(fused, qtbot)
-    assert workspace.comparing.table.header.words()[1].endswith("within 0.1 px")
+    assert workspace.run_comparison.table.header.words()[1].endswith("within 0.1 px")
     (row,) = rows(fused)
     assert row.figures[1][0] < 0.5  # sensitivity
     path = fused.document.contents.path
@@ -81,11 +81,11 @@ def test_the_queue_says_that_the_truth_contradicts_posteriors(fused, qtbot, monk
     assert not workspace.queue.doubt.isVisible()
     for module in ("trust", "kinds.clicks.trust"):
         monkeypatch.setattr(f"raterscope.app.{module}.FEW", 5)
-    workspace.comparing.radius.setValue(0.1)  # so that no detection is right
+    workspace.run_comparison.radius.setValue(0.1)  # so that no detection is right
     idle(fused, qtbot)
     assert "Known truths contradict the probabilities" in workspace.queue.doubt.text()
     assert "too high on average" in workspace.queue.doubt.text()
     monkeypatch.undo()
-    workspace.comparing.radius.setValue(10)
+    workspace.run_comparison.radius.setValue(10)
     idle(fused, qtbot)
     assert not workspace.queue.doubt.isVisible()

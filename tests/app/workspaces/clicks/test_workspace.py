@@ -164,7 +164,7 @@ def test_cancelling_a_fusion_leaves_the_study_as_it_was(opened, qtbot):
 def test_runs_are_compared_against_the_imported_truth(fused, qtbot):
     run = fused.document.contents.runs[0].id
     fused.workspace.fuse_panel.compare_requested.emit((run,))
-    model = fused.workspace.comparing.table.view.model()
+    model = fused.workspace.run_comparison.table.view.model()
     qtbot.waitUntil(lambda: model.rowCount() == 1, timeout=LONG)
     idle(fused, qtbot)
     told = {

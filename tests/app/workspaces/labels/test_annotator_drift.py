@@ -42,7 +42,7 @@ def drifting(window, qtbot, tmp_path):
 
 
 def test_who_jumped_is_named_with_the_vote_and_one_click_away(drifting, qtbot):
-    panel, people = drifting.workspace.drift, drifting.workspace.people
+    panel, people = drifting.workspace.drift, drifting.workspace.annotator_detail
     (line,) = panel.changed.lines
     assert line.name == f"ann {JUMPER:02}"
     vote = int(line.when.split()[1])
@@ -61,7 +61,7 @@ def test_who_jumped_is_named_with_the_vote_and_one_click_away(drifting, qtbot):
 
 
 def test_of_several_who_are_chosen_those_who_changed_are_told_and_names_may_be_hidden(drifting, qtbot):
-    panel, people = drifting.workspace.drift, drifting.workspace.people
+    panel, people = drifting.workspace.drift, drifting.workspace.annotator_detail
     people.choose((0, 1))
     assert panel.changed.lines == ()
     assert not panel.changed.isVisible()
@@ -72,7 +72,7 @@ def test_of_several_who_are_chosen_those_who_changed_are_told_and_names_may_be_h
 
 
 def test_of_an_excluded_annotator_it_is_said_that_nothing_is_counted(drifting, qtbot):
-    panel, people = drifting.workspace.drift, drifting.workspace.people
+    panel, people = drifting.workspace.drift, drifting.workspace.annotator_detail
     name = f"ann {JUMPER:02}"
     drifting.document.record(Decision(verb="exclude", annotators=(name,), reason="another key"))
     idle(drifting, qtbot)

@@ -104,7 +104,7 @@ def show(window, qtbot, path: Path):
 
 
 def switch(workspace, window, qtbot, basis: str, method: str = "nmf"):
-    grouping = workspace.people.grouping
+    grouping = workspace.annotator_detail.grouping
     for modes, name in ((grouping.bases, basis), (grouping.methods, method)):
         qtbot.mouseClick(modes.buttons[name], Qt.MouseButton.LeftButton)
         idle(window, qtbot)
@@ -162,14 +162,14 @@ def test_what_was_found_once_is_there_at_once(opened, window, qtbot):
 def test_a_chosen_community_of_common_tasks_is_seen_in_its_tasks_and_members(opened, window, qtbot):
     switch(opened, window, qtbot, "tasks")
     number = int(split_of(opened)[0])
-    opened.people.choose_community(number)
+    opened.annotator_detail.choose_community(number)
     assert opened.session.selection == tuple(range(PEOPLE // 2))
     opened.queue.filter_changed.emit("", "community")
     idle(window, qtbot)
     assert sorted(opened.tasks._order.tolist()) == list(range(EACH))
     switch(opened, window, qtbot, "behaviour")
-    assert opened.people.community is None
-    opened.people.choose_community(int(split_of(opened)[0]))
+    assert opened.annotator_detail.community is None
+    opened.annotator_detail.choose_community(int(split_of(opened)[0]))
     assert set(opened.session.selection) == set(np.flatnonzero(is_careful()).tolist())
 
 
@@ -190,7 +190,7 @@ def held(monkeypatch):
 
 @pytest.mark.parametrize("where", ["here", "jobs"])
 def test_a_search_can_be_cancelled_and_what_was_shown_stays(opened, window, qtbot, held, where):
-    grouping, before = opened.people.grouping, cards(opened)
+    grouping, before = opened.annotator_detail.grouping, cards(opened)
     qtbot.mouseClick(grouping.bases.buttons["tasks"], Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: "grouping: 30 %" in opened.cards.header._aside.text(), timeout=LONG)
     assert grouping.stop.isVisible()
@@ -210,7 +210,7 @@ def test_a_search_can_be_cancelled_and_what_was_shown_stays(opened, window, qtbo
 
 
 def test_who_wants_something_else_meanwhile_gets_that(opened, window, qtbot, held):
-    grouping = opened.people.grouping
+    grouping = opened.annotator_detail.grouping
     qtbot.mouseClick(grouping.bases.buttons["tasks"], Qt.MouseButton.LeftButton)
     qtbot.mouseClick(grouping.methods.buttons["louvain"], Qt.MouseButton.LeftButton)
     held.set()
@@ -223,7 +223,7 @@ def test_over_time_draws_who_turned_and_a_band_chooses_them(opened, window, qtbo
     opened.middle_tabs.setCurrentWidget(opened.flow)
     idle(window, qtbot)
     assert opened.flow.filled
-    over = opened.people.flowing.course.over
+    over = opened.annotator_detail.flowing.course.over
     assert len(over.moments) == 5
     np.testing.assert_array_equal(over.of(4), split_of(opened))  # numbered as the cards are
     careful = int(split_of(opened)[0])
@@ -243,7 +243,7 @@ def test_common_tasks_over_time_follow_the_calendar(opened, window, qtbot):
     switch(opened, window, qtbot, "tasks")
     opened.middle_tabs.setCurrentWidget(opened.flow)
     idle(window, qtbot)
-    view = opened.people.flowing.course.view
+    view = opened.annotator_detail.flowing.course.view
     assert view.moments[-1] == "after all votes"
     assert view.moments[0].startswith("until 2001-")
     assert [each.tolist() for each in view.numbers] == [[0, 1]] * 3
@@ -263,11 +263,11 @@ def test_a_search_over_time_can_be_stopped_and_taken_up(opened, window, qtbot, m
     monkeypatch.setattr(communities, "follow_groups", wait)
     opened.middle_tabs.setCurrentWidget(opened.flow)
     qtbot.waitUntil(lambda: "50 %" in opened.flow.summary, timeout=LONG)
-    qtbot.mouseClick(opened.people.flowing.stop, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(opened.annotator_detail.flowing.stop, Qt.MouseButton.LeftButton)
     idle(window, qtbot)
     assert opened.flow.summary == "The communities were not followed to the end."
     go.set()
-    qtbot.mouseClick(opened.people.flowing.follow, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(opened.annotator_detail.flowing.follow, Qt.MouseButton.LeftButton)
     idle(window, qtbot)
     assert opened.flow.filled
 
@@ -284,7 +284,7 @@ def test_a_static_answer_says_what_is_needed(window, qtbot, tmp_path):
 
 def test_an_answer_without_communities_offers_to_find_them(window, qtbot, tmp_path):
     workspace = show(window, qtbot, make(tmp_path / "without.rscope", "ibcc", communities="no"))
-    grouping = workspace.people.grouping
+    grouping = workspace.annotator_detail.grouping
     assert not cards(workspace)
     assert grouping.find.isVisible()
     qtbot.mouseClick(grouping.find, Qt.MouseButton.LeftButton)

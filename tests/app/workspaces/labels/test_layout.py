@@ -32,7 +32,7 @@ def test_the_matrix_has_room_for_its_intervals_in_a_window_of_the_usual_size(qtb
     qtbot.waitUntil(lambda: len(window.document.contents.runs) == 1, timeout=LONG)
     idle(window, qtbot)
     workspace = window.workspace
-    workspace.people.choose((LIAR,))
+    workspace.annotator_detail.choose((LIAR,))
     idle(window, qtbot)
     figure = workspace.matrix.figure
     _, width, height, _ = figure._grid()
@@ -44,7 +44,7 @@ def test_the_matrix_has_room_for_its_intervals_in_a_window_of_the_usual_size(qtb
 @pytest.mark.parametrize("size", [SMALL, USUAL])
 def test_an_exclusion_has_room_for_all_it_asks_and_gives_it_back(fused, qtbot, size):
     workspace = sized(fused, qtbot, size)
-    workspace.people.choose((LIAR, 3))
+    workspace.annotator_detail.choose((LIAR, 3))
     before = workspace.why.sizes()
     key(fused, qtbot, Qt.Key.Key_X)
     qtbot.waitUntil(lambda: workspace.exclusion.state == "shown", timeout=LONG)
@@ -64,7 +64,7 @@ def test_an_exclusion_has_room_for_all_it_asks_and_gives_it_back(fused, qtbot, s
 
 def test_in_a_small_window_the_grouping_can_be_read_and_chosen(fused, qtbot):
     workspace = sized(fused, qtbot, SMALL)
-    grouping = workspace.people.grouping
+    grouping = workspace.annotator_detail.grouping
     for switch in (grouping.bases, grouping.methods):
         for button in switch.buttons.values():
             assert button.width() >= button.sizeHint().width()

@@ -33,7 +33,7 @@ def said(window) -> str:
 
 def leave_out(window, qtbot, *annotators):
     workspace = window.workspace
-    workspace.people.choose(annotators)
+    workspace.annotator_detail.choose(annotators)
     key(window, qtbot, Qt.Key.Key_X)
     qtbot.waitUntil(lambda: workspace.exclusion.state == "shown", timeout=LONG)
     workspace.exclusion.reason.words.setText("always the same answer")
@@ -46,7 +46,7 @@ def test_while_names_are_hidden_no_name_is_anywhere(fused, qtbot):
     leave_out(fused, qtbot, LIAR)
     workspace.left_tabs.setCurrentWidget(workspace.ask)
     workspace.middle_tabs.setCurrentIndex(1)
-    workspace.people.choose((LIAR,))
+    workspace.annotator_detail.choose((LIAR,))
     idle(fused, qtbot)
     workspace.matrix.cell_chosen.emit(1, 0)
     idle(fused, qtbot)
@@ -81,7 +81,7 @@ def test_hidden_annotators_have_the_same_number_on_the_wall_as_beside_it(fused):
 
 def test_a_name_stands_as_it_was_written(fused, qtbot):
     workspace = fused.workspace
-    workspace.people.choose((LIAR,))
+    workspace.annotator_detail.choose((LIAR,))
     workspace.tasks.select(workspace.session.scene.number_of["cell-004"])
     workspace.matrix.cell_chosen.emit(1, 0)
     idle(fused, qtbot)
@@ -97,10 +97,10 @@ def test_one_comes_back_to_the_task_and_the_annotators_that_one_looked_at(fused,
     task, label = workspace.session.scene.labels.tasks[4], workspace.session.scene.labels.classes[0]
     assert fused.menus.undo_action.text() == f"Undo label {task} as {label}"
     workspace.tasks.select(4)
-    workspace.people.choose((LIAR, 2))
+    workspace.annotator_detail.choose((LIAR, 2))
     told = json.loads(json.dumps(workspace.view_state()))
     workspace.tasks.select(1)
-    workspace.people.choose(())
+    workspace.annotator_detail.choose(())
     workspace.restore_view(told)
     assert workspace.tasks.current == 4
     assert set(workspace.session.selection) == {LIAR, 2}

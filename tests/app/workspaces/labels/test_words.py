@@ -28,7 +28,7 @@ def test_runs_are_called_the_same_everywhere(fused, qtbot):
     fuse(fused, qtbot)
     assert "run 2: weighted majority, no change after" in fused.status._text.text()
     assert "fuse weighted majority, 1 question" in [line.words for line in workspace.history.view.lines]
-    titles = [row.title for row in workspace.comparing.table.view.model().rows]
+    titles = [row.title for row in workspace.method_table.table.view.model().rows]
     assert titles == ["pooled consensus", "weighted majority", "the vote"]
 
 
@@ -70,7 +70,7 @@ def test_where_no_vote_is_missing_nobody_is_told_to_fuse_first(agreed, qtbot):
 def test_leaving_out_who_changes_nothing_says_so_above_the_reasons(fused, qtbot):
     workspace = fused.workspace
     fused.resize(1440, 900)
-    workspace.people.choose((LIAR,))
+    workspace.annotator_detail.choose((LIAR,))
     key(fused, qtbot, Qt.Key.Key_X)
     panel = workspace.exclusion
     qtbot.waitUntil(lambda: panel.state == "shown", timeout=LONG)
@@ -103,14 +103,14 @@ def test_who_is_left_out_already_is_taken_in_again_by_the_same_key_and_it_says_s
     workspace = fused.workspace
     button = workspace.exclusion.exclude_key
     fused.document.record(Decision(verb="exclude", annotators=("ann 11",), reason="a test account"))
-    workspace.people.choose((LIAR,))
+    workspace.annotator_detail.choose((LIAR,))
     idle(fused, qtbot)
     assert button.text() == "restore"
     assert workspace.exclusion._summary.text() == "excluded: a test account"
-    workspace.people.choose((LIAR, 3))
+    workspace.annotator_detail.choose((LIAR, 3))
     assert button.text() == "exclude…"
     assert workspace.exclusion._summary.text() == "1 of them excluded: a test account"
-    workspace.people.choose((LIAR,))
+    workspace.annotator_detail.choose((LIAR,))
     key(fused, qtbot, Qt.Key.Key_X)
     assert not fused.document.contents.review.excluded
     assert button.text() == "exclude…"

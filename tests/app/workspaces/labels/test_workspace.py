@@ -46,7 +46,7 @@ def test_fusing_shows_the_wall_the_doubt_and_how_good_the_answer_is(fused):
         [workspace.session.scene.number_of[name] for name in queue(fused)]
     ]
     assert (np.diff(doubt) <= 0).all()
-    titles = [row.title for row in workspace.comparing.table.view.model().rows]
+    titles = [row.title for row in workspace.method_table.table.view.model().rows]
     assert titles == ["pooled consensus", "the vote"]
     assert workspace.curves.filled
     assert [line.title for line in workspace.trust.plot.lines] == ["pooled consensus", "the vote"]
@@ -124,7 +124,7 @@ def test_choosing_an_annotator_shows_the_matrix_and_a_cell_its_tasks(fused, qtbo
 
 def test_excluding_shows_what_would_change_and_is_one_decision_that_undo_takes_back(fused, qtbot):
     workspace = fused.workspace
-    workspace.people.choose((LIAR, 3))
+    workspace.annotator_detail.choose((LIAR, 3))
     key(fused, qtbot, Qt.Key.Key_X)
     qtbot.waitUntil(lambda: workspace.exclusion.state == "shown", timeout=LONG)
     assert not fused.document.contents.decisions
@@ -136,7 +136,7 @@ def test_excluding_shows_what_would_change_and_is_one_decision_that_undo_takes_b
     fuse(fused, qtbot)
     assert workspace.session.analysis.votes_of[[LIAR, 3]].sum() == 0
     assert len(workspace.wall.shown) == PEOPLE  # they stay in sight, crossed out
-    workspace.people.choose((LIAR,))
+    workspace.annotator_detail.choose((LIAR,))
     matrix = view.matrix_view(workspace.session.scene, workspace.session.analysis, (LIAR,))
     assert matrix.subtitle.startswith(f"{TASKS} votes excluded | accuracy ")
     assert matrix.mean[:, 0].min() > 0.8  # that of an annotator who says healthy always, no prior
@@ -156,7 +156,7 @@ def test_without_anybody_chosen_excluding_says_whom_to_choose(fused, qtbot):
 
 def test_blind_mode_hides_every_name_and_shows_them_again(fused, qtbot):
     workspace = fused.workspace
-    workspace.people.choose((4,))
+    workspace.annotator_detail.choose((4,))
     idle(fused, qtbot)
     key(fused, qtbot, Qt.Key.Key_H)
     assert workspace.matrix.header._name.text() == "5"
@@ -172,7 +172,7 @@ def test_the_dynamic_model_shows_how_an_annotator_changed(fused, qtbot):
     workspace = fused.workspace
     workspace.drift.dynamic_wanted.emit()
     fuse(fused, qtbot)
-    workspace.people.choose((2,))
+    workspace.annotator_detail.choose((2,))
     idle(fused, qtbot)
     assert workspace.session.scene.run.algorithm == "dynibcc"
     assert f"{TASKS} votes" in workspace.drift._header._aside.text()
@@ -206,12 +206,12 @@ def test_votes_of_people_who_repeat_each_other_can_count_in_part(window, qtbot, 
     workspace.fuse_panel.algorithm.choose("ibcc")
     fuse(window, qtbot)
     sure = workspace.session.analysis.entropy.min()
-    assert workspace.comparing.in_part.isVisible()
-    workspace.comparing.in_part.click()
+    assert workspace.method_table.in_part.isVisible()
+    workspace.method_table.in_part.click()
     fuse(window, qtbot)
     assert workspace.session.scene.fusion.power < 0.6
     assert workspace.session.analysis.entropy.min() > sure
-    assert not workspace.comparing.in_part.isVisible()
+    assert not workspace.method_table.in_part.isVisible()
 
 
 def test_truths_that_came_after_an_answer_measure_it_wherever_it_is_told(fused, qtbot, tmp_path):
@@ -224,7 +224,7 @@ def test_truths_that_came_after_an_answer_measure_it_wherever_it_is_told(fused, 
     qtbot.waitUntil(lambda: workspace.session.analysis.model.judged > before, timeout=LONG)
     idle(fused, qtbot)
     assert workspace.session.analysis.model.judged == 2 * before
-    assert workspace.comparing.table.header.words()[1] == f"{2 * before} known tasks"
+    assert workspace.method_table.table.header.words()[1] == f"{2 * before} known tasks"
     workspace.tasks.select(workspace.session.scene.number_of["cell-001"])
     assert f"Ground truth: {CLASSES[truth[1]]}" in workspace.task_panel._sentence.text()
     path = fused.document.contents.path
@@ -263,10 +263,10 @@ def test_a_digit_in_the_main_menu_decides_nothing(fused, qtbot):
 
 def test_a_run_says_for_how_much_a_vote_counts(fused, qtbot):
     workspace = fused.workspace
-    workspace.comparing.part_wanted.emit()
+    workspace.method_table.part_wanted.emit()
     fuse(fused, qtbot)
     figure = f"{workspace.session.scene.fusion.power:.2g}"
-    rows = workspace.comparing.table._model.rows
+    rows = workspace.method_table.table._model.rows
     assert [f"a vote for {figure}" in row.words for row in rows] == [False, True, False]
 
 

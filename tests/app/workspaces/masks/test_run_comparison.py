@@ -89,7 +89,7 @@ def compare(window, qtbot, *names: str):
 
 def told(window) -> list[dict[str, str]]:
     """What the table says, run by run; figures without their intervals."""
-    model = window.workspace.comparing.table.view.model()
+    model = window.workspace.run_comparison.table.view.model()
     names = [model.headerData(place, Qt.Orientation.Horizontal) for place in range(model.columnCount())]
     return [
         {name: model.index(row, place).data().split("\n")[0] for place, name in enumerate(names)}
@@ -98,7 +98,7 @@ def told(window) -> list[dict[str, str]]:
 
 
 def reference(window) -> str:
-    return window.workspace.comparing.table.header._aside.text()
+    return window.workspace.run_comparison.table.header._aside.text()
 
 
 def go_to(window, qtbot, name: str):
@@ -109,7 +109,7 @@ def go_to(window, qtbot, name: str):
 
 def test_runs_are_measured_over_the_cases_with_truth(opened_runs, qtbot):
     compare(opened_runs, qtbot, "wide", "exact")
-    assert opened_runs.workspace.tabs.currentWidget() is opened_runs.workspace.comparing
+    assert opened_runs.workspace.tabs.currentWidget() is opened_runs.workspace.run_comparison
     assert reference(opened_runs) == "against truth, 2 of 3 cases"
     wide, exact = told(opened_runs)
     assert exact == {
@@ -126,7 +126,7 @@ def test_runs_are_measured_over_the_cases_with_truth(opened_runs, qtbot):
 def test_without_truth_the_vote_stands_in_and_it_is_said(opened_runs, qtbot):
     compare(opened_runs, qtbot, "exact", "wide")
     assert reference(opened_runs) == "by majority vote, 3 cases"
-    assert "No truth is imported" in opened_runs.workspace.comparing.words.text()
+    assert "No truth is imported" in opened_runs.workspace.run_comparison.words.text()
     assert [row["Dice"] for row in told(opened_runs)] == ["0.941", "1.000"]
 
 
@@ -147,16 +147,16 @@ def test_only_cases_that_all_runs_have_count(opened_runs, qtbot):
 def test_the_run_on_screen_is_held_against_the_truth(opened_runs, qtbot):
     workspace = opened_runs.workspace
     go_to(opened_runs, qtbot, "case 1")
-    workspace.tabs.setCurrentWidget(workspace.comparing)
+    workspace.tabs.setCurrentWidget(workspace.run_comparison)
     idle(opened_runs, qtbot)
-    assert workspace.comparing.words.text() == "Against truth: Dice 0.80, HD95 4.0 mm, +0.3 ml"
+    assert workspace.run_comparison.words.text() == "Against truth: Dice 0.80, HD95 4.0 mm, +0.3 ml"
     go_to(opened_runs, qtbot, "case 2")
-    assert workspace.comparing.words.text() == ""
+    assert workspace.run_comparison.words.text() == ""
 
 
 def test_a_run_chosen_in_the_table_is_shown_and_a_deleted_one_goes(opened_runs, qtbot):
     compare(opened_runs, qtbot, "exact", "wide")
-    table = opened_runs.workspace.comparing.table
+    table = opened_runs.workspace.run_comparison.table
     table.view.selectRow(0)
     idle(opened_runs, qtbot)
     assert opened_runs.workspace.session.scene.run.algorithm == "exact"
@@ -180,16 +180,16 @@ def test_a_decision_is_written_while_a_case_is_measured_and_measuring_can_be_sto
     runs = tuple(run.id for run in opened_runs.document.contents.runs[:2])
     opened_runs.workspace.fuse_panel.compare_requested.emit(runs)
     qtbot.waitUntil(at_it.is_set, timeout=LONG)
-    words = opened_runs.workspace.comparing.words
+    words = opened_runs.workspace.run_comparison.words
     qtbot.waitUntil(lambda: words.text() == "measuring case 1 of 2", timeout=LONG)
     with qtbot.waitSignal(opened_runs.document.decided, timeout=LONG):
         opened_runs.document.record(
             Decision(verb="exclude", annotators=("cat",), reason="too large throughout")
         )
-    QTest.mouseClick(opened_runs.workspace.comparing.stop, Qt.MouseButton.LeftButton)
+    QTest.mouseClick(opened_runs.workspace.run_comparison.stop, Qt.MouseButton.LeftButton)
     go_on.set()
     idle(opened_runs, qtbot)
-    assert not opened_runs.workspace.comparing.stop.isVisible()
+    assert not opened_runs.workspace.run_comparison.stop.isVisible()
     assert told(opened_runs) == []
 
 

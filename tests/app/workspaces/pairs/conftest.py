@@ -45,5 +45,5 @@ def fused(opened, qtbot):
     key(opened, qtbot, Qt.Key.Key_F5)
     qtbot.waitUntil(lambda: bool(opened.document.contents.runs), timeout=LONG)
     idle(opened, qtbot)
-    qtbot.waitUntil(lambda: opened.workspace.cutting.ranking is not None, timeout=LONG)
+    qtbot.waitUntil(lambda: opened.workspace.rate_cut.ranking is not None, timeout=LONG)
     return opened

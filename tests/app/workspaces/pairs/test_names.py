@@ -49,7 +49,7 @@ def plotted(panel) -> list[str]:
 
 def test_while_names_are_hidden_no_name_is_anywhere(fused, qtbot):
     workspace = looked_at(fused, qtbot, 3)
-    workspace.judging.record("flag", "ann 05", "clicks one side always")
+    workspace.bias_review.record("flag", "ann 05", "clicks one side always")
     idle(fused, qtbot)
     assert fused.menus.undo_action.text() == "Undo flag annotator ann 05"
     looked_at(fused, qtbot, 3)
@@ -87,7 +87,7 @@ def test_blind_neither_others_nor_the_model_are_heard_before_one_has_decided(fus
     line = next(line for line in workspace.queue.view.lines[:] if line.key == 3)
     assert line.score is None
     assert line.detail[0].isdigit()
-    workspace.judging.record("flag", "ann 03", "clicks one side always")
+    workspace.bias_review.record("flag", "ann 03", "clicks one side always")
     idle(fused, qtbot)
     looked_at(fused, qtbot, 3)
     assert plotted(workspace.bars) == plotted(workspace.path) == ["annotator 4"]
@@ -133,5 +133,5 @@ def test_one_comes_back_to_the_annotator_that_one_looked_at_and_to_the_cut(fused
     workspace.bars.slider.setValue(10)
     workspace.restore_view(told)
     assert workspace.queue.current == 3
-    assert workspace.cutting.cut.rate == 0.2
+    assert workspace.rate_cut.cut.rate == 0.2
     assert workspace.left_tabs.currentWidget() is workspace.methods

@@ -39,7 +39,7 @@ def test_a_study_of_pairs_opens_on_its_annotators_and_says_that_it_is_not_fused(
 def test_fusing_flags_the_biased_and_ranks_the_items_without_them(fused):
     workspace = fused.workspace
     assert np.flatnonzero(workspace.flagged).tolist() == list(range(BIASED))
-    assert workspace.cutting.ranking.after.tolist() == list(range(1, ITEMS + 1))
+    assert workspace.rate_cut.ranking.after.tolist() == list(range(1, ITEMS + 1))
     assert "12 flagged at a rate of 0.10" in fused.status._text.text()
 
 
@@ -60,7 +60,7 @@ def test_what_is_not_promised_of_the_rate_is_said(opened, qtbot):
         "iss", PairPlan.make("iss", {"rule": "knockoffs", "plus": "no"}).settings
     )
     key(opened, qtbot, Qt.Key.Key_F5)
-    qtbot.waitUntil(lambda: opened.workspace.cutting.ranking is not None, timeout=LONG)
+    qtbot.waitUntil(lambda: opened.workspace.rate_cut.ranking is not None, timeout=LONG)
     assert "the rate is not guaranteed: the plain knockoff keeps the rate only nearly" in promised(
         opened.workspace
     )
@@ -70,7 +70,7 @@ def test_another_rate_moves_the_cut_of_the_flip_test(fused, qtbot):
     workspace = fused.workspace
     fusion = workspace.session.scene.fusion
     workspace.bars.slider.setValue(25)
-    qtbot.waitUntil(lambda: workspace.cutting.cut.rate == 0.25, timeout=LONG)
+    qtbot.waitUntil(lambda: workspace.rate_cut.cut.rate == 0.25, timeout=LONG)
     assert workspace.flagged.tolist() == (fusion.q_value <= 0.25).tolist()
     assert "at most 25% of them wrongly; files and report are at 0.10" in promised(workspace)
     assert not workspace.bars.modes.isVisible()
@@ -97,37 +97,37 @@ def test_another_rate_has_the_detectable_biases_of_a_run_at_that_rate(fused, qtb
     before = workspace.session.scene.fusion.detectable
     workspace.bars.slider.setValue(1)
     qtbot.waitUntil(
-        lambda: not np.array_equal(workspace.cutting.cut.detectable, before, equal_nan=True), timeout=LONG
+        lambda: not np.array_equal(workspace.rate_cut.cut.detectable, before, equal_nan=True), timeout=LONG
     )
     expected = fuse(workspace.session.scene.pairs, PairPlan.make("iss", {"rate": "0.01"}))
-    np.testing.assert_allclose(workspace.cutting.cut.detectable, expected.detectable)
-    assert workspace.cutting.cut.decidable.tolist() == expected.decidable.tolist()
+    np.testing.assert_allclose(workspace.rate_cut.cut.detectable, expected.detectable)
+    assert workspace.rate_cut.cut.decidable.tolist() == expected.decidable.tolist()
     workspace.choose(20)
     idle(fused, qtbot)
     shown = [label.text() for label in workspace.evidence.findChildren(QLabel) if label.text()]
     assert f"{expected.detectable[20]:.2f}" in shown
     workspace.bars.slider.setValue(10)
-    qtbot.waitUntil(lambda: workspace.cutting.cut.rate == 0.1, timeout=LONG)
-    assert np.array_equal(workspace.cutting.cut.detectable, before, equal_nan=True)
+    qtbot.waitUntil(lambda: workspace.rate_cut.cut.rate == 0.1, timeout=LONG)
+    assert np.array_equal(workspace.rate_cut.cut.detectable, before, equal_nan=True)
 
 
 def test_another_rate_moves_the_cut_without_another_run(opened, qtbot):
     knockoffs = PairPlan.make("iss", {"rule": "knockoffs"}).settings
     opened.workspace.fuse_panel.algorithm.choose("iss", knockoffs)
     key(opened, qtbot, Qt.Key.Key_F5)
-    qtbot.waitUntil(lambda: opened.workspace.cutting.ranking is not None, timeout=LONG)
+    qtbot.waitUntil(lambda: opened.workspace.rate_cut.ranking is not None, timeout=LONG)
     fused, workspace = opened, opened.workspace
     workspace.queue.choice.setCurrentIndex(workspace.queue.choice.findData("flagged"))
     assert len(workspace.queue.view.lines) == BIASED
     workspace.bars.slider.setValue(1)
-    qtbot.waitUntil(lambda: workspace.cutting.cut.rate == 0.01, timeout=LONG)
+    qtbot.waitUntil(lambda: workspace.rate_cut.cut.rate == 0.01, timeout=LONG)
     idle(fused, qtbot)
     assert not workspace.flagged.any()  # knockoff+ cannot flag fewer than 1 / 0.01
     assert "at this rate 100 annotators or more are flagged, or nobody" in promised(workspace)
     assert "files and report are at 0.10" in promised(workspace)
     assert len(fused.document.contents.runs) == 1
     qtbot.waitUntil(lambda: not workspace.queue.view.lines, timeout=LONG)
-    qtbot.waitUntil(lambda: (workspace.cutting.ranking.before == workspace.cutting.ranking.after).all())
+    qtbot.waitUntil(lambda: (workspace.rate_cut.ranking.before == workspace.rate_cut.ranking.after).all())
 
 
 def test_clearing_an_annotator_with_a_reason_takes_the_flag_away_and_undo_gives_it_back(fused, qtbot):
