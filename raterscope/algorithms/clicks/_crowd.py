@@ -219,8 +219,8 @@ class Crowd:
 
         count = np.zeros(len(self.cells))
         for begin in range(0, len(rows), 50_000):
-            some = rows[begin : begin + 50_000]
-            crowding(self.marks, self.cells.weights, SPACING * self.scatter, self.model.once, some, count)
+            batch = rows[begin : begin + 50_000]
+            crowding(self.marks, self.cells.weights, SPACING * self.scatter, self.model.once, batch, count)
             tick()
         order = np.argsort(-self.worth[self.cells.annotator] * count, kind="stable")
         order = order[count[order] > 0]
@@ -242,18 +242,24 @@ class Crowd:
             np.ones(number, dtype=np.bool_),
         )
 
-    def near(self, places: FloatArray, reach: float) -> IntArray:
+    def near(self, positions: FloatArray, reach: float) -> IntArray:
         """Find the clicks within reach of some places."""
         from raterscope.algorithms.clicks._crowd_kernels import gather
 
-        all_of_them = np.ones(len(places), dtype=np.bool_)
-        first, last, clicks = np.empty(len(places), np.int64), np.empty(len(places), np.int64), self.click
+        all_of_them = np.ones(len(positions), dtype=np.bool_)
+        first, last, clicks = (
+            np.empty(len(positions), np.int64),
+            np.empty(len(positions), np.int64),
+            self.click,
+        )
         for _ in range(2):
-            found = gather(0, len(places), 0, self.marks, places, all_of_them, reach, first, last, clicks)
-            if found <= len(clicks):
+            count = gather(
+                0, len(positions), 0, self.marks, positions, all_of_them, reach, first, last, clicks
+            )
+            if count <= len(clicks):
                 break
-            clicks = np.empty(found, dtype=np.int32)
-        return np.unique(clicks[:found]).astype(np.int64)
+            clicks = np.empty(count, dtype=np.int32)
+        return np.unique(clicks[:count]).astype(np.int64)
 
     def compact(self) -> None:
         """Forget the components that were removed."""
@@ -271,16 +277,16 @@ class Crowd:
         for begin in range(0, components, BLOCK):
             end = min(begin + BLOCK, components)
             for _ in range(2):
-                found = gather(
+                count = gather(
                     begin, end, pairs, self.marks, self.parts.mean, self.parts.alive, REACH * self.scatter,
                     first, last, self.click,
                 )  # fmt: skip
-                if found <= len(self.click):
+                if count <= len(self.click):
                     break
-                longer = np.empty(int(found * max(1.1, components / end)), dtype=np.int32)
+                longer = np.empty(int(count * max(1.1, components / end)), dtype=np.int32)
                 longer[:pairs] = self.click[:pairs]
                 self.click = longer
-            pairs = found
+            pairs = count
             tick()
         self.total[:] = 0
         self.pairs: Pairs = Pairs(first, last, self.click, np.zeros(pairs), self.total)
@@ -355,10 +361,10 @@ class Crowd:
         inliers, worth = self.inliers, self.worth
         usual = max(float((worth * (self.clicks_of - inliers)).sum()) / self.active, 0.2)
         self.outliers = (self.clicks_of - inliers + 1) / (1 + 1 / usual)
-        values, place, _ = _shared(self.ability, worth)
+        values, index, _ = _shared(self.ability, worth)
         weight = self.parts.weight[self.parts.alive]
         if self.model.once:
-            chances = (weight / (1 + np.multiply.outer(values, weight))).sum(axis=1)[place]
+            chances = (weight / (1 + np.multiply.outer(values, weight))).sum(axis=1)[index]
         else:
             chances = np.full(len(self.ability), weight.sum())
         self.ability = (inliers + 1) / (chances + 1)
@@ -399,8 +405,8 @@ class Crowd:
         rows = np.flatnonzero((self.total > 1) & (self.nearest >= 0))
         number, annotators = len(self.parts.weight), len(self.ability)
         if len(self.cells.weights):
-            who = np.unique(self.nearest[rows] * annotators + self.cells.annotator[rows])
-            marked = np.bincount(who // annotators, self.worth[who % annotators], minlength=number)
+            pairs = np.unique(self.nearest[rows] * annotators + self.cells.annotator[rows])
+            marked = np.bincount(pairs // annotators, self.worth[pairs % annotators], minlength=number)
             lonely = self.parts.alive & (marked < SEVERAL)
         else:
             lowest, highest = np.full(number, annotators), np.full(number, -1)
@@ -421,11 +427,11 @@ class Crowd:
         dirty = self.parts.alive.copy() if dirty is None else dirty & self.parts.alive
         position, removed = 0, 0
         while position < len(order):
-            position, found, gain = prune(
+            position, dropped, gain = prune(
                 order, position, VISITS, NEAR * self.scatter, ADAPTING, self.model.lower_bound, dirty,
                 self.stamp, self.marks, self.parts, self.pairs, self.hands, self.rules,
             )  # fmt: skip
-            removed += found
+            removed += dropped
             tell(gain, position)
         return removed
 
@@ -457,8 +463,8 @@ def _shared(ability: FloatArray, worth: FloatArray) -> tuple[FloatArray, IntArra
     if len(ability) <= 64:
         return ability, np.arange(len(ability)), worth
     rounded = np.exp(np.rint(8 * np.log(ability)) / 8)
-    values, place = np.unique(rounded, return_inverse=True)
-    return values, place, np.bincount(place, worth).astype(np.float64)
+    values, index = np.unique(rounded, return_inverse=True)
+    return values, index, np.bincount(index, worth).astype(np.float64)
 
 
 def fit_crowd(

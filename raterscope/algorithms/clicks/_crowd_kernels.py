@@ -86,17 +86,17 @@ def crowding(marks: Marks, worth: Array, reach: float, others: bool, rows: Array
     """
     for i in rows:
         left, right, top, bottom, columns = _span(marks.grid, marks.x[i], marks.y[i], reach)
-        found, heard = 0.0, by_worth(1.0, worth, marks.annotator[i])
+        nearby, heard = 0.0, by_worth(1.0, worth, marks.annotator[i])
         for row in range(top, bottom + 1):
             first, last = marks.start[row * columns + left], marks.start[row * columns + right + 1]
             step = 1 + (last - first) // FEW
             for n in range(first, last, step):
                 away = ((marks.x[n] - marks.x[i]) ** 2 + (marks.y[n] - marks.y[i]) ** 2) / (reach * reach)
                 if away < 1.0 and n != i and not (others and marks.annotator[n] == marks.annotator[i]):
-                    found += by_worth(step * (1.0 - away), worth, marks.annotator[n])
+                    nearby += by_worth(step * (1.0 - away), worth, marks.annotator[n])
                     if len(worth):
                         heard += step * worth[marks.annotator[n]]
-        count[i] = 0.0 if len(worth) and heard < SEVERAL else found
+        count[i] = 0.0 if len(worth) and heard < SEVERAL else nearby
 
 
 @compiled(error_model="numpy")
@@ -104,41 +104,41 @@ def choose(marks: Marks, order: Array, spacing: float, most: int) -> Array:
     """Choose clicks in order, none within `spacing` of one chosen before."""
     shaded = np.zeros(len(marks.x), dtype=np.bool_)
     chosen = np.empty(min(most, len(order)), dtype=np.int64)
-    found = 0
+    count = 0
     for i in order:
         if shaded[i]:
             continue
-        if found == len(chosen):
+        if count == len(chosen):
             break
-        chosen[found] = i
-        found += 1
+        chosen[count] = i
+        count += 1
         left, right, top, bottom, columns = _span(marks.grid, marks.x[i], marks.y[i], spacing)
         for row in range(top, bottom + 1):
             for n in range(marks.start[row * columns + left], marks.start[row * columns + right + 1]):
                 if (marks.x[n] - marks.x[i]) ** 2 + (marks.y[n] - marks.y[i]) ** 2 < spacing * spacing:
                     shaded[n] = True
-    return chosen[:found]
+    return chosen[:count]
 
 
 @compiled(error_model="numpy")
 def gather(
-    begin: int, end: int, found: int, marks: Marks, mean: Array, alive: Array, reach: float, first: Array,
+    begin: int, end: int, count: int, marks: Marks, mean: Array, alive: Array, reach: float, first: Array,
     last: Array, click: Array,
 ) -> int:  # fmt: skip
     """List the clicks near components after those found; give how many there are, listed or not."""
     for m in range(begin, end):
-        first[m] = found
+        first[m] = count
         if alive[m]:
             x, y = mean[m, 0], mean[m, 1]
             left, right, top, bottom, columns = _span(marks.grid, x, y, reach)
             for row in range(top, bottom + 1):
                 for n in range(marks.start[row * columns + left], marks.start[row * columns + right + 1]):
                     if (marks.x[n] - x) ** 2 + (marks.y[n] - y) ** 2 <= reach * reach:
-                        if found < len(click):
-                            click[found] = n
-                        found += 1
-        last[m] = found
-    return found
+                        if count < len(click):
+                            click[count] = n
+                        count += 1
+        last[m] = count
+    return count
 
 
 class Parts(NamedTuple):

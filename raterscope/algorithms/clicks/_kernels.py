@@ -58,9 +58,9 @@ def density_pairs(
     left, top, side = grid[0], grid[1], grid[2]
     columns, rows = int(grid[3]), int(grid[4])
     total[:] = 0.0
-    found = 0
+    count = 0
     for m in range(len(weight)):
-        start[m] = found
+        start[m] = count
         if weight[m] <= 0.0:
             continue
         xx, xy, yy = covariance[m, 0], covariance[m, 1], covariance[m, 2]
@@ -78,14 +78,14 @@ def density_pairs(
                 distance = (yy * dx * dx - 2.0 * xy * dx * dy + xx * dy * dy) / determinant
                 if distance > gate:
                     continue
-                if found < len(click):
+                if count < len(click):
                     density = height * np.exp(-0.5 * distance)
-                    click[found] = n
-                    value[found] = density
+                    click[count] = n
+                    value[count] = density
                     total[n] += density
-                found += 1
-    start[len(weight)] = found
-    return found
+                count += 1
+    start[len(weight)] = count
+    return count
 
 
 @compiled(error_model="numpy")

@@ -137,7 +137,7 @@ class Review:
 
 def reviews_of(
     judged: Sequence[tuple[Problem, Ascent]],
-    places: Sequence[FloatArray],
+    log_odds_of: Sequence[FloatArray],
     honest: Sequence[FloatArray],
     undecided: Sequence[FloatArray] | None,
 ) -> tuple[list[Review | None], list[Review | None]]:
@@ -148,7 +148,7 @@ def reviews_of(
     Parameters
     ----------
     judged : sequence of (Problem, Ascent)
-    places : sequence of (M,) float64
+    log_odds_of : sequence of (M,) float64
         Log odds of the share of votes on the clusters of each image.
     honest : sequence of (M,) float64
         Expected h before any decision.
@@ -162,19 +162,19 @@ def reviews_of(
         for problem, ascent in judged
     ]
     problems = [problem for problem, _ in judged]
-    known = [one.known & (one.control is not False) for one in problems]
+    known = [problem.known & (problem.control is not False) for problem in problems]
     looking = apart if undecided is None else undecided
     chance = [look * h for look, h in zip(looking, honest, strict=True)]
-    passed = _passed(known, [one.truth for one in problems], chance)
-    left = [
-        np.where(problem.viewed & ~problem.known, 1.0, one) if problem.viewed is not None else one
-        for one, problem in zip(passed, problems, strict=True)
+    passed = _passed(known, [problem.truth for problem in problems], chance)
+    passed_of = [
+        np.where(problem.viewed & ~problem.known, 1.0, chance) if problem.viewed is not None else chance
+        for chance, problem in zip(passed, problems, strict=True)
     ]
     before, after = (
         [
-            _review(problem, decided, place, look, skipped) if problem.prior.places else None
-            for problem, decided, place, look, skipped in zip(
-                problems, known, places, looking, left, strict=True
+            _review(problem, decided, log_odds, look, skipped) if problem.prior.places else None
+            for problem, decided, log_odds, look, skipped in zip(
+                problems, known, log_odds_of, looking, passed_of, strict=True
             )
         ]
         for looking in (undecided or apart, apart)
@@ -183,19 +183,19 @@ def reviews_of(
 
 
 def _review(
-    problem: Problem, known: BoolArray, place: FloatArray, look: FloatArray, left: FloatArray
+    problem: Problem, known: BoolArray, log_odds: FloatArray, look: FloatArray, skipped: FloatArray
 ) -> Review | None:
     marked = np.diff(problem.marks_by_cluster.indptr)
     decided = known & ((problem.truth == 0) | (marked >= FEWEST))
-    rows = decided | (left > NEGLIGIBLE)
+    rows = decided | (skipped > NEGLIGIBLE)
     if not rows.any():
         return None
     outcome = np.where(decided, problem.truth, -1)[rows]
     fine = np.where(outcome < 0, 4, 20)  # what was left weighs less, and there is more of it
-    about = np.round(np.column_stack([place[rows] * fine, look[rows] * 5 * fine, outcome]))
+    about = np.round(np.column_stack([log_odds[rows] * fine, look[rows] * 5 * fine, outcome]))
     _, first, kind = np.unique(about, axis=0, return_index=True, return_inverse=True)
-    times = np.bincount(kind.ravel(), np.where(decided, 1.0, left)[rows]).astype(np.float64)
-    return Review(place[rows][first], look[rows][first], outcome[first].astype(np.int64), times)
+    times = np.bincount(kind.ravel(), np.where(decided, 1.0, skipped)[rows]).astype(np.float64)
+    return Review(log_odds[rows][first], look[rows][first], outcome[first].astype(np.int64), times)
 
 
 def _passed(
@@ -214,9 +214,9 @@ def _passed(
     chance : sequence of (M,) float64
         Probability of a structure before any decision.
     """
-    every, distance = np.concatenate(known), [abs(one - 0.5) for one in chance]
+    every, distance = np.concatenate(known), [abs(probability - 0.5) for probability in chance]
     if np.count_nonzero(every) < FEWEST_IN_ORDER:
-        return [np.zeros(len(one)) for one in known]
+        return [np.zeros(len(decided)) for decided in known]
     far, steps = _in_order(every, np.concatenate(distance))
     by_image = [_in_order(*pair) for pair in zip(known, distance, strict=True)]
     through_images = sum(np.log(2) + own for _, own in by_image)
@@ -230,8 +230,8 @@ def _passed(
     weight = np.exp(lengths.min() - lengths)
     _, in_run, in_images = weight / weight.sum()
     return [
-        np.where(decided, 0.0, in_run * (places <= far) + in_images * (places <= own))
-        for decided, places, (own, _) in zip(known, distance, by_image, strict=True)
+        np.where(decided, 0.0, in_run * (away <= far) + in_images * (away <= own))
+        for decided, away, (own, _) in zip(known, distance, by_image, strict=True)
     ]
 
 
@@ -270,7 +270,7 @@ def _in_no_order(known: BoolArray, distance: FloatArray) -> float:
 
 def habit_prior(reviews: Sequence[Review | None]) -> FloatArray:
     """Return the log prior probability (H,) of the habits; one for all where nothing was left."""
-    if not any((one.outcome < 0).any() for one in reviews if one is not None):
+    if not any((review.outcome < 0).any() for review in reviews if review is not None):
         return np.zeros(1)
     return np.asarray(np.repeat(np.log(USUAL / len(RECORDED)), len(RECORDED)))
 
@@ -292,21 +292,21 @@ def log_likelihood(review: Review, level: FloatArray, slope: FloatArray, habits:
     every = (HABITS[:, None, :] * RECORDED[:, None]).reshape(-1, 2)
     record = every if habits > 1 else np.ones((1, 2))
     decided = np.zeros((len(level), len(slope), len(WRONG), 1))
-    left = np.zeros((len(level), len(slope), len(WRONG) - len(CAREFUL) + 1, habits))
+    undecided = np.zeros((len(level), len(slope), len(WRONG) - len(CAREFUL) + 1, habits))
     share = np.append(CAREFUL.mean(), WRONG[len(CAREFUL) :])[:, None]
-    for place, look, outcome, times in zip(
+    for log_odds, look, outcome, times in zip(
         review.place, review.look, review.outcome, review.times, strict=True
     ):
-        chance = (look / (1 + np.exp(-(level[:, None] + slope * place))))[:, :, None, None]
+        chance = (look / (1 + np.exp(-(level[:, None] + slope * log_odds))))[:, :, None, None]
         if outcome < 0:
             judged = chance * (1 - 2 * share) + share
-            left += times * np.log1p(-(record[:, 0] * judged + record[:, 1] * (1 - judged)))
+            undecided += times * np.log1p(-(record[:, 0] * judged + record[:, 1] * (1 - judged)))
         else:
             judged = chance * (1 - 2 * WRONG[:, None]) + WRONG[:, None]
             decided += times * np.log(judged if outcome else 1 - judged)
-            left += times * np.log(record[:, 1 - outcome])
+            undecided += times * np.log(record[:, 1 - outcome])
     of_careful = np.maximum(np.arange(len(WRONG)) - len(CAREFUL) + 1, 0)
-    return np.asarray(decided + left[:, :, of_careful])
+    return np.asarray(decided + undecided[:, :, of_careful])
 
 
 APART = np.array([0.0, 0.35, 0.7, 1.2, 1.8, 2.5, 3.3])
@@ -382,33 +382,33 @@ class ScoreFit:
     way: FloatArray
 
 
-def gather_scores(problems: Sequence[Problem], places: Sequence[FloatArray]) -> ScoredClusters | None:
+def gather_scores(problems: Sequence[Problem], log_odds_of: Sequence[FloatArray]) -> ScoredClusters | None:
     """Rank the scores of a run; None where no image has any.
 
     Parameters
     ----------
     problems : sequence of Problem
-    places : sequence of (M,) float64
+    log_odds_of : sequence of (M,) float64
         Log odds of the share of votes on the clusters of each image.
     """
-    scores = [one.score for one in problems if one.score is not None]
+    scores = [problem.score for problem in problems if problem.score is not None]
     if not sum(map(len, scores)):
         return None
     from scipy.stats import rankdata  # it takes a second to load
 
     every = np.concatenate(scores)
-    found = np.isfinite(every)
+    detected = np.isfinite(every)
     rank = np.full(len(every), 0.5)
-    rank[found] = (rankdata(every[found]) - 0.5) / max(int(found.sum()), 1)
-    given = [np.full(len(one.count), one.score is not None) for one in problems]
-    chosen = np.concatenate(given)
+    rank[detected] = (rankdata(every[detected]) - 0.5) / max(int(detected.sum()), 1)
+    searched = [np.full(len(problem.count), problem.score is not None) for problem in problems]
+    chosen = np.concatenate(searched)
     return ScoredClusters(
-        given,
+        searched,
         rank,
-        found,
-        np.concatenate(places)[chosen],
-        np.concatenate([one.known for one in problems])[chosen],
-        np.concatenate([one.truth for one in problems])[chosen],
+        detected,
+        np.concatenate(log_odds_of)[chosen],
+        np.concatenate([problem.known for problem in problems])[chosen],
+        np.concatenate([problem.truth for problem in problems])[chosen],
     )
 
 
@@ -428,13 +428,13 @@ def fit_scores(clusters: ScoredClusters, posterior: FloatArray) -> ScoreFit:
         mixed = chance * np.exp(present) + (1 - chance) * np.exp(absent)
         log.append(np.log(weight) + worth @ np.log(np.maximum(mixed, TINY)))
         ratios.append(np.exp(present - absent))
-    way, ratio = np.exp(np.array(log) - max(log)), np.array(ratios)
+    node_weight, ratio = np.exp(np.array(log) - max(log)), np.array(ratios)
     parts, at = [], 0
-    for given in clusters.given:
-        number = int(given.sum())
-        parts.append(ratio[:, at : at + number] if number else np.ones((len(ratio), len(given))))
+    for searched in clusters.given:
+        number = int(searched.sum())
+        parts.append(ratio[:, at : at + number] if number else np.ones((len(ratio), len(searched))))
         at += number
-    return ScoreFit(parts, way / way.sum())
+    return ScoreFit(parts, node_weight / node_weight.sum())
 
 
 def _densities(
@@ -443,30 +443,32 @@ def _densities(
     """Return each node's prior, and the log densities (N,) on structures and on others, over that on all."""
     from scipy.special import log_ndtr, ndtr
 
-    share, place, between = _places(clusters, chance)
-    found, prior = clusters.found, _prior()
-    lost = 1 - float((found.sum() + 0.5) / (len(found) + 1))
+    share, log_odds, between = _places(clusters, chance)
+    detected, prior = clusters.found, _prior()
+    lost = 1 - float((detected.sum() + 0.5) / (len(detected) + 1))
     for depth, alike in enumerate(ALIKE):
-        width, expected = np.sqrt(1 - alike**2), alike * place
+        width, expected = np.sqrt(1 - alike**2), alike * log_odds
         for row, keener in enumerate(FOUND):
             bound = float(_quantiles(np.array([lost]), share, keener + alike * between)[0])
             present = share * float(ndtr(keener + alike * between - bound))
             among = present / (present + (1 - share) * float(ndtr(-bound)))
             away = (bound - expected) / width
-            seen = np.where(found, log_ndtr(-away), log_ndtr(away))
+            seen = np.where(detected, log_ndtr(-away), log_ndtr(away))
             away = away - keener / width
-            seen_present = np.where(found, log_ndtr(-away), log_ndtr(away))
+            seen_present = np.where(detected, log_ndtr(-away), log_ndtr(away))
             for column, apart in enumerate(APART):
                 mean = apart + alike * between
                 score = _quantiles(clusters.rank, among, mean)
                 base = np.logaddexp(np.log(among) + _normal(score - mean), np.log1p(-among) + _normal(score))
                 scores = [
-                    np.where(found, _normal((score - shift - expected) / width) - np.log(width) - base, 0.0)
+                    np.where(
+                        detected, _normal((score - shift - expected) / width) - np.log(width) - base, 0.0
+                    )
                     for shift in (apart, 0.0)
                 ]
-                whole = np.where(found, np.log1p(-lost), np.log(lost))
+                marginal = np.where(detected, np.log1p(-lost), np.log(lost))
                 weight = prior[row, column, depth]
-                yield weight, seen_present + scores[0] - whole, seen + scores[1] - whole
+                yield weight, seen_present + scores[0] - marginal, seen + scores[1] - marginal
 
 
 def _prior() -> FloatArray:
@@ -480,24 +482,24 @@ def _prior() -> FloatArray:
 
 def _places(clusters: ScoredClusters, chance: FloatArray) -> tuple[float, FloatArray, float]:
     """Return the share of structures, where votes (N,) lie among others, and where structures do."""
-    worth, place = clusters.worth, clusters.place
+    worth, log_odds = clusters.worth, clusters.place
     share = float(np.clip(chance @ worth / worth.sum(), 1e-4, 1 - 1e-4))
     middle, square = [], 0.0
-    for one in (chance * worth, (1 - chance) * worth):
-        whole = max(float(one.sum()), TINY)
-        middle.append(float(one @ place) / whole)
-        square += float(one @ place**2) - middle[-1] ** 2 * whole
+    for weight in (chance * worth, (1 - chance) * worth):
+        total = max(float(weight.sum()), TINY)
+        middle.append(float(weight @ log_odds) / total)
+        square += float(weight @ log_odds**2) - middle[-1] ** 2 * total
     spread = max(float(np.sqrt(max(square / worth.sum(), 0.0))), 0.1)
-    return share, (place - middle[1]) / spread, (middle[0] - middle[1]) / spread
+    return share, (log_odds - middle[1]) / spread, (middle[0] - middle[1]) / spread
 
 
 def _quantiles(rank: FloatArray, share: float, apart: float) -> FloatArray:
     """Return the scores at ranks, for a share of structures and a distance."""
     from scipy.special import ndtr
 
-    whole = share * ndtr(PLACES - apart) + (1 - share) * ndtr(PLACES)
-    return np.asarray(np.interp(rank, whole, PLACES))
+    cumulative = share * ndtr(PLACES - apart) + (1 - share) * ndtr(PLACES)
+    return np.asarray(np.interp(rank, cumulative, PLACES))
 
 
-def _normal(place: FloatArray) -> FloatArray:
-    return np.asarray(-0.5 * place**2 - 0.5 * np.log(2 * np.pi))
+def _normal(value: FloatArray) -> FloatArray:
+    return np.asarray(-0.5 * value**2 - 0.5 * np.log(2 * np.pi))

@@ -172,8 +172,8 @@ class _Mixture:
             self.path.penalty if annihilate and self.path.form == "corrected" else -1.0,
             self.path.floor, self.path.ceiling, mean, covariance, support, spread,
         )  # fmt: skip
-        left = np.maximum(support - self.path.penalty, 0.0)
-        weight = left / left.sum() if left.any() else left
+        remaining = np.maximum(support - self.path.penalty, 0.0)
+        weight = remaining / remaining.sum() if remaining.any() else remaining
         reliability = state.reliability
         if self.path.outliers:
             with np.errstate(invalid="ignore"):

@@ -92,9 +92,9 @@ def marks_of(rate: FloatArray) -> FloatArray:
     """
     chance = np.zeros((len(rate) + 1, *rate.shape[1:]))
     chance[0] = 1.0
-    for number, one in enumerate(rate):
-        chance[1 : number + 2] = chance[1 : number + 2] * (1 - one) + chance[: number + 1] * one
-        chance[0] *= 1 - one
+    for number, own_rate in enumerate(rate):
+        chance[1 : number + 2] = chance[1 : number + 2] * (1 - own_rate) + chance[: number + 1] * own_rate
+        chance[0] *= 1 - own_rate
     return chance
 
 
@@ -128,13 +128,13 @@ def found_later(joins: FloatArray, annotators: int, more: int, crowd: float | No
     first = ndtri(found(joins[:, None], now))[:, :, None]
     second = ndtri(found(joins[:, None, None], now[:, None] + np.arange(more + 1.0)))
     # The bivariate normal distribution as an integral over the correlation's angle (Drezner and Wesolowsky).
-    whole = np.arcsin(np.sqrt(crowd / (crowd + more)))
+    total = np.arcsin(np.sqrt(crowd / (crowd + more)))
     both: FloatArray = ndtr(first) * ndtr(second)
     squares, product = first**2 + second**2, 2 * first * second
     for node, weight in zip(_NODES, _WEIGHTS, strict=True):
-        angle = whole * (node + 1) / 2
+        angle = total * (node + 1) / 2
         exponent = -(squares - product * np.sin(angle)) / (2 * np.cos(angle) ** 2)
-        both = both + weight * whole / (4 * np.pi) * np.exp(exponent)
+        both = both + weight * total / (4 * np.pi) * np.exp(exponent)
     return np.clip(both, 0, np.minimum(ndtr(first), ndtr(second)))
 
 
@@ -158,16 +158,16 @@ def unseen(rate: FloatArray, joins: FloatArray, worth: FloatArray) -> tuple[Floa
     unseen : (Q, K) float64
     marked : (Q, R, K) float64
     """
-    stray, there = 1 - joins[:, None], worth[:, None]
-    counted = there * rate
-    each = 1 - counted + counted * stray[:, :, None]
-    every = each.prod(axis=1)
+    stray, weight = 1 - joins[:, None], worth[:, None]
+    counted = weight * rate
+    factor = 1 - counted + counted * stray[:, :, None]
+    every = factor.prod(axis=1)
     none = (1 - counted).prod(axis=0)
-    marked = rate * every[:, None] / each
+    marked = rate * every[:, None] / factor
     if (worth < 1).any():
-        nobody = none / (1 - counted)
-        alone = nobody + (every[:, None] / each - nobody) / stray[:, :, None]
-        marked = there * marked + (1 - there) * rate * alone
+        unmarked = none / (1 - counted)
+        alone = unmarked + (every[:, None] / factor - unmarked) / stray[:, :, None]
+        marked = weight * marked + (1 - weight) * rate * alone
     return none + (every - none) / stray, marked
 
 
@@ -280,9 +280,9 @@ def crowd_of(problem: Problem, fusion: Fusion) -> Crowd:
     for _ in range(HIDDEN):
         rate = rates_at(state.odds, prior.shift)
         lost, marked = unseen(rate, levels, problem.worth)
-        whole = donors @ now.structure / np.maximum(1 - lost, EDGE)
-        counts = (whole * lost).sum(axis=0) + now.structure.sum(axis=0)
-        hits = problem.marks @ now.present + np.einsum("qrk,qk->r", marked, whole)
+        total = donors @ now.structure / np.maximum(1 - lost, EDGE)
+        counts = (total * lost).sum(axis=0) + now.structure.sum(axis=0)
+        hits = problem.marks @ now.present + np.einsum("qrk,qk->r", marked, total)
         before = np.broadcast_to(counts, rate.shape)
         odds = log_odds(hits, before, prior.shift, (prior.hit, prior.miss), state.odds)
         share = counts + usual

@@ -196,21 +196,21 @@ def _open(crowd: Crowd, new: FloatArray, tick: Callable[[], None]) -> int:
     from raterscope.algorithms.clicks._crowd_kernels import Parts
 
     chosen, count = crowd.crowded(crowd.near(new, AROUND * crowd.scatter), tick)
-    places = np.column_stack([crowd.cells.x[chosen], crowd.cells.y[chosen]])
-    apart = ~_within(APART * crowd.scatter, places, crowd.parts.mean)
+    positions = np.column_stack([crowd.cells.x[chosen], crowd.cells.y[chosen]])
+    apart = ~_within(APART * crowd.scatter, positions, crowd.parts.mean)
     weight = None if crowd.model.once else count[apart] / crowd.number
     added = crowd.begun(chosen[apart], weight)
     crowd.parts = Parts(*(np.concatenate(pair) for pair in zip(crowd.parts, added, strict=True)))
     return int(apart.sum())
 
 
-def _within(reach: float, places: FloatArray, others: FloatArray) -> BoolArray:
+def _within(reach: float, positions: FloatArray, others: FloatArray) -> BoolArray:
     """Return which places have one of the others within reach."""
     from scipy.spatial import cKDTree
 
-    if not len(others) or not len(places):
-        return np.zeros(len(places), dtype=bool)
-    return np.asarray(cKDTree(others).query(places, distance_upper_bound=reach)[0] < reach)
+    if not len(others) or not len(positions):
+        return np.zeros(len(positions), dtype=bool)
+    return np.asarray(cKDTree(others).query(positions, distance_upper_bound=reach)[0] < reach)
 
 
 def _remembered(crowd: Crowd, habits: Habits) -> CrowdMemory:

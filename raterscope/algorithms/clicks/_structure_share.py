@@ -82,7 +82,7 @@ BINS = 10
 
 def absent_probability(problems: Sequence[Problem]) -> float:
     """Return the prior probability that a run holds no structure, from how its votes are distributed."""
-    ratio = log_ratio([one.count for one in problems], [one.crowd for one in problems])
+    ratio = log_ratio([problem.count for problem in problems], [problem.crowd for problem in problems])
     odds = ABSENT / (1 - ABSENT) * np.exp(min(BELIEVED_VOTES * ratio, 0.0))
     return float(odds / (1 + odds))
 
@@ -102,16 +102,16 @@ def log_ratio(counts: Sequence[FloatArray], crowds: Sequence[float]) -> float:
     """
     seen, expected = np.zeros(BINS), np.zeros((len(ARTEFACTS), BINS))
     for count, crowd in zip(counts, crowds, strict=True):
-        whole = int(min(max(round(crowd), 1), BELIEVED))
-        votes = np.clip(np.rint(count * whole / max(crowd, 1.0)), 0, whole).astype(np.int64)
-        fewest = min(max(FOUND, -(-whole // BINS)), whole)
+        trials = int(min(max(round(crowd), 1), BELIEVED))
+        votes = np.clip(np.rint(count * trials / max(crowd, 1.0)), 0, trials).astype(np.int64)
+        fewest = min(max(FOUND, -(-trials // BINS)), trials)
         votes = votes[votes >= fewest]
         if len(votes):
-            number = np.arange(fewest, whole + 1)
-            classes = np.minimum(number * BINS // whole, BINS - 1)
-            seen += np.bincount(np.minimum(votes * BINS // whole, BINS - 1), minlength=BINS)
+            number = np.arange(fewest, trials + 1)
+            classes = np.minimum(number * BINS // trials, BINS - 1)
+            seen += np.bincount(np.minimum(votes * BINS // trials, BINS - 1), minlength=BINS)
             for row, shape in enumerate(ARTEFACTS):
-                chance = _chance(number, whole, shape)
+                chance = _chance(number, trials, shape)
                 expected[row] += len(votes) * np.bincount(classes, chance, minlength=BINS)
     filled = seen > 0
     if not filled.any():
@@ -120,12 +120,12 @@ def log_ratio(counts: Sequence[FloatArray], crowds: Sequence[float]) -> float:
     return float(fit.max() - seen[filled] @ np.log(seen[filled])) + (np.count_nonzero(filled) - 1) / 2
 
 
-def _chance(number: np.ndarray, whole: int, shape: tuple[float, float]) -> FloatArray:
+def _chance(number: np.ndarray, trials: int, shape: tuple[float, float]) -> FloatArray:
     """Return the probability of each of some numbers of votes on an artefact, which sum to one."""
     from scipy.special import betaln, gammaln
 
-    log = betaln(shape[0] + number, shape[1] + whole - number)
-    log += gammaln(whole + 1) - gammaln(number + 1) - gammaln(whole - number + 1)
+    log = betaln(shape[0] + number, shape[1] + trials - number)
+    log += gammaln(trials + 1) - gammaln(number + 1) - gammaln(trials - number + 1)
     chance = np.exp(log - log.max())
     return np.asarray(chance / chance.sum())
 
@@ -163,7 +163,7 @@ def known_shares(
 
 
 def _expected(problems: Sequence[Problem], structures: Sequence[FloatArray], zero: FloatArray) -> FloatArray:
-    prior = next((one.prior for one in problems if one.prior.expected is not None), None)
+    prior = next((problem.prior for problem in problems if problem.prior.expected is not None), None)
     total = sum(len(problem.count) for problem in problems)
     if prior is None or prior.expected is None or not total:
         return zero
@@ -186,15 +186,15 @@ def _controls(
     structures: Sequence[FloatArray],
     zero: FloatArray,
 ) -> FloatArray:
-    negative = [float(look.sum()) for one, look in zip(problems, looks, strict=True) if one.control is False]
+    negative = [float(look.sum()) for own, look in zip(problems, looks, strict=True) if own.control is False]
     value = zero
-    for one, present in zip(problems, structures, strict=True):
-        if one.control:
+    for problem, present in zip(problems, structures, strict=True):
+        if problem.control:
             value = value + np.log(-np.expm1(-np.maximum(present, TINY)))
     others = [
         float(look.sum()) - present
-        for one, look, present in zip(problems, looks, structures, strict=True)
-        if one.control is not False
+        for own, look, present in zip(problems, looks, structures, strict=True)
+        if own.control is not False
     ]
     if not negative or not others:
         return value
@@ -281,10 +281,10 @@ class Honesty:
         """Weigh the scores as well: posteriors (M, ...) of the clusters, by votes and with scores."""
         if not self.way.size:
             return posterior
-        found = np.zeros(posterior.shape)
+        scored = np.zeros(posterior.shape)
         for weight, ratio in zip(self.way, self.ratio, strict=True):
-            found += weight * _times(posterior, ratio.reshape(-1, *[1] * (posterior.ndim - 1)))
-        return found
+            scored += weight * _times(posterior, ratio.reshape(-1, *[1] * (posterior.ndim - 1)))
+        return scored
 
     def scored_draws(self, generator: np.random.Generator, drawn: FloatArray) -> FloatArray:
         """Weigh the scores as well, in one of the ways for each of D draws of the posteriors: (D, M)."""
@@ -340,17 +340,19 @@ def honesty_of(
     level = [_normal(LEVEL, 4.5, 1.0), _normal(LEVEL, 1.0, 1.5), _normal(LEVEL, -4.0, 1.0)]
     slope = [_normal(SLOPE, 1.5, 0.5)] * 2 + [_normal(SLOPE, 0.0, 0.5)]
     shares = [problem.count / (problem.crowd or 1.0) for problem, _ in judged]
-    places = [Honesty(np.empty(0), shift).place(one) for shift, one in zip(shifts, shares, strict=True)]
+    log_odds_of = [
+        Honesty(np.empty(0), shift).place(share) for shift, share in zip(shifts, shares, strict=True)
+    ]
     prior = np.log(np.einsum("k,ka,kb->kab", kinds, level, slope) + TINY**20)
-    scored = gather_scores([problem for problem, _ in judged], places)
-    prior = prior + _known(judged, places, undecided)
+    scored = gather_scores([problem for problem, _ in judged], log_odds_of)
+    prior = prior + _known(judged, log_odds_of, undecided)
     spread = _spread()
     before = _blurred(spread, np.exp(prior - prior.max()).sum(axis=0))
     images = [Honesty(before, shift) for shift in shifts]
     first, second = reviews_of(
         judged,
-        places,
-        [one.mean(share) for one, share in zip(images, shares, strict=True)],
+        log_odds_of,
+        [image.mean(share) for image, share in zip(images, shares, strict=True)],
         undecided,
     )
     habits = habit_prior(first)
@@ -358,19 +360,19 @@ def honesty_of(
     common = _common(prior, first, second, loss, spread, watch)
     rest = _blurred(spread, common.sum(axis=(2, 3)))
     selected = selected_probability(common.sum(axis=(0, 1, 2)))
-    found = []
-    for image, ((problem, _), shift, one) in enumerate(zip(judged, shifts, second, strict=True)):
+    honesties = []
+    for image, ((problem, _), shift, review) in enumerate(zip(judged, shifts, second, strict=True)):
         weight = rest
-        if one is not None:
-            likely, weighed, _ = _weighed(one, spread, len(habits))
+        if review is not None:
+            likely, weighed, _ = _weighed(review, spread, len(habits))
             weight = (likely * np.tensordot(spread.T, common / weighed, 1)).sum(axis=(2, 3))
             weight /= weight.sum()
         if problem.prior.places:
-            found.append(Honesty(weight, shift, selected, before=before))
+            honesties.append(Honesty(weight, shift, selected, before=before))
         else:
-            found.append(Honesty(np.empty(0), shift, selected))
+            honesties.append(Honesty(np.empty(0), shift, selected))
         watch(0.5 + (image + 1) / (2 * len(judged)), "weighing the decisions")
-    return found if scored is None else _with_scores(judged, found, shares, scored)
+    return honesties if scored is None else _with_scores(judged, honesties, shares, scored)
 
 
 def _common(
@@ -393,15 +395,15 @@ def _common(
     """
     likely = [np.zeros((1, 1, 1, 1)), np.zeros((1, 1, 1, 1))]
     for image, reviews in enumerate(zip(first, second, strict=True)):
-        for turn, one in enumerate(reviews):
-            if one is not None:
-                _, weighed, scale = _weighed(one, spread, prior.shape[-1])
+        for turn, review in enumerate(reviews):
+            if review is not None:
+                _, weighed, scale = _weighed(review, spread, prior.shape[-1])
                 likely[turn] = likely[turn] + np.log(weighed) + scale
         watch((image + 1) / (2 * len(first)), "weighing the decisions")
     axes = (1, 2, 3, 4)
     before, after = (
-        np.logaddexp.reduce(np.broadcast_to(prior + one, _whole(prior)).reshape(len(prior), -1), axis=1)
-        for one in likely
+        np.logaddexp.reduce(np.broadcast_to(prior + evidence, _whole(prior)).reshape(len(prior), -1), axis=1)
+        for evidence in likely
     )
     gain = np.logaddexp.reduce(after[:-1]) - max(loss, 0.0) - np.logaddexp.reduce(before[:-1])
     kinds = before + np.append(np.full(len(before) - 1, PREDICTED_AFTER * max(gain, 0.0)), 0.0)
@@ -440,15 +442,17 @@ def _blurred(spread: FloatArray, common: FloatArray) -> FloatArray:
 
 def _known(
     judged: Sequence[tuple[Problem, Ascent]],
-    places: Sequence[FloatArray],
+    log_odds_of: Sequence[FloatArray],
     undecided: Sequence[FloatArray] | None,
 ) -> FloatArray:
     """Return the log probability (A, B) of what is known besides votes and decisions."""
     problems = [problem for problem, _ in judged]
-    if all(one.prior.expected is None and one.control is None for one in problems):
+    if all(problem.prior.expected is None and problem.control is None for problem in problems):
         return np.zeros((len(LEVEL), len(SLOPE)))
     seen = undecided or [looks(problem, ascent.state, clamped=False)[0].present for problem, ascent in judged]
-    chances = [1 / (1 + np.exp(-(LEVEL[:, None, None] + SLOPE[:, None] * place))) for place in places]
+    chances = [
+        1 / (1 + np.exp(-(LEVEL[:, None, None] + SLOPE[:, None] * log_odds))) for log_odds in log_odds_of
+    ]
     return known_shares(problems, seen, chances)
 
 
@@ -460,8 +464,8 @@ def _with_scores(
 ) -> list[Honesty]:
     """Learn from the clusters of all images, at their posteriors by votes, how scores tell structures."""
     posteriors = [
-        (ascent.looks.present * honesty.mean(share))[given]
-        for (_, ascent), honesty, share, given in zip(judged, honesties, shares, scored.given, strict=True)
+        (ascent.looks.present * honesty.mean(share))[searched]
+        for (_, ascent), honesty, share, searched in zip(judged, honesties, shares, scored.given, strict=True)
     ]
     fit = fit_scores(scored, np.concatenate(posteriors))
     return [

@@ -71,13 +71,13 @@ def weigh(
     """
     quiet = np.zeros(len(shift))
     missed = _omitted(odds, chance, shift, worth, quiet)
-    said, likely = odds, np.log(chance / (1 - chance))
+    evidence, likely = odds, np.log(chance / (1 - chance))
     if len(worth):
-        said, likely = worth * said, worth * likely
+        evidence, likely = worth * evidence, worth * likely
     for m in range(len(count)):
         own, met = 0.0, missed
         for p in range(first[m], first[m + 1]):
-            own += said[annotator[p]]
+            own += evidence[annotator[p]]
             met += likely[annotator[p]]
         by_chance[m] = met
         for k in range(len(shift)):
@@ -181,7 +181,7 @@ def tally(
 
 
 @compiled(error_model="numpy")
-def newton(hit: Array, nodes: Array, shift: Array, whole: Array, odds: Array) -> None:
+def newton(hit: Array, nodes: Array, shift: Array, total: Array, odds: Array) -> None:
     """Maximise over each annotator's log odds of a mark, by Newton's method.
 
     Parameters
@@ -191,7 +191,7 @@ def newton(hit: Array, nodes: Array, shift: Array, whole: Array, odds: Array) ->
     nodes : (R or 1, K) float64
         Clusters at each node, that each annotator saw or all did.
     shift : (K,) float64
-    whole : (R,) float64
+    total : (R,) float64
         Marks and omissions of the prior, at shift 0.
     odds : (R,) float64
         To begin with; overwritten.
@@ -201,8 +201,8 @@ def newton(hit: Array, nodes: Array, shift: Array, whole: Array, odds: Array) ->
         value = odds[r]
         for _ in range(50):
             chance = 1 / (1 + np.exp(-min(max(value, -40.0), 40.0)))
-            slope = hit[r] - chance * whole[r]
-            curve = chance * (1 - chance) * whole[r] + 1e-6
+            slope = hit[r] - chance * total[r]
+            curve = chance * (1 - chance) * total[r] + 1e-6
             for k in range(len(shift)):
                 chance = 1 / (1 + np.exp(-min(max(value + shift[k], -40.0), 40.0)))
                 slope -= chance * nodes[row, k]
@@ -222,21 +222,21 @@ def _sum(values: Array) -> float:
         for value in values:
             total += value
         return total
-    whole = len(values) - len(values) % 8
+    aligned = len(values) - len(values) % 8
     lane = values[:8].copy()
-    for begin in range(8, whole, 8):
+    for begin in range(8, aligned, 8):
         for i in range(8):
             lane[i] += values[begin + i]
     total = ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]))
-    for i in range(whole, len(values)):
+    for i in range(aligned, len(values)):
         total += values[i]
     return float(total)
 
 
 @compiled(error_model="numpy")
 def _clipped_rate(right: float, wrong: float) -> float:
-    whole = right + wrong
-    rate = right / whole if whole > 0.0 else 0.5
+    total = right + wrong
+    rate = right / total if total > 0.0 else 0.5
     return min(max(rate, EDGE), 1.0 - EDGE)
 
 
@@ -244,8 +244,8 @@ def _clipped_rate(right: float, wrong: float) -> float:
 def ascend(
     iterations: int, tolerance: float, former: float, first: Array, annotator: Array, count: Array,
     worth: Array, drawn: Array, rest: Array, known: Array, truth: Array, trust: float, hit: Array,
-    miss: Array, quiet: Array, false: Array, weights: Array, prior_kinds: Array, places: float, shift: Array,
-    prior_share: Array, strength: float, odds: Array, chance: Array, kinds: Array, share: Array,
+    miss: Array, quiet: Array, false: Array, weights: Array, prior_kinds: Array, clusters: float,
+    shift: Array, prior_share: Array, strength: float, odds: Array, chance: Array, kinds: Array, share: Array,
     structure: Array, artefact: Array, by_chance: Array, objective: Array,
 ) -> tuple[int, bool]:  # fmt: skip
     """Iterate E and M steps of a model with several nodes; give how many E steps were taken.
@@ -268,7 +268,7 @@ def ascend(
     weights : (R,) float64
         How much each annotator counts; ones where all count fully.
     prior_kinds : (3,), prior_share : (K,) float64
-    places : float
+    clusters : float
         As of `Prior`.
     shift : (K,) float64
     strength : float
@@ -294,7 +294,7 @@ def ascend(
         )  # fmt: skip
         shares[:3], shares[3:] = kinds, share
         value += held(believed_hit, believed_miss, own_quiet, own_false, odds, chance, prior_weights, shares)
-        if places:
+        if clusters:
             value -= _sum(kinds)  # of a Poisson process
         objective[iteration] = value
         if not np.isnan(former) and value - former <= tolerance * abs(value):
@@ -304,19 +304,19 @@ def ascend(
         tally(first, annotator, structure, artefact, by_chance, hits, marks, sums)
         newton(hits + hit, sums[:nodes].copy().reshape(1, nodes), shift, prior_votes, odds)
         for r in range(annotators):
-            if places:
+            if clusters:
                 chance[r] = _clipped_rate(false[r], quiet[r])
             else:
                 chance[r] = _clipped_rate(marks[r] + false[r], sums[nodes + 1] - marks[r] + quiet[r])
         present, absent = _sum(sums[:nodes]) + prior_kinds[0], sums[nodes + 1] + prior_kinds[2]
-        kinds[0], kinds[1], kinds[2] = present, sums[nodes] + prior_kinds[1], places
-        if not places:
+        kinds[0], kinds[1], kinds[2] = present, sums[nodes] + prior_kinds[1], clusters
+        if not clusters:
             total = present + kinds[1] + absent
             kinds[0] = min(max(present / total, EDGE), 1.0 - EDGE) if total > 0.0 else 0.5
             kinds[1], kinds[2] = 0.0, 1.0 - kinds[0]
         share[:] = sums[:nodes] + strength * prior_share
-        whole = _sum(share)
-        share[:] = share / whole if whole > 0.0 else prior_share
+        structures = _sum(share)
+        share[:] = share / structures if structures > 0.0 else prior_share
     return iterations, False
 
 
@@ -357,13 +357,13 @@ def draw(
         nodes[:] = np.nan
         quiet = np.zeros(len(shift))
         missed = _omitted(odds[d], chance[d], shift, worth, quiet)
-        said, likely = odds[d], np.log(chance[d] / (1 - chance[d]))
+        evidence, likely = odds[d], np.log(chance[d] / (1 - chance[d]))
         if len(worth):
-            said, likely = worth * said, worth * likely
+            evidence, likely = worth * evidence, worth * likely
         for m in range(len(artefact)):
             own, met = 0.0, missed - rest[m] + kinds[d, 2]
             for p in range(first[m], first[m + 1]):
-                own += said[annotator[p]]
+                own += evidence[annotator[p]]
                 met += likely[annotator[p]]
             if np.isnan(nodes[level[m]]):
                 at = trust * (counts[level[m]] * shift + quiet) + share

@@ -374,7 +374,8 @@ def _log_prior(problem: Problem, state: State) -> float:
 
     prior, worth = problem.prior, problem.worth
     hit, miss, quiet, false = (
-        worth * one for one in (prior.trust * prior.hit, prior.trust * prior.miss, prior.quiet, prior.false)
+        worth * strength
+        for strength in (prior.trust * prior.hit, prior.trust * prior.miss, prior.quiet, prior.false)
     )
     weights = np.concatenate([prior.kinds, prior.strength * prior.share])
     shares = np.concatenate([state.kinds, state.share])
@@ -410,18 +411,18 @@ def _shares(counts: FloatArray) -> FloatArray:
 
 def _rate(right: FloatArray, wrong: FloatArray) -> FloatArray:
     """Return right / (right + wrong), one half for 0/0, off the edges."""
-    whole = right + wrong
-    rate: FloatArray = np.full(len(whole), 0.5)
-    np.divide(right, whole, out=rate, where=whole > 0)
+    total = right + wrong
+    rate: FloatArray = np.full(len(total), 0.5)
+    np.divide(right, total, out=rate, where=total > 0)
     return np.minimum(np.maximum(rate, EDGE), 1 - EDGE)
 
 
 def _odds(problem: Problem, hits: FloatArray, nodes: FloatArray, odds: FloatArray) -> FloatArray:
     """Maximise over the log odds of a mark: at one node the share of hits, otherwise by Newton's method."""
     prior = problem.prior
-    there = float(nodes.sum())
+    structures = float(nodes.sum())
     if len(nodes) == 1:
-        rate = _rate(hits + prior.hit, np.maximum(there - hits, 0) + prior.miss)
+        rate = _rate(hits + prior.hit, np.maximum(structures - hits, 0) + prior.miss)
         return np.log(rate) - np.log1p(-rate)
     return log_odds(hits, nodes, prior.shift, (prior.hit, prior.miss), odds)
 

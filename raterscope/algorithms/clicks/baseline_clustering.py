@@ -183,9 +183,11 @@ def dbscan(clicks: Clicks, settings: DBSCANSettings | None = None, watch: Watch 
     watch(0.0, f"joining {len(clicks)} clicks")
     points = clicks.points - np.median(clicks.points, axis=0)
     worth = clicks.worth[clicks.annotator] * ROUNDED
-    found = DBSCAN(eps=settings.reach, min_samples=settings.least_neighbours).fit(points, sample_weight=worth)
+    fitted = DBSCAN(eps=settings.reach, min_samples=settings.least_neighbours).fit(
+        points, sample_weight=worth
+    )
     watch(1.0, "joined")
-    return clustering_of_labels(clicks, found.labels_.astype(np.int64))
+    return clustering_of_labels(clicks, fitted.labels_.astype(np.int64))
 
 
 def hdbscan(clicks: Clicks, settings: HDBSCANSettings | None = None, watch: Watch = silent) -> Clustering:
@@ -219,14 +221,14 @@ def hdbscan(clicks: Clicks, settings: HDBSCANSettings | None = None, watch: Watc
 
     watch(0.0, f"joining {len(clicks)} clicks")
     points = clicks.points - np.median(clicks.points, axis=0)
-    found = HDBSCAN(
+    fitted = HDBSCAN(
         min_cluster_size=settings.least_clicks,
         min_samples=settings.least_neighbours,
         allow_single_cluster=settings.single_cluster,
         copy=True,
     ).fit(points)
     watch(1.0, "joined")
-    return clustering_of_labels(clicks, found.labels_.astype(np.int64))
+    return clustering_of_labels(clicks, fitted.labels_.astype(np.int64))
 
 
 @dataclass(frozen=True)
@@ -283,9 +285,9 @@ def kmeans(clicks: Clicks, settings: KMeansSettings | None = None, watch: Watch 
     best, labels = np.inf, np.zeros(len(clicks), dtype=np.int64)
     for run in range(settings.restarts):
         share = part(watch, run / settings.restarts, (run + 1) / settings.restarts)
-        loss, found = _lloyd(clicks, points, count, settings, settings.seed + run, share)
+        loss, nearest = _lloyd(clicks, points, count, settings, settings.seed + run, share)
         if loss < best:
-            best, labels = loss, found
+            best, labels = loss, nearest
     return clustering_of_labels(clicks, labels)
 
 

@@ -273,8 +273,8 @@ def per_leukocyte(chance: FloatArray, leukocytes: float, times: float = 1.0, spr
         ratio /= spread
         return np.asarray(betainc(number / spread + 0.5, leukocytes + 0.5, ratio / (1 + ratio)))
 
-    found = _rate(chance, below, 1 / leukocytes)
-    return Rate(found.value * times, found.low * times, found.high * times)
+    rate = _rate(chance, below, 1 / leukocytes)
+    return Rate(rate.value * times, rate.low * times, rate.high * times)
 
 
 def infected_share(chance: FloatArray, red_cells: float, spread: float = 1.0) -> Rate:
@@ -307,8 +307,8 @@ def infected_share(chance: FloatArray, red_cells: float, spread: float = 1.0) ->
         healthy = np.maximum(red_cells - number, 0.0)
         return np.asarray(betainc(number / spread + 0.5, healthy / spread + 0.5, min(share, 1.0)))
 
-    found = _rate(chance, below, 1 / red_cells)
-    return Rate(found.value, found.low, min(found.high, 1.0))
+    rate = _rate(chance, below, 1 / red_cells)
+    return Rate(rate.value, rate.low, min(rate.high, 1.0))
 
 
 def volume_of(area: float, thickness: float) -> float:
@@ -322,10 +322,10 @@ def volume_of(area: float, thickness: float) -> float:
     return area * thickness / _CUBIC_MICROMETRES
 
 
-def _per_amount(chance: FloatArray, amount: float, spread: float, what: str) -> Rate:
+def _per_amount(chance: FloatArray, amount: float, spread: float, name: str) -> Rate:
     from scipy.special import gammainc
 
-    _refuse(amount, what)
+    _refuse(amount, name)
 
     def below(rate: float, number: FloatArray) -> FloatArray:
         return np.asarray(gammainc(number / spread + 0.5, rate * amount / spread))
@@ -333,9 +333,9 @@ def _per_amount(chance: FloatArray, amount: float, spread: float, what: str) -> 
     return _rate(chance, below, 1 / amount)
 
 
-def _refuse(amount: float, what: str) -> None:
+def _refuse(amount: float, name: str) -> None:
     if not 0 < amount < np.inf:
-        raise ValueError(f"{what} of {amount}; expected more than 0")
+        raise ValueError(f"{name} of {amount}; expected more than 0")
 
 
 def _rate(chance: FloatArray, below: Callable[[float, FloatArray], FloatArray], unit: float) -> Rate:
@@ -354,8 +354,8 @@ def _rate(chance: FloatArray, below: Callable[[float, FloatArray], FloatArray], 
     weight /= weight.sum()
     value = float(weight @ number) * unit
     # Nothing found is no ground for a rate above nothing: as is usual with this prior, it then begins at 0.
-    nothing = float(weight[number == 0].sum())
-    low = 0.0 if nothing >= _TAIL else _where(below, number, weight, _TAIL, value, unit)
+    none = float(weight[number == 0].sum())
+    low = 0.0 if none >= _TAIL else _where(below, number, weight, _TAIL, value, unit)
     return Rate(value, low, _where(below, number, weight, 1 - _TAIL, value, unit))
 
 

@@ -125,15 +125,15 @@ def first_annotators(clicks: Clicks, order: Sequence[int], count: int) -> Clicks
         R.
     """
     chosen = np.asarray(order, dtype=np.int64)[:count]
-    place = np.full(len(clicks.annotators), -1)
-    place[chosen] = np.arange(len(chosen))
-    rows = np.flatnonzero(place[clicks.annotator] >= 0)
-    rows = rows[np.argsort(place[clicks.annotator[rows]], kind="stable")]
+    rank = np.full(len(clicks.annotators), -1)
+    rank[chosen] = np.arange(len(chosen))
+    rows = np.flatnonzero(rank[clicks.annotator] >= 0)
+    rows = rows[np.argsort(rank[clicks.annotator[rows]], kind="stable")]
     return replace(
         clicks,
         x=clicks.x[rows],
         y=clicks.y[rows],
-        annotator=place[clicks.annotator[rows]],
+        annotator=rank[clicks.annotator[rows]],
         annotators=tuple(clicks.annotators[at] for at in chosen),
         time=None if clicks.time is None else clicks.time[rows],
         weights=None if clicks.weights is None else clicks.weights[chosen],
@@ -214,13 +214,13 @@ def measure_crowd_sizes(
     sizes = crowd_sizes(settings, max((len(clicks.annotators) for clicks, _ in images), default=1))
     methods = methods_of(plan, published=settings.published)
     streams = _streams(plan, published=settings.published) if settings.streamed else {}
-    found: Scores = {}
+    scores: Scores = {}
     total, done = max(1, settings.draws * len(images) * (len(sizes) + len(streams))), 0
     for draw in range(settings.draws):
         for number, (clicks, truth) in enumerate(images):
             generator = np.random.default_rng([settings.draw_seed, draw, number])
             order = generator.permutation(len(clicks.annotators)).tolist()
-            note = partial(_note, found, truth, radius)
+            note = partial(_note, scores, truth, radius)
             for size in sizes:
                 if size <= len(order):
                     step = part(watch, done / total, (done + 1) / total)
@@ -230,25 +230,25 @@ def measure_crowd_sizes(
                 step = part(watch, done / total, (done + 1) / total)
                 _follow(clicks, order, sizes, stream, partial(note, names=streamed), step)
                 done += 1
-    names = dict.fromkeys((stage, method) for stage in STAGES for of, method, _ in found if of == stage)
-    return tuple(_curve(stage, method, sizes, found) for stage, method in names)
+    names = dict.fromkeys((stage, method) for stage in STAGES for of, method, _ in scores if of == stage)
+    return tuple(_curve(stage, method, sizes, scores) for stage, method in names)
 
 
 def _streams(plan: FusionPlan, *, published: bool) -> dict[tuple[str, str], StreamPlan]:
     """Return the plans of streams by the names of their clustering and of the method after detection."""
-    found = {}
+    results = {}
     if isinstance(plan.clustering, OEMSettings) and isinstance(plan.detection, DEMSettings):
-        found[STREAM, STREAM] = StreamPlan(plan.clustering, plan.detection, plan.assignment)
+        results[STREAM, STREAM] = StreamPlan(plan.clustering, plan.detection, plan.assignment)
     if published:
         name = "OEM as printed, streamed"
-        found[name, f"{name}, DEM as printed"] = StreamPlan(
+        results[name, f"{name}, DEM as printed"] = StreamPlan(
             OEMSettings(as_printed=True), PUBLISHED_DEM, PUBLISHED_VOTES, StreamSettings(update="printed")
         )
-    return found
+    return results
 
 
 def _note(
-    found: Scores,
+    scores: Scores,
     truth: FloatArray,
     radius: float,
     size: int,
@@ -257,10 +257,10 @@ def _note(
 ) -> None:
     """Judge what a method found, after clustering and after detection; an empty name is passed over."""
     mean = fusion.clustering.mean
-    for stage, name, places in zip(STAGES, names, (mean, mean[fusion.detection.detected]), strict=True):
+    for stage, name, positions in zip(STAGES, names, (mean, mean[fusion.detection.detected]), strict=True):
         if name:
-            score = evaluate(places, truth, radius)
-            found.setdefault((stage, name, size), []).append((score.sensitivity, score.precision))
+            score = evaluate(positions, truth, radius)
+            scores.setdefault((stage, name, size), []).append((score.sensitivity, score.precision))
 
 
 def _measure(
@@ -303,12 +303,12 @@ def _curve(
     stage: str,
     method: str,
     sizes: Sequence[int],
-    found: Scores,
+    measured: Scores,
 ) -> CrowdSizeCurve:
     mean, error = np.full((2, len(sizes)), np.nan), np.full((2, len(sizes)), np.nan)
     draws = np.zeros(len(sizes), dtype=np.int64)
     for at, size in enumerate(sizes):
-        scores = np.array(found.get((stage, method, size), [])).reshape(-1, 2)
+        scores = np.array(measured.get((stage, method, size), [])).reshape(-1, 2)
         draws[at] = len(scores)
         for which in range(2):
             known = scores[np.isfinite(scores[:, which]), which]

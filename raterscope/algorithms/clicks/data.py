@@ -212,9 +212,9 @@ class Clicks:
             For every click of this object, its row in `clicks`.
         """
         order = np.lexsort((self.y, self.x, self.annotator))
-        place = self.annotator[order], self.x[order], self.y[order]
+        key = self.annotator[order], self.x[order], self.y[order]
         begins = np.ones(len(order), dtype=bool)
-        begins[1:] = np.any([values[1:] != values[:-1] for values in place], axis=0)
+        begins[1:] = np.any([values[1:] != values[:-1] for values in key], axis=0)
         first = order[begins]  # of equal clicks the sort keeps the order
         rank = np.empty(len(first), dtype=np.int64)
         rank[np.argsort(first)] = np.arange(len(first))
@@ -291,8 +291,8 @@ def ellipses(covariance: NDArray[np.floating[Any]], coverage: float = 0.95) -> F
     """
     if not 0 < coverage < 1:
         raise ValueError(f"the coverage is {coverage:g}; expected a share between 0 and 1.")
-    given = np.asarray(covariance, dtype=np.float64).reshape(-1, 2, 2)
-    xx, xy, yy = given[:, 0, 0], given[:, 0, 1], given[:, 1, 1]
+    matrices = np.asarray(covariance, dtype=np.float64).reshape(-1, 2, 2)
+    xx, xy, yy = matrices[:, 0, 0], matrices[:, 0, 1], matrices[:, 1, 1]
     middle, spread = (xx + yy) / 2, np.hypot((xx - yy) / 2, xy)
     factor = np.sqrt(-2 * np.log1p(-coverage))  # the distance squared is exponential in the plane
     long, short = np.sqrt(middle + spread), np.sqrt(np.maximum(middle - spread, 0))

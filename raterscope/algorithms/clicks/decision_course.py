@@ -198,10 +198,10 @@ def measure(
     if true.all() or not true.any():
         return None
     if rates is None:
-        last, places = course.states[-1], _places(course)
+        last, rows = course.states[-1], _places(course)
         hits = _share(last.yes[:, known] @ true, last.asked[:, known] @ true)
         alarms = _share(last.yes[:, known] @ ~true, last.asked[:, known] @ ~true)
-        rates = hits[places], 1 - alarms[places], float(true.mean())
+        rates = hits[rows], 1 - alarms[rows], float(true.mean())
     *by_annotator, prevalence = rates
     methods = (*course.estimated, "majority", "map")
     scores = np.empty((len(methods), len(course.at), known.sum()))
@@ -209,18 +209,18 @@ def measure(
     for step, state in enumerate(course.states):
         yes, asked = state.yes.sum(axis=0), state.asked.sum(axis=0)
         scores[-2, step] = np.where(asked > 0, yes / np.maximum(asked, 1), 0.5)[known]
-        who = course.order[: len(state.yes)]
-        sensitivity, specificity = (np.nan_to_num(rate[who], nan=0.5) for rate in by_annotator)
+        joined = course.order[: len(state.yes)]
+        sensitivity, specificity = (np.nan_to_num(rate[joined], nan=0.5) for rate in by_annotator)
         scores[-1, step] = map_rule(state, sensitivity, specificity, prevalence)[known]
-    said = scores >= 0.5
-    right = (said & true).sum(axis=2)
+    detected = scores >= 0.5
+    right = (detected & true).sum(axis=2)
     error = np.empty((3, len(course.estimated), len(course.at)))
-    for at, found in enumerate((course.sensitivity, course.specificity)):
-        error[at] = _mean((found - by_annotator[at]) ** 2)
+    for at, estimate in enumerate((course.sensitivity, course.specificity)):
+        error[at] = _mean((estimate - by_annotator[at]) ** 2)
     error[2] = (course.prevalence - prevalence) ** 2
     return Measured(
-        methods, (said != true).mean(axis=2), right / true.sum(), _share(right, said.sum(axis=2)), error,
-        scores[:, -1], true,
+        methods, (detected != true).mean(axis=2), right / true.sum(), _share(right, detected.sum(axis=2)),
+        error, scores[:, -1], true,
     )  # fmt: skip
 
 
@@ -244,19 +244,19 @@ def _repeated(
     for step in range(times):
         look = partial(watch, step / times, "following decisions")
         look()
-        here = turn == step
-        said = np.full((decisions.annotators, decisions.clusters), np.nan)
-        said[decisions.annotator[here], decisions.cluster[here]] = decisions.yes[here]
-        recursive = recursive_em(recursive, said, settings)
-        newton = incremental_newton(newton, said, settings)
+        now = turn == step
+        answers = np.full((decisions.annotators, decisions.clusters), np.nan)
+        answers[decisions.annotator[now], decisions.cluster[now]] = decisions.yes[now]
+        recursive = recursive_em(recursive, answers, settings)
+        newton = incremental_newton(newton, answers, settings)
         states.append((recursive, newton, batch_em(recursive, settings, look)))
     order = np.arange(decisions.annotators)
     return _course(True, np.arange(1, times + 1), ("recursive", "newton", "batch"), states, order, settings)
 
 
 def _joining(decisions: Decisions, most: int, settings: DecisionSettings, watch: Watch) -> DecisionCourse:
-    said = np.full((decisions.annotators, decisions.clusters), np.nan)
-    said[decisions.annotator, decisions.cluster] = decisions.yes  # the last decision on a cluster counts
+    answers = np.full((decisions.annotators, decisions.clusters), np.nan)
+    answers[decisions.annotator, decisions.cluster] = decisions.yes  # the last decision on a cluster counts
     come, first = np.unique(decisions.annotator, return_index=True)
     come = come[np.argsort(first)]
     idle = np.setdiff1d(np.arange(decisions.annotators), come)
@@ -268,7 +268,7 @@ def _joining(decisions: Decisions, most: int, settings: DecisionSettings, watch:
     for step, end in enumerate(ends.tolist()):
         look = partial(watch, step / len(ends), "following annotators")
         look()
-        state = admit(state, said[order[len(state.yes) : end]], settings)
+        state = admit(state, answers[order[len(state.yes) : end]], settings)
         states.append((state, batch_em(state, settings, look)))
     return _course(False, ends, ("recursive", "batch"), states, order, settings)
 
@@ -285,13 +285,13 @@ def _course(
     sensitivity, specificity = np.full(shape, np.nan), np.full(shape, np.nan)
     low, high = np.full((2, *shape[1:]), np.nan), np.full((2, *shape[1:]), np.nan)
     for step, every in enumerate(states):
-        who = order[: len(every[0].yes)]
+        joined = order[: len(every[0].yes)]
         decided = every[0].asked.sum(axis=1) > 0
         for row, state in enumerate(every):
-            sensitivity[row, step, who[decided]] = state.sensitivity[decided]
-            specificity[row, step, who[decided]] = state.specificity[decided]
+            sensitivity[row, step, joined[decided]] = state.sensitivity[decided]
+            specificity[row, step, joined[decided]] = state.specificity[decided]
         for row, ends in enumerate(_intervals(every[0], settings)):
-            low[row, step, who[decided]], high[row, step, who[decided]] = ends[:, decided]
+            low[row, step, joined[decided]], high[row, step, joined[decided]] = ends[:, decided]
     return DecisionCourse(
         repeated=repeated,
         at=np.asarray(at, dtype=np.int64),
@@ -311,24 +311,24 @@ def _intervals(state: DecisionState, settings: DecisionSettings) -> tuple[FloatA
     """Return the ends of both rates' intervals, (2, R) each: Beta distributions, with the prior's votes."""
     votes = 1.0 if settings.as_printed else settings.strength
     right = 0.5 if settings.as_printed else settings.strength * settings.expected_rate
-    found = []
-    for here, said in ((state.posterior, state.yes), (1 - state.posterior, state.asked - state.yes)):
-        hits, whole = said @ here + right, state.asked @ here + votes
-        rest = np.maximum(whole - hits, 1e-9)
-        found.append(np.array([betaincinv(np.maximum(hits, 1e-9), rest, end) for end in (_LOW, _HIGH)]))
-    return found[0], found[1]
+    intervals = []
+    for weight, answers in ((state.posterior, state.yes), (1 - state.posterior, state.asked - state.yes)):
+        hits, total = answers @ weight + right, state.asked @ weight + votes
+        rest = np.maximum(total - hits, 1e-9)
+        intervals.append(np.array([betaincinv(np.maximum(hits, 1e-9), rest, end) for end in (_LOW, _HIGH)]))
+    return intervals[0], intervals[1]
 
 
 def _places(course: DecisionCourse) -> np.ndarray:
     """Return where each annotator stands in the states, whose annotators are in the order of joining."""
-    places = np.empty(len(course.order), dtype=np.int64)
-    places[course.order] = np.arange(len(course.order))
-    return np.minimum(places, len(course.states[-1].yes) - 1)
+    rows = np.empty(len(course.order), dtype=np.int64)
+    rows[course.order] = np.arange(len(course.order))
+    return np.minimum(rows, len(course.states[-1].yes) - 1)
 
 
-def _share(part: np.ndarray, whole: np.ndarray) -> FloatArray:
+def _share(part: np.ndarray, total: np.ndarray) -> FloatArray:
     out = np.full(np.shape(part), np.nan)
-    np.divide(part, whole, out=out, where=np.asarray(whole) > 0)
+    np.divide(part, total, out=out, where=np.asarray(total) > 0)
     return out
 
 

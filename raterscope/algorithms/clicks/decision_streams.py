@@ -189,11 +189,11 @@ def incremental_newton(
     right, votes = _prior(settings)
     seen = state.asked.sum(axis=1)
     estimates = []
-    for here, said, old, share in (
+    for probability, answers, old, share in (
         (present, state.yes, state.sensitivity, mu),
         (1 - present, state.asked - state.yes, state.specificity, 1 - mu),
     ):
-        slope = said @ here + right - old * (state.asked @ here + votes)
+        slope = answers @ probability + right - old * (state.asked @ probability + votes)
         weight = share * seen + votes
         estimates.append(
             _off_edges(old + rate * np.divide(slope, weight, out=np.zeros_like(old), where=weight > 0))
@@ -273,15 +273,15 @@ def log_posterior(state: DecisionState, settings: DecisionSettings | None = None
 
 def _counted(state: DecisionState, decisions: ArrayLike) -> DecisionState:
     """Count a step's decisions."""
-    said = np.asarray(decisions, dtype=np.float64)
-    if said.shape != state.yes.shape:
+    answers = np.asarray(decisions, dtype=np.float64)
+    if answers.shape != state.yes.shape:
         raise ClicksError(
-            f"decisions have the shape {said.shape}; expected annotators by clusters, {state.yes.shape}."
+            f"decisions have the shape {answers.shape}; expected annotators by clusters, {state.yes.shape}."
         )
-    asked = ~np.isnan(said)
-    if not np.isin(said[asked], (0.0, 1.0)).all():
+    asked = ~np.isnan(answers)
+    if not np.isin(answers[asked], (0.0, 1.0)).all():
         raise ClicksError("a decision is neither 0 nor 1; expected one of them, or NaN for not asked.")
-    return replace(state, step=state.step + 1, yes=state.yes + (said == 1), asked=state.asked + asked)
+    return replace(state, step=state.step + 1, yes=state.yes + (answers == 1), asked=state.asked + asked)
 
 
 def _take(state: DecisionState, settings: DecisionSettings) -> DecisionState:
@@ -290,7 +290,7 @@ def _take(state: DecisionState, settings: DecisionSettings) -> DecisionState:
         state = _afresh(state, settings)
     elif not settings.as_printed:
         afresh = _iterated(_afresh(state, settings), settings)
-        state = max(state, afresh, key=lambda one: log_posterior(one, settings))
+        state = max(state, afresh, key=lambda candidate: log_posterior(candidate, settings))
     return _iterated(state, settings)
 
 
@@ -322,9 +322,11 @@ def _maximise(
     """M step (thesis, eqs. 3.14-3.16) with the prior's votes; one half for 0/0."""
     right, votes = _prior(settings)
     rates = []
-    for here, said in ((present, yes), (1 - present, asked - yes)):
-        whole = asked @ here + votes
-        rates.append(np.divide(said @ here + right, whole, out=np.full(len(whole), 0.5), where=whole > 0))
+    for weight, answers in ((present, yes), (1 - present, asked - yes)):
+        total = asked @ weight + votes
+        rates.append(
+            np.divide(answers @ weight + right, total, out=np.full(len(total), 0.5), where=total > 0)
+        )
     kinds = 0.0 if settings.as_printed else 1.0
     clusters = len(present) + 2 * kinds
     return rates[0], rates[1], float((present.sum() + kinds) / clusters) if clusters else 0.5

@@ -70,16 +70,18 @@ class DEMSettings(Settings):
         tuple of str
             Clauses for the methods text of a report.
         """
-        found = ["rates stay 1e-6 away from 0 and 1"]
+        departures = ["rates stay 1e-6 away from 0 and 1"]
         if self.prior != "none":
-            found.append("the M step counts the votes of priors")
+            departures.append("the M step counts the votes of priors")
         if self.prior == "crowd":
-            found.append("structures differ in how easily they are seen, and artefacts draw clicks")
+            departures.append("structures differ in how easily they are seen, and artefacts draw clicks")
         if self.start == "best":
-            found.append("the start of eq. 34 is tried as well")
+            departures.append("the start of eq. 34 is tried as well")
         if self.objective == "likelihood":
-            found.append("an ascent ends, and the best start is chosen, by the likelihood instead of Q_d")
-        return tuple(found)
+            departures.append(
+                "an ascent ends, and the best start is chosen, by the likelihood instead of Q_d"
+            )
+        return tuple(departures)
 
     prior: str = choice(
         "crowd", "Prior", "What is held of clusters and annotators before the votes are seen.",
@@ -223,9 +225,9 @@ def judge_alone(
     loss = votes_lost(problem, best, bare)
     (honesty,) = honesty_of([(problem, best)], undecided=[bare.looks.present], loss=loss)
     best = unselected(problem, best, bare.looks, honesty.selected)
-    found = judge(problem, best, settings, honesty, part(watch, 0.6, 1.0))
+    detection = judge(problem, best, settings, honesty, part(watch, 0.6, 1.0))
     chance = honesty.undecided(problem.count / (problem.crowd or 1.0))
-    return replace(found, undecided=bare.looks.present * chance)
+    return replace(detection, undecided=bare.looks.present * chance)
 
 
 def unselected(problem: Problem, ascent: Ascent, undecided: Looks, selected: float) -> Ascent:
@@ -340,16 +342,16 @@ def judge(
 
 def _prior(votes: Votes, settings: DEMSettings, crowd: bool) -> Prior:
     annotators = votes.marked.shape[0]
-    given = settings.prior != "none"
-    strength_of_hits = given * settings.sensitivity_strength
+    used = settings.prior != "none"
+    strength_of_hits = used * settings.sensitivity_strength
     hit = np.full(annotators, strength_of_hits * settings.sensitivity_mean)
     specificity = np.full(annotators, settings.specificity_mean or settings.sensitivity_mean)
-    strength = given * SPECIFICITY_STRENGTH["usual"]
+    strength = used * SPECIFICITY_STRENGTH["usual"]
     if settings.specificity_mean is None and votes.stray is not None:
         specificity = 1 - np.clip(votes.stray, EDGE, 0.5)
-        strength = given * SPECIFICITY_STRENGTH["stray"]
+        strength = used * SPECIFICITY_STRENGTH["stray"]
     if settings.specificity_strength is not None:
-        strength = given * settings.specificity_strength
+        strength = used * settings.specificity_strength
     shift = np.linspace(-3, 3, 13) if crowd else np.zeros(1)
     share = np.exp(-0.5 * (shift / 0.6) ** 2) + 1e-3
     return Prior(
@@ -357,7 +359,7 @@ def _prior(votes: Votes, settings: DEMSettings, crowd: bool) -> Prior:
         miss=strength_of_hits - hit,
         quiet=strength * specificity,
         false=strength * (1 - specificity),
-        kinds=np.array([2.0, 1.0, 1.0]) if crowd else given * np.array([1.0, 0.0, 1.0]),
+        kinds=np.array([2.0, 1.0, 1.0]) if crowd else used * np.array([1.0, 0.0, 1.0]),
         places=votes.places if crowd else 0.0,
         artefact=(1.0, 3.0),
         shift=shift,
@@ -383,8 +385,8 @@ def starts_of(votes: Votes, start: str) -> dict[str, FloatArray]:
 
 
 def _rate(right: FloatArray, wrong: FloatArray) -> FloatArray:
-    whole = right + wrong
-    return np.where(whole > 0, right / np.where(whole > 0, whole, 1), 0.5)
+    total = right + wrong
+    return np.where(total > 0, right / np.where(total > 0, total, 1), 0.5)
 
 
 def _intervals(
@@ -403,12 +405,12 @@ def _intervals(
 
     generator = np.random.default_rng(settings.detection_seed)
     prior, draws, seen = problem.prior, settings.interval_draws, ascent.looks
-    hit, there = problem.marks @ seen.present, float(seen.present.sum())
+    hit, structures = problem.marks @ seen.present, float(seen.present.sum())
     learnt = 0.0 if prior.places else 1.0
     false, absent = learnt * (problem.marks @ seen.chance), learnt * float(seen.chance.sum())
     size = (draws, len(hit))
     right = hit + np.maximum(prior.hit, 0.5)
-    wrong = np.maximum(there - hit, 0) + np.maximum(prior.miss, 0.5)
+    wrong = np.maximum(structures - hit, 0) + np.maximum(prior.miss, 0.5)
     sensitivity = np.clip(generator.beta(right, wrong, size), EDGE, 1 - EDGE)
     odds = np.log(sensitivity) - np.log1p(-sensitivity) + ascent.state.odds - np.log(right / wrong)
     chance = np.clip(
@@ -420,12 +422,12 @@ def _intervals(
         EDGE,
         1 - EDGE,
     )
-    counts = np.array([there, seen.artefact.sum(), absent]) + np.maximum(prior.kinds, [0.5, 0, 0.5])
+    counts = np.array([structures, seen.artefact.sum(), absent]) + np.maximum(prior.kinds, [0.5, 0, 0.5])
     kinds = generator.gamma(counts, size=(draws, 3))
     if prior.places:
         kinds[:, 2] = prior.places
     base, slope = honesty.draw(generator, draws) if prior.places else (np.empty(0), np.empty(0))
-    place = honesty.place(problem.count / (problem.crowd or 1.0))
+    log_odds = honesty.place(problem.count / (problem.crowd or 1.0))
     with np.errstate(divide="ignore"):
         kinds = np.log(kinds)
     share, votes = np.log(ascent.state.share), problem.marks_by_cluster
@@ -438,7 +440,7 @@ def _intervals(
             problem.rest, prior.trust, odds, chance, kinds, prior.shift, share, drawn,
         )  # fmt: skip
         if prior.places:
-            drawn[begin:end] /= 1 + np.exp(-(base[begin:end, None] + slope[begin:end, None] * place))
+            drawn[begin:end] /= 1 + np.exp(-(base[begin:end, None] + slope[begin:end, None] * log_odds))
             drawn[begin:end] = honesty.scored_draws(generator, drawn[begin:end])
         watch(end / draws, "weighing what is not known of the annotators")
     low, high = np.quantile(drawn, (0.025, 0.975), axis=0)
@@ -564,7 +566,7 @@ def carried(previous: Looks, origin: IntArray) -> Looks:
 
 def _until(votes: Votes, turn: int) -> Votes:
     """Return the votes of the first annotators."""
-    stray, worth = (None if one is None else one[:turn] for one in (votes.stray, votes.worth))
+    stray, worth = (None if values is None else values[:turn] for values in (votes.stray, votes.worth))
     return replace(votes, marked=votes.marked[:turn], stray=stray, worth=worth)
 
 
@@ -577,7 +579,7 @@ def _step(votes: Votes, previous: Looks | None, settings: RecursiveSettings) -> 
     ascent = climb(problem, _renewed(problem, previous, guess(problem, share)), 1, 0.0, silent)
     if settings.recursion == "renewed":
         afresh = climb(problem, share, 2, 0.0, silent)
-        ascent = max(ascent, afresh, key=lambda one: one.objective[-1])
+        ascent = max(ascent, afresh, key=lambda candidate: candidate.objective[-1])
     return problem, ascent
 
 

@@ -84,9 +84,9 @@ class Experience:
     @classmethod
     def none(cls) -> Self:
         """Return what is held before the first image."""
-        nobody, lures = np.empty(0), len(SPREAD)
+        empty, lures = np.empty(0), len(SPREAD)
         return cls(
-            (), 0, nobody, nobody, np.empty((0, NODES)), np.empty((0, lures)), nobody, nobody,
+            (), 0, empty, empty, np.empty((0, NODES)), np.empty((0, lures)), empty, empty,
             np.zeros(NODES), np.zeros(lures), 1.0, 1.0,
         )  # fmt: skip
 
@@ -107,11 +107,11 @@ class Experience:
             NaN for annotators without a mark on these images.
         """
         rows = self.rows(names)
-        found = np.full(len(rows), np.nan)
+        reliability = np.full(len(rows), np.nan)
         known = np.flatnonzero(rows >= 0)
         inliers, marks = self.inliers[rows[known]], (self.inliers + self.outliers)[rows[known]]
-        found[known] = np.divide(inliers, marks, out=np.full(len(known), np.nan), where=marks > 0)
-        return found
+        reliability[known] = np.divide(inliers, marks, out=np.full(len(known), np.nan), where=marks > 0)
+        return reliability
 
 
 def experience_of(
@@ -165,8 +165,8 @@ def experiences_of(
     gathered = _gather(fusions, annotators, weights)
     if gathered is None:
         return [Experience.none() for _ in fusions]
-    whole, rows = gathered.experience(watch), {i: row for row, i in enumerate(gathered.known)}
-    return [gathered.without(whole, rows[i]) if i in rows else whole for i in range(len(fusions))]
+    everything, rows = gathered.experience(watch), {i: row for row, i in enumerate(gathered.known)}
+    return [gathered.without(everything, rows[i]) if i in rows else everything for i in range(len(fusions))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,24 +200,24 @@ class _Gathered:
             clusters=clusters,
         )
 
-    def without(self, whole: Experience, row: int) -> Experience:
+    def without(self, everything: Experience, row: int) -> Experience:
         """Take an image out of the experience of all."""
         image, tally, marks = self.images[row], self.tallies[row], self.marks[row]
         if len(self.images) == 1:
             return Experience.none()
-        taken = {
+        others = {
             "hits": tally.hits, "lured": tally.lured, "structures": tally.structures,
             "artefacts": tally.artefacts, "inliers": marks[0], "outliers": marks[1],
         }  # fmt: skip
         rest = {}
-        for name, own in taken.items():
-            rest[name] = getattr(whole, name).copy()
+        for name, own in others.items():
+            rest[name] = getattr(everything, name).copy()
             rest[name][image.rows] = np.maximum(rest[name][image.rows] - own, 0)
         return replace(
-            whole,
-            images=whole.images - 1,
-            ease=np.maximum(whole.ease - tally.structures, 0),
-            allure=np.maximum(whole.allure - tally.artefacts, 0),
+            everything,
+            images=everything.images - 1,
+            ease=np.maximum(everything.ease - tally.structures, 0),
+            allure=np.maximum(everything.allure - tally.artefacts, 0),
             **rest,
         )
 
@@ -281,13 +281,16 @@ def advice_for(prior: Prior, annotators: Sequence[str], experience: Experience) 
     rows = experience.rows(annotators)
     tally = Tally(
         *(
-            np.where(rows.reshape(-1, *[1] * (one.ndim - 1)) >= 0, one[rows], 0.0)
-            if len(one)
-            else np.zeros((len(rows), *one.shape[1:]))
-            for one in (experience.hits, experience.structures, experience.lured, experience.artefacts)
+            np.where(rows.reshape(-1, *[1] * (counts.ndim - 1)) >= 0, counts[rows], 0.0)
+            if len(counts)
+            else np.zeros((len(rows), *counts.shape[1:]))
+            for counts in (experience.hits, experience.structures, experience.lured, experience.artefacts)
         )
     )
-    votes = [np.full(len(rows), float(one.mean()) if len(one) else 1.0) for one in (prior.hit, prior.miss)]
+    votes = [
+        np.full(len(rows), float(prior_votes.mean()) if len(prior_votes) else 1.0)
+        for prior_votes in (prior.hit, prior.miss)
+    ]
     odds, lure = ways_of(replace(prior, hit=votes[0], miss=votes[1]), tally)
     return Advice(
         odds, lure, tally.structures.sum(axis=1), experience.ease, experience.allure, experience.votes,
@@ -297,8 +300,8 @@ def advice_for(prior: Prior, annotators: Sequence[str], experience: Experience) 
 
 def _problem(fusion: Fusion, worth: FloatArray | None) -> Problem:
     """Put votes into the form of the crowd's prior; where clicks may meet by chance is left out."""
-    nobody = np.zeros(len(fusion.marked))
-    votes = Votes(fusion.marked, fusion.clustering.weight, fusion.verdict, nobody, 1.0, worth)
+    zeros = np.zeros(len(fusion.marked))
+    votes = Votes(fusion.marked, fusion.clustering.weight, fusion.verdict, zeros, 1.0, worth)
     return problem_of(votes, DEMSettings())
 
 

@@ -204,8 +204,10 @@ def fuse(
         if experience is not None and isinstance(settings, DEMSettings) and can_learn(votes, settings):
             problem = informed(problem_of(votes, settings), clicks.annotators, experience)
             return decide(problem, votes, settings, part(watch, 0.9, 1.0))
-        found: Detection = DETECTORS[plan.detector].run(votes, plan.detection, watch=part(watch, 0.9, 1.0))
-        return found
+        detection: Detection = DETECTORS[plan.detector].run(
+            votes, plan.detection, watch=part(watch, 0.9, 1.0)
+        )
+        return detection
 
     return conclude(marks, mark, clustering, plan.assignment, detect)
 
@@ -215,8 +217,8 @@ def _cluster(marks: Clicks, plan: FusionPlan, reliability: Mapping[str, float], 
         assert isinstance(plan.clustering, OEMSettings)
         known = [reliability.get(name, np.nan) for name in marks.annotators]
         return oem(marks, plan.clustering, watch, reliability=np.array(known, dtype=np.float64))
-    found: Clustering = CLUSTERERS[plan.algorithm].run(marks, plan.clustering, watch=watch)
-    return found
+    clustering: Clustering = CLUSTERERS[plan.algorithm].run(marks, plan.clustering, watch=watch)
+    return clustering
 
 
 def carries_reliability(plan: FusionPlan) -> bool:
@@ -268,16 +270,16 @@ def learns_across_images(plan: FusionPlan) -> bool:
     return isinstance(settings, DEMSettings) and settings.prior == "crowd" and settings.learn_across_images
 
 
-def isolation_notice(plan: FusionPlan, fused: int, there: int) -> str | None:
+def isolation_notice(plan: FusionPlan, fused: int, images: int) -> str | None:
     """State that images were fused without others that could have taught them; None where none could.
 
     Parameters
     ----------
     plan : FusionPlan
-    fused, there : int
+    fused, images : int
         Images of the run with those of earlier runs that taught it, and images with clicks.
     """
-    missing = there - fused
+    missing = images - fused
     if missing <= 0 or not learns_across_images(plan):
         return None
     others = "Another image was" if missing == 1 else f"{missing:,} other images were"
@@ -320,11 +322,12 @@ def learn_from_each_other(
     settings = plan.detection
     if not isinstance(settings, DEMSettings) or not learns_across_images(plan):
         return learnt
-    marks = [one.merged()[0] for one in clicks]
+    marks = [own.merged()[0] for own in clicks]
     votes = [
-        _votes(own, one.clustering, one.marked, one.verdict) for own, one in zip(marks, fusions, strict=True)
+        _votes(own, fusion.clustering, fusion.marked, fusion.verdict)
+        for own, fusion in zip(marks, fusions, strict=True)
     ]
-    able = [i for i, one in enumerate(votes) if can_learn(one, settings)]
+    able = [i for i, own in enumerate(votes) if can_learn(own, settings)]
     if len(able) < 2:
         return learnt
     detections = learn(
@@ -365,8 +368,8 @@ def renew_known(clicks: Clicks, fusion: Fusion, plan: FusionPlan, watch: Watch =
         return fusion
 
     def detect(votes: Votes) -> Detection:
-        found: Detection = DETECTORS[plan.detector].run(votes, plan.detection, watch=watch)
-        return found
+        detection: Detection = DETECTORS[plan.detector].run(votes, plan.detection, watch=watch)
+        return detection
 
     return conclude(marks, mark, fusion.clustering, plan.assignment, detect)
 
@@ -466,8 +469,8 @@ def _rates(marks: IntArray, inliers: FloatArray, hit: FloatArray, miss: FloatArr
 
 def _common(right: FloatArray, wrong: FloatArray) -> tuple[float, float]:
     """Return a prior of two votes about the mean of all annotators."""
-    whole = float(np.sum(right) + np.sum(wrong))
-    mean = (float(np.sum(right)) + 0.5) / (whole + 1)
+    total = float(np.sum(right) + np.sum(wrong))
+    mean = (float(np.sum(right)) + 0.5) / (total + 1)
     return 2 * mean, 2 * (1 - mean)
 
 

@@ -245,13 +245,13 @@ def advised(problem: Problem, advice: Advice) -> Problem:
     own, seen = problem.prior, advice.seen
     chance = 1 / (1 + np.exp(-advice.odds))
     weight = np.maximum(own.hit + own.miss + advice.votes * seen / (advice.votes + seen), EDGE)
-    found = float(advice.structures.sum())
+    structures = float(advice.structures.sum())
     prior = replace(
         own,
         hit=weight * chance,
         miss=weight * (1 - chance),
         share=_blended(advice.structures, own.share, USUAL_STRUCTURES),
-        strength=own.strength + (advice.clusters - own.strength) * found / (found + ENOUGH),
+        strength=own.strength + (advice.clusters - own.strength) * structures / (structures + ENOUGH),
     )
     spread = _blended(advice.artefacts, _usual_spread(), USUAL_ARTEFACTS)
     artefact = np.logaddexp.reduce(_drawn(problem, advice.lure, spread), axis=1)
@@ -282,8 +282,8 @@ def _lesson(image: Image, tally: Tally, run: Tally, share: FloatArray) -> Lesson
 
 def ways_of(prior: Prior, tally: Tally) -> tuple[FloatArray, FloatArray]:
     """Return the log odds, at node 0, of each annotator's mark on a structure and on an artefact."""
-    nobody = np.zeros(len(tally.hits))
-    odds = log_odds(tally.hits, tally.structures, prior.shift, (prior.hit, prior.miss), nobody)
+    empty = np.zeros(len(tally.hits))
+    odds = log_odds(tally.hits, tally.structures, prior.shift, (prior.hit, prior.miss), empty)
     return odds, _lure(tally.lured, tally.artefacts)
 
 
@@ -409,7 +409,7 @@ def learn(
         The same for any order of the images.
     """
     order = sorted(range(len(votes)), key=lambda i: _content(votes[i], annotators[i]))
-    names = {name: row for row, name in enumerate(sorted({one for image in annotators for one in image}))}
+    names = {name: row for row, name in enumerate(sorted({name for image in annotators for name in image}))}
     images = [
         Image(
             problem_of(votes[i], settings),
@@ -436,7 +436,7 @@ def learn(
         ]
         without = _averaged(bare, [free], len(names), settings, part(watch, 0.2, 0.42))
         undecided, rest = [ascent.looks for ascent in without[1]], part(watch, 0.42, 1.0)
-    sides = [starts] if undecided is None else [starts, [one.present for one in undecided]]
+    sides = [starts] if undecided is None else [starts, [look.present for look in undecided]]
     problems, finals = _averaged(images, sides, len(names), settings, part(rest, 0.0, 0.84))
     loss = 0.0
     if undecided is not None:
@@ -446,7 +446,7 @@ def learn(
     honesty = honesty_of(
         list(zip(problems, finals, strict=True)),
         part(rest, 0.84, 0.85),
-        None if undecided is None else [one.present for one in undecided],
+        None if undecided is None else [look.present for look in undecided],
         loss,
     )
     detections = {}
@@ -481,23 +481,23 @@ def _averaged(
         (2 * image.problem.count >= image.problem.crowd - EDGE).astype(np.float64) for image in images
     ]
     sides = [*starts, majority]
-    each = 0.8 / len(sides)
-    found = [
-        _rounds(images, side, annotators, settings, part(watch, each * turn, each * (turn + 1)))
+    step_width = 0.8 / len(sides)
+    fits = [
+        _rounds(images, side, annotators, settings, part(watch, step_width * turn, step_width * (turn + 1)))
         for turn, side in enumerate(sides)
     ]
-    found.sort(key=lambda one: -one.score)
-    likely = [one for one in found if one is found[0] or found[0].score - one.score < NEGLIGIBLE]
-    weights = np.exp([0.0, *(one.score - found[0].score for one in likely[1:])])
+    fits.sort(key=lambda fit: -fit.score)
+    likely = [fit for fit in fits if fit is fits[0] or fits[0].score - fit.score < NEGLIGIBLE]
+    weights = np.exp([0.0, *(fit.score - fits[0].score for fit in likely[1:])])
     ends = []
-    for turn, one in enumerate(likely):
+    for turn, fit in enumerate(likely):
         step = part(watch, 0.8 + 0.2 * turn / len(likely), 0.8 + 0.2 * (turn + 1) / len(likely))
-        ends.append(_finished(one, settings, step))
+        ends.append(_finished(fit, settings, step))
     finals = [
         replace(rows[0], looks=_mean_looks([row.looks for row in rows], weights / weights.sum()))
         for rows in zip(*ends, strict=True)
     ]
-    return found[0].problems, finals
+    return fits[0].problems, finals
 
 
 def _finished(side: Verdicts, settings: DEMSettings, watch: Watch) -> list[Ascent]:
@@ -513,7 +513,7 @@ def _finished(side: Verdicts, settings: DEMSettings, watch: Watch) -> list[Ascen
 def _mean_looks(looks: Sequence[Looks], weights: FloatArray) -> Looks:
     return Looks(
         *(
-            np.asarray(np.tensordot(weights, [getattr(one, name) for one in looks], 1))
+            np.asarray(np.tensordot(weights, [getattr(look, name) for look in looks], 1))
             for name in ("structure", "artefact", "chance")
         )
     )
@@ -537,12 +537,12 @@ def _rounds(
     ascents: list[Ascent] = []
     for turn in range(ROUNDS):
         step = part(watch, turn / ROUNDS, (turn + 1) / ROUNDS)
-        tallies = [tally_of(image, one, allure) for image, one in zip(images, now, strict=True)]
+        tallies = [tally_of(image, look, allure) for image, look in zip(images, now, strict=True)]
         run = pooled(images, tallies, annotators)
         problems, ascents = taught(images, tallies, run, part(step, 0.0, 0.3)), []
-        for done, (problem, one) in enumerate(zip(problems, now, strict=True)):
-            each = part(step, 0.3 + 0.7 * done / len(now), 0.3 + 0.7 * (done + 1) / len(now))
-            ascents.append(climb(problem, one.present, STEPS, settings.detection_tolerance, each))
+        for done, (problem, look) in enumerate(zip(problems, now, strict=True)):
+            step_watch = part(step, 0.3 + 0.7 * done / len(now), 0.3 + 0.7 * (done + 1) / len(now))
+            ascents.append(climb(problem, look.present, STEPS, settings.detection_tolerance, step_watch))
         now = [ascent.looks for ascent in ascents]
         allure = allure_of(tallies, run)
     return Verdicts(_score(problems, ascents), problems, ascents)

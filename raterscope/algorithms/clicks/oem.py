@@ -57,8 +57,8 @@ def k_means(points: FloatArray, worth: FloatArray, count: int, seed: int) -> Flo
     rounds = int(np.clip(MOST_DISTANCES // (len(points) * count), 3, 300))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        found = KMeans(count, n_init=1, max_iter=rounds, random_state=seed).fit(points, sample_weight=worth)
-    return np.asarray(found.cluster_centers_, dtype=np.float64)
+        fitted = KMeans(count, n_init=1, max_iter=rounds, random_state=seed).fit(points, sample_weight=worth)
+    return np.asarray(fitted.cluster_centers_, dtype=np.float64)
 
 
 CRITERIA = {
@@ -160,18 +160,18 @@ class OEMSettings(MixtureSettings):
             return ("a model of the crowd and its evidence replace Algorithm 1",)
         if self.as_printed:
             return (LITERAL_FLOOR, *(REFRESHED if self.printed_form == "refreshed" else ()))
-        found = [LITERAL_FLOOR, *REFRESHED, *CORRECTED]
+        departures = [LITERAL_FLOOR, *REFRESHED, *CORRECTED]
         if self.covariance == "held":
-            found.append("covariances are held at the click scatter")
+            departures.append("covariances are held at the click scatter")
         if self.criterion == "observed":
-            found.append("the observed likelihood takes the place of its expectation in eq. 16")
+            departures.append("the observed likelihood takes the place of its expectation in eq. 16")
         if self.criterion == "thesis":
-            found.append("the thesis's cost (section 2.1) takes the place of eq. 16")
+            departures.append("the thesis's cost (section 2.1) takes the place of eq. 16")
         if self.penalty == "half":
-            found.append("eq. 15 subtracts L/2")
+            departures.append("eq. 15 subtracts L/2")
         if self.max_iterations != 500:
-            found.append(f"at most {self.max_iterations:,} iterations instead of 500")
-        return tuple(found)
+            departures.append(f"at most {self.max_iterations:,} iterations instead of 500")
+        return tuple(departures)
 
     criterion: str = choice(
         "evidence",
@@ -353,12 +353,12 @@ def make_path(
 ) -> Path:
     """Put settings into the form that Algorithm 1 takes."""
     published = form != "corrected"
-    held = settings.covariance == "held" and not published
+    fixed = settings.covariance == "held" and not published
     return Path(
         criterion=criterion,
         penalty=penalty,
-        floor=(1.0 if held else max(settings.covariance_floor, 1e-6)) * scatter**2,
-        ceiling=scatter**2 if held else math.inf,
+        floor=(1.0 if fixed else max(settings.covariance_floor, 1e-6)) * scatter**2,
+        ceiling=scatter**2 if fixed else math.inf,
         lower_bound=max(settings.lower_bound, 1) if published else settings.lower_bound,
         max_iterations=min(settings.max_iterations, 500) if form in TRUNCATED else settings.max_iterations,
         tolerance=settings.tolerance,
@@ -533,8 +533,8 @@ def _half_of_excess(radius: FloatArray, excess: FloatArray) -> float:
 def _resolution(clicks: Clicks) -> float:
     """Find the standard deviation that rounding leaves in the coordinates."""
     farthest = max(float(np.abs(clicks.x).max()), float(np.abs(clicks.y).max()))
-    whole = bool((clicks.x == np.rint(clicks.x)).all() and (clicks.y == np.rint(clicks.y)).all())
-    return max(1 / math.sqrt(12) if whole else 0.0, 1e-6 * math.sqrt(clicks.area), 1e-12 * farthest)
+    whole_pixels = bool((clicks.x == np.rint(clicks.x)).all() and (clicks.y == np.rint(clicks.y)).all())
+    return max(1 / math.sqrt(12) if whole_pixels else 0.0, 1e-6 * math.sqrt(clicks.area), 1e-12 * farthest)
 
 
 def _sample(clicks: Clicks) -> IntArray:

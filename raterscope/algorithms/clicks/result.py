@@ -84,13 +84,13 @@ def precision_of(hit: FloatArray, marks: IntArray, spread: FloatArray) -> FloatA
     """
     from scipy.special import betaincinv
 
-    right, whole = np.clip(hit, 0, marks), np.maximum(marks, 1)
-    mean = (right + 0.5) / (whole + 1)
+    right, total = np.clip(hit, 0, marks), np.maximum(marks, 1)
+    mean = (right + 0.5) / (total + 1)
     most = mean * (1 - mean)
-    size = np.maximum(most / (most / (whole + 2) + (LEVELS * spread / whole) ** 2) - 1, 0.1)
-    estimate = right / whole
+    size = np.maximum(most / (most / (total + 2) + (LEVELS * spread / total) ** 2) - 1, 0.1)
+    estimate = right / total
     low, high = (betaincinv(size * mean, size * (1 - mean), level) for level in (0.025, 0.975))
-    low, high = np.floor(low * whole) / whole, np.minimum(np.ceil(high * whole), whole) / whole
+    low, high = np.floor(low * total) / total, np.minimum(np.ceil(high * total), total) / total
     rate = np.column_stack([estimate, np.minimum(low, estimate), np.maximum(high, estimate)])
     return np.where((marks > 0)[:, None], rate, np.nan)
 
@@ -335,10 +335,10 @@ class Fusion:
 
     def _bounded(self) -> bool:
         """Return whether votes and bounds fit; results from untrusted files may not."""
-        found = self.detection
-        bounds = (found.posterior_low, found.posterior_high)
-        fitting = all(one.shape == found.posterior.shape for one in bounds)
-        return fitting and found.true_positive.shape == self.rates.clicks.shape
+        detection = self.detection
+        bounds = (detection.posterior_low, detection.posterior_high)
+        fitting = all(bound.shape == detection.posterior.shape for bound in bounds)
+        return fitting and detection.true_positive.shape == self.rates.clicks.shape
 
     @property
     def spread(self) -> FloatArray:

@@ -69,15 +69,15 @@ def changed_decisions(before: Fusion, after: Fusion, kept: NDArray[np.bool_]) ->
         Of those that were kept, in the same order.
     kept : (N,) bool
     """
-    there = same_clusters(before, after, kept)
+    moved = same_clusters(before, after, kept)
     old, new = before.detection, after.detection
-    gone = there == NO_CLUSTER
-    then = np.where(gone, False, new.detected[there]) if len(new.detected) else np.zeros(len(there), bool)
+    gone = moved == NO_CLUSTER
+    then = np.where(gone, False, new.detected[moved]) if len(new.detected) else np.zeros(len(moved), bool)
     changed = np.flatnonzero(old.detected != then)
-    fresh = np.setdiff1d(np.flatnonzero(new.detected), there)
+    fresh = np.setdiff1d(np.flatnonzero(new.detected), moved)
     pairs = np.concatenate(
         [
-            np.column_stack([changed, there[changed]]),
+            np.column_stack([changed, moved[changed]]),
             np.column_stack([np.full(len(fresh), NO_CLUSTER), fresh]),
         ]
     ).astype(np.int64)
@@ -115,22 +115,22 @@ def same_clusters(before: Fusion, after: Fusion, kept: NDArray[np.bool_]) -> Int
             f"{int(kept.sum())} of {len(kept)} clicks are kept; the fusions are of "
             f"{len(before.mark)} and {len(after.mark)}"
         )
-    one, other = before.mark[kept], after.mark
-    was, becomes = before.clustering.nearest[one], after.clustering.nearest[other]
-    inlier = before.clustering.inlier[one] * after.clustering.inlier[other]
-    some = (was >= 0) & (becomes >= 0)
+    first, other = before.mark[kept], after.mark
+    was, becomes = before.clustering.nearest[first], after.clustering.nearest[other]
+    inlier = before.clustering.inlier[first] * after.clustering.inlier[other]
+    both = (was >= 0) & (becomes >= 0)
     common = np.zeros((len(before.clustering), len(after.clustering)))
-    np.add.at(common, (was[some], becomes[some]), inlier[some])
-    found = np.full(len(common), NO_CLUSTER, dtype=np.int64)
+    np.add.at(common, (was[both], becomes[both]), inlier[both])
+    matched = np.full(len(common), NO_CLUSTER, dtype=np.int64)
     rows, columns = linear_sum_assignment(common, maximize=True)
     shared = common[rows, columns] > 0
-    found[rows[shared]] = columns[shared]
-    return found
+    matched[rows[shared]] = columns[shared]
+    return matched
 
 
-def _at(values: NDArray[np.float64], places: IntArray) -> NDArray[np.float64]:
+def _at(values: NDArray[np.float64], positions: IntArray) -> NDArray[np.float64]:
     """Take values; what stands for `NO_CLUSTER` is not looked at."""
-    return values[places] if len(values) else np.zeros(len(places))
+    return values[positions] if len(values) else np.zeros(len(positions))
 
 
 LEAST = 0.2
@@ -164,12 +164,12 @@ def decision_notice(fusions: Sequence[Fusion]) -> str | None:
 
     decided = 0
     against, expected = 0, 0.0
-    for one in fusions:
-        chance = one.detection.undecided
-        known = (one.verdict >= 0) & ((one.verdict == 0) | (one.votes >= FEWEST))
+    for fusion in fusions:
+        chance = fusion.detection.undecided
+        known = (fusion.verdict >= 0) & ((fusion.verdict == 0) | (fusion.votes >= FEWEST))
         if chance.size:
             posterior = chance[known]
-            right = np.where(one.verdict[known] == 1, posterior, 1 - posterior)
+            right = np.where(fusion.verdict[known] == 1, posterior, 1 - posterior)
             least = np.minimum(posterior, 1 - posterior)
             decided += len(right)
             against += int((right <= AGAINST).sum())
@@ -191,12 +191,14 @@ def absence_notice(fusions: Sequence[Fusion]) -> str | None:
     fusions : sequence of Fusion
         Of all images of the run.
     """
-    detected = sum(int((one.detection.detected & (one.verdict < 0)).sum()) for one in fusions)
-    accepted = any(bool(((one.verdict == 1) & (one.votes >= FEWEST)).any()) for one in fusions)
-    ratio = log_ratio([one.votes.astype(np.float64) for one in fusions], [len(one.marked) for one in fusions])
+    detected = sum(int((fusion.detection.detected & (fusion.verdict < 0)).sum()) for fusion in fusions)
+    accepted = any(bool(((fusion.verdict == 1) & (fusion.votes >= FEWEST)).any()) for fusion in fusions)
+    ratio = log_ratio(
+        [fusion.votes.astype(np.float64) for fusion in fusions], [len(fusion.marked) for fusion in fusions]
+    )
     if accepted or not detected or np.exp(min(BELIEVED_VOTES * ratio, 0.0)) < LEAST:
         return None
-    scored = any(one.score is not None for one in fusions)
+    scored = any(fusion.score is not None for fusion in fusions)
     alone = "votes alone do not tell, nor do scores of a program" if scored else "votes alone do not tell"
     return (
         f"Undecided detections: {detected:,}. All of them may be artefacts: so few annotators agree on each "
@@ -215,20 +217,20 @@ def score_notice(fusions: Sequence[Fusion]) -> str | None:
     fusions : sequence of Fusion
         Of all images of the run.
     """
-    scored = [(one.score, one.detection.detected) for one in fusions if one.score is not None]
+    scored = [(fusion.score, fusion.detection.detected) for fusion in fusions if fusion.score is not None]
     if not scored:
         return None
     from scipy.stats import mannwhitneyu  # it takes a second to load
 
     score, detected = (np.concatenate(column) for column in zip(*scored, strict=True))
-    found, number = np.isfinite(score), int(detected.sum())
-    both, advice = int((found & detected).sum()), "Decide some spots, or exclude the scores."
+    finite, number = np.isfinite(score), int(detected.sum())
+    both, advice = int((finite & detected).sum()), "Decide some spots, or exclude the scores."
     if number >= FEWEST_SPOTS and both < MISSED * number:
         return (
             f"The program has a detection on {both:,} of {number:,} detected spots: scores and votes "
             f"contradict each other. {advice}"
         )
-    high, low = score[found & detected], score[found & ~detected]
+    high, low = score[finite & detected], score[finite & ~detected]
     if min(len(high), len(low)) < FEWEST_SPOTS or mannwhitneyu(high, low, alternative="less").pvalue > CHANCE:
         return None
     return (
@@ -279,21 +281,21 @@ def with_halves(
         return list(learnt)
     quick = replace(plan, detection=replace(settings, interval_draws=FEWEST_DRAWS))
     order = sorted(range(len(clicks)), key=lambda image: _content(clicks[image]))
-    ways = [way for way in range(WAYS) if len(order) > 1 << way]
+    splits = [split for split in range(WAYS) if len(order) > 1 << split]
     detected: list[list[BoolArray]] = [[] for _ in order]
-    for way in ways:
+    for split in splits:
         for half in (0, 1):
-            chosen = [image for rank, image in enumerate(order) if (rank >> way) % 2 == half]
-            begin = (way + half / 2) / len(ways)
+            chosen = [image for rank, image in enumerate(order) if (rank >> split) % 2 == half]
+            begin = (split + half / 2) / len(splits)
             fused = learn_from_each_other(
                 [clicks[image] for image in chosen],
                 [alone[image] for image in chosen],
                 quick,
-                part(watch, begin, begin + 0.5 / len(ways)),
+                part(watch, begin, begin + 0.5 / len(splits)),
             )
             for image, fusion in zip(chosen, fused, strict=True):
                 detected[image].append(fusion.detection.detected)
-    return [replace(fusion, halves=np.array(found)) for fusion, found in zip(learnt, detected, strict=True)]
+    return [replace(fusion, halves=np.array(halves)) for fusion, halves in zip(learnt, detected, strict=True)]
 
 
 def depends_on_grouping(fusion: Fusion) -> BoolArray:
@@ -321,11 +323,11 @@ def grouping_notice(fusions: Sequence[Fusion]) -> str | None:
         return None
     low, high = int(by_halves.min()), int(by_halves.max())
     spots = sum(int(depends_on_grouping(fusion).sum()) for fusion in known)
-    found = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    number = f"{low:,}" if low == high else f"{low:,} to {high:,}"
     are = "decision depends" if spots == 1 else "decisions depend"
     return (
         f"{spots:,} {are} on which images are fused together: {detected:,} structures were detected, but "
-        f"{found} where half of the images are fused at a time. Votes alone do not settle these spots; each "
+        f"{number} where half of the images are fused at a time. Votes alone do not settle these spots; each "
         "says so under its votes. Fuse all images together, add images of the same annotators, and review "
         "these spots."
     )

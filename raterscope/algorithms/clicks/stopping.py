@@ -118,15 +118,15 @@ class StreamHistory:
 
     def until(self, end: int) -> Self:
         """Return the steps before one."""
-        return type(self)(**{one.name: getattr(self, one.name)[:end] for one in fields(self)})
+        return type(self)(**{field.name: getattr(self, field.name)[:end] for field in fields(self)})
 
     def then(self, **step: Any) -> Self:
         """Add a step with a value for every attribute; `coming` is 0 by default."""
         joined = {}
-        for one in fields(self):
-            before = getattr(self, one.name)
-            new = np.asarray({"coming": 0.0, **step}[one.name], dtype=before.dtype)[None]
-            joined[one.name] = np.concatenate([before, new])
+        for item in fields(self):
+            before = getattr(self, item.name)
+            new = np.asarray({"coming": 0.0, **step}[item.name], dtype=before.dtype)[None]
+            joined[item.name] = np.concatenate([before, new])
         return type(self)(**joined)
 
 
@@ -259,24 +259,24 @@ def outlook(
     watch(0.0, "looking ahead")
     crowd = crowd_on(clicks, fusion, plan.detection, experience)
     coming = newcomers_of(crowd, settings.more)
-    found = ahead(crowd, outset_of(crowd, fusion, settings.more), coming, threshold_of(plan.detection))
+    prospect = ahead(crowd, outset_of(crowd, fusion, settings.more), coming, threshold_of(plan.detection))
     watch(0.8, "looking ahead")
     detected = fusion.detection.detected
-    lasting = np.log1p(-np.minimum(found.chance, 1 - 1e-12)).sum() - found.appearing
-    sensitivity, precision = _accuracy(crowd, detected, found)
+    lasting = np.log1p(-np.minimum(prospect.chance, 1 - 1e-12)).sum() - prospect.appearing
+    sensitivity, precision = _accuracy(crowd, detected, prospect)
     watch(1.0, "looked ahead")
     return Outlook(
         more=settings.more,
         detections=int(detected.sum()),
-        chance=found.chance,
-        appearing=found.appearing,
-        fresh=float(-np.expm1(-found.appearing)),
-        expected=float(found.chance.sum()) + found.appearing,
+        chance=prospect.chance,
+        appearing=prospect.appearing,
+        fresh=float(-np.expm1(-prospect.appearing)),
+        expected=float(prospect.chance.sum()) + prospect.appearing,
         any=float(-np.expm1(lasting)),
-        missed=found.missed,
+        missed=prospect.missed,
         sensitivity=sensitivity,
         precision=precision,
-        coming=float(found.chance[~detected].sum()) + found.appearing,
+        coming=float(prospect.chance[~detected].sum()) + prospect.appearing,
     )
 
 
@@ -331,7 +331,7 @@ def changed(before: Fusion, after: Fusion) -> int:
     before, after : Fusion
         Of one image.
     """
-    old, new = (one.clustering.mean[one.detection.detected] for one in (before, after))
+    old, new = (fusion.clustering.mean[fusion.detection.detected] for fusion in (before, after))
     reach = SAME * _scatter(before if len(old) else after)
     same = len(match(old, new, reach)) if reach > 0 else 0
     return len(new) + len(old) - 2 * same
@@ -345,19 +345,19 @@ def _scatter(fusion: Fusion) -> float:
     return float(np.sqrt(np.median(np.trace(covariance, axis1=1, axis2=2)) / 2))
 
 
-def _accuracy(crowd: Crowd, detected: BoolArray, found: Ahead) -> tuple[FloatArray, FloatArray]:
+def _accuracy(crowd: Crowd, detected: BoolArray, prospect: Ahead) -> tuple[FloatArray, FloatArray]:
     """Estimate sensitivity and precision with 95 % intervals, of Beta distributions with the moments.
 
     What is missed and what is false are whole numbers: the intervals reach to the next one.
     """
     present = np.where(crowd.problem.known, crowd.problem.truth, crowd.posterior)
     doubt = present * (1 - present)
-    hits, left = float(present[detected].sum()), float(present[~detected].sum()) + found.missed
+    hits, missing = float(present[detected].sum()), float(present[~detected].sum()) + prospect.missed
     number = int(detected.sum())
-    spread = float(doubt[~detected].sum()) + found.variance
-    whole = hits + left
+    spread = float(doubt[~detected].sum()) + prospect.variance
+    total = hits + missing
     sensitivity = _beta(
-        hits, left, (hits**2 * spread + left**2 * doubt[detected].sum()) / max(whole, 1e-9) ** 4
+        hits, missing, (hits**2 * spread + missing**2 * doubt[detected].sum()) / max(total, 1e-9) ** 4
     )
     missed = hits / np.maximum(sensitivity[1:], 1e-9) - hits
     missed[:] = np.ceil(missed[0]), np.floor(missed[1])
@@ -375,13 +375,13 @@ def _beta(part: float, rest: float, variance: float) -> FloatArray:
     """Give part / (part + rest) with the 95 % interval of the Beta distribution of that mean and variance."""
     from scipy.special import betaincinv
 
-    whole = part + rest
+    total = part + rest
     if part <= 0:
         return np.full(3, np.nan)
-    mean = min(max(part / whole, 1e-6), 1 - 1e-6)
+    mean = min(max(part / total, 1e-6), 1 - 1e-6)
     weight = max(mean * (1 - mean) / max(variance, 1e-12) - 1, 0.1)
     low, high = (float(betaincinv(mean * weight, (1 - mean) * weight, level)) for level in (0.025, 0.975))
-    return np.array([part / whole, min(low, part / whole), max(high, part / whole)])
+    return np.array([part / total, min(low, part / total), max(high, part / total)])
 
 
 def crowd_on(
@@ -526,18 +526,18 @@ def whom_to_ask(
     ]
     crowd, threshold = crowd_on(clicks, fusion, plan.detection), threshold_of(plan.detection)
     outset = outset_of(crowd, fusion, 1)
-    asked = _known(crowd, clicks.annotators, free, experience)
+    candidates = _known(crowd, clicks.annotators, free, experience)
     gain = np.zeros(len(free))
     for row in range(len(free)):
-        one = Newcomers(asked.rate[row : row + 1], asked.stray[row : row + 1])
-        gain[row] = _gain(crowd, outset, one, threshold)
+        candidate = Newcomers(candidates.rate[row : row + 1], candidates.stray[row : row + 1])
+        gain[row] = _gain(crowd, outset, candidate, threshold)
         watch((row + 1) / len(free), "weighing annotators")
     order = np.argsort(-gain, kind="stable")
-    ranked = tuple(free[one] for one in order)
+    ranked = tuple(free[index] for index in order)
     return NextAnnotators(
         annotators=ranked,
         gain=gain[order],
-        sensitivity=asked.rate[order] @ crowd.state.share,
+        sensitivity=candidates.rate[order] @ crowd.state.share,
         reliability=_reliability(ranked, experience),
         images=experience.images,
         gain_of_new=_gain(crowd, outset, newcomers_of(crowd, 1), threshold),
@@ -567,16 +567,16 @@ def next_images(
     return NextImages(order, gain[order])
 
 
-def _known(crowd: Crowd, here: Sequence[str], names: Sequence[str], experience: Experience) -> Newcomers:
+def _known(crowd: Crowd, present: Sequence[str], names: Sequence[str], experience: Experience) -> Newcomers:
     """Carry over to an image what is known of annotators from others."""
     prior = crowd.problem.prior
-    own, there = advice_for(prior, here, experience), advice_for(prior, names, experience)
+    own, elsewhere = advice_for(prior, present, experience), advice_for(prior, names, experience)
     worth = crowd.problem.worth
     trust = worth * own.votes * own.seen / (own.votes + own.seen)
     ease = float(trust @ (crowd.state.odds - own.odds)) / (float(trust.sum()) + 1)
-    usual = float(np.average(crowd.state.odds, weights=worth)) if len(here) else ease
-    trust = there.votes * there.seen / (there.votes + there.seen)
-    odds = (trust * (there.odds + ease) + DOUBT * usual) / (trust + DOUBT)
+    usual = float(np.average(crowd.state.odds, weights=worth)) if len(present) else ease
+    trust = elsewhere.votes * elsewhere.seen / (elsewhere.votes + elsewhere.seen)
+    odds = (trust * (elsewhere.odds + ease) + DOUBT * usual) / (trust + DOUBT)
     stray = newcomers_of(crowd, 1).stray * (1 - _reliability(names, experience)) / _usual_share(experience)
     return Newcomers(rates_at(odds, prior.shift), np.minimum(stray, 0.5))
 
@@ -606,5 +606,5 @@ def _gain(crowd: Crowd, outset: Outset, newcomer: Newcomers, threshold: float) -
     come, posterior = after_marks(crowd, newcomer)
     before = _risk(crowd, crowd.posterior).sum()
     after = (come * _risk(crowd, posterior)).sum()
-    found = ahead(crowd, outset, newcomer, threshold)
-    return float(before - after + found.structures - found.meetings)
+    prospect = ahead(crowd, outset, newcomer, threshold)
+    return float(before - after + prospect.structures - prospect.meetings)

@@ -341,8 +341,8 @@ def _anew(
     fusion = conclude(marks, mark, clustering, plan.assignment, detect)
     origin = np.full(len(clustering), -1, dtype=np.int64)
     if former is not None and len(clustering):
-        places = former.fusion.clustering.mean[: former.memory.components]
-        same = match(clustering.mean, places, SAME * clustering.scatter)
+        positions = former.fusion.clustering.mean[: former.memory.components]
+        same = match(clustering.mean, positions, SAME * clustering.scatter)
         origin[same.found] = same.truth
     return StreamState(
         0 if state is None else state.step + 1,
@@ -432,8 +432,8 @@ def settle(
         Their decisions are those of a fusion of all the images.
     """
     fusions = learn_from_each_other(
-        [*clicks, *(one for one, _ in others)],
-        [*(state.fusion for state in alone), *(one for _, one in others)],
+        [*clicks, *(other for other, _ in others)],
+        [*(state.fusion for state in alone), *(other for _, other in others)],
         plan.fusion,
         part(watch, 0.0, 0.9),
     )

@@ -175,16 +175,16 @@ def viewed_clusters(clicks: Clicks, clustering: Clustering, verdict: NDArray[np.
     """
     if clicks.viewed is None:
         return None
-    found = np.zeros(len(clustering), dtype=np.bool_)
+    viewed = np.zeros(len(clustering), dtype=np.bool_)
     if len(clicks.viewed) and len(clustering):
         covariance = floored(clustering.covariance, _scatter(clicks, clustering) ** 2)
         spot, cluster, distance = _near(clicks.viewed, clustering.mean, covariance)
-        taken = np.zeros(len(clicks.viewed), dtype=np.bool_)
+        used = np.zeros(len(clicks.viewed), dtype=np.bool_)
         for row in np.argsort(distance, kind="stable"):
-            if not taken[spot[row]]:
-                taken[spot[row]] = True
-                found[cluster[row]] = True
-    return found & (verdict < 0)
+            if not used[spot[row]]:
+                used[spot[row]] = True
+                viewed[cluster[row]] = True
+    return viewed & (verdict < 0)
 
 
 def cluster_scores(clicks: Clicks, clustering: Clustering) -> FloatArray | None:
@@ -205,16 +205,16 @@ def cluster_scores(clicks: Clicks, clustering: Clustering) -> FloatArray | None:
     """
     if clicks.scores is None:
         return None
-    found = np.full(len(clustering), np.nan)
-    taken = np.zeros(len(clicks.scores), dtype=np.bool_)
+    scores = np.full(len(clustering), np.nan)
+    used = np.zeros(len(clicks.scores), dtype=np.bool_)
     scatter = _scatter(clicks, clustering)
     covariance = 2 * floored(clustering.covariance, scatter**2)
     detection, cluster, distance = _near(clicks.scores[:, :2], clustering.mean, covariance)
     for row in np.argsort(distance, kind="stable"):
-        if not taken[detection[row]] and np.isnan(found[cluster[row]]):
-            taken[detection[row]] = True
-            found[cluster[row]] = clicks.scores[detection[row], 2]
-    return found
+        if not used[detection[row]] and np.isnan(scores[cluster[row]]):
+            used[detection[row]] = True
+            scores[cluster[row]] = clicks.scores[detection[row], 2]
+    return scores
 
 
 def stray_chance(clicks: Clicks, clustering: Clustering) -> tuple[FloatArray | None, float]:
@@ -237,8 +237,8 @@ def stray_chance(clicks: Clicks, clustering: Clustering) -> tuple[FloatArray | N
         return None, 0.0
     outliers = np.bincount(clicks.annotator, 1 - clustering.inlier, minlength=len(clicks.annotators))
     size = float(np.pi * REACH * np.sqrt(np.median(np.linalg.det(clustering.covariance))))
-    places = max(clicks.area / size, 1.0)
-    return np.asarray(1 - np.exp(-(outliers + 0.5) / places), dtype=np.float64), places
+    positions = max(clicks.area / size, 1.0)
+    return np.asarray(1 - np.exp(-(outliers + 0.5) / positions), dtype=np.float64), positions
 
 
 def _with_appended(
@@ -378,17 +378,17 @@ def _decided(votes: Votes, enough: BoolArray) -> Detection:
     low, high = (betaincinv(count + 0.5, quiet + 0.5, level) for level in (0.025, 0.975))
     hits = (votes.marked & present).sum(axis=1).astype(np.float64)
     false = (votes.marked & ~present).sum(axis=1).astype(np.float64)
-    there, absent = float(present.sum()), float((~present).sum())
+    structures, absent = float(present.sum()), float((~present).sum())
     return Detection(
         posterior=part,
         posterior_low=np.where(known, part, np.minimum(low, part)),
         posterior_high=np.where(known, part, np.maximum(high, part)),
         detected=present,
         prevalence=float(present.mean()) if len(present) else np.nan,
-        sensitivity=_ratio(hits, there),
+        sensitivity=_ratio(hits, structures),
         specificity=_ratio(absent - false, absent),
         true_positive=hits,
-        false_negative=there - hits,
+        false_negative=structures - hits,
         true_negative=absent - false,
         false_positive=false,
         objective=np.empty(0),
@@ -396,5 +396,5 @@ def _decided(votes: Votes, enough: BoolArray) -> Detection:
     )
 
 
-def _ratio(part: FloatArray, whole: float) -> FloatArray:
-    return part / whole if whole else np.full(len(part), np.nan)
+def _ratio(part: FloatArray, total: float) -> FloatArray:
+    return part / total if total else np.full(len(part), np.nan)

@@ -55,14 +55,14 @@ def digamma(x: float) -> float:
 
 
 @compiled()
-def _observe(chance: Array, said: int, own: Array, rest: Array, noise: Array) -> None:
+def _observe(chance: Array, output: int, own: Array, rest: Array, noise: Array) -> None:
     """Filter one vote.
 
     Parameters
     ----------
     chance : (J,) float64
         Of each class for the task.
-    said : int
+    output : int
     own, rest : (M, J) float64
         Pseudo-counts of each output, and of all others; overwritten.
     noise : (M,) float64
@@ -70,7 +70,7 @@ def _observe(chance: Array, said: int, own: Array, rest: Array, noise: Array) ->
     """
     outputs, classes = own.shape
     for m in range(outputs):
-        q, rise, hit = noise[m], 0.0, said == m
+        q, rise, hit = noise[m], 0.0, output == m
         for j in range(classes):
             a, b, weight = own[m, j], rest[m, j], chance[j]
             if q > 0.0:
@@ -133,14 +133,14 @@ def _smooth(
         fresh[m] = False
         for j in range(classes):
             a, b = own[m, j], rest[m, j]
-            here = (a + b) / a / b
+            spread = (a + b) / a / b
             if later:
-                gain = here / (here + q)
-                free = q / (here + q)
+                gain = spread / (spread + q)
+                free = q / (spread + q)
                 logit[m, j] = free * np.log(a / b) + gain * logit[m, j]
-                variance[m, j] = here * free + gain * gain * variance[m, j]
+                variance[m, j] = spread * free + gain * gain * variance[m, j]
             else:
-                logit[m, j], variance[m, j] = np.log(a / b), here
+                logit[m, j], variance[m, j] = np.log(a / b), spread
             odds = np.exp(logit[m, j])
             alpha[m, j] = min(max((1.0 + odds) / variance[m, j], LEAST), MOST)
             if outputs < len(alpha):
@@ -182,25 +182,25 @@ def _share_out(logit: Array, variance: Array, shown: Array) -> None:
 
 
 @compiled()
-def add_up(alpha: Array, whole: Array) -> None:
+def add_up(alpha: Array, sums: Array) -> None:
     """Fill the digamma function of each class's pseudo-counts, (J,), of (L, J) of each output."""
     outputs, classes = alpha.shape
     for j in range(classes):
         total = 0.0
         for m in range(outputs):
             total += alpha[m, j]
-        whole[j] = digamma(total)
+        sums[j] = digamma(total)
 
 
 @compiled()
-def tell(said: int, alpha: Array, whole: Array, psi: Array, fresh: Array, logs: Array) -> None:
+def tell(output: int, alpha: Array, total: Array, psi: Array, fresh: Array, logs: Array) -> None:
     """Fill the expected logarithm of the probability of what was said, (J,); `psi` is kept while `fresh`."""
-    if not fresh[said]:
-        fresh[said] = True
-        for j in range(len(whole)):
-            psi[said, j] = digamma(alpha[said, j])
-    for j in range(len(whole)):
-        logs[j] = psi[said, j] - whole[j]
+    if not fresh[output]:
+        fresh[output] = True
+        for j in range(len(total)):
+            psi[output, j] = digamma(alpha[output, j])
+    for j in range(len(total)):
+        logs[j] = psi[output, j] - total[j]
 
 
 @compiled()
@@ -254,7 +254,7 @@ def follow(
     own, rest, noise = np.empty((many, classes)), np.empty((many, classes)), np.empty(many)
     logit, variance = np.empty((many, classes)), np.empty((many, classes))
     alpha, psi = np.empty((outputs, classes)), np.empty((outputs, classes))
-    whole, fresh = np.empty(classes), np.empty(outputs, dtype=np.bool_)
+    total, fresh = np.empty(classes), np.empty(outputs, dtype=np.bool_)
     shown = alpha if many < outputs else np.empty((outputs, classes))
     for at in range(first, last):
         k = order[at]
@@ -294,10 +294,10 @@ def follow(
                 if _smooth(
                     later, kept_own[now], kept_rest[now], kept_noise[now], logit, variance, alpha, fresh
                 ):
-                    add_up(alpha, whole)
+                    add_up(alpha, total)
                     if many == outputs and (len(steps) or not later):
                         _share_out(logit, variance, shown)
-                tell(label[step], alpha, whole, psi, fresh, logs[step])
+                tell(label[step], alpha, total, psi, fresh, logs[step])
                 if not later:
                     final[k] = shown.T
                 if len(steps):
@@ -309,7 +309,7 @@ def follow(
 @compiled()
 def settle(
     start: Array,
-    place: Array,
+    slot: Array,
     known: Array,
     shares: Array,
     logs: Array,
@@ -322,7 +322,7 @@ def settle(
     Parameters
     ----------
     start : (N + 1,) int64
-    place : (V,) int32
+    slot : (V,) int32
         The votes on task i are the steps `place[start[i]]` to `place[start[i + 1]]`.
     known : (N,) int16
         Tasks with a class are left as they are, as are those without votes.
@@ -350,7 +350,7 @@ def settle(
         x[:] = shares
         for v in range(low, high):
             for j in range(classes):
-                x[j] += logs[place[v], j]
+                x[j] += logs[slot[v], j]
         highest = x.max()
         norm = 0.0
         for j in range(classes):
@@ -507,7 +507,7 @@ def follow_jointly(
     lead, spread = np.empty((many, classes)), np.empty((many, classes, classes))
     room = np.empty(classes)
     alpha, psi = np.empty((outputs, classes)), np.empty((outputs, classes))
-    whole, fresh = np.empty(classes), np.empty(outputs, dtype=np.bool_)
+    total, fresh = np.empty(classes), np.empty(outputs, dtype=np.bool_)
     for at in range(first, last):
         k = order[at]
         begin, length = start[k], start[k + 1] - start[k]
@@ -568,8 +568,8 @@ def follow_jointly(
                         kept_chance[now], kept_gain[now, m], kept_moved[now, m], lead[m], spread[m], room
                     )
                 if changed:
-                    add_up(alpha, whole)
-                tell(label[step], alpha, whole, psi, fresh, logs[step])
+                    add_up(alpha, total)
+                tell(label[step], alpha, total, psi, fresh, logs[step])
                 if not later:
                     final[k] = alpha.T
                 if len(steps):

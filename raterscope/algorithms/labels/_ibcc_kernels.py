@@ -39,7 +39,7 @@ def count_votes(task: Array, count: Array) -> None:
 
 
 @compiled()
-def place_votes(task: Array, annotator: Array, label: Array, outputs: int, place: Array, pair: Array) -> None:
+def place_votes(task: Array, annotator: Array, label: Array, outputs: int, slot: Array, pair: Array) -> None:
     """Pack votes and put each where the next one on its task belongs.
 
     Parameters
@@ -47,15 +47,15 @@ def place_votes(task: Array, annotator: Array, label: Array, outputs: int, place
     task, annotator : (V,) int32
     label : (V,) int16
     outputs : int
-    place : (N,) int64
+    slot : (N,) int64
         Where the next vote on each task goes; moved on.
     pair : (all votes,) uint32
         annotator * outputs + label; filled.
     """
     for v in range(len(task)):
-        at = place[task[v]]
+        at = slot[task[v]]
         pair[at] = np.int64(annotator[v]) * outputs + label[v]
-        place[task[v]] = at + 1
+        slot[task[v]] = at + 1
 
 
 @compiled()
@@ -92,19 +92,19 @@ def begin(
     """
     outputs, classes = standing.shape
     for i in range(first, last):
-        held = known[i]
-        if held < 0 and start[i] == start[i + 1]:
+        truth = known[i]
+        if truth < 0 and start[i] == start[i + 1]:
             continue
         for j in range(classes):
             posterior[i, j] = share
-        if held >= 0:
+        if truth >= 0:
             posterior[i, :] = 0.0
-            posterior[i, held] = 1.0
+            posterior[i, truth] = 1.0
         else:
             for v in range(start[i], start[i + 1]):
-                said = pair[v] % outputs
+                output = pair[v] % outputs
                 for j in range(classes):
-                    posterior[i, j] += standing[said, j]
+                    posterior[i, j] += standing[output, j]
         norm = posterior[i].sum()
         for j in range(classes):
             posterior[i, j] = posterior[i, j] / norm if norm > 0.0 else 1.0 / classes
@@ -154,8 +154,8 @@ def expect_tasks(
     entropy, change = 0.0, 0.0
     for i in range(first, last):
         low, high = start[i], start[i + 1]
-        held = known[i]
-        if held < 0:
+        truth = known[i]
+        if truth < 0:
             if low == high:
                 continue
             for j in range(len(each)):
@@ -219,15 +219,15 @@ def expect_two(
             small = odds / (1.0 + odds)
             entropy += np.log1p(odds) + small * away
             two = small if x < 0.0 else 1.0 / (1.0 + odds)
-            one = 1.0 / (1.0 + odds) if x < 0.0 else small
+            first_share = 1.0 / (1.0 + odds) if x < 0.0 else small
             change = max(change, abs(two - posterior[i, 1]))
-            posterior[i, 0], posterior[i, 1] = one, two
-        one, two = posterior[i, 0], posterior[i, 1]
-        total[0] += one
+            posterior[i, 0], posterior[i, 1] = first_share, two
+        first_share, two = posterior[i, 0], posterior[i, 1]
+        total[0] += first_share
         total[1] += two
         for v in range(low, high):
             p = pair[v]
-            counts[p, 0] += one
+            counts[p, 0] += first_share
             counts[p, 1] += two
     return entropy, change
 
@@ -307,12 +307,12 @@ def expect_row(prior: Array, at_prior: Array, counts: Array, present: Array, log
     float
         ln B(prior + counts) - ln B(prior): its part of the lower bound when its parameters are these.
     """
-    whole, risen, bound = prior.sum(), 0.0, 0.0
+    total, risen, bound = prior.sum(), 0.0, 0.0
     for m in present:
         risen += counts[m]
         logs[m], rise = _risen(prior[m], at_prior[m], counts[m])
         bound += rise
-    psi, rise = _risen(whole, at_prior[len(prior)], risen)
+    psi, rise = _risen(total, at_prior[len(prior)], risen)
     for m in present:
         logs[m] -= psi
     return float(bound - rise)
@@ -345,12 +345,12 @@ def expect(
     classes, outputs = prior.shape
     bound = 0.0
     for k in range(first, last):
-        said = slice(k * outputs, (k + 1) * outputs)
-        used = np.flatnonzero(present[said])
+        columns = slice(k * outputs, (k + 1) * outputs)
+        used = np.flatnonzero(present[columns])
         if len(used):
-            _sum_up(counts, said.start + used)
+            _sum_up(counts, columns.start + used)
             for j in range(classes):
-                bound += expect_row(prior[j], at_prior[j], counts[0, said, j], used, weights[said, j])
+                bound += expect_row(prior[j], at_prior[j], counts[0, columns, j], used, weights[columns, j])
     return bound
 
 
@@ -380,14 +380,14 @@ def maximise_row(smoothing: float, counts: Array, logs: Array) -> float:
     float
         What the counts contribute to the expected log likelihood under the rates so far.
     """
-    whole, likelihood = 0.0, 0.0
+    total, likelihood = 0.0, 0.0
     for m in range(len(counts)):
         count = counts[m] + smoothing
-        whole += count
+        total += count
         likelihood += count * logs[m]
-    least = np.log(smoothing / whole)
+    least = np.log(smoothing / total)
     for m in range(len(counts)):
-        logs[m] = least if counts[m] == 0.0 else np.log((counts[m] + smoothing) / whole)
+        logs[m] = least if counts[m] == 0.0 else np.log((counts[m] + smoothing) / total)
     return likelihood
 
 
@@ -398,12 +398,12 @@ def maximise(
     """Take the likeliest rates of annotators, of all outputs; otherwise as `expect`."""
     likelihood = 0.0
     for k in range(first, last):
-        said = slice(k * outputs, (k + 1) * outputs)
-        used = np.flatnonzero(present[said])
+        columns = slice(k * outputs, (k + 1) * outputs)
+        used = np.flatnonzero(present[columns])
         if len(used):
-            _sum_up(counts, said.start + used)
+            _sum_up(counts, columns.start + used)
             for j in range(counts.shape[2]):
-                likelihood += maximise_row(smoothing, counts[0, said, j], weights[said, j])
+                likelihood += maximise_row(smoothing, counts[0, columns, j], weights[columns, j])
     return likelihood
 
 
@@ -420,7 +420,7 @@ def number_repeats(
     seen: Array,
     present: Array,
     again: Array,
-    said: Array,
+    labels: Array,
 ) -> bool:
     """Count, for every vote on some tasks, the annotator's earlier ones on the same task.
 
@@ -433,7 +433,7 @@ def number_repeats(
         -1 to begin with. Overwritten: the last vote of each annotator.
     present : (K, L) int64
         -1 to begin with. Overwritten: the last vote of each annotator for each output.
-    again, said : (V,) int32
+    again, labels : (V,) int32
         Overwritten: how many there are, and how many of them say the same.
 
     Returns
@@ -445,12 +445,12 @@ def number_repeats(
     for i in range(first, last):
         for v in range(start[i], start[i + 1]):
             k, output = annotator[v], label[v]
-            again[v] = said[v] = 0
+            again[v] = labels[v] = 0
             if seen[k] >= start[i]:
                 again[v] = again[seen[k]] + 1
                 repeated = True
             if present[k, output] >= start[i]:
-                said[v] = said[present[k, output]] + 1
+                labels[v] = labels[present[k, output]] + 1
             seen[k] = present[k, output] = v
     return repeated
 
@@ -496,7 +496,7 @@ def sweep(
     annotator: Array,
     label: Array,
     again: Array,
-    said: Array,
+    output: Array,
     prior: Array,
     prior_rows: Array,
     share: Array,
@@ -516,7 +516,7 @@ def sweep(
     tasks : (M,) int64
         The tasks whose class is open and which have votes.
     start, annotator, label : as in `place`
-    again, said : (V,) or (0,) int32
+    again, output : (V,) or (0,) int32
         How many votes of the same annotator come earlier in the same task, and how many of those say the
         same; empty where there are none at all.
     prior : (L, J) float64
@@ -546,7 +546,7 @@ def sweep(
             odds[j] = share + shares[j]
         for v in range(start[i], start[i + 1]):
             k, said_now = annotator[v], label[v]
-            more_said = said[v] if repeated else 0
+            more_said = output[v] if repeated else 0
             more = again[v] if repeated else 0
             for j in range(classes):
                 above = prior[said_now, j] + cells[k, said_now, j] + more_said
@@ -561,11 +561,11 @@ def sweep(
             total += odds[j]
         for j in range(classes):
             odds[j] /= total
-        left = uniform[m - first]
+        remaining = uniform[m - first]
         new = classes - 1
         for j in range(classes - 1):
-            left -= odds[j]
-            if left < 0.0:
+            remaining -= odds[j]
+            if remaining < 0.0:
                 new = j
                 break
         state[i] = new

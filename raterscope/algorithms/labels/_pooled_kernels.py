@@ -76,13 +76,13 @@ def normalise(logs: Array) -> float:
         Logarithm of what they added up to.
     """
     most = logs.max()
-    whole = 0.0
+    total = 0.0
     for j in range(len(logs)):
         logs[j] = math.exp(logs[j] - most)
-        whole += logs[j]
+        total += logs[j]
     for j in range(len(logs)):
-        logs[j] /= whole
-    return float(most + math.log(whole))
+        logs[j] /= total
+    return float(most + math.log(total))
 
 
 @compiled(error_model="numpy")
@@ -147,9 +147,9 @@ def expect(
                 most = product.max()
                 for j in range(classes):
                     product[j] = max(product[j] / most, _FLOOR)
-        whole = product.sum()
+        mass = product.sum()
         for j in range(classes):
-            value = product[j] / whole
+            value = product[j] / mass
             change = abs(value - posterior[i, j])
             total += change
             largest = max(largest, change)
@@ -256,12 +256,12 @@ def score_correlation(
                 for j in range(classes):
                     term[j] = (total[j] - logs[j, n]) / effect + math.log(shares[j])
                     most = max(most, term[j])
-                whole = likelihood = 0.0
+                mass = likelihood = 0.0
                 for j in range(classes):
                     weight = math.exp(term[j] - most)
-                    whole += weight
+                    mass += weight
                     likelihood += weight * rates[j, n]
-                scores[r] += math.log(likelihood / whole)
+                scores[r] += math.log(likelihood / mass)
 
 
 @compiled(error_model="numpy")
@@ -298,19 +298,19 @@ def fill_base(
     outputs, classes = stands.shape
     for k in range(first, last):
         for j in range(classes):
-            whole = 0.0
+            total = 0.0
             good = 0
             for output in range(outputs):
                 if stands[output, j]:
                     good += 1
                 else:
-                    whole += weight * wrong[output, j] + own[k, output]
+                    total += weight * wrong[output, j] + own[k, output]
             hit = 1.0 if good == outputs else (0.0 if good == 0 else accuracy[k, j])
             for output in range(outputs):
                 if stands[output, j]:
                     base[k, output, j] = hit * right[output, j]
                 else:
-                    share = (weight * wrong[output, j] + own[k, output]) / whole
+                    share = (weight * wrong[output, j] + own[k, output]) / total
                     base[k, output, j] = (1.0 - hit) * share
 
 
@@ -351,14 +351,14 @@ def polya(rows: Array, base: Array, counts: Array, strength: float) -> float:
     score = 0.0
     for r in range(len(rows)):
         k, j = rows[r, 0], rows[r, 1]
-        whole = 0.0
+        total = 0.0
         for output in range(base.shape[1]):
             count = counts[k, output, j]
             if count > 1e-6:
                 prior = strength * base[k, output, j]
                 score += math.lgamma(prior + count) - math.lgamma(prior)
-                whole += count
-        score += math.lgamma(strength) - math.lgamma(strength + whole)
+                total += count
+        score += math.lgamma(strength) - math.lgamma(strength + total)
     return score
 
 
@@ -397,16 +397,16 @@ def membership_sweep(
             continue
         for v in range(start[i], start[i + 1]):
             k, output = annotator[v], label[v]
-            whole = 0.0
+            mass = 0.0
             for j in range(classes):
                 own = share[v, j]
                 term[j] = (mixture[j] + max(total[i, j] - own, 0.0)) * rate(
                     strength, base[k, output, j], counts[k, output, j], rows[k, j], own
                 )
-                whole += term[j]
+                mass += term[j]
             for j in range(classes):
                 own = share[v, j]
-                share[v, j] = term[j] / whole
+                share[v, j] = term[j] / mass
                 change = share[v, j] - own
                 counts[k, output, j] += change
                 rows[k, j] += change

@@ -134,16 +134,16 @@ def next_votes(
     eligible = _eligible(labels, annotators)
     rates = fusion.confusion.mean()
     newcomer = (fusion.confusion.prior / fusion.confusion.prior.sum(axis=1, keepdims=True))[None]
-    everybody = np.concatenate([rates[eligible], newcomer])
+    all_rates = np.concatenate([rates[eligible], newcomer])
     posterior = fusion.posterior
-    room = _PAIRS // (len(everybody) * len(labels.outputs))
+    room = _PAIRS // (len(all_rates) * len(labels.outputs))
     many = max(2 * count, min(max(_SIFTED[0] * count, _SIFTED[1]), room))
-    sifted = _sift(posterior, everybody, many, part(watch, 0.0, 0.6))
+    sifted = _sift(posterior, all_rates, many, part(watch, 0.0, 0.6))
     most = max(-(-count // _SPREAD), -(-count // max(1, len(eligible))))
     keep = min(len(eligible), count // most + 1)
-    who, gain = _best(labels, posterior, sifted, eligible, rates, keep, part(watch, 0.6, 1.0))
+    annotator, gain = _best(labels, posterior, sifted, eligible, rates, keep, part(watch, 0.6, 1.0))
     new = information(posterior[sifted], newcomer)[:, 0]
-    rows, chosen, gains = _assign(who, gain, new, count, most)
+    rows, chosen, gains = _assign(annotator, gain, new, count, most)
     return NextVotes(sifted[rows].astype(np.int32), chosen, gains, new[rows])
 
 
@@ -214,28 +214,28 @@ def _best(
     Where fewer may be asked about a task, the gain of the rest is -inf. Never can more annotators have been
     asked for enough than `keep` - 1, so nobody else is needed.
     """
-    who = np.zeros((len(tasks), keep), dtype=np.int32)
+    annotator = np.zeros((len(tasks), keep), dtype=np.int32)
     gain = np.full((len(tasks), keep), -np.inf)
     if not keep or not len(tasks):
-        return who, gain
+        return annotator, gain
     column = np.full(len(labels.annotators), OPEN, dtype=np.int64)
     column[eligible] = np.arange(len(eligible))
     row = np.full(len(labels.tasks), OPEN, dtype=np.int64)
     row[tasks] = np.arange(len(tasks))
     votes = np.flatnonzero((row[labels.task] != OPEN) & (column[labels.annotator] != OPEN))
     voted_row, voted_column = row[labels.task[votes]], column[labels.annotator[votes]]
-    asked = rates[eligible]
+    candidates = rates[eligible]
     cells = len(eligible) * rates.shape[2]
     for span in _spans(len(tasks), cells, watch, "trying annotators"):
-        gains = information(posterior[tasks[span]], asked)
-        here = (voted_row >= span.start) & (voted_row < span.stop)
-        gains[voted_row[here] - span.start, voted_column[here]] = -np.inf
+        gains = information(posterior[tasks[span]], candidates)
+        in_span = (voted_row >= span.start) & (voted_row < span.stop)
+        gains[voted_row[in_span] - span.start, voted_column[in_span]] = -np.inf
         top = np.argpartition(-gains, keep - 1, axis=1)[:, :keep]
         value = np.take_along_axis(gains, top, axis=1)
         order = np.lexsort((top, -value), axis=1)
-        who[span] = eligible[np.take_along_axis(top, order, axis=1)]
+        annotator[span] = eligible[np.take_along_axis(top, order, axis=1)]
         gain[span] = np.take_along_axis(value, order, axis=1)
-    return who, gain
+    return annotator, gain
 
 
 def _spans(many: int, cells: int, watch: Watch, words: str) -> Iterator[slice]:
@@ -246,30 +246,30 @@ def _spans(many: int, cells: int, watch: Watch, words: str) -> Iterator[slice]:
 
 
 def _assign(
-    who: IndexArray, gain: FloatArray, new: FloatArray, count: int, most: int
+    ranked: IndexArray, gain: FloatArray, new: FloatArray, count: int, most: int
 ) -> tuple[NDArray[np.int64], IndexArray, FloatArray]:
     """Take the most telling vote left, again and again; each task once, each annotator `most` times."""
-    choices = who.shape[1]
+    choices = ranked.shape[1]
 
     def offer(row: int, at: int) -> tuple[float, int, int]:
         if at < choices and gain[row, at] >= 0.0:
             return -float(gain[row, at]), row, at
         return -float(new[row]), row, choices
 
-    left = [offer(row, 0) for row in range(len(who))]
-    heapify(left)
-    asked: dict[int, int] = {}
+    offers = [offer(row, 0) for row in range(len(ranked))]
+    heapify(offers)
+    assigned: dict[int, int] = {}
     rows: list[int] = []
     chosen: list[int] = []
     gains: list[float] = []
-    while left and len(rows) < count:
-        value, row, at = heappop(left)
-        while at < choices and asked.get(int(who[row, at]), 0) >= most:
-            value, row, at = heappushpop(left, offer(row, at + 1))
+    while offers and len(rows) < count:
+        value, row, at = heappop(offers)
+        while at < choices and assigned.get(int(ranked[row, at]), 0) >= most:
+            value, row, at = heappushpop(offers, offer(row, at + 1))
         if -value < _LEAST:
             break
-        annotator = int(who[row, at]) if at < choices else OPEN
-        asked[annotator] = asked.get(annotator, 0) + 1
+        annotator = int(ranked[row, at]) if at < choices else OPEN
+        assigned[annotator] = assigned.get(annotator, 0) + 1
         rows.append(row)
         chosen.append(annotator)
         gains.append(-value)

@@ -207,10 +207,14 @@ def better_than(first: Assessment, second: Assessment) -> tuple[int, int, float]
     if first.judged != second.judged:
         raise ValueError(f"{first.judged} and {second.judged} tasks are judged; expected the same ones.")
     ours = int(np.count_nonzero(first.right > second.right + _TIE))
-    theirs = int(np.count_nonzero(second.right > first.right + _TIE))
-    if ours == theirs:
-        return ours, theirs, 1.0
-    return ours, theirs, min(1.0, 2.0 * float(bdtr(min(ours, theirs), ours + theirs, 0.5)))
+    wins_of_second = int(np.count_nonzero(second.right > first.right + _TIE))
+    if ours == wins_of_second:
+        return ours, wins_of_second, 1.0
+    return (
+        ours,
+        wins_of_second,
+        min(1.0, 2.0 * float(bdtr(min(ours, wins_of_second), ours + wins_of_second, 0.5))),
+    )
 
 
 def mean_curve(
@@ -237,15 +241,15 @@ def mean_curve(
         Each place twice: as it is reached, and as it is left.
     """
     at = np.unique(np.concatenate([across for across, _ in curves]))
-    reached, left = np.zeros(len(at)), np.zeros(len(at))
+    reached, leaving = np.zeros(len(at)), np.zeros(len(at))
     for across, down in curves:
         first = np.minimum(np.searchsorted(across, at, "left"), len(across) - 1)
         last = np.maximum(np.searchsorted(across, at, "right") - 1, 0)
         between = np.interp(at, across, down)
-        there = across[first] == at
-        reached += np.where(there, down[first], between) / len(curves)
-        left += np.where(there, down[last], between) / len(curves)
-    return np.repeat(at, 2), np.column_stack([reached, left]).ravel()
+        at_point = across[first] == at
+        reached += np.where(at_point, down[first], between) / len(curves)
+        leaving += np.where(at_point, down[last], between) / len(curves)
+    return np.repeat(at, 2), np.column_stack([reached, leaving]).ravel()
 
 
 def _curve(name: str, score: FloatArray, true: NDArray[np.bool_]) -> ClassCurve:
@@ -349,35 +353,35 @@ def advice(
     """
     if fusion.algorithm in _VOTES or not len(labels):
         return ()
-    said = []
+    sentences = []
     if tempering is not None and tempering.dependent:
-        said.append(
+        sentences.append(
             "Annotators share mistakes: the votes on a task predict each other best if each is weighted"
             f" {tempering.power:g}. This model counts it in full, and is too sure. Take the pooled consensus,"
             " or let votes count in part."
         )
     elif model is None and fusion.algorithm in _MODELS and fusion.power == 1.0:
-        said.append(
+        sentences.append(
             f"{_MODELS[fusion.algorithm]} may be too sure: votes alone do not show whether annotators err"
             f" together, and {_MEASURED}. Take the pooled consensus, or give the truth of some tasks to"
             " measure it."
         )
-    said += [*_of_the_truth(model, vote, fusion.algorithm == "pooled"), *_of_little(labels, fusion)]
+    sentences += [*_of_the_truth(model, vote, fusion.algorithm == "pooled"), *_of_little(labels, fusion)]
     if fusion.known.max(initial=OPEN) == OPEN:
-        said += _of_swaps(labels, fusion, rates)
+        sentences += _of_swaps(labels, fusion, rates)
     if fusion.drift is None:
-        said += _of_change(labels, fusion)
-    return tuple(said)
+        sentences += _of_change(labels, fusion)
+    return tuple(sentences)
 
 
 def _of_the_truth(model: Assessment | None, vote: Assessment | None, pooled: bool) -> list[str]:
     if model is None or vote is None:
         return []
-    said = []
-    ours, theirs, chance = better_than(model, vote)
+    sentences = []
+    ours, vote_wins, chance = better_than(model, vote)
     remedy = "take the vote" if pooled else f"take the vote, or try {_POOLED}"
-    if theirs > ours and chance < _CHANCE:
-        said.append(
+    if vote_wins > ours and chance < _CHANCE:
+        sentences.append(
             f"The vote is right more often than the model, in {vote.accuracy:.1%} against"
             f" {model.accuracy:.1%} of {model.judged:,} tasks, and hardly by chance (p = {chance:.2g}):"
             f" {remedy}."
@@ -387,19 +391,19 @@ def _of_the_truth(model: Assessment | None, vote: Assessment | None, pooled: boo
     error = errors * np.sqrt(max(mean * (1 - mean), 1e-4) / model.judged)
     if model.judged >= _FEW_JUDGED and mean - model.accuracy > max(least, error):
         remedy = "hold truths fixed to calibrate it" if pooled else "take the pooled consensus"
-        said.append(
+        sentences.append(
             f"The model is too sure, {mean:.1%} on average where {model.accuracy:.1%} of {model.judged:,}"
             f" tasks are right: calibration error {model.calibration.error:.2f}, log loss"
             f" {model.log_loss:.2f} (the vote: {vote.calibration.error:.2f}, {vote.log_loss:.2f}). Trust its"
             f" order of tasks more than its probabilities, or {remedy}."
         )
     elif pooled and model.judged >= _FEW_JUDGED and model.accuracy - mean > max(least, error):
-        said.append(
+        sentences.append(
             f"The model is too cautious, {mean:.1%} on average where {model.accuracy:.1%} of"
             f" {model.judged:,} tasks are right: calibration error {model.calibration.error:.2f}. Hold the"
             " known truths fixed, and it becomes surer of tasks that look alike."
         )
-    return said
+    return sentences
 
 
 def _mean_probability(model: Assessment) -> float:
@@ -410,15 +414,17 @@ def _mean_probability(model: Assessment) -> float:
 
 
 def _of_little(labels: Labels, fusion: LabelFusion) -> list[str]:
-    votes, given = fusion.votes[fusion.votes > 0], labels.votes_of_annotators()
-    given = given[given > 0]
+    votes, votes_given = fusion.votes[fusion.votes > 0], labels.votes_of_annotators()
+    votes_given = votes_given[votes_given > 0]
     reasons = []
-    each = float(np.median(votes)) if len(votes) else 0.0
-    if each < _FEW_VOTES:
-        reasons.append(f"most tasks have no more than {each:g} vote{'' if each == 1 else 's'}")
-    if len(given) < _FEW_ANNOTATORS:
-        reasons.append("there is one annotator" if len(given) == 1 else f"there are {len(given)} annotators")
-    of_class = float(np.median(given)) / len(labels.classes) if len(given) else 0.0
+    typical = float(np.median(votes)) if len(votes) else 0.0
+    if typical < _FEW_VOTES:
+        reasons.append(f"most tasks have no more than {typical:g} vote{'' if typical == 1 else 's'}")
+    if len(votes_given) < _FEW_ANNOTATORS:
+        reasons.append(
+            "there is one annotator" if len(votes_given) == 1 else f"there are {len(votes_given)} annotators"
+        )
+    of_class = float(np.median(votes_given)) / len(labels.classes) if len(votes_given) else 0.0
     if of_class < _FEW_VOTES_OF_CLASS:
         most = "1 vote" if of_class == 1 else f"{of_class:.2g} votes"
         reasons.append(f"half of the annotators have at most {most} for each class")
@@ -462,9 +468,9 @@ def _of_change(labels: Labels, fusion: LabelFusion) -> list[str]:
     assert labels.meaning is not None
     order, classes = labels.in_time(), len(labels.classes)
     annotator = labels.annotator[order].astype(np.int64)
-    found = fusion.label()[labels.task[order]]
-    right = labels.meaning[labels.label[order]] == found
-    cell = annotator * classes + found
+    fused = fusion.label()[labels.task[order]]
+    right = labels.meaning[labels.label[order]] == fused
+    cell = annotator * classes + fused
     by_cell = np.argsort(cell, kind="stable")
     cells = len(labels.annotators) * classes
     many = np.bincount(cell, minlength=cells)

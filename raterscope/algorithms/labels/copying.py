@@ -81,15 +81,15 @@ class FairConsensus:
         labels : tuple of two (n,) integer
             Their votes on these tasks.
         """
-        left = self.posterior[task]
-        for which, (annotator, label) in enumerate(zip(pair, labels, strict=True)):
+        remaining = self.posterior[task]
+        for turn, (annotator, label) in enumerate(zip(pair, labels, strict=True)):
             number = int(self.cluster[annotator])
             if number < 0:
-                left = left - self.weight[annotator] * self.rates[annotator][:, label].T
-            elif which == 0 or number != self.cluster[pair[0]]:
-                left = left - self.own[number][task]
-        left = np.exp(left - left.max(axis=1, keepdims=True))
-        return np.asarray(left / left.sum(axis=1, keepdims=True))
+                remaining = remaining - self.weight[annotator] * self.rates[annotator][:, label].T
+            elif turn == 0 or number != self.cluster[pair[0]]:
+                remaining = remaining - self.own[number][task]
+        remaining = np.exp(remaining - remaining.max(axis=1, keepdims=True))
+        return np.asarray(remaining / remaining.sum(axis=1, keepdims=True))
 
 
 def suspects(
@@ -122,12 +122,12 @@ def suspects(
     if not len(pairs) or chance >= 1:
         return cluster, False
     kappa = (same / common - chance) / (1 - chance)
-    who, value = pairs.T.ravel(), np.concatenate([kappa, kappa])
-    order = np.lexsort((value, who))
-    edges = np.searchsorted(who[order], np.arange(people + 1))
+    annotator, value = pairs.T.ravel(), np.concatenate([kappa, kappa])
+    order = np.lexsort((value, annotator))
+    edges = np.searchsorted(annotator[order], np.arange(people + 1))
     many = np.diff(edges)
-    place = np.minimum(edges[:-1] + (_RANK * many).astype(np.int64), len(value) - 1)
-    middle = np.where(many >= _LEAST_PARTNERS, value[order][place], np.nan)
+    edge = np.minimum(edges[:-1] + (_RANK * many).astype(np.int64), len(value) - 1)
+    middle = np.where(many >= _LEAST_PARTNERS, value[order][edge], np.nan)
     if not np.isfinite(middle).any():
         return cluster, False
     usual = np.sqrt(max(float(np.nanmedian(middle)), 0.01))
@@ -156,12 +156,12 @@ def _rings(pairs: NDArray[np.int32], linked: NDArray[np.bool_], people: int) -> 
     if not len(links):
         return cluster
     graph = csr_array((np.ones(len(links)), (links[:, 0], links[:, 1])), shape=(people, people))
-    _, found = connected_components(graph, directed=False)
-    compared = found[pairs[:, 0]][found[pairs[:, 0]] == found[pairs[:, 1]]]
-    many = np.bincount(found[links[:, 0]], minlength=people)
+    _, rings = connected_components(graph, directed=False)
+    compared = rings[pairs[:, 0]][rings[pairs[:, 0]] == rings[pairs[:, 1]]]
+    many = np.bincount(rings[links[:, 0]], minlength=people)
     dense = many >= _DENSE * np.maximum(np.bincount(compared, minlength=people), 1)
-    ring = dense & (np.bincount(found, minlength=people) >= _LEAST_RING)
-    return np.where(ring[found], found, -1).astype(np.int64)
+    ring = dense & (np.bincount(rings, minlength=people) >= _LEAST_RING)
+    return np.where(ring[rings], rings, -1).astype(np.int64)
 
 
 def _outvoting(
@@ -173,37 +173,37 @@ def _outvoting(
     they copy somebody's mistakes, the others agree with each other where they are wrong.
     """
     people, tasks, outputs = len(labels.annotators), len(labels.tasks), len(labels.outputs)
-    who, task, label = (values[first] for values in (labels.annotator, labels.task, labels.label))
-    inside = np.isin(who, members)
+    voter, task, label = (values[first] for values in (labels.annotator, labels.task, labels.label))
+    inside = np.isin(voter, members)
     votes = np.bincount(task[inside] * np.int64(outputs) + label[inside], minlength=tasks * outputs)
     votes = votes.reshape(tasks, outputs)
-    theirs = np.where(votes.sum(axis=1) > 0, votes.argmax(axis=1), OPEN)
-    outside = np.flatnonzero(~inside & (theirs[task] != OPEN))
-    given = np.full((people, outputs, outputs), 0.0)
-    np.add.at(given, (who[outside], theirs[task[outside]], label[outside]), 1.0)
-    crowd = given.sum(axis=0) + 0.5 / outputs
-    given += crowd / crowd.sum(axis=1, keepdims=True)
-    rates = given / given.sum(axis=2, keepdims=True)
-    said = {
-        one: (task[rows], label[rows])
-        for one in np.unique(who[outside]).tolist()
-        for rows in (outside[who[outside] == one],)
+    majority = np.where(votes.sum(axis=1) > 0, votes.argmax(axis=1), OPEN)
+    outside = np.flatnonzero(~inside & (majority[task] != OPEN))
+    confusion = np.full((people, outputs, outputs), 0.0)
+    np.add.at(confusion, (voter[outside], majority[task[outside]], label[outside]), 1.0)
+    crowd = confusion.sum(axis=0) + 0.5 / outputs
+    confusion += crowd / crowd.sum(axis=1, keepdims=True)
+    rates = confusion / confusion.sum(axis=2, keepdims=True)
+    answers = {
+        annotator: (task[rows], label[rows])
+        for annotator in np.unique(voter[outside]).tolist()
+        for rows in (outside[voter[outside] == annotator],)
     }
     others = pairs[~np.isin(pairs, members).any(axis=1)]
     same = expected = variance = open_ = 0.0
-    for one, other in others.tolist():
-        if one not in said or other not in said:
+    for annotator, other in others.tolist():
+        if annotator not in answers or other not in answers:
             continue
-        both, mine, its = np.intersect1d(said[one][0], said[other][0], return_indices=True)
+        both, own_rows, its = np.intersect1d(answers[annotator][0], answers[other][0], return_indices=True)
         if len(both) < _LEAST_COMMON:
             continue
-        agree = (rates[one, theirs[both]] * rates[other, theirs[both]]).sum(axis=1)
-        same += float((said[one][1][mine] == said[other][1][its]).sum())
+        agree = (rates[annotator, majority[both]] * rates[other, majority[both]]).sum(axis=1)
+        same += float((answers[annotator][1][own_rows] == answers[other][1][its]).sum())
         expected += float(agree.sum())
         variance += float((agree * (1 - agree)).sum())
         open_ += float((1 - agree).sum())
     beyond = same - expected
-    few = len(said) < _LEAST_OUTSIDERS or open_ <= 0
+    few = len(answers) < _LEAST_OUTSIDERS or open_ <= 0
     return not few and beyond > max(_DISAGREEMENT * np.sqrt(variance), _LEAST_DISAGREEMENT * open_)
 
 
@@ -227,14 +227,14 @@ def fair_consensus(
     classes, outputs = len(labels.classes), len(labels.outputs)
     size = np.bincount(cluster[cluster >= 0], minlength=1)
     weight = np.where(cluster < 0, 1.0, 1.0 / np.maximum(size[cluster], 1))
-    who, task, label = (values[first] for values in (labels.annotator, labels.task, labels.label))
+    annotator, task, label = (values[first] for values in (labels.annotator, labels.task, labels.label))
     stands = labels.meaning[:, None] == np.arange(classes)
     share = np.full((tasks, classes), 1 / classes)
     for j in range(classes):
-        share[:, j] += np.bincount(task, weight[who] * stands[label, j], minlength=tasks)
+        share[:, j] += np.bincount(task, weight[annotator] * stands[label, j], minlength=tasks)
     share /= share.sum(axis=1, keepdims=True)
     known = np.flatnonzero(fusion.known != OPEN)
-    pair = who.astype(np.int64) * outputs + label
+    pair = annotator.astype(np.int64) * outputs + label
     rates, posterior = np.zeros((people, classes, outputs)), np.log(share)
     own: dict[int, FloatArray] = {}
     for turn in range(_ROUNDS):
@@ -249,14 +249,14 @@ def fair_consensus(
         rates = np.log(counts / counts.sum(axis=2, keepdims=True))
         posterior = np.tile(np.log((share.sum(axis=0) + 1) / (tasks + classes)), (tasks, 1))
         for number in (-1, *np.unique(cluster[cluster >= 0]).tolist()):
-            some = np.flatnonzero(cluster[who] == number)
-            logs = weight[who[some], None] * rates[who[some], :, label[some]]
-            given = np.stack(
-                [np.bincount(task[some], logs[:, j], minlength=tasks) for j in range(classes)], 1
+            members = np.flatnonzero(cluster[annotator] == number)
+            logs = weight[annotator[members], None] * rates[annotator[members], :, label[members]]
+            voted_rates = np.stack(
+                [np.bincount(task[members], logs[:, j], minlength=tasks) for j in range(classes)], 1
             )
-            posterior += given
+            posterior += voted_rates
             if number >= 0:
-                own[number] = np.asarray(given, dtype=np.float64)
+                own[number] = np.asarray(voted_rates, dtype=np.float64)
         share = np.exp(posterior - posterior.max(axis=1, keepdims=True))
         share /= share.sum(axis=1, keepdims=True)
     return FairConsensus(cluster, weight, rates, posterior, own)
@@ -316,27 +316,27 @@ class Copying:
     def groups(self) -> tuple[tuple[int, ...], ...]:
         """Put those together who copy, directly or by others; the largest group first."""
         group: dict[int, set[int]] = {}
-        for one, other in self.pairs.tolist():
-            joined = group.get(one, {one}) | group.get(other, {other})
+        for annotator, other in self.pairs.tolist():
+            joined = group.get(annotator, {annotator}) | group.get(other, {other})
             for member in joined:
                 group[member] = joined
-        found = {min(members): tuple(sorted(members)) for members in group.values()}
-        return tuple(sorted(found.values(), key=lambda members: (-len(members), members)))
+        groups = {min(members): tuple(sorted(members)) for members in group.values()}
+        return tuple(sorted(groups.values(), key=lambda members: (-len(members), members)))
 
 
-def copying_in_words(found: Copying, labels: Labels) -> tuple[str, ...]:
+def copying_in_words(copying: Copying, labels: Labels) -> tuple[str, ...]:
     """Name the annotators of each group, a sentence each."""
     sentences = []
-    for members in found.groups():
-        some = np.isin(found.pairs[:, 0], members)
-        whole = float(found.common[some].sum())
-        names = ", ".join(labels.annotators[one] for one in members[:_TOLD])
+    for members in copying.groups():
+        in_group = np.isin(copying.pairs[:, 0], members)
+        total = float(copying.common[in_group].sum())
+        names = ", ".join(labels.annotators[annotator] for annotator in members[:_TOLD])
         more = f" and {len(members) - _TOLD:,} more" if len(members) > _TOLD else ""
         sentences.append(
             f"{len(members):,} annotators may copy from each other: {names}{more};"
-            f" {found.same[some].sum() / whole:.0%} of their labels are the same,"
-            f" {found.expected[some].sum() / whole:.0%} expected."
-            + (f" {_OUTVOTED}" if found.outvoting else "")
+            f" {copying.same[in_group].sum() / total:.0%} of their labels are the same,"
+            f" {copying.expected[in_group].sum() / total:.0%} expected."
+            + (f" {_OUTVOTED}" if copying.outvoting else "")
         )
     return tuple(sentences)
 
@@ -376,16 +376,16 @@ def copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Copyin
     looked_at = np.zeros(people, dtype=bool)
     looked_at[np.argsort(-many, kind="stable")[:_MOST_PEOPLE]] = True
     first = first[looked_at[labels.annotator[first]]]
-    who, task, said = (values[first] for values in (labels.annotator, labels.task, labels.label))
-    start = np.searchsorted(who, np.arange(people + 1))
-    voted = csr_array((np.ones(len(who)), (who, task)), shape=(people, tasks))
+    voter, task, label = (values[first] for values in (labels.annotator, labels.task, labels.label))
+    start = np.searchsorted(voter, np.arange(people + 1))
+    voted = csr_array((np.ones(len(voter)), (voter, task)), shape=(people, tasks))
     together = (voted @ voted.T).tocoo()
     wanted = np.flatnonzero((together.row < together.col) & (together.data >= _LEAST_COMMON))
     wanted = wanted[np.argsort(-together.data[wanted], kind="stable")[:_MOST_PAIRS]]
     pairs = np.column_stack([together.row, together.col])[wanted].astype(np.int32)
     tail = float(-ndtri(_CHANCE / max(len(pairs), 1)))
     count = np.asarray(together.data, dtype=np.float64)[wanted]
-    same_of = _agreements(pairs, start, task, said, part(watch, 0.0, 0.3))
+    same_of = _agreements(pairs, start, task, label, part(watch, 0.0, 0.3))
     cluster, outvoting = suspects(pairs, count, same_of, labels, first)
     if (cluster >= 0).any():
         fair = fair_consensus(labels, fusion, first, cluster, part(watch, 0.3, 0.5))
@@ -393,25 +393,27 @@ def copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Copyin
         rates = np.log(fusion.confusion.mean())
         posterior, power = _log_posterior(labels, fusion, rates)
         fair = FairConsensus(cluster, np.full(people, power), rates, posterior, {})
-    found = []
-    for at, (one, other) in enumerate(pairs.tolist()):
+    pairs_found = []
+    for at, (annotator, other) in enumerate(pairs.tolist()):
         if at % 64 == 0:
             watch(0.5 + 0.5 * at / len(pairs), "comparing annotators")
         same = int(same_of[at])
         if same < _LEAST_SHARE * count[at]:  # too little, whatever is expected
             continue
-        if outvoting and not 0 <= cluster[one] == cluster[other]:  # too few are left to judge others by
+        if outvoting and not 0 <= cluster[annotator] == cluster[other]:  # too few are left to judge others by
             continue
-        both, first_said, second_said = _common(one, other, start, task, said)
-        left = fair.without((one, other), both, (first_said, second_said))
-        agree = left @ (_rates(left, first_said, labels) * _rates(left, second_said, labels)).sum(axis=1)
+        both, first_said, second_said = _common(annotator, other, start, task, label)
+        remaining = fair.without((annotator, other), both, (first_said, second_said))
+        agree = remaining @ (
+            _rates(remaining, first_said, labels) * _rates(remaining, second_said, labels)
+        ).sum(axis=1)
         agree = np.clip(agree, 0.0, 1.0)
         expected, spread = float(agree.sum()), float(np.sqrt((agree * (1 - agree)).sum()))
         # Half a task is the step from one whole number to the next.
         beyond = same - expected - 0.5 > tail * spread
         if beyond and same - expected >= _LEAST_SHARE * (len(both) - expected):
-            found.append((one, other, len(both), same, expected))
-    columns = np.array(found, dtype=np.float64).reshape(len(found), 5)
+            pairs_found.append((annotator, other, len(both), same, expected))
+    columns = np.array(pairs_found, dtype=np.float64).reshape(len(pairs_found), 5)
     return Copying(
         columns[:, :2].astype(np.int32), columns[:, 2].astype(np.int64), columns[:, 3].astype(np.int64),
         columns[:, 4], outvoting,
@@ -419,24 +421,33 @@ def copies(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Copyin
 
 
 def _common(
-    one: int, other: int, start: NDArray[np.int64], task: NDArray[np.integer], said: NDArray[np.integer]
+    annotator: int,
+    other: int,
+    start: NDArray[np.int64],
+    task: NDArray[np.integer],
+    label: NDArray[np.integer],
 ) -> tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.integer]]:
     """Return the tasks that two annotators voted on, and both votes on each."""
-    mine, theirs = slice(start[one], start[one + 1]), slice(start[other], start[other + 1])
-    both, here, there = np.intersect1d(task[mine], task[theirs], assume_unique=True, return_indices=True)
-    return both, said[mine][here], said[theirs][there]
+    first_votes, second_votes = (
+        slice(start[annotator], start[annotator + 1]),
+        slice(start[other], start[other + 1]),
+    )
+    both, first_rows, second_rows = np.intersect1d(
+        task[first_votes], task[second_votes], assume_unique=True, return_indices=True
+    )
+    return both, label[first_votes][first_rows], label[second_votes][second_rows]
 
 
 def _agreements(
     pairs: NDArray[np.int32], start: NDArray[np.int64], task: NDArray[np.integer],
-    said: NDArray[np.integer], watch: Watch,
+    label: NDArray[np.integer], watch: Watch,
 ) -> FloatArray:  # fmt: skip
     """Count the common tasks on which each pair agrees."""
     same = np.zeros(len(pairs))
-    for at, (one, other) in enumerate(pairs.tolist()):
+    for at, (annotator, other) in enumerate(pairs.tolist()):
         if at % 256 == 0:
             watch(at / len(pairs), "comparing annotators")
-        _, first_said, second_said = _common(one, other, start, task, said)
+        _, first_said, second_said = _common(annotator, other, start, task, label)
         same[at] = (first_said == second_said).sum()
     return same
 
@@ -454,18 +465,18 @@ def _log_posterior(labels: Labels, fusion: LabelFusion, rates: FloatArray) -> tu
     for j in range(total.shape[1]):
         votes = rates[labels.annotator, j, labels.label]
         total[:, j] += np.bincount(labels.task, votes, minlength=len(total))
-    held = np.flatnonzero(fusion.known != OPEN)
-    total[held] = np.log(np.maximum(fusion.posterior[held], 1e-300))
+    fixed = np.flatnonzero(fusion.known != OPEN)
+    total[fixed] = np.log(np.maximum(fusion.posterior[fixed], 1e-300))
     return total, 1.0
 
 
-def _rates(weight: FloatArray, said: NDArray[np.integer], labels: Labels) -> FloatArray:
+def _rates(weight: FloatArray, label: NDArray[np.integer], labels: Labels) -> FloatArray:
     """Give how often each output is given where a class is true, (J, L), by weights (M, J) of the classes."""
     assert labels.meaning is not None
     counts = np.zeros((len(labels.outputs), weight.shape[1]))
-    np.add.at(counts, said, weight)
+    np.add.at(counts, label, weight)
     right = labels.meaning[:, None] == np.arange(weight.shape[1])
-    share = float(counts[right].sum() / len(said))
+    share = float(counts[right].sum() / len(label))
     # Wrong ones as all wrong ones are spread, so that a class that was hardly seen is one like the others.
     wrong = np.where(right, 0.0, np.where(right, 0.0, counts).sum(axis=1, keepdims=True) + 1e-9)
     usual = np.where(right, share / np.maximum(right.sum(axis=0), 1), 0.0)

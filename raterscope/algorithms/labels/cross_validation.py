@@ -87,9 +87,9 @@ def cross_validate(
     """
     fold, known = deal(labels, truth, folds, seed)
     share = 1 / (int(fold.max()) + 2)
-    whole = run(replace(labels, known=known), part(watch, 0.0, share, "all truths: "))
+    full = run(replace(labels, known=known), part(watch, 0.0, share, "all truths: "))
     posterior = predict_folds(labels, fold, known, run, part(watch, share, 1.0))
-    return CrossValidation(np.where((fold >= 0)[:, None], posterior, whole.posterior), fold, whole)
+    return CrossValidation(np.where((fold >= 0)[:, None], posterior, full.posterior), fold, full)
 
 
 def deal(
@@ -147,10 +147,10 @@ def predict_folds(
     posterior = np.full((len(fold), len(labels.classes)), np.nan)
     folds = int(fold.max()) + 1
     for f in range(folds):
-        held = fold == f
+        held_out = fold == f
         step = part(watch, f / folds, (f + 1) / folds, f"fold {f + 1} of {folds}: ")
-        one = run(replace(labels, known=np.where(held, OPEN, known).astype(np.int16)), step)
-        posterior[held] = one.posterior[held]
+        predicted = run(replace(labels, known=np.where(held_out, OPEN, known).astype(np.int16)), step)
+        posterior[held_out] = predicted.posterior[held_out]
     return posterior
 
 
@@ -231,8 +231,8 @@ def preview(
     changed = changed[np.argsort(-sure, kind="stable")]
     accuracy = [math.nan, math.nan]
     if truth is not None:
-        for at, one in enumerate((fusion, after)):
-            judged = assess(one.posterior, truth, one.classes)
+        for at, result in enumerate((fusion, after)):
+            judged = assess(result.posterior, truth, result.classes)
             accuracy[at] = math.nan if judged is None else judged.accuracy
     return ExclusionPreview(
         task=changed,

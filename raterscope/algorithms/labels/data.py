@@ -124,8 +124,8 @@ class Labels:
                 f"{len(self.outputs)} outputs for {len(self.classes)} classes;"
                 " expected to be told which output stands for which class."
             )
-        given = range(len(self.classes)) if self.meaning is None else self.meaning
-        meaning = np.ascontiguousarray(given, dtype=np.int16)
+        meanings = range(len(self.classes)) if self.meaning is None else self.meaning
+        meaning = np.ascontiguousarray(meanings, dtype=np.int16)
         if meaning.shape != (len(self.outputs),) or not OPEN <= meaning.min() <= meaning.max() < len(
             self.classes
         ):
@@ -527,11 +527,11 @@ def by_task(labels: Labels, watch: Watch = silent) -> TaskVotes:
         count_votes(labels.task[first:last], start[1:])
     np.cumsum(start, out=start)
     pair = np.empty(len(labels), dtype=np.uint32)
-    place = start[:-1].copy()
+    slot = start[:-1].copy()
     for first, last in pieces:
         watch(0.5 + 0.5 * first / len(labels), "sorting the votes")
         part = slice(first, last)
-        place_votes(labels.task[part], labels.annotator[part], labels.label[part], outputs, place, pair)
+        place_votes(labels.task[part], labels.annotator[part], labels.label[part], outputs, slot, pair)
     known = np.full(tasks, OPEN, dtype=np.int16) if labels.known is None else labels.known
     return TaskVotes(start, pair, known, annotators, classes, outputs)
 

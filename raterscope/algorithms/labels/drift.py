@@ -85,8 +85,8 @@ class Aligned:
 
     def step(self, true: int, votes: float) -> int:
         """Return the first step at which a class has had so many votes; the last one where it never has."""
-        found = int(np.searchsorted(self.informed[:, true], votes - 1e-9))
-        return max(min(found, len(self.informed) - 1), 0)
+        step = int(np.searchsorted(self.informed[:, true], votes - 1e-9))
+        return max(min(step, len(self.informed) - 1), 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,10 +135,10 @@ def row_over_time(drift: Drift, annotator: int, level: float = 0.95) -> RowsOver
     alpha = drift.alpha[drift.steps(annotator)]
     changed = np.ones(len(alpha), dtype=bool)  # most votes leave all as it was
     changed[1:] = (alpha[1:] != alpha[:-1]).any(axis=(1, 2))
-    which = np.cumsum(changed) - 1
+    segment = np.cumsum(changed) - 1
     different = Confusion(alpha[changed].astype(np.float64), np.ones(alpha.shape[1:]))
     low, high = credible(different, level)
-    return RowsOverTime(different.mean()[which], low[which], high[which])
+    return RowsOverTime(different.mean()[segment], low[segment], high[segment])
 
 
 def aligned(drift: Drift, labels: Labels, fusion: LabelFusion, annotator: int) -> Aligned:
@@ -219,14 +219,14 @@ def change_points(
     """
     votes = drift.vote[drift.steps(annotator)]
     posterior = fusion.posterior[labels.task[votes]]
-    said = labels.label[votes]
-    found: list[ChangePoint] = []
+    label = labels.label[votes]
+    changes: list[ChangePoint] = []
     for true in range(posterior.shape[1]):
         seen = np.flatnonzero(posterior[:, true] >= _SEEN)
         weights = np.zeros((len(seen), len(labels.outputs)))
-        weights[np.arange(len(seen)), said[seen]] = posterior[seen, true]
-        found += _changes(weights, seen, true)
-    return tuple(sorted(found, key=lambda one: (one.step, one.true)))
+        weights[np.arange(len(seen)), label[seen]] = posterior[seen, true]
+        changes += _changes(weights, seen, true)
+    return tuple(sorted(changes, key=lambda change: (change.step, change.true)))
 
 
 def turns(drift: Drift, labels: Labels, fusion: LabelFusion, annotator: int) -> tuple[ChangePoint, ...]:
@@ -251,11 +251,11 @@ def _changes(weights: FloatArray, steps: NDArray[np.int64], true: int) -> list[C
     """Split votes that weigh (S, L), given at some steps, where what is said changed."""
     counts = np.concatenate([np.zeros((1, weights.shape[1])), weights.cumsum(axis=0)])
     split = sorted(_split(counts, 0, len(weights)))
-    bounds = [0, *(place for place, _ in split), len(weights)]
+    bounds = [0, *(step for step, _ in split), len(weights)]
     rows = [_rates(counts[b] - counts[a]) for a, b in pairwise(bounds)]
     return [
-        ChangePoint(int(steps[place]), true, float(np.abs(after - before).sum() / 2), evidence, before, after)
-        for (place, evidence), (before, after) in zip(split, pairwise(rows), strict=True)
+        ChangePoint(int(steps[step]), true, float(np.abs(after - before).sum() / 2), evidence, before, after)
+        for (step, evidence), (before, after) in zip(split, pairwise(rows), strict=True)
     ]
 
 
@@ -278,9 +278,9 @@ def _split(counts: FloatArray, first: int, last: int) -> Iterator[tuple[int, flo
         )
         evidence = float(logsumexp(factor) - log(len(factor)))
         if evidence > _EVIDENCE:
-            place = low + int(factor.argmax())
-            yield place, evidence
-            waiting += [(first, place), (place, last)]
+            step = low + int(factor.argmax())
+            yield step, evidence
+            waiting += [(first, step), (step, last)]
 
 
 def _marginal(counts: FloatArray) -> FloatArray:
@@ -289,9 +289,9 @@ def _marginal(counts: FloatArray) -> FloatArray:
 
     outputs = counts.shape[-1]
     counts = np.maximum(counts, 0.0)  # differences of sums
-    each = gammaln(counts + _JEFFREYS).sum(axis=-1) - outputs * gammaln(_JEFFREYS)
+    evidence = gammaln(counts + _JEFFREYS).sum(axis=-1) - outputs * gammaln(_JEFFREYS)
     return np.asarray(
-        each + gammaln(outputs * _JEFFREYS) - gammaln(counts.sum(axis=-1) + outputs * _JEFFREYS)
+        evidence + gammaln(outputs * _JEFFREYS) - gammaln(counts.sum(axis=-1) + outputs * _JEFFREYS)
     )
 
 
@@ -349,24 +349,24 @@ def trend(drift: Drift, labels: Labels, fusion: LabelFusion) -> FloatArray:
 def _thirds(drift: Drift, labels: Labels, fusion: LabelFusion) -> Iterator[FloatArray]:
     """Count, for each class, what annotators said in each third of their votes on it: (K, 3, L)."""
     annotators, outputs = len(labels.annotators), len(labels.outputs)
-    who = np.repeat(np.arange(annotators), np.diff(drift.start))
-    task, said = labels.task[drift.vote], labels.label[drift.vote]
+    annotator = np.repeat(np.arange(annotators), np.diff(drift.start))
+    task, label = labels.task[drift.vote], labels.label[drift.vote]
     for true in range(len(labels.classes)):
         weight = fusion.posterior[task, true]
         sofar = np.concatenate([[0.0], weight.cumsum()])
         begin, end = sofar[drift.start[:-1]], sofar[drift.start[1:]]
-        middle = (sofar[:-1] + sofar[1:]) / 2 - begin[who]
-        whole = np.maximum(end - begin, 1e-12)[who]
-        third = np.clip((3 * middle / whole).astype(np.int64), 0, 2)
-        cell = (who * 3 + third) * outputs + said
+        middle = (sofar[:-1] + sofar[1:]) / 2 - begin[annotator]
+        span = np.maximum(end - begin, 1e-12)[annotator]
+        third = np.clip((3 * middle / span).astype(np.int64), 0, 2)
+        cell = (annotator * 3 + third) * outputs + label
         counts = np.bincount(cell, weight, minlength=annotators * 3 * outputs)
         yield np.asarray(counts, dtype=np.float64).reshape(annotators, 3, outputs)
 
 
 def _compared(counts: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Give rates by thirds, (K, 3, L), drawn by a vote to the overall ones, (K, L); and the votes, (K, 3)."""
-    whole = counts.sum(axis=1) + _JEFFREYS
-    overall = whole / whole.sum(axis=1, keepdims=True)
+    total = counts.sum(axis=1) + _JEFFREYS
+    overall = total / total.sum(axis=1, keepdims=True)
     many = counts.sum(axis=2)
     rates = (counts + overall[:, None, :]) / (many[:, :, None] + 1)
     return rates, overall, many
@@ -446,10 +446,10 @@ def constancy(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Con
     stands = labels.meaning[None, :] == np.arange(len(labels.classes))[:, None]
     expected = (rates.mean * stands).sum(axis=2)
     order = labels.in_time()
-    who, task = labels.annotator[order], labels.task[order]
+    voter, task = labels.annotator[order], labels.task[order]
     meant = labels.meaning[labels.label[order]]
     right = np.where(meant >= 0, fusion.posterior[task, meant], 0.0)
-    residual = right - (fusion.posterior[task] * expected[who]).sum(axis=1)
+    residual = right - (fusion.posterior[task] * expected[voter]).sum(axis=1)
     many = labels.votes_of_annotators()
     start = np.concatenate([[0], np.cumsum(many)])
     people = len(many)
@@ -459,25 +459,25 @@ def constancy(labels: Labels, fusion: LabelFusion, watch: Watch = silent) -> Con
     for at, annotator in enumerate(np.flatnonzero(many >= LEAST_VOTES).tolist()):
         if at % 256 == 0:
             watch(annotator / people, "looking for who changed")
-        mine = slice(start[annotator], start[annotator + 1])
-        statistic, place = _tested(residual[mine])
+        rows = slice(start[annotator], start[annotator + 1])
+        statistic, split = _tested(residual[rows])
         above = len(null) - int(np.searchsorted(null, statistic, side="left"))
-        p[annotator], step[annotator] = (above + 1) / (len(null) + 1), place
-        own = right[mine]
-        before[annotator], after[annotator] = own[:place].mean(), own[place:].mean()
+        p[annotator], step[annotator] = (above + 1) / (len(null) + 1), split
+        own = right[rows]
+        before[annotator], after[annotator] = own[:split].mean(), own[split:].mean()
     return Constancy(p, step, before, after)
 
 
 def _tested(values: FloatArray) -> tuple[float, int]:
     """Return the statistic of a series, and the split at which the means differ most."""
     many = len(values)
-    places = np.clip(np.rint(_SPLITS * many), 1, many - 1).astype(np.int64)
+    splits = np.clip(np.rint(_SPLITS * many), 1, many - 1).astype(np.int64)
     deviation = float(values.std())
     if deviation < 1e-9:
-        return 0.0, int(places[len(places) // 2])
-    sums = (values - values.mean()).cumsum()[places - 1]
-    z = sums / (deviation * np.sqrt(places * (many - places) / many))
-    return float(_statistic(np.atleast_2d(z))[0]), int(places[np.abs(z).argmax()])
+        return 0.0, int(splits[len(splits) // 2])
+    sums = (values - values.mean()).cumsum()[splits - 1]
+    z = sums / (deviation * np.sqrt(splits * (many - splits) / many))
+    return float(_statistic(np.atleast_2d(z))[0]), int(splits[np.abs(z).argmax()])
 
 
 def _statistic(z: FloatArray) -> FloatArray:
@@ -488,28 +488,28 @@ def _statistic(z: FloatArray) -> FloatArray:
     return np.asarray(most[:, 0] + np.log((weight * np.exp(half - most)).sum(axis=1)))
 
 
-def main_change(found: Constancy, labels: Labels, fusion: LabelFusion, annotator: int) -> ChangePoint:
+def main_change(tested: Constancy, labels: Labels, fusion: LabelFusion, annotator: int) -> ChangePoint:
     """Describe how an annotator changed: a row by decisive evidence, else the share of right votes."""
-    right = np.array([found.before[annotator], 1 - found.before[annotator]])
-    after = np.array([found.after[annotator], 1 - found.after[annotator]])
-    whole = ChangePoint(
-        int(found.step[annotator]), RIGHT, float(np.abs(after - right).sum() / 2), 0.0, right, after
+    right = np.array([tested.before[annotator], 1 - tested.before[annotator]])
+    after = np.array([tested.after[annotator], 1 - tested.after[annotator]])
+    overall = ChangePoint(
+        int(tested.step[annotator]), RIGHT, float(np.abs(after - right).sum() / 2), 0.0, right, after
     )
     if fusion.drift is None:
-        return whole
+        return overall
     rows = change_points(fusion.drift, labels, fusion, annotator)
-    return max((whole, *rows), key=lambda one: (one.size, one.true))
+    return max((overall, *rows), key=lambda change: (change.size, change.true))
 
 
-def changes_in_words(found: Constancy, labels: Labels) -> tuple[str, ...]:
+def changes_in_words(results: Constancy, labels: Labels) -> tuple[str, ...]:
     """Name the annotators who changed, in a sentence; nothing where there are none."""
-    named = found.changed()
+    named = results.changed()
     if not len(named):
         return ()
-    tested = int(np.isfinite(found.p).sum())
+    tested = int(np.isfinite(results.p).sum())
     listed = [
-        f"{labels.annotators[k]} (vote {found.step[k] + 1:,}: right {found.before[k]:.2f} before,"
-        f" {found.after[k]:.2f} after)"
+        f"{labels.annotators[k]} (vote {results.step[k] + 1:,}: right {results.before[k]:.2f} before,"
+        f" {results.after[k]:.2f} after)"
         for k in named[:_TOLD].tolist()
     ]
     more = f" and {len(named) - _TOLD:,} more" if len(named) > _TOLD else ""

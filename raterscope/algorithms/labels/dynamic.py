@@ -215,14 +215,14 @@ def _warning(labels: Labels, fusion: LabelFusion) -> list[str]:
 
 def _check_size(labels: Labels) -> None:
     entries = len(labels.classes) * len(labels.outputs)
-    for many, most, what in (
+    for many, most, unit in (
         (len(labels), _MOST_STEPS, "votes"),
         (len(labels.annotators), _MOST_ENTRIES, "annotators"),
     ):
         if many * entries > most:
             raise LabelsError(
                 f"a confusion matrix of {len(labels.classes):,} by {len(labels.outputs):,} for each of"
-                f" {many:,} {what} does not fit into memory; expected at most {most // entries:,}."
+                f" {many:,} {unit} does not fit into memory; expected at most {most // entries:,}."
             )
 
 
@@ -253,9 +253,9 @@ def _begin(labels: Labels, prior: FloatArray, share: float) -> FloatArray:
         posterior[:, j] = np.bincount(labels.task, weight[labels.label, j], minlength=tasks) + share
     posterior /= posterior.sum(axis=1, keepdims=True)
     if labels.known is not None:
-        held = np.flatnonzero(labels.known != OPEN)
-        posterior[held] = 0.0
-        posterior[held, labels.known[held]] = 1.0
+        fixed = np.flatnonzero(labels.known != OPEN)
+        posterior[fixed] = 0.0
+        posterior[fixed, labels.known[fixed]] = 1.0
     return posterior
 
 
@@ -294,8 +294,8 @@ class _Run:
             self._pass(words, np.empty((0, *self._prior.shape), dtype=np.float32))
             total = nu + self._total()
             shares = psi(total) - psi(total.sum())
-            found = _each(partial(self._settled, shares), tasks, self._report(words))
-            changes.append(max(found))
+            parts = _each(partial(self._settled, shares), tasks, self._report(words))
+            changes.append(max(parts))
             converged = changes[-1] < tolerance
             self._done = max(self._done, 0.9 * len(changes) / iterations, _nearness(changes, tolerance))
         return LabelTrace(np.empty(0), np.array(changes), converged)
@@ -350,12 +350,12 @@ def _each(
     """Run all pieces, the first ones first, and report meanwhile; `halt` (1,) is set when that must end."""
     pool = ThreadPoolExecutor(min(_THREADS, max(len(pieces), 1)))
     try:
-        found = [pool.submit(run, *piece) for piece in pieces]
-        waiting: set[Future[_T]] = set(found)
+        futures = [pool.submit(run, *piece) for piece in pieces]
+        waiting: set[Future[_T]] = set(futures)
         while waiting:
             report()
             _, waiting = wait(waiting, timeout=0.05, return_when=FIRST_COMPLETED)
-        return [one.result() for one in found]
+        return [future.result() for future in futures]
     except BaseException:
         if halt is not None:
             halt[0] = True

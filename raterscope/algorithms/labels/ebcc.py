@@ -159,8 +159,8 @@ def ebcc(labels: Labels, settings: EBCCSettings | None = None, watch: Watch = si
     for j in range(classes):
         share[:, j] = np.bincount(labels.task, weight[labels.label, j], minlength=len(share)) + 1e-6
     share /= share.sum(axis=1, keepdims=True)
-    held = np.flatnonzero(votes.known != OPEN)
-    share[held] = np.eye(classes)[votes.known[held]]
+    fixed = np.flatnonzero(votes.known != OPEN)
+    share[fixed] = np.eye(classes)[votes.known[fixed]]
     generator = np.random.default_rng(settings.seed)
     best: _Start | None = None
     for number_of in range(settings.starts):
@@ -170,9 +170,9 @@ def ebcc(labels: Labels, settings: EBCCSettings | None = None, watch: Watch = si
             watch, 0.05 + 0.9 * number_of / settings.starts, 0.05 + 0.9 * (number_of + 1) / settings.starts
         )
         words = f"start {number_of + 1} of {settings.starts}"
-        found = _run(problem, joint, settings, best, step, words)
-        if best is None or found.bounds[-1] > best.bounds[-1]:
-            best = found
+        result = _run(problem, joint, settings, best, step, words)
+        if best is None or result.bounds[-1] > best.bounds[-1]:
+            best = result
     assert best is not None
     watch(0.95, "counting votes")
     posterior = best.joint.reshape(len(share), classes, settings.subtypes).sum(axis=2)
@@ -218,26 +218,26 @@ def tempered_subtypes(
     clear = share[:, :, None]
     split = np.concatenate([clear**2, 2 * clear * (1 - clear), (1 - clear) ** 2], axis=2)
     joint = (clear * split).reshape(len(share), columns)
-    found = _run(problem, joint, settings, None, part(watch, 0.05, 0.9), "fitting subtypes of the classes")
+    result = _run(problem, joint, settings, None, part(watch, 0.05, 0.9), "fitting subtypes of the classes")
     votes = problem.votes
     counts = np.zeros((votes.annotators, votes.outputs, columns))
     spans = task_spans(votes.start, _TERMS // columns)
     for first, last in spans:
         watch(0.9, "fitting subtypes of the classes")
-        add_counts(first, last, problem.by_task, found.joint, counts)
+        add_counts(first, last, problem.by_task, result.joint, counts)
     voted = np.diff(votes.start) > 0
-    logs, rates, _ = _expected(problem, found.joint[voted].sum(axis=0), counts)
+    logs, rates, _ = _expected(problem, result.joint[voted].sum(axis=0), counts)
     answer = share.copy()
 
     def weigh(first: int, last: int) -> None:
         temper_subtypes(first, last, problem.by_task, _FEW_SUBTYPES, logs, rates, correlation, answer)
 
     by_span(spans, weigh, partial(watch, 0.95, "weighting correlated votes"))
-    held = np.flatnonzero((votes.known != OPEN) & voted)
-    for first in range(0, len(held), _HELD):
+    fixed = np.flatnonzero((votes.known != OPEN) & voted)
+    for first in range(0, len(fixed), _HELD):
         watch(0.95, "weighting correlated votes")
-        some = held[first : first + _HELD]
-        answer[some] = _without_truth(problem, found.joint, counts, logs, correlation, some)
+        batch = fixed[first : first + _HELD]
+        answer[batch] = _without_truth(problem, result.joint, counts, logs, correlation, batch)
     return answer
 
 
@@ -254,16 +254,16 @@ def _without_truth(
 
     start = problem.votes.start
     many = np.diff(start)[tasks]
-    place = np.repeat(np.arange(len(tasks)), many)
+    row = np.repeat(np.arange(len(tasks)), many)
     vote = np.arange(many.sum()) + np.repeat(start[tasks] - np.cumsum(many) + many, many)
-    who, label = problem.annotator[vote], problem.label[vote]
+    annotator, label = problem.annotator[vote], problem.label[vote]
     alpha = problem.rates + counts
-    own, whole = alpha[who, label] - joint[tasks][place], alpha.sum(axis=1)[who] - joint[tasks][place]
+    own, total = alpha[annotator, label] - joint[tasks][row], alpha.sum(axis=1)[annotator] - joint[tasks][row]
     effect = (1.0 + (many - 1) * correlation)[:, None]
     guess = np.zeros((len(tasks), len(logs)))
     first = np.cumsum(many) - many
     for turn in range(_TURNS):
-        terms = np.add.reduceat(digamma(own + guess[place]) - digamma(whole + guess[place]), first, axis=0)
+        terms = np.add.reduceat(digamma(own + guess[row]) - digamma(total + guess[row]), first, axis=0)
         terms = terms / (effect if turn == _TURNS - 1 else 1.0) + logs
         guess = np.exp(terms - terms.max(axis=1, keepdims=True))
         guess /= guess.sum(axis=1, keepdims=True)
@@ -274,13 +274,13 @@ def _problem(labels: Labels, settings: EBCCSettings, watch: Watch) -> _Problem:
     """Sort the votes, and make the priors."""
     assert labels.meaning is not None
     columns = len(labels.classes) * settings.subtypes
-    for many, what in (
+    for many, unit in (
         (len(labels.annotators) * len(labels.outputs) * columns, "The annotators' rates"),
         (len(labels.tasks) * columns, "The tasks' probabilities"),
     ):
         if many > _MOST_ENTRIES:
             raise LabelsError(
-                f"{what} of {columns:,} subtypes do not fit into memory; expected at most {_MOST_ENTRIES:,}"
+                f"{unit} of {columns:,} subtypes do not fit into memory; expected at most {_MOST_ENTRIES:,}"
                 f" numbers, not {many:,}. Take fewer subtypes, or the pooled consensus."
             )
     votes = by_task(labels, watch)
@@ -313,7 +313,7 @@ def _run(
             first, last, problem.by_task, votes.known, problem.subtypes, logs, rates, joint
         )  # fmt: skip
 
-    found = _Start(joint, [], [], converged=False)
+    state = _Start(joint, [], [], converged=False)
     for turn in range(1, settings.iterations + 1):
         done = (turn - 1) / settings.iterations
         counts[:] = 0.0
@@ -325,14 +325,14 @@ def _run(
         updated = by_span(spans, partial(update, logs, rates), partial(watch, done, words))
         bound += sum(evidence for evidence, _ in updated)
         change = sum(moved for _, moved in updated)
-        found.bounds.append(bound)
-        found.changes.append(change / active)
+        state.bounds.append(bound)
+        state.changes.append(change / active)
         if change / active < settings.tolerance:
-            return _Start(joint, found.bounds, found.changes, converged=True)
+            return _Start(joint, state.bounds, state.changes, converged=True)
         behind = best is not None and turn in _CHECKS and bound < best.bounds[min(turn, len(best.bounds)) - 1]
         if behind:
-            return found
-    return found
+            return state
+    return state
 
 
 def _expected(

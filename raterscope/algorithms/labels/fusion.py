@@ -95,17 +95,17 @@ def bar_unvoted(labels: Labels, fusion: LabelFusion) -> LabelFusion:
         return fusion
     assert labels.meaning is not None
     classes, tasks = len(fusion.classes), len(fusion.posterior)
-    place = np.full(tasks, OPEN)
-    place[doubtful] = np.arange(len(doubtful))
-    votes = np.flatnonzero(place[labels.task] != OPEN)
-    row = place[labels.task[votes]]
+    row_of = np.full(tasks, OPEN)
+    row_of[doubtful] = np.arange(len(doubtful))
+    votes = np.flatnonzero(row_of[labels.task] != OPEN)
+    row = row_of[labels.task[votes]]
     support = _support(labels, fusion, votes, row, len(doubtful))
     meant = labels.meaning[labels.label[votes]]
     voted = np.zeros((len(doubtful), classes), dtype=bool)
     voted[row[meant != OPEN], meant[meant != OPEN]] = True
-    each = np.arange(len(doubtful))
+    index = np.arange(len(doubtful))
     best = fusion.label()[doubtful]
-    own = support[each, best]
+    own = support[index, best]
     kept = (
         (fusion.posterior[doubtful, best] >= _BAR)
         & (own >= CASES)
@@ -150,10 +150,10 @@ def _support(
     pair = labels.annotator.astype(np.int64) * outputs + labels.label
     wanted, at = np.unique(pair[votes], return_inverse=True)
     cases = np.flatnonzero(confident[labels.task])
-    found = np.minimum(np.searchsorted(wanted, pair[cases]), len(wanted) - 1)
-    same = wanted[found] == pair[cases]
+    nearest = np.minimum(np.searchsorted(wanted, pair[cases]), len(wanted) - 1)
+    same = wanted[nearest] == pair[cases]
     table = np.zeros((len(wanted), len(fusion.classes)), dtype=np.int64)
-    np.add.at(table, (found[same], label[labels.task[cases[same]]]), 1)
+    np.add.at(table, (nearest[same], label[labels.task[cases[same]]]), 1)
     support = np.zeros((rows, len(fusion.classes)), dtype=np.int64)
     np.add.at(support, row, table[at])
     return support
@@ -362,8 +362,8 @@ def _modelled(labels: Labels, plan: LabelPlan, watch: Watch) -> LabelFusion:
         words = _TEMPERED if plan.algorithm == "pooled" else _IN_FULL
         return replace(fusion, notices=(*fusion.notices, words))
     labels = labels.settled(getattr(plan.settings, "repeats", "all"))
-    found = choose_tempering(labels, fusion, part(watch, _MODELLED, 1.0))
-    return fusion if found.power == 1.0 else tempered(labels, fusion, found.power)
+    tempering = choose_tempering(labels, fusion, part(watch, _MODELLED, 1.0))
+    return fusion if tempering.power == 1.0 else tempered(labels, fusion, tempering.power)
 
 
 def fuse(
@@ -397,7 +397,7 @@ def fuse(
     if truth is not None:
         truth = np.where(_known(labels) == OPEN, truth, OPEN).astype(np.int16)
     if truth is not None and use == "folds":
-        crossed = cross_validate(labels, truth, lambda some, w: run(some, plan, w), watch=step)
+        crossed = cross_validate(labels, truth, lambda folded, w: run(folded, plan, w), watch=step)
         fusion = replace(crossed.fusion, posterior=crossed.posterior, known=_known(labels))
     elif truth is not None and use == "hold":
         known = np.where(_known(labels) == OPEN, truth, _known(labels)).astype(np.int16)

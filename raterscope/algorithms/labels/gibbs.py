@@ -152,15 +152,15 @@ def _sorted(labels: Labels, watch: Watch) -> _Votes:
 
     votes = by_task(labels, part(watch, 0.0, 0.5))
     annotator, label = votes.unpacked()
-    again, said = np.zeros(len(label), dtype=np.int32), np.zeros(len(label), dtype=np.int32)
+    again, output = np.zeros(len(label), dtype=np.int32), np.zeros(len(label), dtype=np.int32)
     stamps = (np.full(votes.annotators, OPEN), np.full((votes.annotators, votes.outputs), OPEN))
     repeated = False
     for first, last in task_spans(votes.start, _TERMS):
         watch(0.5 + 0.5 * first / len(labels.tasks), "looking for repeated votes")
-        repeated |= number_repeats(first, last, votes.start, annotator, label, *stamps, again, said)
+        repeated |= number_repeats(first, last, votes.start, annotator, label, *stamps, again, output)
     if not repeated:
-        again = said = np.empty(0, dtype=np.int32)
-    return _Votes(votes.start, annotator, label, again, said)
+        again = output = np.empty(0, dtype=np.int32)
+    return _Votes(votes.start, annotator, label, again, output)
 
 
 def _begun(labels: Labels, votes: _Votes, watch: Watch) -> _Chain:
@@ -190,10 +190,10 @@ def _sampled(
 
     rng = np.random.default_rng(settings.seed)
     turned = np.ascontiguousarray(prior.T)
-    whole = turned.sum(axis=0)
+    sums = turned.sum(axis=0)
     share = settings.share_strength
-    each = np.diff(votes.start)[chain.tasks]
-    spans = task_spans(np.concatenate([[0], np.cumsum(each)]), _TERMS // len(labels.classes))
+    votes_per_task = np.diff(votes.start)[chain.tasks]
+    spans = task_spans(np.concatenate([[0], np.cumsum(votes_per_task)]), _TERMS // len(labels.classes))
     objective: list[float] = []
     change: list[float] = []
     sweeps = settings.burn_in + settings.samples if len(chain.tasks) else 0
@@ -207,14 +207,14 @@ def _sampled(
             uniform = rng.random(last - first)
             sweep(
                 first, last, chain.tasks, votes.start, votes.annotator, votes.label, votes.again, votes.said,
-                turned, whole, share, uniform, chain.state, chain.cells, chain.rows, chain.shares,
+                turned, sums, share, uniform, chain.state, chain.cells, chain.rows, chain.shares,
                 chain.chance,
             )  # fmt: skip
         if s == settings.burn_in:
             chain.count = 0
         total, most = mean_of_samples(chain.mean, chain.chance, chain.count)
         chain.count += 1
-        value = log_joint(turned, whole, share, chain.cells, chain.rows, chain.shares)
+        value = log_joint(turned, sums, share, chain.cells, chain.rows, chain.shares)
         objective.append(value)
         change.append(most)
         calm = calm + 1 if s > settings.burn_in and total <= settings.tolerance else 0
@@ -226,8 +226,8 @@ def _sampled(
 def _posterior(chain: _Chain, labels: Labels) -> FloatArray:
     posterior = np.zeros((len(labels.tasks), len(labels.classes)))
     if labels.known is not None:
-        held = np.flatnonzero(labels.known != OPEN)
-        posterior[held, labels.known[held]] = 1.0
+        fixed = np.flatnonzero(labels.known != OPEN)
+        posterior[fixed, labels.known[fixed]] = 1.0
     posterior[chain.tasks] = chain.mean
     return posterior
 

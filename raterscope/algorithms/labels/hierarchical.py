@@ -156,10 +156,10 @@ def sort_votes(labels: Labels, watch: Watch) -> Crowd:
     annotator, label = votes.unpacked()
     use = np.bincount(label, minlength=votes.outputs) + 1.0
     stands = labels.meaning[:, None] == np.arange(votes.classes)
-    given = np.bincount(annotator, minlength=votes.annotators).astype(np.float64)
+    number = np.bincount(annotator, minlength=votes.annotators).astype(np.float64)
     spans = task_spans(votes.start, TERMS // votes.classes)
     return Crowd(
-        votes.start, annotator, label, votes.known, stands, use / use.sum(), given, labels.prior, spans
+        votes.start, annotator, label, votes.known, stands, use / use.sum(), number, labels.prior, spans
     )
 
 
@@ -172,8 +172,8 @@ def smoothed_vote(labels: Labels, crowd: Crowd, watch: Watch) -> FloatArray:
         watch(j / classes, "counting votes")
         vote[:, j] = np.bincount(labels.task, weight[labels.label, j], minlength=tasks) + 1 / classes
     vote /= vote.sum(axis=1, keepdims=True)
-    held = np.flatnonzero(crowd.known != OPEN)
-    vote[held] = np.eye(classes)[crowd.known[held]]
+    fixed = np.flatnonzero(crowd.known != OPEN)
+    vote[fixed] = np.eye(classes)[crowd.known[fixed]]
     return vote
 
 
@@ -258,9 +258,9 @@ def estimate_priors(
     from raterscope.algorithms.labels._pooled_kernels import fill_base
 
     if crowd.prior is not None:
-        whole = crowd.prior.sum(axis=1)
-        fit.base[:] = (crowd.prior / whole[:, None]).T
-        fit.strength = float(whole.mean())
+        total = crowd.prior.sum(axis=1)
+        fit.base[:] = (crowd.prior / total[:, None]).T
+        fit.strength = float(total.mean())
         return
     outputs, classes = crowd.stands.shape
     right = np.einsum("klj,lj->kj", fit.counts, crowd.stands.astype(np.float64))
@@ -313,17 +313,17 @@ def _skill(hits: FloatArray, votes: FloatArray, before: float) -> tuple[float, f
     """Estimate mean and strength of the Beta distribution of skills by penalised maximum likelihood."""
     from raterscope.algorithms.labels._pooled_kernels import beta_binomial
 
-    given = np.flatnonzero(votes > 0)
-    if not len(given):
+    voters = np.flatnonzero(votes > 0)
+    if not len(voters):
         return 0.7, _USUAL[0]
-    given = given[:: -(-len(given) // _PRIOR_ANNOTATORS)]
-    right, of = np.clip(hits[given], 0.0, votes[given]), votes[given]
+    voters = voters[:: -(-len(voters) // _PRIOR_ANNOTATORS)]
+    right, of = np.clip(hits[voters], 0.0, votes[voters]), votes[voters]
     centre = _logit(np.array((right / of).mean()))
     means = 1.0 / (1.0 + np.exp(-(centre + _MEANS)))
     penalty = _penalty(_STRENGTHS)
 
-    def score(place: tuple[int, ...]) -> float:
-        mean, at = place
+    def score(point: tuple[int, ...]) -> float:
+        mean, at = point
         return float(beta_binomial(right, of, means[mean], _STRENGTHS[at])) + float(penalty[at])
 
     begin = (len(means) // 2, _nearest(before))
@@ -343,9 +343,9 @@ def _strength(fit: Fit, watch: Watch, done: float) -> float:
     rows = rows[:: -(-len(rows) // most)]
     penalty = _penalty(_STRENGTHS)
 
-    def score(place: tuple[int, ...]) -> float:
+    def score(point: tuple[int, ...]) -> float:
         watch(done, "estimating how much annotators differ")
-        at = place[0]
+        at = point[0]
         return float(polya(rows, fit.base, fit.counts, _STRENGTHS[at])) + float(penalty[at])
 
     return float(_STRENGTHS[_peak(score, (_nearest(fit.strength),), (len(_STRENGTHS),))[0]])
@@ -363,13 +363,13 @@ def _peak(
     best = tuple(min(at, size - 1) for at, size in zip(begin, shape, strict=True))
     while True:
         spans = [range(max(0, at - 1), min(at + 2, size)) for at, size in zip(best, shape, strict=True)]
-        for place in product(*spans):
-            if place not in known:
-                known[place] = score(place)
-        found = max(product(*spans), key=known.__getitem__)
-        if known[found] <= known[best]:
+        for point in product(*spans):
+            if point not in known:
+                known[point] = score(point)
+        top = max(product(*spans), key=known.__getitem__)
+        if known[top] <= known[best]:
             return best
-        best = found
+        best = top
 
 
 def tempered(crowd: Crowd, fit: Fit, posterior: FloatArray, correlation: float, watch: Watch) -> FloatArray:
@@ -409,11 +409,11 @@ def predictive_scores(
     most = int(votes[tasks].max())
 
     def score(first: int, last: int) -> FloatArray:
-        found = np.zeros(len(correlations))
+        scores = np.zeros(len(correlations))
         score_correlation(
-            first, last, tasks, crowd.by_task, fit.model, fit.shares, posterior, correlations, most, found
+            first, last, tasks, crowd.by_task, fit.model, fit.shares, posterior, correlations, most, scores
         )  # fmt: skip
-        return found
+        return scores
 
     spans = task_spans(ends, TERMS // posterior.shape[1] // len(correlations))
     report = partial(watch, 0.0, "estimating the correlation of votes")
@@ -464,11 +464,11 @@ def mixed_membership(
     total = posterior.astype(np.float32) * votes[:, None].astype(np.float64)
     words = "fitting mixed membership"
     count_votes_of(crowd, posterior, fit, watch, 0.0, words)
-    held = crowd.known != OPEN
+    fixed = crowd.known != OPEN
     prior = mixture * fit.shares
     # Each task's expected mixture, summed over the active tasks: a matrix of them is not needed.
-    weight = np.where(crowd.active & ~held, 1.0 / (mixture + votes), 0.0)
-    of_known = posterior[held].sum(axis=0) + 1.0
+    weight = np.where(crowd.active & ~fixed, 1.0 / (mixture + votes), 0.0)
+    of_known = posterior[fixed].sum(axis=0) + 1.0
     fit.shares = posterior[crowd.active].sum(axis=0) + 1.0
     for turn in range(1, _ROUNDS + 1):
         done = (turn - 1) / _ROUNDS
@@ -482,7 +482,7 @@ def mixed_membership(
             membership_sweep(first, last, crowd.by_task, crowd.known, fit.model, prior, share, total)
     mean = prior + total
     mean /= mixture + votes[:, None]
-    mean[held] = posterior[held]
+    mean[fixed] = posterior[fixed]
     if judged is not None and unheld is not None and len(judged):
         watch(1.0, words)
         answer = np.empty_like(unheld)

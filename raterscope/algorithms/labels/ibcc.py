@@ -231,8 +231,8 @@ class _Passes:
             )  # fmt: skip
 
         self._counts[:, self._counted], self._total[:] = 0.0, 0.0
-        found = self._each(updated, self._tasks)
-        return sum(entropy for entropy, _ in found) + self._settle(), max(change for _, change in found)
+        parts = self._each(updated, self._tasks)
+        return sum(entropy for entropy, _ in parts) + self._settle(), max(change for _, change in parts)
 
     def so_far(self, trace: LabelTrace) -> Alternated:
         """Return what the passes have come to; the next one overwrites the posterior and the counts."""
@@ -251,11 +251,11 @@ class _Passes:
         return rates + self._rule.shares(self._total[0], self._logs)
 
     def _each(self, run: Callable[[Piece], _T], rounds: list[list[Piece]]) -> list[_T]:
-        found: list[_T] = []
+        results: list[_T] = []
         for pieces in rounds:
             self._report()
-            found += map(run, pieces) if len(pieces) == 1 else self._pool.map(run, pieces)
-        return found
+            results += map(run, pieces) if len(pieces) == 1 else self._pool.map(run, pieces)
+        return results
 
 
 def _nearness(changes: list[float], tolerance: float) -> float:

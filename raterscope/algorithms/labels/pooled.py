@@ -134,12 +134,12 @@ def sharpened(
     """
     confidence = _confidence(posterior)
     covered = _coverage(_confidence(known), np.delete(confidence, judged))
-    some = slice(None, None, -(-len(known) // _MOST))
-    logs = _log_powers(known[some], truth[some], covered)
-    found = np.interp(confidence, _PLACES, logs)
+    step = slice(None, None, -(-len(known) // _MOST))
+    logs = _log_powers(known[step], truth[step], covered)
+    log_odds = np.interp(confidence, _PLACES, logs)
     share = np.interp(confidence, _BINS, covered)
-    found = np.where(found < 0, found * np.square(share), found)
-    return _raised(posterior, np.exp(found)[:, None])
+    log_odds = np.where(log_odds < 0, log_odds * np.square(share), log_odds)
+    return _raised(posterior, np.exp(log_odds)[:, None])
 
 
 def _coverage(known: FloatArray, others: FloatArray) -> FloatArray:
@@ -157,33 +157,33 @@ def _log_powers(known: FloatArray, truth: ClassArray, covered: FloatArray) -> Fl
     confidence = _confidence(known)
     weight = np.interp(confidence, _BINS, covered)
     at = np.clip((confidence - _PLACES[0]) / _STEP, 0.0, len(_PLACES) - 1.001)
-    left = at.astype(np.int64)
-    each = np.arange(len(truth))
+    remaining = at.astype(np.int64)
+    rows = np.arange(len(truth))
     design = np.zeros((len(truth), len(_PLACES)))
-    design[each, left], design[each, left + 1] = 1.0 - (at - left), at - left
+    design[rows, remaining], design[rows, remaining + 1] = 1.0 - (at - remaining), at - remaining
     distance = (_PLACES[:, None] - _PLACES) / _LENGTH
     covariance = np.square(_SPREAD) * np.exp(-0.5 * np.square(distance)) + 1e-6 * np.eye(len(_PLACES))
     precision = np.linalg.inv(covariance)
     logs = np.log(np.maximum(known, 1e-12))
     ones, noughts = _MISTAKES
-    found, mistaken = np.zeros(len(_PLACES)), (ones - 1) / (ones + noughts - 2)
+    powers, mistaken = np.zeros(len(_PLACES)), (ones - 1) / (ones + noughts - 2)
     for _ in range(_TURNS):
-        power = np.exp(design @ found)
+        power = np.exp(design @ powers)
         share = _raised(known, power[:, None])
-        right = (1 - mistaken) * share[each, truth]
+        right = (1 - mistaken) * share[rows, truth]
         likelihood = right + mistaken / known.shape[1]
         mean = (share * logs).sum(axis=1)
-        slope = right / likelihood * (logs[each, truth] - mean) * power
+        slope = right / likelihood * (logs[rows, truth] - mean) * power
         bend = ((share * np.square(logs)).sum(axis=1) - mean**2) * power**2 * right / likelihood
-        gradient = design.T @ (weight * slope) - precision @ found
+        gradient = design.T @ (weight * slope) - precision @ powers
         curvature = design.T @ ((weight * bend)[:, None] * design) + precision
         step = np.clip(np.linalg.solve(curvature, gradient), -_LARGEST_STEP, _LARGEST_STEP)
-        found = found + step
+        powers = powers + step
         wrong = float((mistaken / known.shape[1] / likelihood).sum())
         mistaken = (wrong + ones - 1) / (len(truth) + ones + noughts - 2)
         if np.abs(step).max() < _CHANGE:
             break
-    return found
+    return powers
 
 
 def _confidence(posterior: FloatArray) -> FloatArray:
@@ -263,7 +263,7 @@ def independence(
         scores = predictive_scores(crowd, fit, posterior, compared, part(watch, 0.8, 1.0))
         return float(scores[0] - scores[1]), fit, posterior
 
-    found, fit, posterior = gain(labels, part(watch, 0.0, 0.1, "simulated crowds: "))
+    measured, fit, posterior = gain(labels, part(watch, 0.0, 0.1, "simulated crowds: "))
     step = part(watch, 0.1, 0.2, "simulated crowds: ")
     _, mixed = mixed_membership(sort_votes(labels, silent), posterior, mixture, step)
     generator = np.random.default_rng(0)
@@ -293,7 +293,7 @@ def independence(
 
     spans = tuple((index, index + 1) for index in range(len(drawn)))
     gains = by_span(spans, lambda index, _: gain(drawn[index], end_if_stopped)[0], report)
-    return _probability(found, np.array(gains[:_SIMULATED]), np.array(gains[_SIMULATED:]))
+    return _probability(measured, np.array(gains[:_SIMULATED]), np.array(gains[_SIMULATED:]))
 
 
 def _thinned(labels: Labels) -> Labels:
@@ -304,18 +304,18 @@ def _thinned(labels: Labels) -> Labels:
     tasks = tasks[:: max(1, -(-terms // _TERMS))]
     if votes[tasks].sum() < _LEAST_TERMS:
         return labels.subset(np.zeros(len(labels), dtype=bool))
-    place = np.full(len(votes), -1)
-    place[tasks] = np.arange(len(tasks))
-    kept = place[labels.task] >= 0
-    given, annotator = np.unique(labels.annotator[kept], return_inverse=True)
+    row = np.full(len(votes), -1)
+    row[tasks] = np.arange(len(tasks))
+    kept = row[labels.task] >= 0
+    remaining, annotator = np.unique(labels.annotator[kept], return_inverse=True)
     return replace(
         labels,
-        task=place[labels.task[kept]].astype(np.int32),
+        task=row[labels.task[kept]].astype(np.int32),
         annotator=annotator.astype(np.int32),
         label=labels.label[kept],
         time=None,
         tasks=tuple(labels.tasks[task] for task in tasks.tolist()),
-        annotators=tuple(labels.annotators[one] for one in given.tolist()),
+        annotators=tuple(labels.annotators[annotator_row] for annotator_row in remaining.tolist()),
     )
 
 
@@ -339,7 +339,7 @@ def _categories(probability: FloatArray, generator: np.random.Generator) -> NDAr
     return np.asarray(np.minimum(above.sum(axis=1), probability.shape[1] - 1), dtype=np.int16)
 
 
-def _probability(found: float, independent: FloatArray, dependent: FloatArray) -> float:
+def _probability(measured: float, independent: FloatArray, dependent: FloatArray) -> float:
     """Return the probability of independence, given the crowd's gain and those of simulated crowds.
 
     Gains of a kind are t distributed. A dependent crowd's mean gain lies anywhere between those of the
@@ -348,17 +348,17 @@ def _probability(found: float, independent: FloatArray, dependent: FloatArray) -
     means = np.array([independent.mean(), dependent.mean()])
     scatter = np.array([independent.var(ddof=1), dependent.var(ddof=1)])
     spread = np.sqrt(scatter + np.square(_ERROR * means) + 1.0)
-    none = float(_density(found, means[:1], spread[:1])[0])
+    none = float(_density(measured, means[:1], spread[:1])[0])
     centres = means[1] + _DEGREES * (means[0] - means[1])
     spreads = spread[1] + _DEGREES * (spread[0] - spread[1])
-    some = float(_density(found, centres, spreads).mean())
-    return PRIOR * none / (PRIOR * none + (1.0 - PRIOR) * some)
+    density = float(_density(measured, centres, spreads).mean())
+    return PRIOR * none / (PRIOR * none + (1.0 - PRIOR) * density)
 
 
 def _density(value: float, centre: FloatArray, spread: FloatArray) -> FloatArray:
     """Return Student's t density up to a constant."""
-    place = (value - centre) / spread
-    return np.asarray((1.0 + place * place / _FREEDOM) ** (-(_FREEDOM + 1.0) / 2.0) / spread)
+    offset = (value - centre) / spread
+    return np.asarray((1.0 + offset * offset / _FREEDOM) ** (-(_FREEDOM + 1.0) / 2.0) / spread)
 
 
 _WEIGHTS = {"by class": 0.17, "by skill": 0.17, "membership": 0.34, "subtypes": 0.15, "vote": 0.17}
@@ -517,7 +517,7 @@ def pooled(labels: Labels, settings: PooledSettings | None = None, watch: Watch 
         answer = sharpened(answer, before, crowd.known[judged], judged)
     answer[known] = np.eye(answer.shape[1])[crowd.known[known]]
     watch(0.97, "counting votes")
-    trace = next((one for one in traces if not one.converged), traces[0])
+    trace = next((trace for trace in traces if not trace.converged), traces[0])
     return _fusion(labels, answer, trace, unsettled(trace))
 
 

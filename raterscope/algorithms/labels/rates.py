@@ -86,10 +86,10 @@ def accuracy_of(
     stands = np.asarray(meaning)[None, :] == np.arange(len(shares))[:, None]
     alpha = confusion.alpha
     right = (alpha * stands).sum(axis=2)
-    whole = alpha.sum(axis=2)
-    share = right / whole
+    total = alpha.sum(axis=2)
+    share = right / total
     mean = share @ shares
-    variance = (share * (1.0 - share) / (whole + 1.0)) @ np.square(shares)
+    variance = (share * (1.0 - share) / (total + 1.0)) @ np.square(shares)
     sure = (variance <= 0.0) | (mean <= 0.0) | (mean >= 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         strength = mean * (1.0 - mean) / variance - 1.0
@@ -143,11 +143,11 @@ def _near_normal(first: FloatArray, second: FloatArray, at: float) -> FloatArray
     """Return a quantile by the expansion of Cornish and Fisher to the skewness."""
     from scipy.special import ndtri
 
-    whole = first + second
-    deviation = np.sqrt(first * second / (whole + 1.0)) / whole
-    skewness = 2.0 * (second - first) * np.sqrt(whole + 1.0) / ((whole + 2.0) * np.sqrt(first * second))
+    total = first + second
+    deviation = np.sqrt(first * second / (total + 1.0)) / total
+    skewness = 2.0 * (second - first) * np.sqrt(total + 1.0) / ((total + 2.0) * np.sqrt(first * second))
     z = ndtri(at)
-    return np.asarray(first / whole + deviation * (z + skewness * (z * z - 1.0) / 6.0))
+    return np.asarray(first / total + deviation * (z + skewness * (z * z - 1.0) / 6.0))
 
 
 _LEVEL = 0.95
@@ -289,11 +289,11 @@ class Rates:
         """
         if len(annotators) == 1:
             return self.chosen(annotators)
-        taken = np.zeros(len(self.votes))
-        taken[annotators] = 1.0
-        votes = np.array([taken @ self.votes])
+        used = np.zeros(len(self.votes))
+        used[annotators] = 1.0
+        votes = np.array([used @ self.votes])
         # Sums by products: a copy of the chosen matrices could be large.
-        weight = taken * self.given if taken @ self.given > 0 else taken
+        weight = used * self.given if used @ self.given > 0 else used
         mean = float(np.average(self.accuracy, weights=weight)) if weight.any() else self.skill[0]
         prior = np.full((1, *self.prior.shape[1:]), 1 / self.prior.shape[2])
         if weight.any():
@@ -301,10 +301,10 @@ class Rates:
         centre, strength = self.skill
         concentration = float(np.square(weight / weight.sum()).sum()) if weight.any() else 1.0
         return Rates(
-            np.tensordot(taken, self.counts, axes=(0, 0))[None],
-            np.tensordot(taken, self.doubt, axes=(0, 0))[None], prior, self.strength, votes,
-            np.array([taken @ self.given]), mean * (votes + strength) - centre * strength,
-            np.array([taken @ self.right_doubt]), self.skill, np.array([concentration]), self.time,
+            np.tensordot(used, self.counts, axes=(0, 0))[None],
+            np.tensordot(used, self.doubt, axes=(0, 0))[None], prior, self.strength, votes,
+            np.array([used @ self.given]), mean * (votes + strength) - centre * strength,
+            np.array([used @ self.right_doubt]), self.skill, np.array([concentration]), self.time,
         )  # fmt: skip
 
 
@@ -373,7 +373,7 @@ def estimate_rates(
     cautious = _cautious(labels, posterior)
     unsure = cautious * (1 - cautious)
     doubt = _weighed(every, unsure, part(watch, 0.3, 0.6))
-    votes = given = every.votes_of_annotators().astype(np.float64)
+    votes = votes_given = every.votes_of_annotators().astype(np.float64)
     meant = labels.meaning[every.label]
     sure = np.where(meant >= 0, posterior[every.task, meant], 0.0)
     right = _summed(every, sure)
@@ -394,14 +394,14 @@ def estimate_rates(
         counts, doubt = np.where(rows, last, counts), np.where(rows, doubt * kept, doubt)
         right_doubt = np.where(took_part, right_doubt * part_of, right_doubt)
         votes, right = np.where(took_part, now, votes), np.where(took_part, share * now, right)
-    there = labels.votes_of_annotators() > 0
+    voted = labels.votes_of_annotators() > 0
     watch(0.6, "estimating the crowd's prior")
-    skill = _skill(right[there], votes[there])
-    prior = _prior(counts, stands, there, (right + skill[0] * skill[1]) / (votes + skill[1]))
+    skill = _skill(right[voted], votes[voted])
+    prior = _prior(counts, stands, voted, (right + skill[0] * skill[1]) / (votes + skill[1]))
     watch(0.8, "estimating the crowd's prior")
-    strength = _strength(counts[there], prior[there])
+    strength = _strength(counts[voted], prior[voted])
     return Rates(
-        counts, doubt, prior, strength, votes, given, right, right_doubt,
+        counts, doubt, prior, strength, votes, votes_given, right, right_doubt,
         (skill[0], _ACCURACY_VOTES), np.ones(len(votes)),
         "all votes" if last is None else "the last vote",
     )  # fmt: skip
@@ -427,8 +427,8 @@ def _weighed(labels: Labels, weight: FloatArray, watch: Watch) -> FloatArray:
     total = np.empty((annotators, weight.shape[1], outputs))
     for j in range(weight.shape[1]):
         watch(j / weight.shape[1], "counting votes")
-        one = np.bincount(pair, weight[labels.task, j], minlength=annotators * outputs)
-        total[:, j] = one.reshape(annotators, outputs)
+        row = np.bincount(pair, weight[labels.task, j], minlength=annotators * outputs)
+        total[:, j] = row.reshape(annotators, outputs)
     return total
 
 
@@ -449,8 +449,8 @@ def _cautious(labels: Labels, posterior: FloatArray) -> FloatArray:
     vote = (vote + 1 / classes) / (vote.sum(axis=1, keepdims=True) + 1)
     mean = (posterior + vote) / 2
     if labels.known is not None:
-        held = np.flatnonzero(labels.known != OPEN)
-        mean[held] = posterior[held]
+        fixed = np.flatnonzero(labels.known != OPEN)
+        mean[fixed] = posterior[fixed]
     return np.asarray(mean)
 
 
@@ -460,31 +460,31 @@ def _skill(right: FloatArray, votes: FloatArray) -> tuple[float, float]:
 
     if not len(votes):
         return 0.5, _USUAL_SKILL
-    some = slice(None, None, -(-len(votes) // _LOOKED_AT))
-    right, wrong = right[some], np.maximum(votes[some] - right[some], 0.0)
-    middle = logit(np.clip(right.sum() / max(float(votes[some].sum()), 1e-9), 0.02, 0.98))
-    best, found = -np.inf, (0.5, _USUAL_SKILL)
+    step = slice(None, None, -(-len(votes) // _LOOKED_AT))
+    right, wrong = right[step], np.maximum(votes[step] - right[step], 0.0)
+    middle = logit(np.clip(right.sum() / max(float(votes[step].sum()), 1e-9), 0.02, 0.98))
+    best, best_skill = -np.inf, (0.5, _USUAL_SKILL)
     for centre in expit(middle + np.linspace(-0.9, 0.9, 7)).tolist():
         for strength in _SKILLS:
             first, second = strength * centre, strength * (1 - centre)
             value = float((betaln(first + right, second + wrong) - betaln(first, second)).sum())
             value -= 0.5 * (np.log(strength / _USUAL_SKILL) / _SKILL_SPREAD) ** 2
             if value > best:
-                best, found = value, (centre, strength)
-    return found
+                best, best_skill = value, (centre, strength)
+    return best_skill
 
 
 def _prior(
-    counts: FloatArray, stands: NDArray[np.bool_], there: NDArray[np.bool_], skill: FloatArray
+    counts: FloatArray, stands: NDArray[np.bool_], voted: NDArray[np.bool_], skill: FloatArray
 ) -> FloatArray:
     """Return what is to be expected of every row before its own votes are looked at, (K, J, L)."""
     from scipy.special import expit, logit
 
     classes, outputs = stands.shape
-    crowd = counts[there].sum(axis=0)
-    whole = crowd.sum(axis=1)
-    mean = float((crowd * stands).sum() + 1) / float(whole.sum() + 2)
-    of_class = ((crowd * stands).sum(axis=1) + _CLASS_WEIGHT * mean) / (whole + _CLASS_WEIGHT)
+    crowd = counts[voted].sum(axis=0)
+    total = crowd.sum(axis=1)
+    mean = float((crowd * stands).sum() + 1) / float(total.sum() + 2)
+    of_class = ((crowd * stands).sum(axis=1) + _CLASS_WEIGHT * mean) / (total + _CLASS_WEIGHT)
     lowest = 0.05 if classes == 2 else 0.2 / classes
     ends = (lowest, _MOST)
     shift = logit(np.clip(skill, *ends))[:, None] - logit(np.clip(mean, *ends))
@@ -513,12 +513,12 @@ def _strength(counts: FloatArray, prior: FloatArray) -> float:
     if not len(seen):
         return _STRENGTHS[-1]
     rows, centre, many = rows[seen], np.maximum(centre[seen], 1e-12), many[seen]
-    found = [
+    strengths = [
         float((gammaln(c * centre + rows) - gammaln(c * centre)).sum())
         + float((gammaln(c) - gammaln(c + many)).sum())
         for c in _STRENGTHS
     ]
-    return _STRENGTHS[int(np.argmax(found))]
+    return _STRENGTHS[int(np.argmax(strengths))]
 
 
 def _shared(mean: FloatArray, common: FloatArray, concentration: FloatArray) -> FloatArray:
@@ -545,8 +545,8 @@ def _widened(
     variance = np.minimum(variance, 0.99 * possible)
     certain = possible <= 1e-12
     with np.errstate(divide="ignore", invalid="ignore"):
-        whole = np.where(certain, 1.0, possible / variance - 1.0)
-    first, second = mean * whole, (1 - mean) * whole
+        strength = np.where(certain, 1.0, possible / variance - 1.0)
+    first, second = mean * strength, (1 - mean) * strength
     tail = (1 - level) / 2
     low = beta_quantile(np.maximum(first - half, 1e-3), second + half, tail)
     high = beta_quantile(first + half, np.maximum(second - half, 1e-3), 1 - tail)

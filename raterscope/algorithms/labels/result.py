@@ -78,9 +78,9 @@ def fused(
     tasks, classes = len(labels.tasks), len(labels.classes)
     votes = labels.votes_of_tasks().astype(np.int32)
     known = np.full(tasks, OPEN, dtype=np.int16) if labels.known is None else labels.known
-    held = np.flatnonzero(known != OPEN)
-    posterior[held] = 0.0
-    posterior[held, known[held]] = 1.0
+    fixed = np.flatnonzero(known != OPEN)
+    posterior[fixed] = 0.0
+    posterior[fixed, known[fixed]] = 1.0
     silent = (votes == 0) & (known == OPEN)
     if shares is None:
         present = tasks - int(silent.sum())
@@ -136,19 +136,19 @@ def _said_of(labels: Labels, voteless: int, silent: int) -> list[str]:
     """Say what is missing; `voteless` tasks have no votes, `silent` ones of them are not known either."""
     if not len(labels):
         return ["There are no votes: nothing is said that was not known or taken for granted."]
-    said = []
+    sentences = []
     if voteless:
         rest = "" if silent == voteless else f", {voteless - silent:,} of them with a known class"
-        said.append(
+        sentences.append(
             f"{_many(voteless, 'task has', 'tasks have')} no votes{rest};"
             " without either, a task gets the classes' shares as probabilities."
         )
     present = labels.votes_of_annotators() > 0
     mute = len(present) - int(present.sum())
     if mute:
-        said.append(f"{_many(mute, 'annotator has', 'annotators have')} no votes that count.")
+        sentences.append(f"{_many(mute, 'annotator has', 'annotators have')} no votes that count.")
     if len(present) - mute == 1:
-        said.append("Only one annotator voted: how accurate the votes are cannot be estimated.")
+        sentences.append("Only one annotator voted: how accurate the votes are cannot be estimated.")
     assert labels.meaning is not None
     meant = labels.meaning[np.bincount(labels.label, minlength=len(labels.outputs)) > 0]
     if labels.known is not None:
@@ -156,9 +156,9 @@ def _said_of(labels: Labels, voteless: int, silent: int) -> list[str]:
     unnamed = [name for j, name in enumerate(labels.classes) if j not in meant]
     if unnamed and len(labels.classes) > 1:
         shown = ", ".join(unnamed[:5]) + (f" and {len(unnamed) - 5:,} more" if len(unnamed) > 5 else "")
-        said.append(f"No vote stands for {_many(len(unnamed), 'class', 'classes')}: {shown}.")
-    return said
+        sentences.append(f"No vote stands for {_many(len(unnamed), 'class', 'classes')}: {shown}.")
+    return sentences
 
 
-def _many(count: int, one: str, more: str) -> str:
-    return f"{count:,} {one if count == 1 else more}"
+def _many(count: int, singular: str, more: str) -> str:
+    return f"{count:,} {singular if count == 1 else more}"

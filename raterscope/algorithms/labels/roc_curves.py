@@ -107,11 +107,11 @@ def subsample(
     votes = np.zeros((len(labels.annotators), len(labels.classes)), dtype=np.int64)
     known = truth[task] != OPEN
     np.add.at(votes, (annotator[known], truth[task[known]]), 1)
-    there = np.unique(truth[truth != OPEN])
-    least = votes[:, there].min(axis=1) if len(there) else np.zeros(len(votes), dtype=np.int64)
+    present = np.unique(truth[truth != OPEN])
+    least = votes[:, present].min(axis=1) if len(present) else np.zeros(len(votes), dtype=np.int64)
     experienced = least >= class_votes
     enough = np.bincount(task[experienced[annotator]], minlength=len(labels.tasks)) >= least_experienced
-    if not len(there) or not enough.any():
+    if not len(present) or not enough.any():
         raise LabelsError(
             f"no task has votes of {least_experienced} annotators with {class_votes} votes on known tasks of "
             f"each class: {int(experienced.sum()):,} annotators have so many, and the one with the most has "
@@ -121,12 +121,12 @@ def subsample(
     tasks, people = np.flatnonzero(enough), np.unique(labels.annotator[kept]).astype(np.int64)
     number = np.full(len(labels.tasks), -1, dtype=np.int32)
     number[tasks] = np.arange(len(tasks))
-    who = np.full(len(labels.annotators), -1, dtype=np.int32)
-    who[people] = np.arange(len(people))
+    row = np.full(len(labels.annotators), -1, dtype=np.int32)
+    row[people] = np.arange(len(people))
     smaller = replace(
         labels,
         task=number[labels.task[kept]],
-        annotator=who[labels.annotator[kept]],
+        annotator=row[labels.annotator[kept]],
         label=labels.label[kept],
         tasks=tuple(labels.tasks[at] for at in tasks.tolist()),
         annotators=tuple(labels.annotators[at] for at in people.tolist()),
@@ -205,7 +205,7 @@ class FoldedMethod:
 
     def areas(self, true: int | None = None) -> FloatArray:
         """Return the AUC of each fold, of a class or the mean of classes; NaN where there is none."""
-        return np.array([_area(one, true) for one in self.by_fold])
+        return np.array([_area(fold, true) for fold in self.by_fold])
 
     def area(self, true: int | None = None) -> tuple[float, float, float]:
         """Return the pooled AUC with its interval, of a class or by default the mean of classes."""
@@ -214,8 +214,10 @@ class FoldedMethod:
 
     def average(self, true: int) -> tuple[FloatArray, FloatArray]:
         """Return the vertical average of the folds' ROC curves of a class, see `mean_curve`."""
-        curves = [one.curves[true] for one in self.by_fold if one is not None]
-        known = [(one.false_positive_rate, one.sensitivity) for one in curves if math.isfinite(one.area)]
+        curves = [fold.curves[true] for fold in self.by_fold if fold is not None]
+        known = [
+            (curve.false_positive_rate, curve.sensitivity) for curve in curves if math.isfinite(curve.area)
+        ]
         return mean_curve(known) if known else (np.empty(0), np.empty(0))
 
 
@@ -259,13 +261,13 @@ class FoldedCurves:
     @property
     def shown(self) -> tuple[int, ...]:
         """The classes that have a curve; of two classes the last alone, since both say the same."""
-        found = self.methods[0].pooled.curves if self.methods else ()
-        known = tuple(at for at, curve in enumerate(found) if math.isfinite(curve.area))
+        curves = self.methods[0].pooled.curves if self.methods else ()
+        known = tuple(at for at, curve in enumerate(curves) if math.isfinite(curve.area))
         return known[-1:] if len(self.classes) == 2 else known
 
     def ranked(self) -> list[FoldedMethod]:
         """Sort the methods by their pooled AUC, the best first."""
-        return sorted(self.methods, key=lambda one: -np.nan_to_num(one.area()[0], nan=-1.0))
+        return sorted(self.methods, key=lambda method: -np.nan_to_num(method.area()[0], nan=-1.0))
 
 
 def folded_curves(
@@ -314,11 +316,11 @@ def folded_curves(
     settings = settings or FoldedSettings()
     truth = np.asarray(truth, dtype=np.int16)
     if settings.subsample:
-        some = subsample(labels, truth, settings.class_votes, settings.experienced)
-        labels, truth = some.labels, some.truth
+        sample = subsample(labels, truth, settings.class_votes, settings.experienced)
+        labels, truth = sample.labels, sample.truth
     fold, known = deal(labels, truth, settings.folds, settings.fold_seed)
     names, judged = _names(settings), fold >= 0
-    found: list[FoldedMethod] = []
+    methods: list[FoldedMethod] = []
     failed: list[str] = []
     for done, name in enumerate(names):
         title = LABELLERS[name].title
@@ -334,10 +336,10 @@ def folded_curves(
         posterior = posterior[judged]
         if settings.decisions and name in _VOTES:
             posterior = np.eye(posterior.shape[1])[posterior.argmax(axis=1)]
-        found.append(judge_folds(name, posterior, truth[judged], fold[judged], labels.classes, seconds))
+        methods.append(judge_folds(name, posterior, truth[judged], fold[judged], labels.classes, seconds))
     return FoldedCurves(
         settings, labels.classes, len(labels.tasks), int((labels.votes_of_annotators() > 0).sum()),
-        len(labels), truth[judged], fold[judged], tuple(found), tuple(failed),
+        len(labels), truth[judged], fold[judged], tuple(methods), tuple(failed),
     )  # fmt: skip
 
 
@@ -400,14 +402,14 @@ def area_interval(
        the case of the binomial", Biometrika 26 (1934) 404-413, doi:10.1093/biomet/26.4.404.
     """
     classes = posterior.shape[1]
-    found = [_placements(posterior[:, at], truth == at) for at in range(classes)]
-    known = [at for at, one in enumerate(found) if one is not None]
+    placements = [_placements(posterior[:, at], truth == at) for at in range(classes)]
+    known = [at for at, placement in enumerate(placements) if placement is not None]
     low, high = np.full((2, classes + 1), np.nan)
     if not known:
         return low, high
     areas, influences, fewest = [], [], []
     for at in known:
-        area, influence, few = found[at] or (0.0, np.empty(0), 0.0)
+        area, influence, few = placements[at] or (0.0, np.empty(0), 0.0)
         low[at], high[at] = _logit_interval(area, float(np.square(influence).sum()), few, level)
         areas.append(area)
         influences.append(influence)
@@ -447,10 +449,10 @@ def _run(plan: LabelPlan, labels: Labels, watch: Watch) -> LabelFusion:
     return run(labels, plan, watch)
 
 
-def _area(found: Assessment | None, true: int | None) -> float:
-    if found is None:
+def _area(assessment: Assessment | None, true: int | None) -> float:
+    if assessment is None:
         return math.nan
-    return found.area if true is None else found.curves[true].area
+    return assessment.area if true is None else assessment.curves[true].area
 
 
 def _placements(score: FloatArray, true: NDArray[np.bool_]) -> tuple[float, FloatArray, float] | None:
@@ -461,9 +463,9 @@ def _placements(score: FloatArray, true: NDArray[np.bool_]) -> tuple[float, Floa
     absent = len(true) - present
     if not present or not absent:
         return None
-    whole, placement = rankdata(score), np.empty(len(score))
-    placement[true] = (whole[true] - rankdata(score[true])) / absent
-    placement[~true] = 1 - (whole[~true] - rankdata(score[~true])) / present
+    ranks, placement = rankdata(score), np.empty(len(score))
+    placement[true] = (ranks[true] - rankdata(score[true])) / absent
+    placement[~true] = 1 - (ranks[~true] - rankdata(score[~true])) / present
     area = float(placement[true].mean())
     influence = (placement - area) / np.where(true, present, absent)
     return area, influence, float(min(present, absent))

@@ -107,12 +107,12 @@ def choose_tempering(labels: Labels, fusion: LabelFusion, watch: Watch = silent)
         starts = first[begin:end]
         stop = first[end] if end < len(first) else len(votes)
         block = votes[starts[0] : stop]
-        own, whole = rates.parameters(block)
+        own, sums = rates.parameters(block)
         logs = rates.expected_logs(block)
         reduced = np.maximum(own - fusion.posterior[labels.task[block]], _LEAST)
-        whole += reduced
-        whole -= own
-        rate = np.divide(reduced, whole, out=reduced)
+        sums += reduced
+        sums -= own
+        rate = np.divide(reduced, sums, out=reduced)
         starts = starts - starts[0]
         others = np.add.reduceat(logs, starts)
         others = np.repeat(others, np.diff(starts, append=len(block)), axis=0)
@@ -153,8 +153,8 @@ def tempered(labels: Labels, fusion: LabelFusion, power: float) -> LabelFusion:
     step = max(1, _AT_ONCE // total.shape[1])
     for begin in range(0, len(labels), step):
         votes = np.arange(begin, min(begin + step, len(labels)))
-        place = labels.task[votes, None].astype(np.int64) * total.shape[1] + np.arange(total.shape[1])
-        np.add.at(total.reshape(-1), place.reshape(-1), rates.expected_logs(votes).reshape(-1))
+        cell = labels.task[votes, None].astype(np.int64) * total.shape[1] + np.arange(total.shape[1])
+        np.add.at(total.reshape(-1), cell.reshape(-1), rates.expected_logs(votes).reshape(-1))
     total *= power
     total += np.log(fusion.shares)
     total -= total.max(axis=1, keepdims=True)
@@ -203,8 +203,8 @@ class _Rates:
         """Return the parameters of the votes' labels and their sums over all outputs, both (n, J)."""
         row = self._row[votes]
         own = self._alpha[row, :, self._label[votes]].astype(np.float64)
-        whole = self._whole[row] if self._static else self._alpha[row].sum(axis=2, dtype=np.float64)
-        return own, whole
+        total = self._whole[row] if self._static else self._alpha[row].sum(axis=2, dtype=np.float64)
+        return own, total
 
     def expected_logs(self, votes: NDArray[np.int64]) -> FloatArray:
         """Return the expected logarithms of the rates of the votes' labels, (n, J) (eq. 23)."""
@@ -212,5 +212,5 @@ class _Rates:
             return np.asarray(self._logs[self._row[votes], :, self._label[votes]])
         from scipy.special import digamma
 
-        own, whole = self.parameters(votes)
-        return np.asarray(digamma(own) - digamma(whole))
+        own, total = self.parameters(votes)
+        return np.asarray(digamma(own) - digamma(total))

@@ -255,13 +255,13 @@ def _greatest(labels: Labels, log_weight: FloatArray) -> FloatArray:
 
 def _shares(labels: Labels, total: FloatArray) -> FloatArray:
     """Turn weights into shares; a task that nobody named a class for has the others' mean."""
-    whole = total.sum(axis=1, keepdims=True)
-    named = whole[:, 0] > 0
-    shares: FloatArray = np.divide(total, whole, out=np.zeros_like(total), where=whole > 0)
+    row_total = total.sum(axis=1, keepdims=True)
+    named = row_total[:, 0] > 0
+    shares: FloatArray = np.divide(total, row_total, out=np.zeros_like(total), where=row_total > 0)
     if labels.known is not None:
-        held = labels.known != OPEN
-        shares[held] = np.eye(len(labels.classes))[labels.known[held]]
-        named |= held
+        fixed = labels.known != OPEN
+        shares[fixed] = np.eye(len(labels.classes))[labels.known[fixed]]
+        named |= fixed
     common = shares[named].mean(axis=0) if named.any() else np.full(total.shape[1], 1 / total.shape[1])
     shares[~named] = common
     return shares
@@ -307,7 +307,7 @@ def _by_score(
 ) -> tuple[FloatArray, tuple[str, ...]]:
     scores, numbers = scores_of(labels.outputs)
     tasks = len(labels.tasks)
-    total, whole = np.zeros(tasks), np.zeros(tasks)
+    total, weights = np.zeros(tasks), np.zeros(tasks)
     most = None if log_weight is None else _greatest(labels, log_weight)
     for votes in _chunks(labels, watch, "averaging scores"):
         task = labels.task[votes]
@@ -315,10 +315,10 @@ def _by_score(
             weight: FloatArray | float = 1.0
         else:
             weight = np.exp(log_weight[labels.annotator[votes]] - most[task])
-        np.add.at(whole, task, weight)
+        np.add.at(weights, task, weight)
         np.add.at(total, task, weight * scores[labels.label[votes]])
-    scored = whole > 0
-    mean = np.divide(total, whole, out=np.zeros(tasks), where=scored)
+    scored = weights > 0
+    mean = np.divide(total, weights, out=np.zeros(tasks), where=scored)
     placed = np.zeros((tasks, len(labels.classes)))
     placed[scored] = _placed(labels, scores, mean[scored])
     notices = () if numbers else ("The outputs are no numbers: their order is taken as their score.",)
@@ -331,12 +331,12 @@ def _placed(labels: Labels, scores: FloatArray, mean: FloatArray) -> FloatArray:
     classes = len(labels.classes)
     stands: NDArray[np.bool_] = labels.meaning[None, :] == np.arange(classes)[:, None]
     meant = stands.any(axis=1)
-    place = np.where(meant, stands @ scores / np.maximum(stands.sum(axis=1), 1), np.nan)
+    position = np.where(meant, stands @ scores / np.maximum(stands.sum(axis=1), 1), np.nan)
     shares: FloatArray = np.zeros((len(mean), classes))
     if not meant.any():
         shares[:] = 1 / classes
         return shares
-    points, at = np.unique(place[meant], return_inverse=True)
+    points, at = np.unique(position[meant], return_inverse=True)
     if classes == 2 and len(points) == 2:
         points = np.array([scores.min(), scores.max()])
     columns = np.stack([np.interp(mean, points, row) for row in np.eye(len(points))], axis=1)
